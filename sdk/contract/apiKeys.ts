@@ -1,0 +1,102 @@
+import { z } from "zod";
+import { defineOperation } from "./operation.ts";
+import { dateTime, model, paging, role, sorting, TOTAL_COUNT, tenantId, userId } from "./schemas.ts";
+
+const part = "API keys";
+const ROLE_TOO_HIGH =
+  "role below administrator, role asked for is above the caller's, or called with an API key";
+const UNKNOWN = "no key with that name in the namespace";
+
+const shape = {
+  tenant_id: tenantId,
+  created_by: userId,
+  role,
+  name: z.string(),
+  expires_in: z.int().describe("Unix second of expiry, -1: never"),
+  created_at: dateTime,
+  updated_at: dateTime,
+};
+
+export const apiKey = model("ApiKey", "An API key without its secret", z.object(shape));
+
+export const apiKeyCreated = model(
+  "ApiKeyCreated",
+  "A new API key; the only answer that holds the secret",
+  z.object({
+    id: z.string().describe("The secret itself"),
+    ...shape,
+    user_id: userId.describe("The same as created_by, in the spelling of older clients"),
+  }),
+);
+
+/** Days an API key may live; -1 means for ever (rules section 15.2). */
+export const API_KEY_DAYS = [-1, 30, 60, 90, 365] as const;
+
+const name = z.string().min(3).max(20).regex(/^\S+$/, "must not hold white space");
+// Blank means "the caller's role" (rules section 15.3).
+const optionalRole = z.union([role, z.literal("")]).optional();
+
+export const createApiKey = defineOperation({
+  id: "createApiKey",
+  part,
+  summary: "Make an API key; its secret is shown this once",
+  method: "POST",
+  path: "/api/namespaces/api-key",
+  auth: ["jwt"],
+  scope: "namespace",
+  minRole: "administrator",
+  body: z.object({
+    name,
+    expires_at: z.literal(API_KEY_DAYS).describe("Days until it expires"),
+    role: optionalRole,
+    key: z.union([z.uuidv4(), z.literal("")]).optional().describe("The secret; random when blank"),
+  }),
+  success: { body: apiKeyCreated },
+  errors: {
+    400: "name outside 3..20 or with whitespace, expires_at not -1/30/60/90/365, key not a uuid v4, or role unknown",
+    403: ROLE_TOO_HIGH,
+    404: "namespace unknown",
+    409: "name or key already used in the namespace",
+  },
+});
+
+export const listApiKeys = defineOperation({
+  id: "listApiKeys",
+  part,
+  summary: "The namespace's API keys, without their secrets",
+  method: "GET",
+  path: "/api/namespaces/api-key",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "observer",
+  query: { ...paging, order_by: sorting.order_by, sort_by: sorting.sort_by },
+  success: { headers: [TOTAL_COUNT], body: z.array(apiKey) },
+  errors: { 400: "order_by not asc or desc", 403: "user token without a namespace" },
+});
+
+export const updateApiKey = defineOperation({
+  id: "updateApiKey",
+  part,
+  summary: "Rename an API key or change its role",
+  method: "PATCH",
+  path: "/api/namespaces/api-key/{key}",
+  auth: ["jwt"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { key: z.string().min(1).max(64) },
+  body: z.object({ name: name.optional(), role: optionalRole }),
+  errors: { 400: "name or role invalid", 403: ROLE_TOO_HIGH, 404: UNKNOWN, 409: "new name used by another key" },
+});
+
+export const deleteApiKey = defineOperation({
+  id: "deleteApiKey",
+  part,
+  summary: "Revoke an API key at once",
+  method: "DELETE",
+  path: "/api/namespaces/api-key/{key}",
+  auth: ["jwt"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { key: z.string().min(1).max(64) },
+  errors: { 403: "role below administrator, or called with an API key", 404: UNKNOWN },
+});

@@ -1,0 +1,255 @@
+import { z } from "zod";
+import { defineOperation } from "./operation.ts";
+import { dateTime, filtering, model, sorting, TOTAL_COUNT, tag, tags, tenantId, uid } from "./schemas.ts";
+
+const part = "Devices and agents";
+const BELOW_OPERATOR = "caller's role is below operator";
+const UNKNOWN = "no such device in the namespace";
+
+export const DEVICE_STATUSES = ["accepted", "rejected", "pending", "removed", "unused"] as const;
+
+const deviceInfo = z.object({
+  id: z.string().max(255).describe("Operating system id"),
+  pretty_name: z.string().max(255),
+  version: z.string().max(64).describe("Agent version"),
+  arch: z.string().max(64),
+  platform: z.string().max(64).describe("native, docker, bundle, connector, …"),
+});
+
+export const device = model(
+  "Device",
+  "A machine that runs an agent",
+  z.object({
+    uid,
+    name: z.string(),
+    identity: z.object({ mac: z.string() }),
+    info: deviceInfo,
+    public_key: z.string(),
+    tenant_id: tenantId,
+    last_seen: dateTime,
+    online: z.boolean(),
+    namespace: z.string().describe("Namespace name"),
+    status: z.enum(DEVICE_STATUSES),
+    status_update_at: dateTime,
+    status_updated_at: dateTime.describe("The same, in the spelling of older clients"),
+    created_at: dateTime,
+    remote_addr: z.string(),
+    position: z.object({ latitude: z.number(), longitude: z.number() }),
+    tags: z.array(z.string()),
+    public_url: z.boolean(),
+    acceptable: z.boolean().describe("May be accepted now"),
+  }),
+);
+
+export const deviceAuth = model(
+  "DeviceAuth",
+  "What an agent gets when it reports",
+  z.object({ uid, token: z.string(), name: z.string(), namespace: z.string() }),
+);
+
+/** Name of a device, stored in lower case (rules section 20). */
+export const deviceName = z
+  .string()
+  .min(1)
+  .max(64)
+  .regex(/^[a-zA-Z0-9_-]+$/, "may hold letters, digits, _ and -");
+
+export const authDevice = defineOperation({
+  id: "authDevice",
+  part,
+  summary: "An agent enrols or reports; the same agent again keeps name, status and tags",
+  method: "POST",
+  path: "/api/devices/auth",
+  aliases: ["/api/auth/device"],
+  auth: ["none"],
+  scope: "public",
+  body: z
+    .object({
+      info: deviceInfo,
+      sessions: z.array(z.string().max(64)).max(1000).nullish().describe("Sessions still alive"),
+      hostname: z.union([deviceName, z.literal("")]).optional(),
+      identity: z.object({ mac: z.string().max(64) }).nullish(),
+      public_key: z.string().min(1).max(16_384).describe("PEM"),
+      tenant_id: tenantId,
+    })
+    .refine((body) => body.hostname || body.identity?.mac, "needs at least one of hostname and identity.mac"),
+  success: { body: deviceAuth },
+  errors: {
+    400: "required field missing or invalid, or neither hostname nor identity.mac",
+    401: "listed by the specification; unused, no token is needed",
+    404: "tenant_id unknown",
+  },
+  repeatable: true,
+});
+
+export const getDevices = defineOperation({
+  id: "getDevices",
+  part,
+  summary: "The namespace's devices",
+  method: "GET",
+  path: "/api/devices",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "observer",
+  query: {
+    ...filtering,
+    status: z.enum(DEVICE_STATUSES).optional().describe("Default: every status but removed"),
+    sort_by: sorting.sort_by,
+    order_by: sorting.order_by.catch("desc"),
+  },
+  success: { headers: [TOTAL_COUNT], body: z.array(device) },
+  errors: { 400: "filter is not base64 of a valid filter array", 403: "user token without a namespace" },
+});
+
+export const getDevice = defineOperation({
+  id: "getDevice",
+  part,
+  summary: "One device",
+  method: "GET",
+  path: "/api/devices/{uid}",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "observer",
+  params: { uid },
+  success: { body: device },
+  errors: { 403: "user token without a namespace", 404: UNKNOWN },
+});
+
+export const deleteDevice = defineOperation({
+  id: "deleteDevice",
+  part,
+  summary: "Remove a device with its sessions",
+  method: "DELETE",
+  path: "/api/devices/{uid}",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { uid },
+  errors: { 403: "caller's role is below administrator", 404: UNKNOWN },
+});
+
+export const updateDevice = defineOperation({
+  id: "updateDevice",
+  part,
+  summary: "Change name or public URL of a device",
+  method: "PUT",
+  path: "/api/devices/{uid}",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "operator",
+  params: { uid },
+  body: z.object({ name: deviceName.optional(), public_url: z.boolean().optional() }),
+  errors: {
+    400: "name outside 1..64 chars of a-z A-Z 0-9 _ -",
+    403: BELOW_OPERATOR,
+    404: UNKNOWN,
+    409: "name taken in the namespace",
+  },
+});
+
+export const renameDevice = defineOperation({
+  id: "renameDevice",
+  part,
+  summary: "Change the name of a device",
+  method: "PATCH",
+  path: "/api/devices/{uid}",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "operator",
+  params: { uid },
+  body: z.object({ name: deviceName }),
+  errors: {
+    400: "name missing or invalid",
+    403: BELOW_OPERATOR,
+    404: UNKNOWN,
+    409: "another accepted device has that name",
+  },
+  repeatable: true,
+});
+
+const acceptErrors = {
+  402: "cloud: device limit reached or billing refuses",
+  403: "role below operator, or max_devices reached on community/enterprise",
+  404: UNKNOWN,
+  409: "another accepted one has the same name",
+};
+
+export const acceptDevice = defineOperation({
+  id: "acceptDevice",
+  part,
+  summary: "Accept a device; an accepted one stays so",
+  method: "PATCH",
+  path: "/api/devices/{uid}/accept",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "operator",
+  params: { uid },
+  errors: acceptErrors,
+  repeatable: true,
+});
+
+export const updateDeviceStatus = defineOperation({
+  id: "updateDeviceStatus",
+  part,
+  summary: "Change the status of a device: accept, reject, pending or unused",
+  method: "PATCH",
+  path: "/api/devices/{uid}/{status}",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "operator",
+  params: { uid, status: z.enum(["accept", "reject", "pending", "unused"]) },
+  errors: {
+    400: "status not one of accept, reject, pending, unused; or the change is not allowed from the current state",
+    ...acceptErrors,
+  },
+});
+
+export const createDeviceTag = defineOperation({
+  id: "createDeviceTag",
+  part,
+  summary: "Add a tag to a device",
+  method: "POST",
+  path: "/api/devices/{uid}/tags",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "operator",
+  params: { uid },
+  body: z.object({ tag }),
+  errors: {
+    400: "tag missing, not alphanumeric or outside 3..255",
+    403: "role below operator, or it already has 3 tags",
+    404: UNKNOWN,
+    409: "tag already on it",
+  },
+});
+
+export const updateDeviceTags = defineOperation({
+  id: "updateDeviceTags",
+  part,
+  summary: "Replace all tags of a device",
+  method: "PUT",
+  path: "/api/devices/{uid}/tags",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "operator",
+  params: { uid },
+  body: z.object({ tags }),
+  errors: {
+    400: "tags missing, not 1..3 items, duplicates, or an invalid tag",
+    403: BELOW_OPERATOR,
+    404: UNKNOWN,
+  },
+});
+
+export const deleteDeviceTag = defineOperation({
+  id: "deleteDeviceTag",
+  part,
+  summary: "Remove a tag from a device",
+  method: "DELETE",
+  path: "/api/devices/{uid}/tags/{tag}",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "operator",
+  params: { uid, tag },
+  errors: { 400: "tag outside 3..255", 403: BELOW_OPERATOR, 404: "no such device, or tag not on it" },
+});

@@ -1,0 +1,31 @@
+import * as apiKeys from "./apiKeys.ts";
+import * as devices from "./devices.ts";
+import * as namespaces from "./namespaces.ts";
+import type { Operation } from "./operation.ts";
+import * as publicKeys from "./publicKeys.ts";
+import * as tags from "./tags.ts";
+import * as users from "./users.ts";
+
+export * from "./operation.ts";
+export * from "./schemas.ts";
+export { apiKeys, devices, namespaces, publicKeys, tags, users };
+
+type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
+
+/** The operations a part's module exports, beside its schemas. */
+function operationsOf<M extends object>(module: M): OperationsOf<M> {
+  const entries = Object.entries(module).filter(([id, value]) => value?.id === id && "method" in value);
+  return Object.fromEntries(entries) as OperationsOf<M>;
+}
+
+/** Operations of the specification, by id: what the server serves and the client calls. */
+export const publicOperations = {
+  ...operationsOf(users),
+  ...operationsOf(namespaces),
+  ...operationsOf(devices),
+  ...operationsOf(tags),
+  ...operationsOf(publicKeys),
+  ...operationsOf(apiKeys),
+};
+
+export type PublicOperations = typeof publicOperations;

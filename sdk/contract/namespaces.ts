@@ -1,0 +1,242 @@
+import { z } from "zod";
+import { defineOperation } from "./operation.ts";
+import {
+  dateTime,
+  email,
+  filtering,
+  model,
+  role,
+  TOTAL_COUNT,
+  tenantId,
+  userId,
+  ZERO_DATE,
+} from "./schemas.ts";
+import { userSession } from "./users.ts";
+
+const part = "Namespaces and members";
+const NOT_A_UUID = "tenant is not a uuid";
+
+export const member = model(
+  "Member",
+  "A user's membership of a namespace",
+  z.object({
+    id: userId,
+    added_at: dateTime,
+    expires_at: z.union([dateTime, z.literal(ZERO_DATE)]).describe("End of a pending invitation"),
+    role,
+    type: z.enum(["personal", "team"]),
+    status: z.enum(["accepted", "pending"]),
+    email: z.string(),
+  }),
+);
+
+const announcement = z.string().max(4096);
+
+export const namespace = model(
+  "Namespace",
+  "A tenant: members, settings and the devices that enrolled with its id",
+  z.object({
+    name: z.string(),
+    owner: userId,
+    tenant_id: tenantId,
+    members: z.array(member),
+    settings: z.object({ session_record: z.boolean(), connection_announcement: z.string() }),
+    max_devices: z.int().describe("-1: no limit"),
+    device_count: z.int().describe("Accepted devices"),
+    devices_count: z.int().describe("The same, in the spelling of older clients"),
+    created_at: dateTime,
+    billing: z.null(),
+    type: z.enum(["personal", "team"]),
+  }),
+);
+
+/** One RFC 1123 label (rules section 5.2); stored in lower case. */
+export const namespaceName = z
+  .string()
+  .min(1)
+  .max(63)
+  .regex(/^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$/, "must be one host-name label: letters, digits, inner hyphens");
+
+export const getNamespaces = defineOperation({
+  id: "getNamespaces",
+  part,
+  summary: "The caller's namespaces; with an API key, its own",
+  method: "GET",
+  path: "/api/namespaces",
+  auth: ["jwt", "apikey"],
+  scope: "user",
+  query: filtering,
+  success: { headers: [TOTAL_COUNT], body: z.array(namespace) },
+  errors: { 400: "filter is not base64 of a valid filter array" },
+});
+
+export const createNamespace = defineOperation({
+  id: "createNamespace",
+  part,
+  summary: "Make a namespace that the caller owns",
+  method: "POST",
+  path: "/api/namespaces",
+  auth: ["jwt"],
+  scope: "user",
+  body: z.object({
+    name: namespaceName,
+    tenant: z.union([tenantId, z.literal("")]).optional(),
+    type: z.union([z.enum(["personal", "team"]), z.literal("")]).optional(),
+  }),
+  success: { body: namespace },
+  errors: {
+    400: "name missing or not a host-name label",
+    403: "max_namespaces is 0 or reached, or called with an API key",
+    409: "name taken",
+  },
+});
+
+export const getNamespace = defineOperation({
+  id: "getNamespace",
+  part,
+  summary: "A namespace with its members",
+  method: "GET",
+  path: "/api/namespaces/{tenant}",
+  auth: ["jwt", "apikey"],
+  scope: "member",
+  minRole: "observer",
+  params: { tenant: tenantId },
+  success: { body: namespace },
+  errors: { 400: NOT_A_UUID, 403: "caller is not a member", 404: "namespace unknown" },
+});
+
+export const editNamespace = defineOperation({
+  id: "editNamespace",
+  part,
+  summary: "Change name or settings; what is not sent stays",
+  method: "PUT",
+  path: "/api/namespaces/{tenant}",
+  auth: ["jwt", "apikey"],
+  scope: "path",
+  minRole: "administrator",
+  params: { tenant: tenantId },
+  body: z.object({
+    name: namespaceName.optional(),
+    settings: z
+      .object({ session_record: z.boolean().optional(), connection_announcement: announcement.optional() })
+      .optional(),
+  }),
+  success: { body: namespace },
+  errors: {
+    400: `${NOT_A_UUID}, name invalid or announcement over 4096 chars`,
+    403: "caller's role is below administrator",
+    404: "namespace unknown",
+    409: "name taken",
+  },
+});
+
+export const deleteNamespace = defineOperation({
+  id: "deleteNamespace",
+  part,
+  summary: "Delete a namespace with its devices, keys, rules and sessions",
+  method: "DELETE",
+  path: "/api/namespaces/{tenant}",
+  auth: ["jwt", "apikey"],
+  scope: "path",
+  minRole: "owner",
+  params: { tenant: tenantId },
+  errors: {
+    400: NOT_A_UUID,
+    402: "cloud: billing refuses the deletion",
+    403: "caller's role is below owner",
+    404: "namespace unknown",
+  },
+});
+
+export const leaveNamespace = defineOperation({
+  id: "leaveNamespace",
+  part,
+  summary: "Leave a namespace; leaving the token's own answers a session for another, else nothing",
+  method: "DELETE",
+  path: "/api/namespaces/{tenant}/members",
+  auth: ["jwt"],
+  scope: "member",
+  minRole: "observer",
+  params: { tenant: tenantId },
+  success: { body: userSession, mayBeEmpty: true },
+  errors: {
+    400: NOT_A_UUID,
+    403: "caller is the owner, is not a member, or uses an API key",
+    404: "namespace unknown",
+  },
+});
+
+export const inviteMember = defineOperation({
+  id: "inviteMember",
+  part,
+  summary: "Add a member; on a cloud instance the membership is pending until accepted",
+  method: "POST",
+  path: "/api/namespaces/{tenant}/members",
+  auth: ["jwt"],
+  scope: "path",
+  minRole: "administrator",
+  params: { tenant: tenantId },
+  body: z.object({ email, role }),
+  success: { body: namespace },
+  errors: {
+    400: `${NOT_A_UUID}, or email or role missing or invalid`,
+    403: "role below administrator, asked role is owner or above the caller's, or called with an API key",
+    404: "namespace unknown, caller not a member, or (community/enterprise) no user with that e-mail",
+    409: "already a member, or (cloud) a pending invite is still valid",
+  },
+});
+
+export const updateMember = defineOperation({
+  id: "updateMember",
+  part,
+  summary: "Change a member's role",
+  method: "PATCH",
+  path: "/api/namespaces/{tenant}/members/{uid}",
+  auth: ["jwt"],
+  scope: "path",
+  minRole: "administrator",
+  params: { tenant: tenantId, uid: userId },
+  body: z.object({ role: role.optional() }),
+  errors: {
+    400: `${NOT_A_UUID}, or role unknown`,
+    403: "role below administrator, asked role is owner or above the caller's, member is the owner, or called with an API key",
+    404: "namespace or member unknown",
+  },
+  repeatable: true,
+});
+
+export const removeMember = defineOperation({
+  id: "removeMember",
+  part,
+  summary: "End a membership",
+  method: "DELETE",
+  path: "/api/namespaces/{tenant}/members/{uid}",
+  auth: ["jwt"],
+  scope: "path",
+  minRole: "administrator",
+  params: { tenant: tenantId, uid: userId },
+  success: { body: namespace },
+  errors: {
+    400: NOT_A_UUID,
+    403: "role below administrator, member is the owner or outranks the caller, or called with an API key",
+    404: "namespace or member unknown",
+  },
+});
+
+export const setSessionRecord = defineOperation({
+  id: "setSessionRecord",
+  part,
+  summary: "Turn session recording on or off (older way than editNamespace)",
+  method: "PUT",
+  path: "/api/users/security/{tenant}",
+  auth: ["jwt", "apikey"],
+  scope: "path",
+  minRole: "administrator",
+  params: { tenant: tenantId },
+  body: z.object({ session_record: z.boolean().default(false) }),
+  errors: {
+    400: NOT_A_UUID,
+    403: "caller's role is below administrator",
+    404: "namespace unknown",
+  },
+});

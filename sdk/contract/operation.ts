@@ -1,0 +1,151 @@
+import { z } from "zod";
+
+/**
+ * Who may call an operation. `internal` is the private listener of the service; the others are
+ * credentials of a public request, listed in rules section 1.
+ */
+export type AuthKind = "none" | "jwt" | "apikey" | "device" | "internal";
+
+/** Roles of a namespace's members, weakest first (rules section 4). */
+export const ROLES = ["observer", "operator", "administrator", "owner"] as const;
+export type Role = (typeof ROLES)[number];
+
+/** True when `role` is at least `minimum` (rules section 4). */
+export function roleAtLeast(role: Role, minimum: Role): boolean {
+  return ROLES.indexOf(role) >= ROLES.indexOf(minimum);
+}
+
+export type Edition = "community" | "enterprise" | "cloud";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/**
+ * Where the caller's role comes from:
+ * - `public`: no identity needed
+ * - `user`: a user of its own account, with or without a namespace
+ * - `namespace`: the role in the credential's namespace
+ * - `path`: the role in the credential's namespace, which must be the `{tenant}` of the path, else 403
+ * - `member`: the role in the `{tenant}` of the path, whichever namespace the credential is for
+ */
+export type Scope = "public" | "user" | "namespace" | "path" | "member";
+
+type Shape = Record<string, z.ZodType>;
+
+interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, R extends z.ZodType> {
+  readonly id: string;
+  readonly part: string;
+  readonly summary: string;
+  readonly method: Method;
+  /** Path with `{parameters}`, relative to the service's address. */
+  readonly path: string;
+  readonly aliases?: readonly string[];
+  readonly edition?: Edition;
+  readonly auth: readonly AuthKind[];
+  readonly scope: Scope;
+  readonly minRole?: Role;
+  readonly params?: P;
+  readonly query?: Q;
+  readonly body?: B;
+  readonly success?: {
+    readonly status?: number;
+    /** Response headers a client may read, in the wire's spelling. */
+    readonly headers?: readonly string[];
+    readonly body?: R;
+    /** The body is left out in a case that `summary` states. */
+    readonly mayBeEmpty?: boolean;
+  };
+  /** What each error status means here; 401 and 500 are added by {@link defineOperation}. */
+  readonly errors?: Readonly<Record<number, string>>;
+  /**
+   * The request may be sent again after an unclear failure. GET, PUT and DELETE always may; a POST or
+   * PATCH only where this says so, because its second run changes nothing more.
+   */
+  readonly repeatable?: boolean;
+}
+
+/** One operation of the service: the single description that routes, client, OpenAPI and tests derive from. */
+export interface Operation<
+  Id extends string = string,
+  P extends Shape = Shape,
+  Q extends Shape = Shape,
+  B extends z.ZodType | undefined = z.ZodType | undefined,
+  R extends z.ZodType | undefined = z.ZodType | undefined,
+> {
+  readonly id: Id;
+  readonly part: string;
+  readonly summary: string;
+  readonly method: Method;
+  readonly path: string;
+  readonly aliases: readonly string[];
+  readonly edition: Edition;
+  readonly auth: readonly AuthKind[];
+  readonly scope: Scope;
+  readonly minRole: Role | null;
+  readonly params: z.ZodObject<P>;
+  readonly query: z.ZodObject<Q>;
+  readonly body: B;
+  readonly success: {
+    readonly status: number;
+    readonly headers: readonly string[];
+    readonly body: R;
+    readonly mayBeEmpty: boolean;
+  };
+  readonly errors: Readonly<Record<number, string>>;
+  readonly repeatable: boolean;
+}
+
+function withCommonErrors(open: boolean, errors: Readonly<Record<number, string>>): Record<number, string> {
+  const common: Record<number, string> = { 500: "internal error" };
+  if (!open) {
+    common[401] = "JWT or API key missing, malformed, expired or unknown";
+  }
+  return { ...common, ...errors };
+}
+
+/**
+ * Describes an operation, filling in what follows from the rest: errors every operation has, and whether
+ * its method may be repeated.
+ * @throws Error when `{parameters}` of the path and `params` differ, or the scope does not fit the
+ * credentials: a contract that contradicts itself must not reach a server.
+ */
+export function defineOperation<
+  const Id extends string,
+  P extends Shape = Record<never, never>,
+  Q extends Shape = Record<never, never>,
+  B extends z.ZodType | undefined = undefined,
+  R extends z.ZodType | undefined = undefined,
+>(
+  input: Omit<OperationInput<P, Q, NonNullable<B>, NonNullable<R>>, "id"> & { readonly id: Id },
+): Operation<Id, P, Q, B, R> {
+  const open = input.auth.includes("none");
+  const inPath = [...input.path.matchAll(/\{([^}]+)\}/g)].map((match) => match[1]);
+  const declared = Object.keys(input.params ?? {});
+  if (inPath.join() !== declared.join()) {
+    throw new Error(`${input.id}: path has {${inPath}}, params declare {${declared}}`);
+  }
+  if (open !== (input.scope === "public")) {
+    throw new Error(`${input.id}: scope "${input.scope}" does not fit auth "${input.auth}"`);
+  }
+  return {
+    id: input.id,
+    part: input.part,
+    summary: input.summary,
+    method: input.method,
+    path: input.path,
+    aliases: input.aliases ?? [],
+    edition: input.edition ?? "community",
+    auth: input.auth,
+    scope: input.scope,
+    minRole: input.minRole ?? null,
+    params: z.object((input.params ?? {}) as P),
+    query: z.object((input.query ?? {}) as Q),
+    body: input.body as B,
+    success: {
+      status: input.success?.status ?? 200,
+      headers: input.success?.headers ?? [],
+      body: input.success?.body as R,
+      mayBeEmpty: input.success?.mayBeEmpty ?? false,
+    },
+    errors: withCommonErrors(open, input.errors ?? {}),
+    repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),
+  };
+}

@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { defineOperation } from "./operation.ts";
+import { dateTime, filter, filtering, fingerprint, model, pattern, TOTAL_COUNT, tenantId } from "./schemas.ts";
+
+const part = "Public keys";
+const NO_NAMESPACE = "user token without a namespace";
+const NOT_ADMINISTRATOR = "caller's role is below administrator";
+
+export const publicKey = model(
+  "PublicKey",
+  "An SSH public key and the logins and devices it opens",
+  z.object({
+    data: z.string().describe("Base64 of the normalised authorized_keys line"),
+    fingerprint,
+    created_at: dateTime,
+    tenant_id: tenantId,
+    name: z.string(),
+    username: z.string(),
+    filter: z.object({ hostname: z.string().optional(), tags: z.array(z.string()).optional() }),
+  }),
+);
+
+const settings = {
+  name: z.string().min(1).max(255),
+  username: pattern.describe("Pattern on the login name"),
+  filter,
+};
+
+export const getPublicKeys = defineOperation({
+  id: "getPublicKeys",
+  part,
+  summary: "The namespace's keys, oldest first",
+  method: "GET",
+  path: "/api/sshkeys/public-keys",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "observer",
+  query: filtering,
+  success: { headers: [TOTAL_COUNT], body: z.array(publicKey) },
+  errors: { 400: "filter is not base64 of a valid filter array", 403: NO_NAMESPACE },
+});
+
+export const createPublicKey = defineOperation({
+  id: "createPublicKey",
+  part,
+  summary: "Register a key",
+  method: "POST",
+  path: "/api/sshkeys/public-keys",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "administrator",
+  body: z.object({
+    data: z.base64().min(1).max(32_768).describe("Base64 of an authorized_keys line"),
+    ...settings,
+  }),
+  success: { body: publicKey },
+  errors: {
+    400: "field missing, bad regexp, both or no filter variant, or data is not an OpenSSH public key",
+    403: NOT_ADMINISTRATOR,
+    404: "a filter tag does not exist in the namespace",
+    409: "same fingerprint already in the namespace",
+  },
+});
+
+export const updatePublicKey = defineOperation({
+  id: "updatePublicKey",
+  part,
+  summary: "Replace name, login pattern and filter of a key",
+  method: "PUT",
+  path: "/api/sshkeys/public-keys/{fingerprint}",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { fingerprint },
+  body: z.object(settings),
+  success: { body: publicKey },
+  errors: {
+    400: "field missing, bad regexp, or both or no filter variant",
+    403: NOT_ADMINISTRATOR,
+    404: "no such key in the namespace, or a filter tag does not exist",
+  },
+});
+
+export const deletePublicKey = defineOperation({
+  id: "deletePublicKey",
+  part,
+  summary: "Remove a key",
+  method: "DELETE",
+  path: "/api/sshkeys/public-keys/{fingerprint}",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { fingerprint },
+  errors: { 403: NOT_ADMINISTRATOR, 404: "no such key in the namespace" },
+});

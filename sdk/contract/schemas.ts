@@ -1,0 +1,100 @@
+import { RE2JS } from "re2js";
+import { z } from "zod";
+import { ROLES } from "./operation.ts";
+
+/** Named schemas of the contract; each becomes a component of the OpenAPI document. */
+export const models = z.registry<{ id: string; description?: string }>();
+
+/** Registers a schema under the name that models.md gives it. */
+export function model<T extends z.ZodType>(id: string, description: string, schema: T): T {
+  models.add(schema, { id, description });
+  return schema;
+}
+
+/** RFC 3339 instant in UTC. */
+export const dateTime = z.iso.datetime({ offset: false });
+
+/** How the wire says "no date" (models section 0). */
+export const ZERO_DATE = "0001-01-01T00:00:00Z";
+
+// Any uuid version: namespaces made by hand or by older servers carry others than 4.
+export const tenantId = z
+  .string()
+  .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, "must be a lower-case uuid")
+  .describe("Namespace id, a uuid");
+export const userId = z.string().regex(/^[0-9a-f]{24}$/, "must be 24 lower-case hex characters");
+export const uid = z.string().regex(/^[0-9a-f]{64}$/, "must be 64 lower-case hex characters");
+export const fingerprint = z
+  .string()
+  .regex(/^([0-9a-f]{2}:){15}[0-9a-f]{2}$/, "must be 16 colon-separated lower-case hex pairs");
+export const role = z.enum(ROLES);
+
+/** Highest length of an e-mail address (RFC 5321, section 4.5.3.1.3). */
+export const email = z.email().max(254);
+export const username = z
+  .string()
+  .min(3)
+  .max(30)
+  .regex(/^[a-zA-Z0-9._@-]+$/, "may hold letters, digits and - _ . @");
+export const password = z.string().min(5).max(30);
+
+export const tag = z
+  .string()
+  .min(3)
+  .max(255)
+  .regex(/^[a-zA-Z0-9]+$/, "may hold ASCII letters and digits only");
+
+/** One to three different tags (rules section 16). */
+export const tags = z
+  .array(tag)
+  .min(1)
+  .max(3)
+  .refine((list) => new Set(list).size === list.length, "must not repeat a tag");
+
+/** Longest user-given pattern; RE2 compiles in linear space, so the bound is about memory only. */
+export const PATTERN_MAX = 1024;
+
+/** A regular expression in RE2 syntax, unanchored (rules section 13). */
+export const pattern = z
+  .string()
+  .min(1)
+  .max(PATTERN_MAX)
+  .superRefine((text, context) => {
+    try {
+      RE2JS.compile(text);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      context.addIssue({ code: "custom", message: `must be a regular expression in RE2 syntax: ${reason}` });
+    }
+  });
+
+/** Which devices a key or rule is for: by name pattern or by tags, exactly one (models section 5). */
+export const filter = model(
+  "Filter",
+  "Which devices: a pattern on the device's name, or tags of which it has any one",
+  z
+    .object({ hostname: pattern.optional(), tags: tags.optional() })
+    .refine(
+      (value) => (value.hostname === undefined) !== (value.tags === undefined),
+      "must have exactly one of hostname and tags",
+    ),
+);
+
+export const message = model("Error", "What went wrong", z.object({ message: z.string() }));
+
+const page = z.int().min(1).max(1_000_000).default(1).describe("Page, from 1");
+const perPage = z.int().min(1).max(100).default(10).describe("Items in a page");
+export const paging = { page, per_page: perPage };
+
+const filterParameter = z
+  .string()
+  .max(16_384)
+  .optional()
+  .describe("Base64 of a JSON array of property and operator items");
+export const filtering = { filter: filterParameter, ...paging };
+export const sorting = {
+  sort_by: z.string().max(64).optional().describe("Field to sort by; an unknown one means the default"),
+  order_by: z.enum(["asc", "desc"]).optional().describe("Default: desc"),
+};
+
+export const TOTAL_COUNT = "X-Total-Count";

@@ -1,0 +1,241 @@
+import { z } from "zod";
+import { defineOperation } from "./operation.ts";
+import { email, model, password, role, tenantId, userId, username } from "./schemas.ts";
+
+const part = "Authentication and users";
+
+/** What every login-type operation answers (models section 1). */
+export const userSession = model(
+  "UserSession",
+  "A user's token with what a client shows of the user",
+  z.object({
+    token: z.string(),
+    id: userId,
+    origin: z.string(),
+    auth_methods: z.array(z.string()),
+    user: z.string().describe("Username"),
+    name: z.string(),
+    email: z.string(),
+    recovery_email: z.string(),
+    tenant: z.union([tenantId, z.literal("")]).describe("Current namespace, empty without one"),
+    role: z.union([role, z.literal("")]),
+    mfa: z.boolean(),
+    max_namespaces: z.int().describe("-1: no limit, 0: none"),
+  }),
+);
+
+export const instanceInfo = model(
+  "InstanceInfo",
+  "What an instance tells before any login",
+  z.object({
+    version: z.string(),
+    endpoints: z.object({ ssh: z.string(), api: z.string() }),
+    setup: z.boolean().describe("True once the first user exists"),
+    authentication: z.object({ local: z.boolean(), saml: z.boolean() }),
+  }),
+);
+
+export const mfaCredentials = model(
+  "MfaCredentials",
+  "A new TOTP secret with its recovery codes; nothing is stored until it is enabled",
+  z.object({ link: z.string(), secret: z.string(), recovery_codes: z.array(z.string()) }),
+);
+
+// Lengths are not checked here: a wrong password of any length fails the comparison (rules D10, Q1).
+const credentials = z.object({
+  username: z.string().min(1).max(254).describe("Username or e-mail"),
+  password: z.string().min(1).max(1024),
+});
+
+const loginShape = {
+  part,
+  method: "POST",
+  auth: ["none"],
+  scope: "public",
+  body: credentials,
+  success: { headers: ["X-Account-Lockout", "X-MFA-Token"], body: userSession },
+  errors: {
+    400: "username or password missing",
+    401: "unknown user or wrong password, X-Account-Lockout is 0; or the password is right and the user has MFA: X-MFA-Token carries a uuid",
+    403: "account not confirmed yet",
+    422: "body is not parsable JSON",
+    429: "source and user are locked out; X-Account-Lockout is the unix second when it ends",
+  },
+} as const;
+
+export const login = defineOperation({
+  ...loginShape,
+  id: "login",
+  summary: "Log in with user name or e-mail",
+  path: "/api/login",
+});
+
+export const authUser = defineOperation({
+  ...loginShape,
+  id: "authUser",
+  summary: "Log in (older path)",
+  path: "/api/auth/user",
+});
+
+export const getUserInfo = defineOperation({
+  id: "getUserInfo",
+  part,
+  summary: "The session of the calling user",
+  method: "GET",
+  path: "/api/auth/user",
+  auth: ["jwt"],
+  scope: "user",
+  success: { body: userSession },
+  errors: { 403: "called with an API key", 404: "user no longer exists" },
+});
+
+export const authMfa = defineOperation({
+  id: "authMfa",
+  part,
+  summary: "Second step of a login with MFA",
+  method: "POST",
+  path: "/api/user/mfa/auth",
+  aliases: ["/api/mfa/auth"],
+  edition: "enterprise",
+  auth: ["none"],
+  scope: "public",
+  body: z.object({
+    token: z.uuid().describe("Value of X-MFA-Token"),
+    code: z.string().regex(/^\d{6}$/, "must be 6 digits"),
+  }),
+  success: { body: userSession },
+  errors: {
+    400: "token or code missing",
+    401: "token unknown or older than 30 minutes, or TOTP code wrong",
+  },
+});
+
+export const generateMfa = defineOperation({
+  id: "generateMfa",
+  part,
+  summary: "A new TOTP secret and recovery codes, not stored yet",
+  method: "GET",
+  path: "/api/user/mfa/generate",
+  edition: "enterprise",
+  auth: ["jwt"],
+  scope: "user",
+  success: { body: mfaCredentials },
+  errors: { 403: "called with an API key" },
+});
+
+export const enableMfa = defineOperation({
+  id: "enableMfa",
+  part,
+  summary: "Turn MFA on for the calling user",
+  method: "PUT",
+  path: "/api/user/mfa/enable",
+  edition: "enterprise",
+  auth: ["jwt"],
+  scope: "user",
+  body: z.object({
+    code: z.string().regex(/^\d{6}$/, "must be 6 digits"),
+    secret: z.string().regex(/^[A-Z2-7]{16,128}$/, "must be base32, 16 to 128 characters"),
+    recovery_codes: z.array(z.string().min(8).max(64)).min(1).max(16),
+  }),
+  errors: {
+    400: "field missing, no recovery e-mail set, or MFA already enabled",
+    401: "no valid JWT, or TOTP code does not match the secret",
+    403: "called with an API key",
+  },
+});
+
+const switchNamespace = {
+  part,
+  method: "GET",
+  auth: ["jwt"],
+  scope: "user",
+  params: { tenant: tenantId },
+  success: { body: userSession },
+} as const;
+
+export const getToken = defineOperation({
+  ...switchNamespace,
+  id: "getToken",
+  summary: "A token for another namespace of the user, which becomes the preferred one",
+  path: "/api/token/{tenant}",
+  errors: { 403: "called with an API key", 404: "namespace unknown, or caller not an accepted member" },
+});
+
+export const getNamespaceToken = defineOperation({
+  ...switchNamespace,
+  id: "getNamespaceToken",
+  summary: "A token for another namespace of the user, which becomes the preferred one",
+  path: "/api/auth/token/{tenant}",
+  errors: {
+    400: "tenant is not a uuid",
+    403: "called with an API key",
+    404: "namespace unknown, or caller not an accepted member",
+  },
+});
+
+const orEmpty = <T extends z.ZodType>(schema: T) => z.union([schema, z.literal("")]).optional();
+
+export const updateUser = defineOperation({
+  id: "updateUser",
+  part,
+  summary: "Change the calling user; an empty string leaves a field unchanged",
+  method: "PATCH",
+  path: "/api/users",
+  auth: ["jwt"],
+  scope: "user",
+  body: z.object({
+    name: orEmpty(z.string().max(64)),
+    username: orEmpty(username),
+    email: orEmpty(email),
+    recovery_email: orEmpty(email),
+    password: orEmpty(password),
+    current_password: z.string().max(1024).optional().describe("Required when password is given"),
+  }),
+  errors: {
+    400: "array of invalid field names; wrong current_password gives [\"password\"]",
+    403: "called with an API key",
+    404: "user no longer exists",
+    409: "array of taken field names",
+  },
+});
+
+export const setup = defineOperation({
+  id: "setup",
+  part,
+  summary: "Make the first user and its personal namespace",
+  method: "POST",
+  path: "/api/setup",
+  auth: ["none"],
+  scope: "public",
+  query: { sign: z.string().min(1).max(256).describe("From `gatehouse-server admin setup-link`") },
+  body: z.object({ name: z.string().min(3).max(20), email, username, password }),
+  errors: {
+    400: "sign missing, or a field invalid",
+    403: "sign wrong, or setup already done",
+    409: "username, email or namespace name taken",
+  },
+});
+
+export const getInfo = defineOperation({
+  id: "getInfo",
+  part,
+  summary: "Version, endpoints and set-up state of the instance",
+  method: "GET",
+  path: "/info",
+  aliases: ["/api/info"],
+  auth: ["none"],
+  scope: "public",
+  query: { agent_version: z.string().max(64).optional() },
+  success: { body: instanceInfo },
+});
+
+export const healthcheck = defineOperation({
+  id: "healthcheck",
+  part,
+  summary: "200 while the service answers",
+  method: "GET",
+  path: "/healthcheck",
+  aliases: ["/api/healthcheck"],
+  auth: ["none"],
+  scope: "public",
+});

@@ -1,0 +1,29 @@
+import type { KeyObject } from "node:crypto";
+import type { Edition } from "@gatehouse-access/sdk/contract";
+import type { PrismaClient } from "./db/generated/sqlite/client.ts";
+
+/** What the features of the service work with; made once by `main.ts`, or by a test. */
+export interface Services {
+  readonly db: PrismaClient;
+  readonly keys: SigningKeys;
+  readonly settings: ServiceSettings;
+  /** The current time; replaceable, so that tests can let hours pass. */
+  readonly now: () => Date;
+}
+
+/** RSA key pair that signs tokens (RS256) and the setup link. */
+export interface SigningKeys {
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+}
+
+export interface ServiceSettings {
+  readonly edition: Edition;
+  /** Longest lockout in minutes; 0 or less turns lockouts off (rules section 9). */
+  readonly maximumLockoutMinutes: number;
+  /** `host:port` that agents are told for SSH and for the API; undefined: taken from the request. */
+  readonly sshEndpoint: string | undefined;
+  readonly apiEndpoint: string | undefined;
+  /** Addresses of proxies whose X-Real-IP is believed. */
+  readonly trustedProxies: readonly string[];
+}
