@@ -8,6 +8,7 @@ import * as users from "./users.ts";
 
 export * from "./operation.ts";
 export * from "./schemas.ts";
+export * from "./sshKey.ts";
 export { apiKeys, devices, namespaces, publicKeys, tags, users };
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };

@@ -69,6 +69,8 @@ export interface Operation<
   Q extends Shape = Shape,
   B extends z.ZodType | undefined = z.ZodType | undefined,
   R extends z.ZodType | undefined = z.ZodType | undefined,
+  S extends Scope = Scope,
+  A extends AuthKind = AuthKind,
 > {
   readonly id: Id;
   readonly part: string;
@@ -77,8 +79,8 @@ export interface Operation<
   readonly path: string;
   readonly aliases: readonly string[];
   readonly edition: Edition;
-  readonly auth: readonly AuthKind[];
-  readonly scope: Scope;
+  readonly auth: readonly A[];
+  readonly scope: S;
   readonly minRole: Role | null;
   readonly params: z.ZodObject<P>;
   readonly query: z.ZodObject<Q>;
@@ -113,10 +115,16 @@ export function defineOperation<
   Q extends Shape = Record<never, never>,
   B extends z.ZodType | undefined = undefined,
   R extends z.ZodType | undefined = undefined,
+  const S extends Scope = Scope,
+  const A extends AuthKind = AuthKind,
 >(
-  input: Omit<OperationInput<P, Q, NonNullable<B>, NonNullable<R>>, "id"> & { readonly id: Id },
-): Operation<Id, P, Q, B, R> {
-  const open = input.auth.includes("none");
+  input: Omit<OperationInput<P, Q, NonNullable<B>, NonNullable<R>>, "id" | "scope" | "auth"> & {
+    readonly id: Id;
+    readonly scope: S;
+    readonly auth: readonly A[];
+  },
+): Operation<Id, P, Q, B, R, S, A> {
+  const open = input.auth.some((kind) => kind === "none");
   const inPath = [...input.path.matchAll(/\{([^}]+)\}/g)].map((match) => match[1]);
   const declared = Object.keys(input.params ?? {});
   if (inPath.join() !== declared.join()) {

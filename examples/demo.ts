@@ -1,0 +1,163 @@
+// `npm run demo`: a policy in TypeScript is previewed, applied, changed behind its back, found out, repaired.
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { type Client, createClient } from "@gatehouse-access/sdk";
+import pc from "picocolors";
+import { createUser, enrol, type Login, type Service, setUp, startService } from "./demo/service.ts";
+import { changeBehindTheBack } from "./demo/changes.ts";
+
+const GATEHOUSE = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("./fleet-access", import.meta.url));
+const STACK_SETTINGS = join(PROGRAM, "Pulumi.demo.yaml");
+
+const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep]
+
+  --engine   the engine that runs the program (default: cli where pulumi is on the PATH, else embedded)
+  --destroy  destroy what the policy made, at the end
+  --keep     leave the service running, and print its address and login`;
+
+const { values: options } = parseArgs({
+  options: {
+    engine: { type: "string" },
+    destroy: { type: "boolean", default: false },
+    keep: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+
+const started = Date.now();
+let step = 0;
+
+function heading(text: string): void {
+  step += 1;
+  console.log(`\n${pc.bold(pc.cyan(`${step}. ${text}`))}`);
+}
+
+function pulumiOnPath(): boolean {
+  return (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, "pulumi")));
+}
+
+function chooseEngine(): string {
+  const engine = options.engine ?? (pulumiOnPath() ? "cli" : "embedded");
+  if (engine !== "cli" && engine !== "embedded") {
+    throw new Error(`--engine ${engine}: must be cli or embedded`);
+  }
+  return engine;
+}
+
+/** Runs the gatehouse command as a user would, its output going to this terminal. */
+async function gatehouse(env: NodeJS.ProcessEnv, expected: number, command: string, ...more: string[]): Promise<void> {
+  const args = [command, "examples/fleet-access", "--stack", "demo", "--engine", engine, ...more];
+  console.log(pc.dim(`$ gatehouse ${args.join(" ")}`));
+  const child = spawn(process.execPath, [GATEHOUSE, command, PROGRAM, ...args.slice(2)], {
+    env,
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  const code = await new Promise((resolve, reject) => child.on("error", reject).on("exit", resolve));
+  if (code !== expected) {
+    throw new Error(`gatehouse ${command} ended with ${code}, expected ${expected}`);
+  }
+}
+
+async function prepareFleet(client: Client, service: Service): Promise<string> {
+  await createUser(service, "bob", "Bob Lind");
+  await createUser(service, "carla", "Carla Nunes");
+  const { tenant } = await client.identity();
+  if (!tenant) throw new Error("the first user has no namespace");
+  const names = [
+    ...Array.from({ length: 12 }, (_, i) => `web-${String(i + 1).padStart(2, "0")}`),
+    ...Array.from({ length: 5 }, (_, i) => `db-${String(i + 1).padStart(2, "0")}`),
+    ...Array.from({ length: 8 }, (_, i) => `edge-${String(i + 1).padStart(2, "0")}`),
+  ];
+  await Promise.all(names.map((name, index) => enrol(client, tenant, name, index)));
+  console.log(`${names.length} devices enrolled and accepted, 3 users`);
+  return tenant;
+}
+
+async function story(service: Service, folder: string): Promise<Login> {
+  heading("First user, users, devices");
+  const login = await setUp(service, "ana");
+  const credential = { kind: "user", ...login } as const;
+  const client = createClient({ url: service.url, credential });
+  try {
+    const tenant = await prepareFleet(client, service);
+    const env = {
+      ...process.env,
+      GATEHOUSE_URL: service.url,
+      GATEHOUSE_USERNAME: login.username,
+      GATEHOUSE_PASSWORD: login.password,
+      PULUMI_BACKEND_URL: `file://${folder}`,
+      PULUMI_CONFIG_PASSPHRASE: randomBytes(12).toString("base64url"),
+    };
+    heading("Preview: what would the policy make?");
+    await gatehouse(env, 0, "preview");
+    heading("Apply it");
+    await gatehouse(env, 0, "up");
+    heading("Apply it again: nothing to do");
+    await gatehouse(env, 0, "up");
+    heading("Somebody changes things by hand, through the API");
+    for (const change of await changeBehindTheBack(client, tenant)) console.log(`  ${change}`);
+    heading("Drift: what is no longer as declared?");
+    await gatehouse(env, 2, "drift");
+    heading("Repair it");
+    await gatehouse(env, 0, "up", "--refresh");
+    heading("Drift again: none");
+    await gatehouse(env, 0, "drift");
+    if (options.destroy) {
+      heading("Destroy what the policy made");
+      await gatehouse(env, 0, "destroy");
+    }
+    return login;
+  } finally {
+    await client.close();
+  }
+}
+
+async function main(): Promise<void> {
+  console.log(pc.bold("Gatehouse: access policy as code"));
+  console.log(`Engine: ${engine}${options.engine ? "" : ` (pulumi is ${pulumiOnPath() ? "" : "not "}on the PATH)`}`);
+  const folder = mkdtempSync(join(tmpdir(), "gatehouse-demo-"));
+  heading("Start the bundled service");
+  const service = await startService(folder);
+  console.log(`${service.url}, data in a temporary folder`);
+  let kept = false;
+  const stop = async () => {
+    if (kept) return;
+    await service.stop();
+    rmSync(folder, { recursive: true, force: true });
+    rmSync(STACK_SETTINGS, { force: true });
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.once(signal, () => void stop().finally(() => process.exit(130)));
+  }
+  try {
+    const login = await story(service, folder);
+    const seconds = ((Date.now() - started) / 1000).toFixed(1);
+    console.log(`\n${pc.green(`Done in ${seconds} s.`)}`);
+    if (options.keep) {
+      kept = true;
+      service.release();
+      rmSync(STACK_SETTINGS, { force: true });
+      console.log(`The service goes on at ${service.url}; log in as ${login.username} / ${login.password}`);
+      console.log(`Data: ${folder}. End it with: kill ${service.pid}; rm -r ${folder}`);
+    }
+  } finally {
+    await stop();
+  }
+}
+
+if (options.help) {
+  console.log(HELP);
+} else {
+  main().catch((error: unknown) => {
+    console.error(pc.red(`\nThe demo failed: ${error instanceof Error ? error.message : String(error)}`));
+    process.exitCode = 1;
+  });
+}
+const engine = chooseEngine();

@@ -1,0 +1,64 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DeviceTags, Member, Namespace, PublicKey } from "@gatehouse-access/provider";
+
+const key = (owner: string) => readFileSync(join(__dirname, "keys", `${owner}.pub`), "utf8");
+const hosts = (role: string, count: number) =>
+  Array.from({ length: count }, (_, index) => `${role}-${String(index + 1).padStart(2, "0")}`);
+
+// Devices are chosen by tag, so that a new one gets its access by getting its tags.
+const tagged = (names: string[], tags: string[]) =>
+  names.map((device) => new DeviceTags(device, { device, tags }));
+
+const web = tagged(hosts("web", 12), ["prod", "web"]);
+const databases = tagged(hosts("db", 5), ["prod", "database"]);
+const edge = tagged(hosts("edge", 8), ["edge"]);
+
+new Member("bob", { email: "bob@example.org", role: "operator" });
+new Member("carla", { email: "carla@example.org", role: "observer" });
+
+new PublicKey("ana", {
+  name: "Ana, all of production",
+  data: key("ana"),
+  username: "^(root|ana)$",
+  filter: { tags: ["prod"] },
+}, { dependsOn: [...web, ...databases] });
+
+new PublicKey("bob", {
+  name: "Bob, web servers",
+  data: key("bob"),
+  username: "^bob$",
+  filter: { tags: ["web"] },
+}, { dependsOn: web });
+
+new PublicKey("contractor", {
+  name: "Contractor, edge only, until June",
+  data: key("contractor"),
+  username: "^support$",
+  filter: { tags: ["edge"] },
+}, { dependsOn: edge });
+
+new PublicKey("deploy", {
+  name: "Deployment",
+  data: key("deploy"),
+  username: "^deploy$",
+  filter: { hostname: "^(web|edge)-[0-9]+$" },
+});
+
+// A namespace of its own for trials: whoever works there sees nothing of production.
+const staging = new Namespace("staging", {
+  name: "fleet-staging",
+  settings: { sessionRecord: true, connectionAnnouncement: "Staging. Break things here." },
+});
+
+new Member("carla-staging", { tenant: staging.tenant, email: "carla@example.org", role: "administrator" });
+
+new PublicKey("carla-staging", {
+  tenant: staging.tenant,
+  name: "Carla, everything in staging",
+  data: key("carla"),
+  username: ".*",
+  filter: { hostname: ".*" },
+});
+
+export const stagingTenant = staging.tenant;

@@ -1,0 +1,119 @@
+// Writes the Pulumi classes from the resource definitions. Runs before the build, on the sources.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { z } from "zod";
+import type { ResourceDefinition } from "../resources/definition.ts";
+import { definitions } from "../resources/index.ts";
+import { providerText } from "./closure.ts";
+
+interface Schema {
+  readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly anyOf?: readonly Schema[];
+  readonly const?: unknown;
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly description?: string;
+}
+
+const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "input" }) as Schema;
+
+/** A TypeScript type, `wrap` saying how each value that a program gives is wrapped. */
+function typeOf(schema: Schema, wrap: (type: string) => string, indent: string): string {
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
+  if (schema.anyOf) return [...new Set(schema.anyOf.map((part) => typeOf(part, wrap, indent)))].join(" | ");
+  switch (schema.type) {
+    case "string":
+    case "boolean":
+      return schema.type;
+    case "integer":
+    case "number":
+      return "number";
+    case "array":
+      return `${parenthesised(wrap(typeOf(schema.items ?? {}, wrap, indent)))}[]`;
+    case "object":
+      return objectType(schema, wrap, indent);
+    default:
+      throw new Error(`no TypeScript type for ${JSON.stringify(schema)}`);
+  }
+}
+
+const parenthesised = (type: string) => (type.includes(" | ") ? `(${type})` : type);
+
+function objectType(schema: Schema, wrap: (type: string) => string, indent: string): string {
+  const inner = `${indent}  `;
+  const members = Object.entries(schema.properties ?? {}).map(([name, member]) => {
+    const mark = schema.required?.includes(name) ? "" : "?";
+    return `${comment(member.description, inner)}${inner}${name}${mark}: ${wrap(typeOf(member, wrap, inner))};`;
+  });
+  return `{\n${members.join("\n")}\n${indent}}`;
+}
+
+function comment(text: string | undefined, indent: string): string {
+  if (!text) throw new Error("every field needs a description");
+  return `${indent}/** ${text.replaceAll("*/", "*\\/")} */\n`;
+}
+
+const input = (type: string) => `pulumi.Input<${type}>`;
+const plain = (type: string) => type;
+
+function argsInterface(definition: ResourceDefinition): string {
+  const members = Object.entries(definition.inputs).map(([name, field]) => {
+    const type = typeOf(jsonSchema(field.schema), input, "  ");
+    return `${comment(field.description, "  ")}  ${name}${field.required ? "" : "?"}: ${input(type)};`;
+  });
+  return `/** Inputs of {@link ${definition.name}}. */\nexport interface ${definition.name}Args {\n${members.join("\n")}\n}`;
+}
+
+function resourceClass(definition: ResourceDefinition): string {
+  const { name, inputs, outputs } = definition;
+  const properties = Object.entries({ ...inputs, ...outputs }).map(
+    ([property, field]) =>
+      `${comment(field.description, "  ")}  declare readonly ${property}: pulumi.Output<${typeOf(jsonSchema(field.schema), plain, "  ")}>;`,
+  );
+  // An output is there only when it is named at registration; a required input always is.
+  const unset = Object.entries({ ...inputs, ...outputs })
+    .filter(([property]) => !inputs[property]?.required)
+    .map(([property]) => `${property}: undefined`)
+    .join(", ");
+  const ids = Object.entries(outputs)
+    .filter(([, field]) => field.isId)
+    .map(
+      ([property]) =>
+        `    // The id stays known while a preview plans an update; so must what is equal to it.\n    Object.assign(this, { ${property}: this.id });\n`,
+    );
+  return `/**
+ * ${definition.description}
+ *
+ * Id: \`${definition.idFormat}\`.
+ */
+export class ${name} extends pulumi.CustomResource {
+${properties.join("\n")}
+
+  constructor(name: string, args: ${name}Args, options?: pulumi.CustomResourceOptions) {
+    const __provider = ${JSON.stringify(providerText(name))};
+    super("pulumi-nodejs:dynamic/gatehouse:${name}", name, { ${unset}, ...args, __provider }, options);
+${ids.join("")}  }
+
+  /** True when the value is a ${name}, also one of another copy of this package. */
+  static override isInstance(value: unknown): value is ${name} {
+    const type = (value as { __pulumiType?: unknown } | undefined)?.__pulumiType;
+    return type === "pulumi-nodejs:dynamic/gatehouse:${name}";
+  }
+}`;
+}
+
+const folder = new URL("./generated/", import.meta.url);
+const file = new URL("resources.ts", folder);
+const parts = definitions.flatMap((definition) => [argsInterface(definition), resourceClass(definition)]);
+const text = `import * as pulumi from "@pulumi/pulumi";\n\n${parts.join("\n\n")}\n`;
+
+mkdirSync(folder, { recursive: true });
+let existing = "";
+try {
+  existing = readFileSync(file, "utf8");
+} catch (error) {
+  if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+}
+// An unchanged file keeps its time, so that the build after it has nothing to do.
+if (existing !== text) writeFileSync(file, text);

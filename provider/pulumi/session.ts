@@ -1,0 +1,65 @@
+import { createClient, credentialsFromEnvironment } from "@gatehouse-access/sdk";
+import { tenantId } from "@gatehouse-access/sdk/contract";
+import { Connection } from "../resources/connection.ts";
+
+/** Stack configuration keys that stand for an environment variable, for those who keep settings there. */
+const CONFIGURATION = {
+  "gatehouse:url": "GATEHOUSE_URL",
+  "gatehouse:tenant": "GATEHOUSE_TENANT",
+  "gatehouse:apiKey": "GATEHOUSE_API_KEY",
+  "gatehouse:token": "GATEHOUSE_TOKEN",
+  "gatehouse:username": "GATEHOUSE_USERNAME",
+  "gatehouse:password": "GATEHOUSE_PASSWORD",
+  "gatehouse:totpSecret": "GATEHOUSE_TOTP_SECRET",
+} as const;
+
+type Lookup = (key: string) => string | undefined;
+
+let configuration: Lookup = () => undefined;
+let current: Connection | undefined;
+
+/** Keeps the stack's configuration until a resource needs the service; called by the engine before any other. */
+export function configure(lookup: Lookup): void {
+  configuration = lookup;
+}
+
+/**
+ * The one connection of this process. Environment variables win over the stack's configuration.
+ * @throws Error naming the variable that is missing or wrong, with what is allowed
+ */
+export function connection(): Connection {
+  current ??= open({ ...fromConfiguration(), ...definedIn(process.env) });
+  return current;
+}
+
+function open(settings: Record<string, string>): Connection {
+  const { url, credential } = credentialsFromEnvironment(settings);
+  if (!url) {
+    throw new Error("GATEHOUSE_URL: set it to the address of the service, for example https://access.example.org");
+  }
+  if (!credential) {
+    throw new Error(
+      "credential: set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
+    );
+  }
+  const client = createClient({ url, credential, userAgent: "gatehouse-provider" });
+  return new Connection(client, checkedTenant(settings.GATEHOUSE_TENANT));
+}
+
+function checkedTenant(tenant: string | undefined): string | undefined {
+  const result = tenantId.optional().safeParse(tenant);
+  if (!result.success) throw new Error("GATEHOUSE_TENANT: must be a lower-case uuid, the id of a namespace");
+  return result.data;
+}
+
+function fromConfiguration(): Record<string, string> {
+  const entries = Object.entries(CONFIGURATION).map(([key, name]) => [name, configuration(key)] as const);
+  return Object.fromEntries(entries.filter((entry): entry is [never, string] => Boolean(entry[1])));
+}
+
+function definedIn(env: NodeJS.ProcessEnv): Record<string, string> {
+  const entries = Object.entries(env).filter(
+    (entry): entry is [string, string] => entry[0].startsWith("GATEHOUSE_") && Boolean(entry[1]),
+  );
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,49 @@
+import type { z } from "zod";
+import type { Failure, InputField, ResourceDefinition } from "./definition.ts";
+import { canonicalInputs, hasUnknown } from "./values.ts";
+
+/** Canonical inputs, and what is wrong with them; never both complete and failed. */
+export interface Checked {
+  readonly inputs: Record<string, unknown>;
+  readonly failures: readonly Failure[];
+}
+
+/**
+ * Checks a program's inputs without any request, so that a preview already refuses what the service would.
+ * Values that are not known yet are checked when they are.
+ */
+export function check(definition: ResourceDefinition, given: Readonly<Record<string, unknown>>): Checked {
+  const failures = [...unknownNames(definition, given)];
+  for (const [name, field] of Object.entries(definition.inputs)) {
+    failures.push(...checkField(name, field, given[name]));
+  }
+  return failures.length > 0
+    ? { inputs: { ...given }, failures: failures.map((failure) => named(definition, failure)) }
+    : { inputs: canonicalInputs(definition.inputs, given), failures };
+}
+
+function named(definition: ResourceDefinition, failure: Failure): Failure {
+  return { ...failure, reason: `${definition.name}.${failure.property}: ${failure.reason}` };
+}
+
+function unknownNames(definition: ResourceDefinition, given: Readonly<Record<string, unknown>>): Failure[] {
+  const allowed = Object.keys(definition.inputs);
+  return Object.keys(given)
+    .filter((name) => !allowed.includes(name) && given[name] !== undefined)
+    .map((property) => ({ property, reason: `is not an input; inputs are ${allowed.join(", ")}` }));
+}
+
+function checkField(name: string, field: InputField, value: unknown): Failure[] {
+  const missing = value === undefined || value === null || (value === "" && !field.required);
+  if (missing) {
+    return field.required ? [{ property: name, reason: `is required: ${field.description}` }] : [];
+  }
+  if (hasUnknown(value)) return [];
+  const result = field.schema.safeParse(value);
+  return result.success ? [] : result.error.issues.map((issue) => toFailure(name, issue));
+}
+
+function toFailure(name: string, issue: z.core.$ZodIssue): Failure {
+  const property = [name, ...issue.path.map(String)].join(".");
+  return { property, reason: issue.message };
+}

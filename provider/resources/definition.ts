@@ -1,0 +1,135 @@
+import type { z } from "zod";
+import type { Connection } from "./connection.ts";
+
+/** An input of a resource: what a program declares. */
+export interface InputField<S extends z.ZodType = z.ZodType, Required extends boolean = boolean> {
+  readonly schema: S;
+  readonly description: string;
+  readonly required: Required;
+  /** What leaving it out, null and "" mean; also where the service has a value of its own. */
+  readonly default?: z.output<S>;
+  /** A change makes a new object. */
+  readonly replaces: boolean;
+  /** Canonical form; idempotent. Two values with one canonical form are the same value. */
+  readonly canonical?: (value: z.output<S>) => z.output<S>;
+  /** True when the new value means the same object as the state although the text differs. */
+  readonly sameAs?: (state: Readonly<Record<string, unknown>>, value: z.output<S>) => boolean;
+}
+
+/** An output of a resource: what the service decides. */
+export interface OutputField<S extends z.ZodType = z.ZodType> {
+  readonly schema: S;
+  readonly description: string;
+  /** Changes by itself (a counter, say): alone it is no drift, so a read keeps the state's value. */
+  readonly volatile: boolean;
+  /** Equal to the resource's id, which stays known while a preview plans an update. */
+  readonly isId: boolean;
+}
+
+export type Inputs = Readonly<Record<string, InputField>>;
+export type Outputs = Readonly<Record<string, OutputField>>;
+
+type RequiredKeys<I extends Inputs> = {
+  [K in keyof I]: I[K] extends InputField<z.ZodType, true> ? K : never;
+}[keyof I];
+
+/** Inputs after `check`: canonical, with defaults. */
+export type InputValues<I extends Inputs> = { -readonly [K in RequiredKeys<I>]: z.output<I[K]["schema"]> } & {
+  -readonly [K in Exclude<keyof I, RequiredKeys<I>>]?: z.output<I[K]["schema"]>;
+};
+
+/** What is known of an object that exists: every input as it is on the service, and the outputs. */
+export type State<I extends Inputs, O extends Outputs> = {
+  -readonly [K in keyof I]: z.output<I[K]["schema"]>;
+} & { -readonly [K in keyof O]: z.output<O[K]["schema"]> };
+
+export interface Existing<S> {
+  readonly id: string;
+  readonly state: S;
+}
+
+/** A rule over several inputs that a program broke. */
+export interface Failure {
+  readonly property: string;
+  readonly reason: string;
+}
+
+/**
+ * One declarative resource: the only description that Pulumi classes, schemas, replacement rules and the
+ * reference derive from. Its functions talk to the service; everything else about it is data.
+ */
+export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs = Outputs> {
+  readonly name: string;
+  readonly description: string;
+  readonly inputs: I;
+  readonly outputs: O;
+  /** How the id is made, and what an import takes. */
+  readonly idFormat: string;
+  /** Inputs that need an update although no program changed them, for instance an invitation to send again. */
+  stale?(state: Readonly<State<I, O>>, now: Date): readonly string[];
+  create(connection: Connection, inputs: InputValues<I>): Promise<Existing<State<I, O>>>;
+  /** The object as it is now; undefined when it is gone. `state` is empty at an import. */
+  read(
+    connection: Connection,
+    id: string,
+    state: Readonly<Partial<State<I, O>>>,
+  ): Promise<Existing<State<I, O>> | undefined>;
+  update(
+    connection: Connection,
+    id: string,
+    state: Readonly<State<I, O>>,
+    inputs: InputValues<I>,
+  ): Promise<State<I, O>>;
+  delete(connection: Connection, id: string, state: Readonly<State<I, O>>): Promise<void>;
+}
+
+interface InputOptions<S extends z.ZodType> {
+  readonly description: string;
+  readonly replaces?: boolean;
+  readonly canonical?: (value: z.output<S>) => z.output<S>;
+  readonly sameAs?: (state: Readonly<Record<string, unknown>>, value: z.output<S>) => boolean;
+}
+
+/** An input that a program must give. */
+export function required<S extends z.ZodType>(schema: S, options: InputOptions<S>): InputField<S, true> {
+  return { replaces: false, ...options, schema, required: true };
+}
+
+/** An input that a program may leave out. */
+export function optional<S extends z.ZodType>(
+  schema: S,
+  options: InputOptions<S> & { readonly default?: z.output<S> },
+): InputField<S, false> {
+  return { replaces: false, ...options, schema, required: false };
+}
+
+export function output<S extends z.ZodType>(
+  schema: S,
+  options: { readonly description: string; readonly volatile?: boolean; readonly isId?: boolean },
+): OutputField<S> {
+  return { volatile: false, isId: false, ...options, schema };
+}
+
+/** Gives a definition's functions their types. */
+export function defineResource<I extends Inputs, O extends Outputs>(
+  definition: ResourceDefinition<I, O>,
+): ResourceDefinition<I, O> {
+  return definition;
+}
+
+/**
+ * The object was made, but a later step failed: an engine keeps id and state, and the next run updates it
+ * instead of making a twin.
+ */
+export class PartialFailure extends Error {
+  override readonly name = "PartialFailure";
+  readonly id: string;
+  readonly state: Readonly<Record<string, unknown>>;
+
+  constructor(id: string, state: Readonly<Record<string, unknown>>, cause: unknown) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    super(`made, but not completed: ${reason}`, { cause });
+    this.id = id;
+    this.state = state;
+  }
+}

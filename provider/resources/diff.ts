@@ -1,0 +1,45 @@
+import type { InputField, ResourceDefinition } from "./definition.ts";
+import { canonical, hasUnknown, sameValue } from "./values.ts";
+
+/** One input whose value differs between state and program. */
+export interface FieldChange {
+  readonly field: string;
+  readonly before: unknown;
+  readonly after: unknown;
+  readonly replaces: boolean;
+}
+
+/**
+ * What would change if the program's inputs were applied to the state. No request is made.
+ * An unknown value counts as a change, and in a field that replaces as a replacement: a plan must not promise
+ * less than may happen.
+ */
+export function diff(
+  definition: ResourceDefinition,
+  state: Readonly<Record<string, unknown>>,
+  inputs: Readonly<Record<string, unknown>>,
+  now: Date = new Date(),
+): FieldChange[] {
+  const stale = definition.stale?.(state, now) ?? [];
+  return Object.entries(definition.inputs)
+    .filter(([name, field]) => stale.includes(name) || differs(name, field, state, inputs[name]))
+    .map(([name, field]) => ({
+      field: name,
+      before: state[name],
+      after: canonical(field, inputs[name]),
+      replaces: field.replaces && !stale.includes(name),
+    }));
+}
+
+function differs(
+  name: string,
+  field: InputField,
+  state: Readonly<Record<string, unknown>>,
+  value: unknown,
+): boolean {
+  if (hasUnknown(value)) return true;
+  const after = canonical(field, value);
+  // Left out and without a default: the service's own choice, which stays.
+  if (after === undefined) return false;
+  return !sameValue(field, state[name], after) && !(field.sameAs?.(state, after) ?? false);
+}

@@ -1,0 +1,123 @@
+import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
+import { type Client, isNotFound } from "@gatehouse-access/sdk";
+import { z } from "zod";
+import type { Connection } from "./connection.ts";
+import { defineResource, optional, output, PartialFailure, required } from "./definition.ts";
+
+const wireSettings = namespaces.editNamespace.body.shape.settings.unwrap().shape;
+
+const settings = z.strictObject({
+  sessionRecord: wireSettings.session_record.describe("Record what happens in sessions. Default: true."),
+  connectionAnnouncement: wireSettings.connection_announcement.describe(
+    "Text shown to whoever connects, at most 4096 characters. Default: none.",
+  ),
+});
+
+const DEFAULT_SETTINGS = { sessionRecord: true, connectionAnnouncement: "" };
+
+type Wire = Awaited<ReturnType<Client["getNamespace"]>>;
+
+export const namespace = defineResource({
+  name: "Namespace",
+  description: "A tenant of the service: its members, keys and devices live in it. Made by a user, who owns it.",
+  idFormat: "tenant",
+  inputs: {
+    name: required(namespaces.namespaceName, {
+      description: "Name, unique on the service: one host-name label, stored in lower case.",
+      canonical: (name) => name.toLowerCase(),
+    }),
+    settings: optional(settings, { description: "Settings of the namespace.", default: DEFAULT_SETTINGS }),
+    forceDestroy: optional(z.boolean(), {
+      description: "Delete the namespace although it has devices. Default: false.",
+      default: false,
+    }),
+  },
+  outputs: {
+    tenant: output(tenantId, { description: "Id of the namespace.", isId: true }),
+    owner: output(userId, { description: "Id of the user who owns it." }),
+    createdAt: output(dateTime, { description: "When it was made." }),
+    maxDevices: output(z.int(), { description: "How many devices may be accepted; -1: no limit." }),
+    deviceCount: output(z.int(), {
+      description: "Accepted devices when the state was last changed.",
+      volatile: true,
+    }),
+  },
+
+  async create({ client }, inputs) {
+    const made = await client.createNamespace({ body: { name: inputs.name } });
+    const wanted = inputs.settings ?? DEFAULT_SETTINGS;
+    const state = toState(made, inputs.forceDestroy);
+    if (sameSettings(state.settings, wanted)) return { id: made.tenantId, state };
+    try {
+      return { id: made.tenantId, state: await edit(client, made.tenantId, inputs) };
+    } catch (error) {
+      throw new PartialFailure(made.tenantId, state, error);
+    }
+  },
+
+  async read({ client }, id, state) {
+    try {
+      const found = await client.getNamespace({ params: { tenant: id } });
+      return { id, state: toState(found, state.forceDestroy) };
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  },
+
+  async update(connection, id, state, inputs) {
+    const nothingSent = state.name === inputs.name && sameSettings(state.settings, inputs.settings);
+    if (nothingSent) return { ...state, forceDestroy: inputs.forceDestroy ?? false };
+    const { client } = await connection.tenant(id);
+    return edit(client, id, inputs);
+  },
+
+  async delete(connection, id, state) {
+    const { client } = await connection.tenant(id);
+    if (!state.forceDestroy) await refuseWithDevices(connection, id);
+    await client.deleteNamespace({ params: { tenant: id } });
+  },
+});
+
+type Settings = Partial<z.output<typeof settings>>;
+
+function sameSettings(left: Settings | undefined, right: Settings | undefined): boolean {
+  const [a, b] = [{ ...DEFAULT_SETTINGS, ...left }, { ...DEFAULT_SETTINGS, ...right }];
+  return a.sessionRecord === b.sessionRecord && a.connectionAnnouncement === b.connectionAnnouncement;
+}
+
+async function edit(
+  client: Client,
+  tenant: string,
+  inputs: { name: string; settings?: Settings; forceDestroy?: boolean },
+) {
+  const body = { name: inputs.name, settings: inputs.settings };
+  return toState(await client.editNamespace({ params: { tenant }, body }), inputs.forceDestroy);
+}
+
+async function refuseWithDevices(connection: Connection, tenant: string): Promise<void> {
+  const { client } = await connection.tenant(tenant);
+  const { headers } = await client.call("getDevices", { query: { perPage: 1 } });
+  const count = Number(headers["x-total-count"] ?? 0);
+  if (count > 0) {
+    throw new Error(
+      `Namespace.forceDestroy: the namespace has ${count} devices, so it is not deleted; remove them, or set forceDestroy: true and apply that first`,
+    );
+  }
+}
+
+function toState(wire: Wire, forceDestroy: boolean | undefined) {
+  return {
+    name: wire.name,
+    settings: {
+      sessionRecord: wire.settings.sessionRecord,
+      connectionAnnouncement: wire.settings.connectionAnnouncement,
+    },
+    forceDestroy: forceDestroy ?? false,
+    tenant: wire.tenantId,
+    owner: wire.owner,
+    createdAt: wire.createdAt,
+    maxDevices: wire.maxDevices,
+    deviceCount: wire.deviceCount,
+  };
+}

@@ -1,0 +1,56 @@
+import { isDeepStrictEqual } from "node:util";
+import type { InputField, Inputs } from "./definition.ts";
+
+/** How the engines write a value that is not known before another resource is made. */
+export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+
+/** True when the value, or anything inside it, is not known yet. */
+export function hasUnknown(value: unknown): boolean {
+  if (value === UNKNOWN) return true;
+  if (Array.isArray(value)) return value.some(hasUnknown);
+  return typeof value === "object" && value !== null && Object.values(value).some(hasUnknown);
+}
+
+const isLeftOut = (value: unknown): boolean => value === undefined || value === null || value === "";
+
+/**
+ * The one form that equal inputs share: null, "" and a missing value become the default, lists are sorted
+ * sets, objects lose empty members, and the field's own rule is applied last. Unknown values stay.
+ */
+export function canonical(field: InputField, value: unknown): unknown {
+  const filled = isLeftOut(value) ? field.default : value;
+  if (filled === undefined || hasUnknown(filled)) return filled;
+  const plain = withoutEmpty(withDefaults(filled, field.default));
+  return field.canonical ? field.canonical(plain) : plain;
+}
+
+/** An object given in part keeps the default of what it leaves out. */
+function withDefaults(value: unknown, fallback: unknown): unknown {
+  if (!isObject(value) || !isObject(fallback)) return value;
+  const given = Object.entries(value).filter(([, member]) => member !== undefined && member !== null);
+  return { ...fallback, ...Object.fromEntries(given) };
+}
+
+function withoutEmpty(value: unknown): unknown {
+  if (Array.isArray(value)) return [...new Set(value.map(withoutEmpty))].sort();
+  if (!isObject(value)) return value;
+  const kept = Object.entries(value).filter(([, member]) => member !== undefined && member !== null);
+  return Object.fromEntries(kept.map(([key, member]) => [key, withoutEmpty(member)]));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The canonical inputs of a definition; members that stay without a value are left out. */
+export function canonicalInputs(
+  inputs: Inputs,
+  values: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const entries = Object.entries(inputs).map(([name, field]) => [name, canonical(field, values[name])] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+export function sameValue(field: InputField, left: unknown, right: unknown): boolean {
+  return isDeepStrictEqual(canonical(field, left), canonical(field, right));
+}

@@ -1,0 +1,70 @@
+import { createHash } from "node:crypto";
+
+/** An SSH public key without what is not the key: comment, options, white space. */
+export interface SshPublicKey {
+  /** Algorithm, for instance `ssh-ed25519`. */
+  readonly type: string;
+  /** The key itself, base64 as in an authorized_keys line. */
+  readonly blob: string;
+  /** MD5 of the key, 16 colon-separated lower-case hex pairs (models section 0). */
+  readonly fingerprint: string;
+}
+
+const KEY_TYPES = new Set([
+  "ssh-ed25519",
+  "ssh-rsa",
+  "ecdsa-sha2-nistp256",
+  "ecdsa-sha2-nistp384",
+  "ecdsa-sha2-nistp521",
+  "sk-ssh-ed25519@openssh.com",
+  "sk-ecdsa-sha2-nistp256@openssh.com",
+  "ssh-dss",
+]);
+
+/**
+ * Reads one OpenSSH public key line: `type base64 [comment]`. Two lines with the same key give equal results,
+ * whatever their comments and white space.
+ * @throws Error saying what is wrong with the line, without repeating it.
+ */
+export function parseSshPublicKey(line: string): SshPublicKey {
+  const text = line.trim();
+  if (text.includes("\n")) {
+    throw new Error("must be one OpenSSH public key line, not several");
+  }
+  if (text.includes("PRIVATE KEY")) {
+    throw new Error("must be a public key; this is a private one");
+  }
+  const [type = "", encoded = ""] = text.split(/\s+/, 2);
+  if (!KEY_TYPES.has(type)) {
+    throw new Error(`must be an OpenSSH public key line that starts with one of ${[...KEY_TYPES].join(", ")}`);
+  }
+  const blob = Buffer.from(encoded, "base64");
+  if (encoded === "" || blob.toString("base64").replace(/=+$/, "") !== encoded.replace(/=+$/, "")) {
+    throw new Error("must hold the key in base64 after its type");
+  }
+  const fields = readFields(blob);
+  if (fields.length < 2 || fields[0]?.toString("latin1") !== type) {
+    throw new Error(`must hold a complete ${type} key after its type`);
+  }
+  const digest = createHash("md5").update(blob).digest("hex");
+  return { type, blob: blob.toString("base64"), fingerprint: digest.match(/../g)?.join(":") ?? "" };
+}
+
+/** The line that stands for the key everywhere: no comment, no options, one space. */
+export function sshPublicKeyLine(key: SshPublicKey): string {
+  return `${key.type} ${key.blob}`;
+}
+
+/** The length-prefixed fields of a key blob (RFC 4253, section 6.6); empty when it is cut short. */
+function readFields(blob: Buffer): Buffer[] {
+  const fields: Buffer[] = [];
+  let offset = 0;
+  while (offset < blob.length) {
+    if (offset + 4 > blob.length) return [];
+    const end = offset + 4 + blob.readUInt32BE(offset);
+    if (end > blob.length) return [];
+    fields.push(blob.subarray(offset + 4, end));
+    offset = end;
+  }
+  return fields;
+}

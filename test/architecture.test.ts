@@ -1,0 +1,52 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "..");
+const SKIPPED = new Set(["node_modules", "dist", "generated"]);
+
+function sources(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : sources(path);
+    return entry.name.endsWith(".ts") ? [path] : [];
+  });
+}
+
+/** What a file imports: paths from the root for own files, package names for the rest. */
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(ROOT, file), "utf8");
+  const specifiers = [...text.matchAll(/(?:from|import\()\s*"([^"]+)"/g)].map((match) => match[1] ?? "");
+  return specifiers.map((name) =>
+    name.startsWith(".") ? relative(ROOT, resolve(ROOT, dirname(file), name)) : name,
+  );
+}
+
+function offenders(folder: string, forbidden: (imported: string) => boolean): string[] {
+  return sources(folder).flatMap((file) =>
+    importsOf(file)
+      .filter(forbidden)
+      .map((imported) => `${file} imports ${imported}`),
+  );
+}
+
+const from = (...places: string[]) => (imported: string) =>
+  places.some((place) => imported === place || imported.startsWith(`${place}/`));
+
+describe("the arrows between the rooms", () => {
+  it("sees imports at all", () => {
+    expect(importsOf("provider/resources/index.ts")).toContain("provider/resources/publicKey.ts");
+  });
+
+  it.each([
+    ["sdk", from("server", "provider", "@gatehouse-access/server", "@gatehouse-access/provider")],
+    ["server", from("provider", "@gatehouse-access/provider", "@pulumi/pulumi")],
+    ["provider", from("server", "@gatehouse-access/server")],
+    ["provider/resources", from("provider/pulumi", "provider/engine", "provider/cli", "@pulumi/pulumi")],
+    ["provider/engine", from("provider/resources", "provider/pulumi", "provider/cli", "@gatehouse-access/sdk")],
+    ["sdk/contract", from("sdk/policy", "undici")],
+  ])("%s keeps to its side", (folder, forbidden) => {
+    expect(sources(folder).length).toBeGreaterThan(0);
+    expect(offenders(folder, forbidden)).toEqual([]);
+  });
+});

@@ -1,0 +1,177 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { check } from "../../provider/dist/resources/check.js";
+import type { ResourceDefinition } from "../../provider/dist/resources/definition.js";
+import { diff } from "../../provider/dist/resources/diff.js";
+import { definitions } from "../../provider/dist/resources/index.js";
+import { canonicalInputs, UNKNOWN } from "../../provider/dist/resources/values.js";
+import { programs } from "./support/programs.ts";
+
+const cases = definitions.map((definition) => [definition.name, definition] as const);
+
+/** What the service would hold after the inputs were applied, as far as inputs go. */
+function applied(definition: ResourceDefinition, inputs: Record<string, unknown>): Record<string, unknown> {
+  return canonicalInputs(definition.inputs, inputs);
+}
+
+describe.each(cases)("%s inputs", (name, definition) => {
+  const valid = programs(name);
+
+  it("pass the check when valid", () => {
+    fc.assert(
+      fc.property(valid, (inputs) => {
+        expect(check(definition, inputs).failures).toEqual([]);
+      }),
+    );
+  });
+
+  it("have one canonical form", () => {
+    fc.assert(
+      fc.property(valid, (inputs) => {
+        const once = canonicalInputs(definition.inputs, inputs);
+        expect(canonicalInputs(definition.inputs, once)).toEqual(once);
+      }),
+    );
+  });
+
+  it("give no diff against what they made", () => {
+    fc.assert(
+      fc.property(valid, (inputs) => {
+        expect(diff(definition, applied(definition, inputs), inputs)).toEqual([]);
+      }),
+    );
+  });
+
+  it("give exactly the change that was made", () => {
+    fc.assert(
+      fc.property(valid, valid, fc.constantFrom(...Object.keys(definition.inputs)), (before, after, field) => {
+        const state = applied(definition, before);
+        const program = { ...before, [field]: after[field] };
+        const changed = diff(definition, state, program).map((change) => change.field);
+        const canonicalAfter = canonicalInputs(definition.inputs, program);
+        const differs = JSON.stringify(canonicalAfter[field]) !== JSON.stringify(state[field]);
+        expect(changed).toEqual(differs && canonicalAfter[field] !== undefined ? [field] : []);
+      }),
+    );
+  });
+
+  it("may be unknown, which passes the check and counts as a change", () => {
+    fc.assert(
+      fc.property(valid, fc.constantFrom(...Object.keys(definition.inputs)), (inputs, field) => {
+        const program = { ...inputs, [field]: UNKNOWN };
+        const { failures, inputs: checked } = check(definition, program);
+        expect(failures).toEqual([]);
+        const changes = diff(definition, applied(definition, inputs), checked);
+        expect(changes.map((change) => change.field)).toEqual([field]);
+        expect(changes[0]?.replaces).toBe(definition.inputs[field]?.replaces);
+      }),
+    );
+  });
+
+  it("need what is required, and refuse what is no input", () => {
+    const { failures } = check(definition, { colour: "red" });
+    const reasons = failures.map((failure) => failure.reason);
+    const required = Object.entries(definition.inputs).filter(([, field]) => field.required);
+    for (const [field] of required) {
+      expect(reasons).toContainEqual(expect.stringMatching(`^${name}\\.${field}: is required`));
+    }
+    expect(reasons).toContainEqual(expect.stringMatching(`^${name}\\.colour: is not an input; inputs are `));
+  });
+});
+
+describe("equal inputs in other words", () => {
+  const byName = (name: string) => definitions.find((definition) => definition.name === name) as ResourceDefinition;
+  const blob = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+  const key = {
+    name: "laptop",
+    data: `ssh-ed25519 ${blob} ana@laptop\n`,
+    username: "^ana$",
+    filter: { tags: ["web", "prod"] },
+  };
+
+  it.each([
+    ["another comment", { ...key, data: `ssh-ed25519 ${blob} somebody@else` }],
+    ["no comment, more white space", { ...key, data: `  ssh-ed25519   ${blob}\n\n` }],
+    ["another order of tags", { ...key, filter: { tags: ["prod", "web"] } }],
+    ["an empty member", { ...key, filter: { tags: ["prod", "web"], hostname: undefined } }],
+    ["null for what is left out", { ...key, tenant: null }],
+  ])("PublicKey: %s is no change", (_case, program) => {
+    const definition = byName("PublicKey");
+    expect(diff(definition, applied(definition, key), program)).toEqual([]);
+  });
+
+  it.each([
+    ["settings left out", { name: "fleet" }],
+    ["default settings", { name: "fleet", settings: { sessionRecord: true, connectionAnnouncement: "" } }],
+    ["half of the settings", { name: "fleet", settings: { sessionRecord: true } }],
+    ["no settings in particular", { name: "fleet", settings: {}, forceDestroy: false }],
+    ["upper case", { name: "FLEET" }],
+  ])("Namespace: %s is no change", (_case, program) => {
+    const definition = byName("Namespace");
+    expect(diff(definition, applied(definition, { name: "fleet" }), program)).toEqual([]);
+  });
+
+  it("DeviceTags: the same device by uid, MAC or name is no change; another one replaces", () => {
+    const definition = byName("DeviceTags");
+    const state = {
+      device: "web-01",
+      tags: ["prod"],
+      uid: "a".repeat(64),
+      mac: "02:00:00:00:00:01",
+      deviceName: "web-01",
+    };
+    for (const device of ["WEB-01", "02:00:00:00:00:01", "a".repeat(64)]) {
+      expect(diff(definition, state, { device, tags: ["prod"] })).toEqual([]);
+    }
+    expect(diff(definition, state, { device: "web-02", tags: ["prod"] })).toMatchObject([
+      { field: "device", replaces: true },
+    ]);
+  });
+
+  it("Member: an expired invitation is sent again; a pending one waits", () => {
+    const definition = byName("Member");
+    const state = { email: "a@example.org", role: "observer", status: "pending", expiresAt: "2026-01-08T00:00:00.000Z" };
+    const program = { email: "a@example.org", role: "observer" };
+    expect(diff(definition, state, program, new Date("2026-01-07T00:00:00Z"))).toEqual([]);
+    expect(diff(definition, state, program, new Date("2026-01-09T00:00:00Z"))).toMatchObject([
+      { field: "role", replaces: false },
+    ]);
+  });
+});
+
+describe("refused inputs name the field and what is allowed", () => {
+  const base = {
+    Namespace: { name: "fleet" },
+    Member: { email: "a@example.org", role: "observer" },
+    PublicKey: {
+      name: "k",
+      data: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f",
+      username: "^a$",
+      filter: { hostname: ".*" },
+    },
+    DeviceTags: { device: "web-01", tags: ["prod"] },
+  };
+
+  it.each([
+    ["Namespace", { name: "a.b" }, /^Namespace\.name: must be one host-name label/],
+    ["Namespace", { settings: { record: true } }, /^Namespace\.settings: .*"record"/],
+    ["Namespace", { settings: { connectionAnnouncement: "x".repeat(4097) } }, /connectionAnnouncement: .*4096/],
+    ["Member", { role: "owner" }, /^Member\.role: .*"observer"\|"operator"\|"administrator"/],
+    ["Member", { email: "nobody" }, /^Member\.email: .*email/i],
+    ["PublicKey", { username: "(" }, /^PublicKey\.username: must be a regular expression in RE2 syntax/],
+    ["PublicKey", { username: "(?=x)" }, /^PublicKey\.username: must be a regular expression in RE2 syntax/],
+    ["PublicKey", { filter: {} }, /^PublicKey\.filter: must have exactly one of hostname and tags/],
+    ["PublicKey", { filter: { hostname: "a", tags: ["prod"] } }, /^PublicKey\.filter: must have exactly one/],
+    ["PublicKey", { filter: { tags: ["a b c"] } }, /^PublicKey\.filter\.tags\.0: .*letters and digits/],
+    ["PublicKey", { data: "-----BEGIN OPENSSH PRIVATE KEY-----" }, /^PublicKey\.data: must be a public key/],
+    ["PublicKey", { data: "ssh-ed25519 AAAA" }, /^PublicKey\.data: must hold/],
+    ["DeviceTags", { tags: [] }, /^DeviceTags\.tags: .*1/],
+    ["DeviceTags", { tags: ["aaa", "bbb", "ccc", "ddd"] }, /^DeviceTags\.tags: .*3/],
+    ["DeviceTags", { tags: ["aaa", "aaa"] }, /^DeviceTags\.tags: must not repeat a tag/],
+    ["DeviceTags", { tenant: "mine" }, /^DeviceTags\.tenant: must be a lower-case uuid/],
+  ] as const)("%s %o", (name, change, message) => {
+    const definition = definitions.find((candidate) => candidate.name === name) as ResourceDefinition;
+    const { failures } = check(definition, { ...base[name], ...change });
+    expect(failures.map((failure) => failure.reason)).toContainEqual(expect.stringMatching(message));
+  });
+});
