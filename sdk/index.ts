@@ -1,1 +1,31 @@
+export type { ResponseHeaders } from "./answer.ts";
+export type { Identity } from "./authorizer.ts";
+export { type Camelised, type CamelisedInput, camelKey, fromWire, toWire } from "./case.ts";
+export { createClient } from "./client.ts";
+export type {
+  CallOptions,
+  CallResult,
+  Client,
+  ClientCore,
+  ClientOptions,
+  OperationMethods,
+} from "./clientTypes.ts";
 export * from "./contract/index.ts";
+export {
+  type ApiKeyCredential,
+  apiKeyCredential,
+  type Connection,
+  type Credential,
+  credentialsFromEnvironment,
+  type Environment,
+  type PasswordCredential,
+  passwordCredential,
+  type TokenCredential,
+  tokenCredential,
+} from "./credentials.ts";
+export * from "./errors.ts";
+export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
+export type { ItemOf, ListId, OperationId, RequestOf, ResponseOf } from "./operations.ts";
+export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
+export { Secret } from "./secret.ts";
+export type { RequestReport } from "./transport.ts";

@@ -49,7 +49,10 @@ export const createApiKey = defineOperation({
     name,
     expires_at: z.literal(API_KEY_DAYS).describe("Days until it expires"),
     role: optionalRole,
-    key: z.union([z.uuidv4(), z.literal("")]).optional().describe("The secret; random when blank"),
+    key: z
+      .union([z.uuidv4(), z.literal("")])
+      .optional()
+      .describe("The secret; random when blank"),
   }),
   success: { body: apiKeyCreated },
   errors: {
@@ -85,7 +88,12 @@ export const updateApiKey = defineOperation({
   minRole: "administrator",
   params: { key: z.string().min(1).max(64) },
   body: z.object({ name: name.optional(), role: optionalRole }),
-  errors: { 400: "name or role invalid", 403: ROLE_TOO_HIGH, 404: UNKNOWN, 409: "new name used by another key" },
+  errors: {
+    400: "name or role invalid",
+    403: ROLE_TOO_HIGH,
+    404: UNKNOWN,
+    409: "new name used by another key",
+  },
 });
 
 export const deleteApiKey = defineOperation({

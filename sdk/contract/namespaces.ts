@@ -55,7 +55,10 @@ export const namespaceName = z
   .string()
   .min(1)
   .max(63)
-  .regex(/^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$/, "must be one host-name label: letters, digits, inner hyphens");
+  .regex(
+    /^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$/,
+    "must be one host-name label: letters, digits, inner hyphens",
+  );
 
 export const getNamespaces = defineOperation({
   id: "getNamespaces",

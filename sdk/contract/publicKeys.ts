@@ -1,6 +1,15 @@
 import { z } from "zod";
 import { defineOperation } from "./operation.ts";
-import { dateTime, filter, filtering, fingerprint, model, pattern, TOTAL_COUNT, tenantId } from "./schemas.ts";
+import {
+  dateTime,
+  filter,
+  filtering,
+  fingerprint,
+  model,
+  pattern,
+  TOTAL_COUNT,
+  tenantId,
+} from "./schemas.ts";
 
 const part = "Public keys";
 const NO_NAMESPACE = "user token without a namespace";

@@ -36,7 +36,9 @@ export function parseSshPublicKey(line: string): SshPublicKey {
   }
   const [type = "", encoded = ""] = text.split(/\s+/, 2);
   if (!KEY_TYPES.has(type)) {
-    throw new Error(`must be an OpenSSH public key line that starts with one of ${[...KEY_TYPES].join(", ")}`);
+    throw new Error(
+      `must be an OpenSSH public key line that starts with one of ${[...KEY_TYPES].join(", ")}`,
+    );
   }
   const blob = Buffer.from(encoded, "base64");
   if (encoded === "" || blob.toString("base64").replace(/=+$/, "") !== encoded.replace(/=+$/, "")) {

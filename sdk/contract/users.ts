@@ -192,7 +192,7 @@ export const updateUser = defineOperation({
     current_password: z.string().max(1024).optional().describe("Required when password is given"),
   }),
   errors: {
-    400: "array of invalid field names; wrong current_password gives [\"password\"]",
+    400: 'array of invalid field names; wrong current_password gives ["password"]',
     403: "called with an API key",
     404: "user no longer exists",
     409: "array of taken field names",

@@ -1,1 +1,2 @@
-export {};
+export { type DeviceFacts, type DeviceFilter, filterMatches, type KeyRule, keyAdmits } from "./keyAdmits.ts";
+export { compilePattern, PATTERN_CACHE_SIZE, type Pattern, PatternError } from "./pattern.ts";

@@ -1,0 +1,211 @@
+import { jsonKind } from "./case.ts";
+import type { Operation } from "./contract/index.ts";
+import {
+  AuthenticationError,
+  ConflictError,
+  LockoutError,
+  NotFoundError,
+  PermissionError,
+  ProtocolError,
+  RateLimitError,
+  RequestError,
+  type RequestErrorDetails,
+  ServerError,
+  ValidationError,
+} from "./errors.ts";
+import { expiredAt } from "./jwt.ts";
+import { LOGIN_OPERATIONS, parseRetryAfter } from "./retry.ts";
+
+/** Response headers by lower-case name. */
+export type ResponseHeaders = Readonly<Record<string, string>>;
+
+/** A complete answer of a server. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly text: string;
+}
+
+/** What is known of the request an answer belongs to. */
+export interface AnswerContext {
+  readonly operation: Operation;
+  readonly path: string;
+  readonly attempts: number;
+  /** An earlier attempt got no answer, and may have taken effect. */
+  readonly unclear: boolean;
+  readonly now: number;
+  /** The JWT that was sent. */
+  readonly token?: string;
+  /** Values that the server's message must not bring back. */
+  readonly secrets: readonly string[];
+}
+
+const MESSAGE_LENGTH = 500;
+
+/** The server's words without secrets, control characters (terminals obey them) and excess. */
+function clean(message: string, secrets: readonly string[]): string {
+  let text = message;
+  for (const secret of secrets) {
+    text = text.replaceAll(secret, "[secret]");
+  }
+  text = text.replace(/[\p{Cc}\p{Cf}]+/gu, " ").trim();
+  return text.length > MESSAGE_LENGTH ? `${text.slice(0, MESSAGE_LENGTH)}…` : text;
+}
+
+/** Message and field names of an error body: `{message}`, `{message, fields}` or an array of names. */
+function readErrorBody(answer: RawAnswer): { message?: string; fields: string[] } {
+  let body: unknown;
+  try {
+    body = JSON.parse(answer.text);
+  } catch {
+    // A proxy's HTML page or nothing at all: the status alone has to do.
+    return { fields: [] };
+  }
+  if (Array.isArray(body)) {
+    const fields = body.filter((item) => typeof item === "string");
+    return { fields, ...(fields.length > 0 && { message: fields.join(", ") }) };
+  }
+  if (typeof body !== "object" || body === null) {
+    return { fields: [] };
+  }
+  const { message, fields } = body as { message?: unknown; fields?: unknown };
+  return {
+    ...(typeof message === "string" && { message }),
+    fields: typeof fields === "object" && fields !== null ? Object.keys(fields) : [],
+  };
+}
+
+function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: "none" | "unknown" | "done") {
+  const { operation, path, attempts } = context;
+  const requestId = answer.headers["x-request-id"];
+  return {
+    operation: operation.id,
+    method: operation.method,
+    path,
+    attempts,
+    status: answer.status,
+    outcome,
+    ...(requestId && { requestId: clean(requestId, context.secrets) }),
+  };
+}
+
+/** The error that an answer with a status other than 2xx means. */
+export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError {
+  const { operation } = context;
+  const { status, headers } = answer;
+  const body = readErrorBody(answer);
+  const reads = operation.method === "GET";
+  const unsure = !reads && (context.unclear || status >= 500);
+  const message = body.message === undefined ? "" : clean(body.message, context.secrets);
+  const details: RequestErrorDetails = {
+    ...detailsOf(context, answer, unsure ? "unknown" : "none"),
+    ...(message !== "" && { serverMessage: message }),
+  };
+  const fields = body.fields.map((field) => clean(field, context.secrets));
+  const retryAfter = parseRetryAfter(headers["retry-after"], context.now);
+  switch (status) {
+    case 400:
+    case 415:
+    case 422:
+      return new ValidationError(`the server finds the request invalid (${status})`, details, fields);
+    case 401:
+      return authenticationError(context, answer, details);
+    case 402:
+      return new PermissionError("refused because of a limit or billing (402)", details);
+    case 403:
+      return new PermissionError(`not allowed (403)${hintFor403(context)}`, details);
+    case 404:
+      return new NotFoundError("not found (404)", details);
+    case 409:
+      return new ConflictError("conflicts with what exists (409)", details, fields);
+    case 429:
+      return LOGIN_OPERATIONS.has(operation.id)
+        ? lockoutError(headers, details)
+        : new RateLimitError("too many requests (429)", details, retryAfter);
+    default:
+      if (status >= 500) {
+        return new ServerError(`the server failed (${status})`, details, retryAfter);
+      }
+      if (status < 400) {
+        return new ProtocolError(`unexpected ${status}${redirectHint(headers)}`, details);
+      }
+      return new RequestError(`refused (${status})`, details);
+  }
+}
+
+function authenticationError(context: AnswerContext, answer: RawAnswer, details: RequestErrorDetails) {
+  const mfaToken = answer.headers["x-mfa-token"];
+  if (mfaToken) {
+    return new AuthenticationError("the user has MFA: a code is needed as well (401)", details, { mfaToken });
+  }
+  if (LOGIN_OPERATIONS.has(context.operation.id)) {
+    const what = context.operation.id === "authMfa" ? "MFA token or code" : "user name or password";
+    return new AuthenticationError(`wrong ${what} (401)`, details);
+  }
+  const end = context.token === undefined ? undefined : expiredAt(context.token, context.now);
+  if (end) {
+    return new AuthenticationError(
+      `the token expired at ${end.toISOString()}; log in again or set GATEHOUSE_TOKEN to a new one (401)`,
+      details,
+      { expiredAt: end },
+    );
+  }
+  const kind = context.token === undefined ? "API key" : "token";
+  return new AuthenticationError(`the ${kind} is not (or no longer) valid (401)`, details);
+}
+
+function hintFor403({ operation, token }: AnswerContext): string {
+  const userOnly = token === undefined && operation.scope !== "public" && !operation.auth.includes("apikey");
+  return userOnly ? "; this takes a user's credential, not an API key" : "";
+}
+
+function lockoutError(headers: ResponseHeaders, details: RequestErrorDetails): LockoutError {
+  const seconds = Number(headers["x-account-lockout"]);
+  const until = seconds > 0 ? new Date(seconds * 1000) : undefined;
+  const valid = until && !Number.isNaN(until.getTime()) ? until : undefined;
+  const end = valid ? ` until ${valid.toISOString()}` : "";
+  return new LockoutError(`locked out${end} after too many wrong passwords (429)`, details, valid);
+}
+
+/** Where a redirect leads, without what may be secret in it. */
+function redirectHint(headers: ResponseHeaders): string {
+  const location = headers.location;
+  if (!location || !URL.canParse(location)) {
+    return "; is the URL of the service right?";
+  }
+  const { protocol, host } = new URL(location);
+  return `, a redirect to ${protocol}//${host}; is the URL of the service right?`;
+}
+
+/**
+ * The JSON of a successful answer, in the wire's spelling.
+ * @throws ProtocolError when it is not JSON, or an object where the contract has a list (or the reverse).
+ */
+export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
+  const { operation } = context;
+  const schema = operation.success.body;
+  if (!schema || (answer.text === "" && operation.success.mayBeEmpty)) {
+    return undefined;
+  }
+  const outcome = operation.method === "GET" ? "none" : "done";
+  const fail = (what: string, cause?: unknown) =>
+    new ProtocolError(
+      `${what}; is the URL of the service right?`,
+      detailsOf(context, answer, outcome),
+      cause === undefined ? undefined : { cause },
+    );
+  let body: unknown;
+  try {
+    body = JSON.parse(answer.text);
+  } catch {
+    // The parser's own message quotes the body, which may hold a secret: it is no cause to keep.
+    const type = clean(answer.headers["content-type"] ?? "none", context.secrets);
+    throw fail(`the answer is ${answer.text === "" ? "empty" : `not JSON (content type ${type})`}`);
+  }
+  const kind = body === null ? "null" : Array.isArray(body) ? "array" : typeof body;
+  const expected = jsonKind(schema);
+  if (expected !== "any" && kind !== expected) {
+    throw fail(`the answer is ${kind} where ${expected} is expected`);
+  }
+  return body;
+}

@@ -1,0 +1,185 @@
+import { z } from "zod";
+
+type CamelParts<
+  S extends string,
+  Separator extends string,
+> = S extends `${infer Head}${Separator}${infer Tail}`
+  ? `${Head}${Capitalize<CamelParts<Tail, Separator>>}`
+  : S;
+
+/** `tenant_id` → `tenantId`, `user-id` → `userId`: the spelling of a wire key in TypeScript. */
+export type CamelKey<K> = K extends string ? CamelParts<CamelParts<K, "-">, "_"> : K;
+
+/** `T` with the keys of all its objects in camelCase. Index signatures (records) keep theirs. */
+export type Camelised<T> = T extends readonly (infer Item)[]
+  ? Camelised<Item>[]
+  : T extends object
+    ? { [K in keyof T as CamelKey<K>]: Camelised<T[K]> }
+    : T;
+
+/** As {@link Camelised}, for values that are handed in: lists may be read-only. */
+export type CamelisedInput<T> = T extends readonly (infer Item)[]
+  ? readonly CamelisedInput<Item>[]
+  : T extends object
+    ? { [K in keyof T as CamelKey<K>]: CamelisedInput<T[K]> }
+    : T;
+
+/** The camelCase spelling of one wire key; the runtime side of {@link CamelKey}. */
+export function camelKey(key: string): string {
+  return key
+    .split(/[_-]/)
+    .map((part, index) => (index === 0 ? part : part.charAt(0).toUpperCase() + part.slice(1)))
+    .join("");
+}
+
+/** A set of schemas a value may have, and what follows from them for its keys and items. */
+interface Plan {
+  readonly keys: ReadonlyMap<string, { readonly camel: string; readonly value: () => Plan }>;
+  readonly items: () => Plan;
+  readonly values: () => Plan;
+}
+
+/** Schemas without what only wraps them: optional, nullable, default, catch, refinement, union, …  */
+function leaves(schemas: readonly z.core.$ZodType[], seen = new Set<z.core.$ZodType>()): z.core.$ZodType[] {
+  return schemas.flatMap((schema) => {
+    if (seen.has(schema)) {
+      return [];
+    }
+    seen.add(schema);
+    if (schema instanceof z.ZodUnion) {
+      return leaves(schema.options, seen);
+    }
+    if (schema instanceof z.ZodIntersection) {
+      return leaves([schema.def.left, schema.def.right], seen);
+    }
+    if (schema instanceof z.ZodPipe) {
+      return leaves([schema.def.in, schema.def.out], seen);
+    }
+    if (schema instanceof z.ZodLazy) {
+      return leaves([schema.def.getter()], seen);
+    }
+    const inner = (schema._zod.def as { innerType?: z.core.$ZodType }).innerType;
+    return inner ? leaves([inner], seen) : [schema];
+  });
+}
+
+const plans = new WeakMap<z.core.$ZodType, Plan>();
+
+/** The plan of values that fit one of `schemas`; made once for a single schema. */
+function planOf(schemas: readonly z.core.$ZodType[]): Plan {
+  const only = schemas.length === 1 ? schemas[0] : undefined;
+  const known = only && plans.get(only);
+  if (known) {
+    return known;
+  }
+  const plan = makePlan(leaves(schemas));
+  if (only) {
+    plans.set(only, plan);
+  }
+  return plan;
+}
+
+function lazily(schemas: readonly z.core.$ZodType[]): () => Plan {
+  let plan: Plan | undefined;
+  return () => {
+    plan ??= planOf(schemas);
+    return plan;
+  };
+}
+
+function makePlan(schemas: readonly z.core.$ZodType[]): Plan {
+  const children = new Map<string, z.core.$ZodType[]>();
+  const items: z.core.$ZodType[] = [];
+  const values: z.core.$ZodType[] = [];
+  for (const schema of schemas) {
+    if (schema instanceof z.ZodObject) {
+      for (const [key, child] of Object.entries(schema.shape as Record<string, z.core.$ZodType>)) {
+        children.set(key, [...(children.get(key) ?? []), child]);
+      }
+      if (schema.def.catchall) {
+        values.push(schema.def.catchall);
+      }
+    } else if (schema instanceof z.ZodRecord) {
+      values.push(schema.valueType);
+    } else if (schema instanceof z.ZodArray) {
+      items.push(schema.element);
+    } else if (schema instanceof z.ZodTuple) {
+      items.push(...schema.def.items, ...(schema.def.rest ? [schema.def.rest] : []));
+    }
+  }
+  const keys = new Map<string, { camel: string; value: () => Plan }>();
+  const taken = new Map<string, string>();
+  for (const [wire, childSchemas] of children) {
+    const camel = camelKey(wire);
+    const other = taken.get(camel);
+    if (other !== undefined) {
+      throw new Error(
+        `contract: keys "${other}" and "${wire}" of one object are both "${camel}" in camelCase`,
+      );
+    }
+    taken.set(camel, wire);
+    keys.set(wire, { camel, value: lazily(childSchemas) });
+  }
+  return { keys, items: lazily(items), values: lazily(values) };
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) {
+    return false;
+  }
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): unknown {
+  if (Array.isArray(value)) {
+    const items = plan.items();
+    return value.map((item) => convert(items, item, direction));
+  }
+  if (!isPlainObject(value)) {
+    return value;
+  }
+  // What the schema does not know goes first, so that a known key of the same spelling wins.
+  const unknown: [string, unknown][] = [];
+  const known: [string, unknown][] = [];
+  const rest = { ...value };
+  for (const [wire, { camel, value: child }] of plan.keys) {
+    const [from, to] = direction === "toWire" ? [camel, wire] : [wire, camel];
+    if (Object.hasOwn(rest, from)) {
+      known.push([to, convert(child(), rest[from], direction)]);
+      delete rest[from];
+    }
+  }
+  for (const [key, item] of Object.entries(rest)) {
+    unknown.push([key, convert(plan.values(), item, direction)]);
+  }
+  return Object.fromEntries([...unknown, ...known]);
+}
+
+/**
+ * `value` with the keys that `schema` knows in the wire's spelling. Everything the schema does not know
+ * (other keys, records, unknown content) stays as it is; nothing is dropped or validated.
+ */
+export function toWire(schema: z.core.$ZodType, value: unknown): unknown {
+  return convert(planOf([schema]), value, "toWire");
+}
+
+/** The opposite of {@link toWire}: `value` as a server sent it, with known keys in camelCase. */
+export function fromWire(schema: z.core.$ZodType, value: unknown): unknown {
+  return convert(planOf([schema]), value, "fromWire");
+}
+
+/** The kind of JSON a schema describes at the top; `any` where it allows several. */
+export function jsonKind(schema: z.core.$ZodType): "object" | "array" | "any" {
+  const kinds = new Set(
+    leaves([schema]).map((leaf) =>
+      leaf instanceof z.ZodObject || leaf instanceof z.ZodRecord
+        ? "object"
+        : leaf instanceof z.ZodArray || leaf instanceof z.ZodTuple
+          ? "array"
+          : "any",
+    ),
+  );
+  const [kind] = kinds;
+  return kinds.size === 1 && kind ? kind : "any";
+}

@@ -1,0 +1,152 @@
+import { readFileSync } from "node:fs";
+import * as OTPAuth from "otpauth";
+import { ConfigurationError } from "./errors.ts";
+import { Secret } from "./secret.ts";
+
+export interface ApiKeyCredential {
+  readonly kind: "apiKey";
+  readonly key: Secret;
+}
+
+export interface TokenCredential {
+  readonly kind: "token";
+  readonly token: Secret;
+}
+
+export interface PasswordCredential {
+  readonly kind: "password";
+  /** User name or e-mail. */
+  readonly username: string;
+  readonly password: Secret;
+  /** Base32 secret of the user's second factor; needed when the user has MFA. */
+  readonly totpSecret?: Secret;
+}
+
+/**
+ * Who calls (rules section 1). An API key belongs to one namespace and can not do what takes a user; a token
+ * is a user's, and ends after days; user name and password get a token when one is needed.
+ */
+export type Credential = ApiKeyCredential | TokenCredential | PasswordCredential;
+
+function headerValue(text: string, what: string): Secret {
+  if (!/^[\x21-\x7e]+$/.test(text)) {
+    throw new ConfigurationError(`${what} is empty or has white space or characters outside ASCII`);
+  }
+  return new Secret(text);
+}
+
+/** @throws ConfigurationError when it can not be sent in a header. */
+export function apiKeyCredential(key: string): ApiKeyCredential {
+  return { kind: "apiKey", key: headerValue(key, "the API key") };
+}
+
+/** @throws ConfigurationError when it can not be sent in a header. */
+export function tokenCredential(token: string): TokenCredential {
+  return { kind: "token", token: headerValue(token.replace(/^Bearer\s+/i, ""), "the token") };
+}
+
+/** @throws ConfigurationError when a part is empty, or the TOTP secret is not base32. */
+export function passwordCredential(input: {
+  readonly username: string;
+  readonly password: string;
+  readonly totpSecret?: string;
+}): PasswordCredential {
+  if (input.username === "" || input.password === "") {
+    throw new ConfigurationError("user name and password must not be empty");
+  }
+  return {
+    kind: "password",
+    username: input.username,
+    password: new Secret(input.password),
+    ...(input.totpSecret !== undefined && { totpSecret: totpSecret(input.totpSecret) }),
+  };
+}
+
+function totpSecret(text: string): Secret {
+  const compact = text.replace(/[\s-]/g, "").replace(/=+$/, "").toUpperCase();
+  if (!/^[A-Z2-7]+$/.test(compact) || OTPAuth.Secret.fromBase32(compact).bytes.length === 0) {
+    throw new ConfigurationError("the TOTP secret is not base32");
+  }
+  return new Secret(compact);
+}
+
+/** Environment variables, as in `process.env`. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * A variable's value, or that of the file which `<name>_FILE` names, without its last newline. An empty
+ * variable counts as absent.
+ */
+function read(env: Environment, name: string): string | undefined {
+  const fileName = `${name}_FILE`;
+  const value = env[name] || undefined;
+  const path = env[fileName] || undefined;
+  if (value !== undefined && path !== undefined) {
+    throw new ConfigurationError(`${name} and ${fileName} are both set; set one of them`);
+  }
+  if (path === undefined) {
+    return value;
+  }
+  let content: string;
+  try {
+    content = readFileSync(path, "utf8");
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? "unknown error";
+    throw new ConfigurationError(`${fileName}: can not read ${path} (${code})`, { cause });
+  }
+  const text = content.replace(/\r?\n$/, "");
+  if (text === "") {
+    throw new ConfigurationError(`${fileName}: ${path} is empty`);
+  }
+  return text;
+}
+
+/** Address and credential, each where it is given. */
+export interface Connection {
+  readonly url?: string;
+  readonly credential?: Credential;
+}
+
+/**
+ * Reads GATEHOUSE_URL and one credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with
+ * GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). Each may be given as `…_FILE`, the path
+ * of a file that holds it.
+ * @throws ConfigurationError when more than one kind is given, one is incomplete, or a file can not be read.
+ */
+export function credentialsFromEnvironment(env: Environment = process.env): Connection {
+  const url = read(env, "GATEHOUSE_URL");
+  const credential = credentialFrom(env);
+  return { ...(url !== undefined && { url }), ...(credential && { credential }) };
+}
+
+function credentialFrom(env: Environment): Credential | undefined {
+  const apiKey = read(env, "GATEHOUSE_API_KEY");
+  const token = read(env, "GATEHOUSE_TOKEN");
+  const username = read(env, "GATEHOUSE_USERNAME");
+  const password = read(env, "GATEHOUSE_PASSWORD");
+  const secret = read(env, "GATEHOUSE_TOTP_SECRET");
+  const kinds = [
+    ...(apiKey === undefined ? [] : ["GATEHOUSE_API_KEY"]),
+    ...(token === undefined ? [] : ["GATEHOUSE_TOKEN"]),
+    ...(username === undefined && password === undefined ? [] : ["GATEHOUSE_USERNAME/GATEHOUSE_PASSWORD"]),
+  ];
+  if (kinds.length > 1) {
+    throw new ConfigurationError(`${kinds.join(" and ")} are set; set one of them (each also as …_FILE)`);
+  }
+  if (username !== undefined || password !== undefined) {
+    if (username === undefined || password === undefined) {
+      const [has, lacks] = username === undefined ? ["PASSWORD", "USERNAME"] : ["USERNAME", "PASSWORD"];
+      throw new ConfigurationError(`GATEHOUSE_${has} is set without GATEHOUSE_${lacks}`);
+    }
+    return passwordCredential({ username, password, ...(secret !== undefined && { totpSecret: secret }) });
+  }
+  if (secret !== undefined) {
+    throw new ConfigurationError(
+      "GATEHOUSE_TOTP_SECRET is set without GATEHOUSE_USERNAME/GATEHOUSE_PASSWORD",
+    );
+  }
+  if (apiKey !== undefined) {
+    return apiKeyCredential(apiKey);
+  }
+  return token === undefined ? undefined : tokenCredential(token);
+}

@@ -1,0 +1,122 @@
+import { ConfigurationError } from "./errors.ts";
+
+type Scalar = string | number | boolean;
+
+interface Property {
+  readonly type: "property";
+  readonly params: {
+    readonly name: string;
+    readonly operator: string;
+    readonly value: Scalar | readonly string[];
+  };
+}
+
+/** Properties of which at least one must hold. */
+type Clause = readonly Property[];
+
+/** Longest filter a server takes, in characters of base64. */
+const MAX_LENGTH = 16_384;
+/** More clauses than this can not fit into {@link MAX_LENGTH}. */
+const MAX_CLAUSES = 256;
+
+/** Fields that lists are usually filtered by; any other stored field works too. */
+export type FilterField =
+  | "name"
+  | "tags"
+  | "online"
+  | "info.id"
+  | "identity.mac"
+  | "username"
+  | "fingerprint"
+  | "filter.tags"
+  | "filter.hostname";
+
+/**
+ * A condition on the items of a list (rules section 6). Its string form is what the `filter` parameter
+ * takes: base64 of a JSON array.
+ */
+export class Filter {
+  /** All clauses must hold: the only nesting the wire has is "all of (any of …)". */
+  readonly clauses: readonly Clause[];
+
+  constructor(clauses: readonly Clause[]) {
+    this.clauses = clauses;
+  }
+
+  /**
+   * The filter for the wire.
+   * @throws ConfigurationError when it is longer than servers take.
+   */
+  toString(): string {
+    const items = this.clauses.flatMap((clause) => [
+      ...clause,
+      // Every group is closed: what an open one means differs between lists.
+      { type: "operator", params: { name: clause.length > 1 ? "or" : "and" } },
+    ]);
+    // ASCII only, so that a server that decodes bytes as Latin-1 reads the same.
+    const json = JSON.stringify(items).replace(
+      /[\u0080-\uffff]/g,
+      (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    );
+    const text = Buffer.from(json, "latin1").toString("base64");
+    if (text.length > MAX_LENGTH) {
+      throw new ConfigurationError(`filter is ${text.length} characters long, a server takes ${MAX_LENGTH}`);
+    }
+    return text;
+  }
+
+  toJSON(): string {
+    return this.toString();
+  }
+}
+
+function property(name: string, operator: string, value: Scalar | readonly string[]): Filter {
+  return new Filter([[{ type: "property", params: { name, operator, value } }]]);
+}
+
+/** The comparisons of one field. */
+export interface Comparisons {
+  /** A text: the field holds it, in any letter case. A list: the field holds all of its items. */
+  contains(value: string | readonly string[]): Filter;
+  eq(value: Scalar): Filter;
+  /** Also true for items that do not have the field. */
+  ne(value: Scalar): Filter;
+  gt(value: number): Filter;
+  bool(value: boolean): Filter;
+}
+
+/**
+ * Starts a condition on a field, which may be dotted.
+ * @example where("tags").contains(["prod"])
+ */
+export function where<Name extends string = FilterField>(
+  field: Name | FilterField | (string & {}),
+): Comparisons {
+  return {
+    contains: (value) => property(field, "contains", value),
+    eq: (value) => property(field, "eq", value),
+    ne: (value) => property(field, "ne", value),
+    gt: (value) => property(field, "gt", value),
+    bool: (value) => property(field, "bool", value),
+  };
+}
+
+/** All of the conditions hold. */
+export function and(first: Filter, ...others: readonly Filter[]): Filter {
+  return new Filter([first, ...others].flatMap((filter) => filter.clauses));
+}
+
+/**
+ * At least one of the conditions holds. An `and` inside is multiplied out, as the wire only knows
+ * "all of (any of …)".
+ * @throws ConfigurationError when that makes more groups than a server takes.
+ */
+export function or(first: Filter, ...others: readonly Filter[]): Filter {
+  const clauses = others.reduce<readonly Clause[]>((sofar, filter) => {
+    if (sofar.length * filter.clauses.length > MAX_CLAUSES) {
+      throw new ConfigurationError("filter: too many combinations of and() inside or()");
+    }
+    return sofar.flatMap((left) => filter.clauses.map((right) => [...left, ...right]));
+  }, first.clauses);
+  return new Filter(clauses);
+}

@@ -1,0 +1,42 @@
+/** What the client reads of a token (rules section 2). Its signature is the server's to check. */
+export interface TokenClaims {
+  readonly tenant?: string;
+  readonly userId?: string;
+  /** When the token ends. */
+  readonly expiresAt?: Date;
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** The claims of a JWT, without checking it; undefined when `token` is none. */
+export function readClaims(token: string): TokenClaims | undefined {
+  const [, payload, signature] = token.split(".");
+  if (!payload || signature === undefined) {
+    return undefined;
+  }
+  let claims: unknown;
+  try {
+    claims = JSON.parse(Buffer.from(payload, "base64url").toString("utf8"));
+  } catch {
+    // Not JSON, so not a JWT: the server decides what to make of such a token.
+    return undefined;
+  }
+  if (typeof claims !== "object" || claims === null) {
+    return undefined;
+  }
+  const { tenant, id, exp } = claims as Record<string, unknown>;
+  const expiresAt = typeof exp === "number" ? new Date(exp * 1000) : undefined;
+  return {
+    ...(text(tenant) && { tenant: text(tenant) }),
+    ...(text(id) && { userId: text(id) }),
+    ...(expiresAt && !Number.isNaN(expiresAt.getTime()) && { expiresAt }),
+  };
+}
+
+/** The end of a token that is over at `now` (milliseconds), else undefined. */
+export function expiredAt(token: string, now: number): Date | undefined {
+  const end = readClaims(token)?.expiresAt;
+  return end && end.getTime() <= now ? end : undefined;
+}

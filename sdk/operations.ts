@@ -1,0 +1,62 @@
+import type { z } from "zod";
+import type { Camelised, CamelisedInput } from "./case.ts";
+import type { PublicOperations } from "./contract/index.ts";
+import type { Filter } from "./filter.ts";
+
+/** Id of a public operation; also the name of the client's method. */
+export type OperationId = keyof PublicOperations;
+
+/** Undefined for a part without fields. */
+type InputOf<S> =
+  S extends z.ZodObject<infer Shape>
+    ? [keyof Shape] extends [never]
+      ? undefined
+      : CamelisedInput<z.input<S>>
+    : S extends z.ZodType
+      ? CamelisedInput<z.input<S>>
+      : undefined;
+
+/** A filter may be given as built by `where()`. */
+type QueryOf<Q> = Q extends undefined
+  ? undefined
+  : { [K in keyof Q]: K extends "filter" ? Q[K] | Filter : Q[K] };
+
+/** One part of a request: absent without fields, optional when all its fields are. */
+type Part<Name extends string, Value> = [Value] extends [undefined]
+  ? unknown
+  : Record<never, never> extends Value
+    ? { readonly [K in Name]?: Value }
+    : { readonly [K in Name]: Value };
+
+type Flat<T> = { [K in keyof T]: T[K] };
+
+/** What a call of an operation takes: `params` (of the path), `query` and `body`, each where it has one. */
+export type RequestOf<Id extends OperationId> = Flat<
+  Part<"params", InputOf<PublicOperations[Id]["params"]>> &
+    Part<"query", QueryOf<InputOf<PublicOperations[Id]["query"]>>> &
+    Part<"body", InputOf<PublicOperations[Id]["body"]>>
+>;
+
+/** Operations whose answer has no body in a case (`mayBeEmpty` in the contract). */
+export type EmptyableId = "leaveNamespace";
+
+/** Body of an operation's answer, in camelCase; undefined where it has none. */
+export type ResponseOf<Id extends OperationId> =
+  | (PublicOperations[Id]["success"]["body"] extends z.ZodType
+      ? Camelised<z.output<PublicOperations[Id]["success"]["body"]>>
+      : undefined)
+  | (Id extends EmptyableId ? undefined : never);
+
+/** Operations that list something in pages. */
+export type ListId = {
+  [Id in OperationId]: PublicOperations[Id]["query"]["shape"] extends { page: z.ZodType } ? Id : never;
+}[OperationId];
+
+/** One item of a list. */
+export type ItemOf<Id extends ListId> = ResponseOf<Id> extends readonly (infer Item)[] ? Item : never;
+
+/** Arguments of a call: the request may be left out where nothing in it is required. */
+export type RequestArguments<Id extends OperationId, Options> =
+  Record<never, never> extends RequestOf<Id>
+    ? [request?: RequestOf<Id>, options?: Options]
+    : [request: RequestOf<Id>, options?: Options];

@@ -1,0 +1,49 @@
+import { RE2JS } from "re2js";
+
+/** A pattern is not a regular expression in RE2 syntax. */
+export class PatternError extends Error {
+  override readonly name = "PatternError";
+}
+
+/** A compiled pattern. */
+export interface Pattern {
+  readonly text: string;
+  /** True when the pattern is found anywhere in `input` (unanchored; rules section 13). */
+  test(input: string): boolean;
+}
+
+/** Compiled patterns that are kept; the least recently used one goes first. */
+export const PATTERN_CACHE_SIZE = 1000;
+
+const cache = new Map<string, Pattern>();
+
+/**
+ * Compiles a regular expression in RE2 syntax. Time to match grows with the length of the input only,
+ * whatever the pattern (no backtracking).
+ * @throws PatternError when it is not one.
+ */
+export function compilePattern(text: string): Pattern {
+  let pattern = cache.get(text);
+  if (pattern) {
+    cache.delete(text);
+  } else {
+    pattern = compile(text);
+  }
+  cache.set(text, pattern);
+  if (cache.size > PATTERN_CACHE_SIZE) {
+    const [oldest] = cache.keys();
+    cache.delete(oldest ?? "");
+  }
+  return pattern;
+}
+
+function compile(text: string): Pattern {
+  let expression: RE2JS;
+  try {
+    expression = RE2JS.compile(text);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new PatternError(`not a regular expression in RE2 syntax: ${reason}`, { cause });
+  }
+  return { text, test: (input) => expression.test(input) };
+}

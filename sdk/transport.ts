@@ -1,0 +1,225 @@
+import { Agent, type Dispatcher, request as send } from "undici";
+import { type AnswerContext, bodyOf, errorOf, type RawAnswer, type ResponseHeaders } from "./answer.ts";
+import type { Operation } from "./contract/index.ts";
+import { ConfigurationError, RateLimitError, RequestError, ServerError, TransportError } from "./errors.ts";
+import type { WireRequest } from "./request.ts";
+import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
+import { failureOf } from "./transportFailure.ts";
+
+/** What a hook learns of one attempt; no secrets, no query, no bodies. */
+export interface RequestReport {
+  readonly operation: string;
+  readonly method: string;
+  readonly path: string;
+  /** Absent when no answer came. */
+  readonly status?: number;
+  /** Milliseconds from sending to the end of the answer. */
+  readonly ms: number;
+  /** From 1. */
+  readonly attempt: number;
+}
+
+/** Settings of a {@link Transport}; times in milliseconds. */
+export interface TransportOptions {
+  readonly url: string;
+  readonly connectTimeout: number;
+  readonly headersTimeout: number;
+  readonly bodyTimeout: number;
+  readonly connections: number;
+  readonly maxResponseSize: number;
+  readonly ca?: string;
+  readonly dispatcher?: Dispatcher;
+  readonly userAgent: string;
+  readonly onRequest?: (report: RequestReport) => void;
+  readonly timing: Timing;
+}
+
+/** What belongs to one call. */
+export interface SendOptions {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly retry: RetryPolicy;
+  readonly signal?: AbortSignal;
+  /** The JWT among the headers. */
+  readonly token?: string;
+  /** Values that no error may show. */
+  readonly secrets: readonly string[];
+}
+
+/** A successful answer, its body in the wire's spelling. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly body: unknown;
+}
+
+/**
+ * The address without a trailing slash.
+ * @throws ConfigurationError when it is none of a service. The text is not repeated: it may hold a password.
+ */
+export function serviceAddress(text: string): string {
+  if (!URL.canParse(text)) {
+    throw new ConfigurationError("the URL of the service is not a URL; it looks like https://host");
+  }
+  const url = new URL(text);
+  if (url.protocol !== "https:" && url.protocol !== "http:") {
+    throw new ConfigurationError("the URL of the service must begin with https:// or http://");
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new ConfigurationError(
+      "the URL of the service must not hold a user name or password; give them as a credential",
+    );
+  }
+  if (url.search !== "" || url.hash !== "") {
+    throw new ConfigurationError("the URL of the service must not have a query or fragment");
+  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+/** Sends requests to one service over a pool of connections, and repeats what may be repeated. */
+export class Transport {
+  readonly address: string;
+  readonly timing: Timing;
+  readonly #options: TransportOptions;
+  readonly #agent: Dispatcher;
+
+  constructor(options: TransportOptions) {
+    this.address = serviceAddress(options.url);
+    this.timing = options.timing;
+    this.#options = options;
+    this.#agent =
+      options.dispatcher ??
+      new Agent({
+        connections: options.connections,
+        connect: { timeout: options.connectTimeout, ...(options.ca !== undefined && { ca: options.ca }) },
+        maxResponseSize: options.maxResponseSize,
+      });
+  }
+
+  /** Waits for running requests, then closes the connections; a dispatcher from outside stays open. */
+  async close(): Promise<void> {
+    if (!this.#options.dispatcher) {
+      await this.#agent.close();
+    }
+  }
+
+  /**
+   * Sends a request until it succeeds, may not be repeated, or attempts or time are used up.
+   * @throws RequestError (one of its classes) when it fails.
+   */
+  async send(operation: Operation, request: WireRequest, options: SendOptions): Promise<Answer> {
+    const { timing } = this;
+    const { retry, signal } = options;
+    const end = timing.now() + retry.deadline;
+    let unclear = false;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#attempt(operation, request, options, {
+          attempt,
+          unclear,
+          left: end - timing.now(),
+        });
+      } catch (error) {
+        if (!(error instanceof RequestError) || attempt >= retry.attempts || !mayRepeat(operation, error)) {
+          throw error;
+        }
+        unclear ||= error.outcome === "unknown";
+        const asked =
+          error instanceof RateLimitError || error instanceof ServerError ? error.retryAfter : undefined;
+        const pause = pauseAfter(attempt, retry, timing.random, asked);
+        if (timing.now() + pause >= end) {
+          throw error;
+        }
+        await this.#pause(pause, signal, error);
+      }
+    }
+  }
+
+  /** Sleeps; a caller who gives up meanwhile gets the error there was, as aborted. */
+  async #pause(ms: number, signal: AbortSignal | undefined, last: RequestError): Promise<void> {
+    try {
+      await this.timing.sleep(ms, signal);
+    } catch (cause) {
+      if (!signal?.aborted) {
+        throw cause;
+      }
+      throw new TransportError("aborted by the caller", last, "aborted", last);
+    }
+  }
+
+  async #attempt(
+    operation: Operation,
+    request: WireRequest,
+    options: SendOptions,
+    state: { readonly attempt: number; readonly unclear: boolean; readonly left: number },
+  ): Promise<Answer> {
+    const context: AnswerContext = {
+      operation,
+      path: request.path,
+      attempts: state.attempt,
+      unclear: state.unclear,
+      now: this.timing.now(),
+      secrets: [...options.secrets, ...request.secrets],
+      ...(options.token !== undefined && { token: options.token }),
+    };
+    if (options.signal?.aborted) {
+      throw failureOf(context, options.signal.reason, { aborted: true, sent: false });
+    }
+    const started = performance.now();
+    let status: number | undefined;
+    try {
+      const raw = await this.#exchange(operation, request, options, state.left, (code) => {
+        status = code;
+      });
+      if (raw.status < 200 || raw.status > 299) {
+        throw errorOf(context, raw);
+      }
+      return { status: raw.status, headers: raw.headers, body: bodyOf(context, raw) };
+    } catch (error) {
+      if (error instanceof RequestError || error instanceof ConfigurationError) {
+        throw error;
+      }
+      throw failureOf(context, error, { aborted: options.signal?.aborted ?? false, sent: true });
+    } finally {
+      this.#options.onRequest?.({
+        operation: operation.id,
+        method: operation.method,
+        path: request.path,
+        ms: performance.now() - started,
+        attempt: state.attempt,
+        ...(status !== undefined && { status }),
+      });
+    }
+  }
+
+  async #exchange(
+    operation: Operation,
+    request: WireRequest,
+    options: SendOptions,
+    left: number,
+    onStatus: (status: number) => void,
+  ): Promise<RawAnswer> {
+    const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(left)));
+    const response = await send(`${this.address}${request.target}`, {
+      method: operation.method,
+      headers: {
+        accept: "application/json",
+        "user-agent": this.#options.userAgent,
+        ...(request.body !== undefined && { "content-type": "application/json" }),
+        ...options.headers,
+      },
+      body: request.body ?? null,
+      dispatcher: this.#agent,
+      headersTimeout: this.#options.headersTimeout,
+      bodyTimeout: this.#options.bodyTimeout,
+      signal: options.signal ? AbortSignal.any([options.signal, timeout]) : timeout,
+    });
+    onStatus(response.statusCode);
+    const headers = Object.fromEntries(
+      Object.entries(response.headers).map(([name, value]) => [
+        name,
+        Array.isArray(value) ? value.join(", ") : (value ?? ""),
+      ]),
+    );
+    return { status: response.statusCode, headers, text: await response.body.text() };
+  }
+}

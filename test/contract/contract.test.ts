@@ -1,0 +1,120 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { jsonKind } from "../../sdk/dist/case.js";
+import { camelKey, models, type Operation, publicOperations, ROLES } from "../../sdk/dist/index.js";
+
+interface Listed {
+  readonly id: string;
+  readonly part: string;
+  readonly method: string;
+  readonly path: string;
+  readonly aliases: readonly string[];
+  readonly edition: string;
+  readonly auth: readonly string[];
+  readonly minRole: string | null;
+  readonly query: readonly string[];
+  readonly pathParams: readonly string[];
+  /** Field → "type, required|optional, …". */
+  readonly body: Readonly<Record<string, string>> | null;
+  readonly success: {
+    readonly status: number;
+    readonly headers: readonly string[];
+    readonly body: string | null;
+  };
+  readonly errors: readonly { readonly status: number }[];
+}
+
+const file = new URL("operations.json", import.meta.url);
+const listed = new Map(
+  (JSON.parse(readFileSync(file, "utf8")) as Listed[]).map((entry) => [entry.id, entry]),
+);
+const ours = Object.entries(publicOperations as Record<string, Operation>);
+
+test("the list has 120 operations, and every public operation of ours is among them", () => {
+  expect(listed.size).toBe(120);
+  expect(ours.length).toBeGreaterThanOrEqual(44);
+  expect(ours.filter(([id, operation]) => !listed.has(id) || operation.id !== id)).toEqual([]);
+});
+
+function requiredInList(body: Listed["body"]): string[] {
+  const fields = Object.entries(body ?? {});
+  return fields.filter(([, text]) => /^[^,]*, required(?! when)/.test(text)).map(([field]) => field);
+}
+
+function requiredInOurs(operation: Operation): string[] {
+  const schema = operation.body;
+  if (!(schema instanceof z.ZodObject)) {
+    return [];
+  }
+  const fields = Object.entries(schema.shape as Record<string, z.ZodType>);
+  return fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name);
+}
+
+const statuses = (values: readonly number[]) => [...new Set(values)].sort((a, b) => a - b);
+
+describe.each(ours)("%s", (id, operation) => {
+  const entry = listed.get(id) as Listed;
+
+  test("method, path, edition and permission are those of the list", () => {
+    const { method, path, aliases, edition, auth, minRole, part } = operation;
+    expect({ method, path, aliases, edition, auth, minRole, part }).toEqual({
+      method: entry.method,
+      path: entry.path,
+      aliases: entry.aliases,
+      edition: entry.edition,
+      auth: entry.auth,
+      minRole: entry.minRole,
+      part: entry.part,
+    });
+  });
+
+  test("parameters and body fields are those of the list, and required alike", () => {
+    expect(Object.keys(operation.params.shape)).toEqual(entry.pathParams);
+    expect(Object.keys(operation.query.shape).sort()).toEqual([...entry.query].sort());
+    expect(operation.body !== undefined).toBe(entry.body !== null);
+    const shape = operation.body instanceof z.ZodObject ? operation.body.shape : {};
+    expect(Object.keys(shape).sort()).toEqual(Object.keys(entry.body ?? {}).sort());
+    expect(requiredInOurs(operation).sort()).toEqual(requiredInList(entry.body).sort());
+  });
+
+  test("success and error statuses are those of the list", () => {
+    expect(operation.success.status).toBe(entry.success.status);
+    expect(operation.success.headers).toEqual(entry.success.headers);
+    // Every operation may fail inside; the list says so of all but the health check.
+    const errors = statuses([...entry.errors.map((error) => error.status), 500]);
+    expect(statuses(Object.keys(operation.errors).map(Number))).toEqual(errors);
+    expect(errors.filter((status) => !entry.errors.some((error) => error.status === status))).toEqual(
+      id === "healthcheck" ? [500] : [],
+    );
+  });
+
+  test("the answer is the model that the list names", () => {
+    const schema = operation.success.body;
+    expect(schema !== undefined).toBe(entry.success.body !== null);
+    if (!schema || entry.success.body === null) {
+      return;
+    }
+    const list = /^array of (\w+)/.exec(entry.success.body)?.[1];
+    const item = schema instanceof z.ZodArray ? (schema.element as z.ZodType) : schema;
+    expect(jsonKind(schema)).toBe(list ? "array" : "object");
+    const name = list ?? /^\w+/.exec(entry.success.body)?.[0];
+    expect(item instanceof z.ZodString ? "string" : models.get(item)?.id).toBe(name);
+    expect(operation.success.mayBeEmpty).toBe(entry.success.body.includes("else empty"));
+  });
+
+  test("an open operation has no role, a restricted one knows its roles", () => {
+    const role = operation.minRole;
+    expect(role === null || ROLES.includes(role)).toBe(true);
+    expect(operation.auth.includes("none") && role !== null).toBe(false);
+  });
+
+  test("no two keys of a part are the same in camelCase", () => {
+    const shapes = [operation.params, operation.query, operation.body].map((schema) =>
+      schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
+    );
+    for (const keys of shapes) {
+      expect(new Set(keys.map(camelKey)).size).toBe(keys.length);
+    }
+  });
+});

@@ -1,0 +1,121 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { jsonKind } from "../../sdk/dist/case.js";
+import { camelKey, fromWire, type Operation, publicOperations, toWire } from "../../sdk/dist/index.js";
+
+/** Values of a schema's structure in the wire's spelling; leaves are any JSON scalar. */
+function valuesOf(schema: z.core.$ZodType): fc.Arbitrary<unknown> {
+  if (schema instanceof z.ZodObject) {
+    const shape = Object.entries(schema.shape as Record<string, z.core.$ZodType>);
+    return fc.record(Object.fromEntries(shape.map(([key, child]) => [key, valuesOf(child)])), {
+      requiredKeys: [],
+    });
+  }
+  if (schema instanceof z.ZodArray) {
+    return fc.array(valuesOf(schema.element), { maxLength: 3 });
+  }
+  if (schema instanceof z.ZodRecord) {
+    return fc.dictionary(fc.string(), valuesOf(schema.valueType as z.core.$ZodType), { maxKeys: 3 });
+  }
+  if (schema instanceof z.ZodUnion) {
+    return fc.oneof(...schema.options.map(valuesOf));
+  }
+  const inner = (schema._zod.def as { innerType?: z.core.$ZodType }).innerType;
+  return inner ? valuesOf(inner) : fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant(null));
+}
+
+const schemas = Object.values(publicOperations as Record<string, Operation>).flatMap((operation) =>
+  [operation.params, operation.query, operation.body, operation.success.body].flatMap((schema, index) =>
+    schema ? [[`${operation.id} ${["params", "query", "body", "answer"][index]}`, schema] as const] : [],
+  ),
+);
+
+const nested = z.object({
+  tenant_id: z.string(),
+  by_name: z.record(z.string(), z.object({ first_seen: z.string(), any_thing: z.unknown() })),
+  some_list: z.array(z.union([z.object({ item_a: z.string() }), z.object({ item_b: z.array(z.string()) })])),
+  wrapped_in: z
+    .object({ is_deep: z.boolean().default(false) })
+    .nullish()
+    .catch(null),
+  refined: z.object({ one_two: z.string() }).refine(() => true),
+});
+
+test.each([...schemas, ["nested", nested] as const])("%s: there and back is the same", (_, schema) => {
+  fc.assert(
+    fc.property(valuesOf(schema), (wire) => {
+      const inside = fromWire(schema, wire);
+      expect(toWire(schema, inside)).toEqual(wire);
+      expect(fromWire(schema, inside)).toEqual(inside);
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test("known keys are renamed wherever they are; records and unknown content are not touched", () => {
+  const wire = {
+    tenant_id: "a_b",
+    by_name: { user_key: { first_seen: "x", any_thing: { inner_key: [{ deep_key: 1 }] } } },
+    some_list: [{ item_a: "1" }, { item_b: ["two_three"] }],
+    wrapped_in: { is_deep: true },
+    refined: { one_two: "x" },
+    not_known: { inner_key: 1 },
+  };
+  expect(fromWire(nested, wire)).toEqual({
+    tenantId: "a_b",
+    byName: { user_key: { firstSeen: "x", anyThing: { inner_key: [{ deep_key: 1 }] } } },
+    someList: [{ itemA: "1" }, { itemB: ["two_three"] }],
+    wrappedIn: { isDeep: true },
+    refined: { oneTwo: "x" },
+    not_known: { inner_key: 1 },
+  });
+});
+
+test("a known key wins over an unknown one of the same spelling", () => {
+  const schema = z.object({ tenant_id: z.string() });
+  expect(fromWire(schema, { tenantId: "unknown", tenant_id: "known" })).toEqual({ tenantId: "known" });
+  expect(fromWire(schema, { tenant_id: "known", tenantId: "unknown" })).toEqual({ tenantId: "known" });
+});
+
+test("what is not as the schema says comes through unchanged", () => {
+  for (const value of [null, undefined, 1, "x", [1, { a_b: 1 }]]) {
+    expect(fromWire(nested, value)).toEqual(value);
+  }
+  expect(fromWire(nested, { some_list: null, refined: 7 })).toEqual({ someList: null, refined: 7 });
+});
+
+test("keys of a prototype are data like any other", () => {
+  const wire = JSON.parse('{"__proto__": {"tenant_id": 1}, "constructor": 2, "tenant_id": "x"}');
+  const inside = fromWire(nested, wire) as object;
+  expect(Object.keys(inside).sort()).toEqual(["__proto__", "constructor", "tenantId"]);
+  expect(Object.getPrototypeOf(inside)).toBe(Object.prototype);
+  expect(({} as Record<string, unknown>).tenant_id).toBeUndefined();
+});
+
+test("a schema with two keys of one camelCase spelling is refused", () => {
+  const schema = z.object({ a_b: z.string(), "a-b": z.string() });
+  expect(() => fromWire(schema, {})).toThrow(/"a_b" and "a-b"/);
+});
+
+test("schemas that contain themselves end with their values", () => {
+  interface Tree {
+    child_list: Tree[];
+  }
+  const tree: z.ZodType<Tree> = z.lazy(() => z.object({ child_list: z.array(tree) }));
+  const wire = { child_list: [{ child_list: [] }] };
+  expect(fromWire(tree, wire)).toEqual({ childList: [{ childList: [] }] });
+  expect(jsonKind(tree)).toBe("object");
+});
+
+test.each([
+  ["tenant_id", "tenantId"],
+  ["user-id", "userId"],
+  ["a_b_c", "aBC"],
+  ["plain", "plain"],
+  ["_id", "Id"],
+  ["a__b", "aB"],
+  ["totp_2fa", "totp2fa"],
+])("%s is %s", (wire, camel) => {
+  expect(camelKey(wire)).toBe(camel);
+});

@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import {
+  apiKeyCredential,
+  ConfigurationError,
+  credentialsFromEnvironment,
+  passwordCredential,
+  tokenCredential,
+} from "../../sdk/dist/index.js";
+
+const folder = mkdtempSync(join(tmpdir(), "gatehouse-credentials-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function fileWith(content: string): string {
+  const path = join(folder, `f${Math.random().toString(36).slice(2)}`);
+  writeFileSync(path, content);
+  return path;
+}
+
+const revealed = (env: Record<string, string>) => {
+  const { url, credential } = credentialsFromEnvironment(env);
+  const parts = Object.entries(credential ?? {}).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value : value.reveal(),
+  ]);
+  return { ...(url !== undefined && { url }), ...Object.fromEntries(parts) };
+};
+
+test("nothing set is nothing given; empty counts as not set", () => {
+  expect(credentialsFromEnvironment({})).toEqual({});
+  expect(credentialsFromEnvironment({ GATEHOUSE_API_KEY: "", GATEHOUSE_URL: "" })).toEqual({});
+});
+
+test("each kind is read", () => {
+  expect(revealed({ GATEHOUSE_URL: "https://h", GATEHOUSE_API_KEY: "k" })).toEqual({
+    url: "https://h",
+    kind: "apiKey",
+    key: "k",
+  });
+  expect(revealed({ GATEHOUSE_TOKEN: "Bearer t" })).toEqual({ kind: "token", token: "t" });
+  expect(
+    revealed({
+      GATEHOUSE_USERNAME: "ann",
+      GATEHOUSE_PASSWORD: " p w ",
+      GATEHOUSE_TOTP_SECRET: "jbsw y3dp ehpk 3pxp",
+    }),
+  ).toEqual({ kind: "password", username: "ann", password: " p w ", totpSecret: "JBSWY3DPEHPK3PXP" });
+});
+
+test("each may come from a file, whose last newline does not count", () => {
+  expect(
+    revealed({
+      GATEHOUSE_URL_FILE: fileWith("https://h\n"),
+      GATEHOUSE_USERNAME_FILE: fileWith("ann\r\n"),
+      GATEHOUSE_PASSWORD_FILE: fileWith("pw \n"),
+      GATEHOUSE_TOTP_SECRET_FILE: fileWith("JBSWY3DPEHPK3PXP"),
+    }),
+  ).toMatchObject({ url: "https://h", username: "ann", password: "pw ", totpSecret: "JBSWY3DPEHPK3PXP" });
+  expect(revealed({ GATEHOUSE_API_KEY_FILE: fileWith("k\n") })).toMatchObject({ key: "k" });
+  expect(revealed({ GATEHOUSE_TOKEN_FILE: fileWith("t\n") })).toMatchObject({ token: "t" });
+});
+
+test.each([
+  [
+    { GATEHOUSE_API_KEY: "hunter2", GATEHOUSE_API_KEY_FILE: "/x" },
+    ["GATEHOUSE_API_KEY and GATEHOUSE_API_KEY_FILE"],
+  ],
+  [{ GATEHOUSE_TOKEN_FILE: "/does/not/exist" }, ["GATEHOUSE_TOKEN_FILE", "/does/not/exist", "ENOENT"]],
+  [{ GATEHOUSE_TOKEN_FILE: folder }, ["GATEHOUSE_TOKEN_FILE", folder, "EISDIR"]],
+  [{ GATEHOUSE_TOKEN_FILE: fileWith("\n") }, ["GATEHOUSE_TOKEN_FILE", "is empty"]],
+  [{ GATEHOUSE_TOKEN_FILE: fileWith("hunter2\nhunter2\n") }, ["white space"]],
+  [{ GATEHOUSE_API_KEY: "hunter2", GATEHOUSE_TOKEN: "hunter2" }, ["GATEHOUSE_API_KEY and GATEHOUSE_TOKEN"]],
+  [
+    { GATEHOUSE_API_KEY: "hunter2", GATEHOUSE_USERNAME: "ann", GATEHOUSE_PASSWORD: "hunter2" },
+    ["GATEHOUSE_API_KEY and GATEHOUSE_USERNAME"],
+  ],
+  [{ GATEHOUSE_USERNAME: "ann" }, ["GATEHOUSE_USERNAME is set without GATEHOUSE_PASSWORD"]],
+  [{ GATEHOUSE_PASSWORD: "hunter2" }, ["GATEHOUSE_PASSWORD is set without GATEHOUSE_USERNAME"]],
+  [{ GATEHOUSE_TOTP_SECRET: "hunter2" }, ["GATEHOUSE_TOTP_SECRET is set without"]],
+  [
+    { GATEHOUSE_USERNAME: "ann", GATEHOUSE_PASSWORD: "hunter2", GATEHOUSE_TOTP_SECRET: "hunter1890!" },
+    ["TOTP secret is not base32"],
+  ],
+])("%j is an error that names what is wrong, and no secret", (env, words) => {
+  let message = "";
+  try {
+    credentialsFromEnvironment(env);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError);
+    message = (error as Error).message;
+  }
+  for (const word of words) {
+    expect(message).toContain(word);
+  }
+  expect(message).not.toContain("hunter");
+});
+
+test("what no header can carry is refused when it is given", () => {
+  for (const text of ["", "a b", "a\nb", "ä"]) {
+    expect(() => apiKeyCredential(text)).toThrow(ConfigurationError);
+    expect(() => tokenCredential(text)).toThrow(ConfigurationError);
+  }
+  expect(() => passwordCredential({ username: "", password: "x" })).toThrow(ConfigurationError);
+});

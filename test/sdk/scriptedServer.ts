@@ -1,0 +1,126 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+
+export interface Recorded {
+  readonly method: string;
+  /** Path and query as they came. */
+  readonly path: string;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: unknown;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** An answer, or a way not to give one. */
+export type Step =
+  | { readonly status?: number; readonly headers?: Headers; readonly body?: unknown }
+  /** Closes the connection after the request came, before any answer. */
+  | "die"
+  /** Sends headers and half a body, then closes the connection. */
+  | "dieInBody"
+  /** Never answers. */
+  | "hang"
+  | ((request: Recorded) => Step | Promise<Step>);
+
+export interface ScriptedServer {
+  readonly url: string;
+  readonly requests: Recorded[];
+  /** Steps for the next requests, in order; a request without a step is answered 599. */
+  script(...steps: Step[]): void;
+  /** One step for every request. */
+  always(step: Step): void;
+}
+
+async function play(step: Step, recorded: Recorded, response: ServerResponse): Promise<void> {
+  if (typeof step === "function") {
+    return play(await step(recorded), recorded, response);
+  }
+  if (step === "die") {
+    response.socket?.destroy();
+  } else if (step === "dieInBody") {
+    response.writeHead(200, { "content-type": "application/json", "content-length": "100" });
+    response.write('{"half":', () => response.socket?.destroy());
+  } else if (step !== "hang") {
+    const { status = 200, headers = {}, body } = step;
+    const text = body === undefined || typeof body === "string" ? (body ?? "") : JSON.stringify(body);
+    response.writeHead(status, { "content-type": "application/json", ...headers }).end(text);
+  }
+}
+
+/** A server that does what a test tells it, and remembers what it was asked; ends with the test. */
+export async function scriptedServer(): Promise<ScriptedServer> {
+  const steps: Step[] = [];
+  const requests: Recorded[] = [];
+  let every: Step | undefined;
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) {
+      chunks.push(chunk);
+    }
+    const text = Buffer.concat(chunks).toString("utf8");
+    const recorded = {
+      method: request.method ?? "",
+      path: request.url ?? "",
+      headers: request.headers,
+      body: text === "" ? undefined : JSON.parse(text),
+    };
+    requests.push(recorded);
+    await play(every ?? steps.shift() ?? { status: 599, body: "no step left" }, recorded, response);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    script: (...more) => {
+      steps.push(...more);
+    },
+    always: (step) => {
+      every = step;
+    },
+  };
+}
+
+/** A clock that only moves when someone sleeps. */
+export function fakeTiming(start = Date.UTC(2030, 0, 1)) {
+  let now = start;
+  const slept: number[] = [];
+  return {
+    slept,
+    advance: (ms: number) => {
+      now += ms;
+    },
+    timing: {
+      now: () => now,
+      random: () => 0.5,
+      sleep: async (ms: number, signal?: AbortSignal) => {
+        signal?.throwIfAborted();
+        slept.push(ms);
+        now += ms;
+      },
+    },
+  };
+}
+
+/** A JWT with the claims of rules section 2; its signature is not one. */
+export function fakeToken(claims: { tenant?: string; exp?: Date; jti?: string }): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const payload = {
+    claims: "user",
+    id: "0123456789abcdef01234567",
+    tenant: claims.tenant ?? "",
+    jti: claims.jti ?? "1",
+    ...(claims.exp && { exp: Math.floor(claims.exp.getTime() / 1000) }),
+  };
+  return `${part({ alg: "RS256", typ: "JWT" })}.${part(payload)}.c2ln`;
+}
+
+export const TENANT = "00000000-0000-4000-8000-000000000001";
+export const OTHER = "00000000-0000-4000-8000-000000000002";

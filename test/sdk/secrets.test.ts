@@ -1,0 +1,133 @@
+import { inspect } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import {
+  apiKeyCredential,
+  type Credential,
+  createClient,
+  passwordCredential,
+  Secret,
+  tokenCredential,
+} from "../../sdk/dist/index.js";
+import { fakeTiming, fakeToken, type Step, scriptedServer } from "./scriptedServer.ts";
+
+const HIDDEN = "hunter2hunter2";
+const TOTP = "JBSWY3DPEHPK3PXP";
+const TOKEN = fakeToken({ tenant: "t", jti: HIDDEN });
+const signature = TOKEN.split(".")[1] as string;
+
+/** Everything a log, a debugger or a state file could show of a value. */
+function shown(value: unknown): string {
+  const options = { depth: 20, showHidden: true, getters: false, maxStringLength: null } as const;
+  const error = value instanceof Error ? `${value.message}\n${value.stack}\n${shown(value.cause)}` : "";
+  return [inspect(value, options), JSON.stringify(value), String(value), error].join("\n");
+}
+
+function expectHidden(value: unknown): void {
+  const text = shown(value);
+  for (const secret of [HIDDEN, TOTP, signature]) {
+    expect(text).not.toContain(secret);
+  }
+}
+
+const credentials: Record<string, Credential> = {
+  apiKey: apiKeyCredential(HIDDEN),
+  token: tokenCredential(TOKEN),
+  password: passwordCredential({ username: "ann", password: HIDDEN, totpSecret: TOTP }),
+};
+
+test("a secret gives itself only to who asks for it", () => {
+  const secret = new Secret(HIDDEN);
+  expect(secret.reveal()).toBe(HIDDEN);
+  expectHidden(secret);
+  expectHidden({ nested: [secret] });
+});
+
+test.each(Object.entries(credentials))("%s: credential and client do not show it", async (_, credential) => {
+  expectHidden(credential);
+  const client = createClient({ url: "http://127.0.0.1:9", credential });
+  onTestFinished(() => client.close());
+  expectHidden(client);
+  expectHidden(client.forTenant("x"));
+});
+
+test.each(Object.entries(credentials))(
+  "%s: errors do not show it, even if the server repeats it",
+  async (_, credential) => {
+    const server = await scriptedServer();
+    const client = createClient({ url: server.url, credential, timing: fakeTiming().timing });
+    onTestFinished(() => client.close());
+    const echo = { message: `you sent ${HIDDEN}, ${TOTP} and ${TOKEN}` };
+    server.always(({ path, headers }): Step => {
+      if (path === "/api/login") {
+        return { status: 401, headers: { "x-mfa-token": HIDDEN } };
+      }
+      if (path === "/api/user/mfa/auth") {
+        return { body: { token: TOKEN } };
+      }
+      const sent = [headers["x-api-key"], headers.authorization].join();
+      return {
+        status: 403,
+        headers: { "x-request-id": HIDDEN },
+        body: { ...echo, message: `${echo.message} ${sent}` },
+      };
+    });
+    const error = await client.getTags().catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ name: "PermissionError" });
+    // A server repeats what it was sent; other secrets it can not know.
+    const own = { apiKey: [HIDDEN], token: [signature], password: [HIDDEN, TOTP, signature] }[
+      credential.kind
+    ];
+    for (const secret of own) {
+      expect(shown(error)).not.toContain(secret);
+    }
+  },
+);
+
+test.each([
+  "die",
+  "dieInBody",
+  { body: `<html>${HIDDEN}` },
+  { status: 401 },
+  { status: 400, body: [HIDDEN] },
+] as const)("a failed login shows neither password nor answer: %j", async (step) => {
+  const server = await scriptedServer();
+  const client = createClient({ url: server.url });
+  onTestFinished(() => client.close());
+  server.always(step);
+  const error = await client
+    .login({ body: { username: "ann", password: HIDDEN } })
+    .catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(Error);
+  expectHidden(error);
+});
+
+test("the MFA token of a login is there for who asks, and not shown", async () => {
+  const server = await scriptedServer();
+  const client = createClient({ url: server.url });
+  onTestFinished(() => client.close());
+  server.script({ status: 401, headers: { "x-mfa-token": HIDDEN } });
+  const error = await client
+    .login({ body: { username: "ann", password: "wrong" } })
+    .catch((reason: unknown) => reason);
+  expect((error as { mfaToken?: string }).mfaToken).toBe(HIDDEN);
+  expectHidden(error);
+});
+
+test("secrets of a body do not come back in the server's message", async () => {
+  const server = await scriptedServer();
+  const client = createClient({ url: server.url, credential: tokenCredential(TOKEN) });
+  onTestFinished(() => client.close());
+  server.script({ status: 400, body: { message: `password ${HIDDEN} is too simple` } });
+  const error = await client.updateUser({ body: { password: HIDDEN } }).catch((reason: unknown) => reason);
+  expect((error as Error).message).toContain("password [secret] is too simple");
+  expectHidden(error);
+});
+
+test("a credential with a line break never reaches a header, nor an error", () => {
+  expect(() => apiKeyCredential(`${HIDDEN}\r\nx: y`)).toThrow(/white space/);
+  try {
+    apiKeyCredential(`${HIDDEN}\r\nx: y`);
+  } catch (error) {
+    expectHidden(error);
+  }
+});

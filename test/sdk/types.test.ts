@@ -1,0 +1,87 @@
+import { expect, expectTypeOf, test } from "vitest";
+import {
+  type CallResult,
+  type Client,
+  createClient,
+  type ItemOf,
+  type ListId,
+  type OperationId,
+  publicOperations,
+  type RequestOf,
+  type ResponseOf,
+  where,
+} from "../../sdk/dist/index.js";
+
+const client: Client = createClient({ url: "http://127.0.0.1:9" });
+
+/** Type-checked only: sending would need a server. */
+const never = (_calls: () => unknown) => {};
+
+test("the operation ids are the keys of the contract", () => {
+  expectTypeOf<OperationId>().not.toBeAny();
+  expectTypeOf<"login">().toExtend<OperationId>();
+  expectTypeOf<"createPublicKey">().toExtend<OperationId>();
+  expectTypeOf<"username">().not.toExtend<OperationId>();
+});
+
+test("requests are camelCase, and required where the contract requires them", () => {
+  expectTypeOf<RequestOf<"getNamespace">>().toEqualTypeOf<{ readonly params: { tenant: string } }>();
+  expectTypeOf<RequestOf<"healthcheck">>().toEqualTypeOf<Record<never, never>>();
+  expectTypeOf<RequestOf<"setSessionRecord">["body"]>().toEqualTypeOf<
+    { sessionRecord?: boolean | undefined } | undefined
+  >();
+  expectTypeOf<RequestOf<"createPublicKey">["body"]["filter"]["tags"]>().toEqualTypeOf<
+    readonly string[] | undefined
+  >();
+  expectTypeOf<RequestOf<"createApiKey">["body"]["expiresAt"]>().toEqualTypeOf<-1 | 30 | 60 | 90 | 365>();
+  never(() => client.healthcheck());
+  never(() => client.getDevices());
+  never(() => client.getDevices({ query: { filter: where("online").eq(true), perPage: 5, sortBy: "name" } }));
+  never(() => client.setSessionRecord({ params: { tenant: "t" }, body: { sessionRecord: true } }));
+  // @ts-expect-error params are required
+  never(() => client.getNamespace());
+  // @ts-expect-error the wire's spelling is not the client's
+  never(() => client.getDevices({ query: { per_page: 5 } }));
+  // @ts-expect-error body is required
+  never(() => client.updateMember({ params: { tenant: "t" } }));
+  // @ts-expect-error getNamespace has no body
+  never(() => client.getNamespace({ params: { tenant: "t" }, body: {} }));
+});
+
+test("answers are camelCase, also inside", () => {
+  expectTypeOf<ResponseOf<"getNamespace">["tenantId"]>().toEqualTypeOf<string>();
+  expectTypeOf<ResponseOf<"getNamespace">["settings"]>().toEqualTypeOf<{
+    sessionRecord: boolean;
+    connectionAnnouncement: string;
+  }>();
+  expectTypeOf<ResponseOf<"getDevices">[number]["info"]["prettyName"]>().toEqualTypeOf<string>();
+  expectTypeOf<ResponseOf<"getNamespace">["members"][number]["role"]>().toEqualTypeOf<
+    "observer" | "operator" | "administrator" | "owner"
+  >();
+  expectTypeOf<ResponseOf<"deleteDevice">>().toEqualTypeOf<undefined>();
+  expectTypeOf(client.getTags).returns.resolves.toEqualTypeOf<string[]>();
+  expectTypeOf(client.call<"getInfo">).returns.resolves.toEqualTypeOf<CallResult<"getInfo">>();
+});
+
+test("lists can be iterated, other operations can not", () => {
+  expectTypeOf<ListId>().toEqualTypeOf<"getNamespaces" | "getDevices" | "getPublicKeys" | "listApiKeys">();
+  expectTypeOf<ItemOf<"getPublicKeys">["createdAt"]>().toEqualTypeOf<string>();
+  // @ts-expect-error not a list
+  never(() => client.iterate("getNamespace", { params: { tenant: "t" } }));
+});
+
+test("every operation that may answer without a body has a type that says so", () => {
+  expectTypeOf<undefined>().toExtend<ResponseOf<"leaveNamespace">>();
+  expectTypeOf<undefined>().not.toExtend<ResponseOf<"getNamespace">>();
+  const emptyable = Object.values(publicOperations).filter((operation) => operation.success.mayBeEmpty);
+  expect(emptyable.map((operation) => operation.id)).toEqual(["leaveNamespace"]);
+});
+
+test("every operation has a method of its own, and no other member of the client is hidden by one", () => {
+  const methods = client as unknown as Record<string, unknown>;
+  const ids = Object.keys(publicOperations);
+  expect(ids.length).toBeGreaterThan(40);
+  expect(ids.filter((id) => typeof methods[id] !== "function" || !Object.hasOwn(client, id))).toEqual([]);
+  const prototype = Object.getPrototypeOf(client);
+  expect(Object.getOwnPropertyNames(prototype).filter((name) => ids.includes(name))).toEqual([]);
+});
