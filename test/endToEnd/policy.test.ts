@@ -1,0 +1,215 @@
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { changesOf, engines, Stack } from "../support/gatehouse.ts";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
+const PROJECT = "commonjs-program";
+
+type Policy = Record<string, { type: string; args: Record<string, unknown> }>;
+const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
+
+const [firstKey, secondKey] = [sshKeyLine("ana@laptop"), sshKeyLine("ana@desk")];
+
+/** One of each resource, in the user's own namespace and in one that the program makes. */
+const base: Policy = {
+  staging: { type: "Namespace", args: { name: "staging", settings: { sessionRecord: false } } },
+  bob: { type: "Member", args: { email: "bob@example.com", role: "operator" } },
+  "bob-staging": {
+    type: "Member",
+    args: { tenant: { $ref: "staging.tenant" }, email: "bob@example.com", role: "observer" },
+  },
+  tags: { type: "DeviceTags", args: { device: "web-01", tags: ["prod", "web"] } },
+  key: {
+    type: "PublicKey",
+    args: { name: "laptop", data: firstKey, username: "^root$", filter: { tags: { $ref: "tags.tags" } } },
+  },
+  "key-staging": {
+    type: "PublicKey",
+    args: {
+      tenant: { $ref: "staging.tenant" },
+      name: "laptop",
+      data: firstKey,
+      username: ".*",
+      filter: { hostname: ".*" },
+    },
+  },
+};
+
+function withArgs(name: string, args: Record<string, unknown>): Policy {
+  const resource = base[name];
+  if (!resource) throw new Error(`no resource ${name}`);
+  return { ...base, [name]: { ...resource, args: { ...resource.args, ...args } } };
+}
+
+describe.each(engines)("a policy, applied by the $label", ({ engine, available }) => {
+  let fleet: Fleet;
+  let stack: Stack;
+  let folder: string;
+
+  beforeAll(async () => {
+    if (!available) return;
+    fleet = await startFleet(["bob"]);
+    await fleet.enrol("web-01");
+    await fleet.enrol("web-02");
+  });
+  afterAll(async () => fleet?.stop());
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
+    stack = new Stack({ program: PROGRAM, folder, engine, env: fleet?.env ?? {} });
+  });
+  afterEach(async () => {
+    if (available) await stack.run(["destroy", "--yes"], policyEnv(base));
+    stack.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const keysOf = (tenant: string) => fleet.client.forTenant(tenant).getPublicKeys({ query: { perPage: 100 } });
+  const stagingTenant = async () => {
+    const namespaces = await fleet.client.getNamespaces({ query: { perPage: 100 } });
+    const found = namespaces.find((namespace) => namespace.name === "staging");
+    if (!found) throw new Error("no namespace staging");
+    return found.tenantId;
+  };
+
+  it.runIf(available)("is previewed, made, and then needs nothing", { timeout: 180_000 }, async () => {
+    // Six resources and the stack itself, as the Pulumi CLI counts.
+    const preview = await stack.result(["preview"], policyEnv(base));
+    expect(preview.summary).toMatchObject({ create: 7, update: 0, delete: 0, replace: 0 });
+    expect(await keysOf(fleet.tenant)).toEqual([]);
+
+    const up = await stack.result(["up", "--yes"], policyEnv(base));
+    expect(up.summary).toMatchObject({ create: 7 });
+    const [key] = await keysOf(fleet.tenant);
+    expect(key).toMatchObject({ name: "laptop", username: "^root$", filter: { tags: ["prod", "web"] } });
+    const staging = await fleet.client.getNamespace({ params: { tenant: await stagingTenant() } });
+    expect(staging.settings.sessionRecord).toBe(false);
+    expect(staging.members.map((member) => member.role).sort()).toEqual(["observer", "owner"]);
+
+    const again = await stack.result(["preview"], policyEnv(base));
+    expect(changesOf(again)).toEqual([]);
+    expect(await stack.run(["drift"], policyEnv(base))).toMatchObject({ code: 0 });
+
+    const state = stack.stateText(PROJECT);
+    expect(state).not.toContain("correct-horse");
+    const providers = [...state.matchAll(/"__provider": *"((?:[^"\\]|\\.)*)"/g)].map((match) => match[1] ?? "");
+    expect(providers.length).toBeGreaterThan(0);
+    expect(Math.max(...providers.map((text) => text.length))).toBeLessThanOrEqual(700);
+  });
+
+  it.runIf(available)("shows no change for other spellings, and one for each change", { timeout: 180_000 }, async () => {
+    await stack.result(["up", "--yes"], policyEnv(base));
+    const previewOf = async (policy: Policy) => changesOf(await stack.result(["preview"], policyEnv(policy)));
+
+    const blob = firstKey.split(" ").slice(0, 2).join("  ");
+    expect(await previewOf(withArgs("key", { data: `${blob} another comment\n` }))).toEqual([]);
+    expect(await previewOf(withArgs("tags", { tags: ["web", "prod"] }))).toEqual([]);
+    expect(await previewOf(withArgs("staging", { settings: { sessionRecord: false, connectionAnnouncement: "" } }))).toEqual([]);
+
+    expect(await previewOf(withArgs("key", { username: "^ana$" }))).toEqual(["update key username"]);
+    expect(await previewOf(withArgs("bob", { role: "administrator" }))).toEqual(["update bob role"]);
+    expect(await previewOf(withArgs("key", { data: secondKey }))).toEqual(["replace key data"]);
+    expect(await previewOf(withArgs("tags", { device: "web-02" }))).toContain("replace tags device");
+    // The namespace's id stays known, so that its children are not shown as changed.
+    const renamed = await previewOf(withArgs("staging", { name: "trials" }));
+    expect(renamed).toEqual(["update staging name"]);
+  });
+
+  it.runIf(available)("refuses wrong inputs at preview, naming resource and field", { timeout: 60_000 }, async () => {
+    const { code, stdout, stderr } = await stack.run(["preview"], policyEnv(withArgs("key", { username: "(" })));
+    expect(code).toBe(1);
+    expect(stdout + stderr).toMatch(/PublicKey\.username: must be a regular expression in RE2 syntax/);
+    expect(stdout + stderr).toMatch(/\bkey\b/);
+  });
+
+  it.runIf(available)("finds what was changed by hand, and repairs it", { timeout: 180_000 }, async () => {
+    await stack.result(["up", "--yes"], policyEnv(base));
+    const staging = await stagingTenant();
+    const { client, tenant } = fleet;
+    const [key] = await keysOf(tenant);
+    const fingerprint = key?.fingerprint ?? "";
+    await client.updatePublicKey({
+      params: { fingerprint },
+      body: { name: "laptop", username: ".*", filter: { hostname: ".*" } },
+    });
+    await client.forTenant(staging).deletePublicKey({ params: { fingerprint } });
+    await client.forTenant(staging).editNamespace({
+      params: { tenant: staging },
+      body: { settings: { sessionRecord: true } },
+    });
+    const { members } = await client.getNamespace({ params: { tenant } });
+    const bob = members.find((member) => member.email === "bob@example.com");
+    await client.updateMember({ params: { tenant, uid: bob?.id ?? "" }, body: { role: "administrator" } });
+
+    const drift = changesOf(await stack.result(["drift"], policyEnv(base), 2));
+    expect(drift.map((line) => line.split(" ").slice(0, 2).join(" "))).toEqual([
+      "delete key-staging",
+      "update bob",
+      "update key",
+      "update staging",
+    ]);
+    expect(drift).toContain("update bob role");
+    expect(drift).toContain("update staging settings.sessionRecord");
+
+    const repaired = await stack.result(["up", "--refresh", "--yes"], policyEnv(base));
+    expect(repaired.summary).toMatchObject({ create: 1, update: 3, delete: 0, replace: 0 });
+    expect(await keysOf(tenant)).toMatchObject([{ username: "^root$", filter: { tags: ["prod", "web"] } }]);
+    expect((await stack.run(["drift"], policyEnv(base))).code).toBe(0);
+  });
+
+  it.runIf(available)("plans a vanished namespace again, with what was in it", { timeout: 180_000 }, async () => {
+    await stack.result(["up", "--yes"], policyEnv(base));
+    const staging = await stagingTenant();
+    await fleet.client.forTenant(staging).deleteNamespace({ params: { tenant: staging } });
+
+    const drift = await stack.result(["drift"], policyEnv(base), 2);
+    expect(changesOf(drift).map((line) => line.split(" ").slice(0, 2).join(" "))).toEqual([
+      "delete bob-staging",
+      "delete key-staging",
+      "delete staging",
+    ]);
+    const repaired = await stack.result(["up", "--refresh", "--yes"], policyEnv(base));
+    expect(repaired.summary).toMatchObject({ create: 3 });
+    expect(await stagingTenant()).not.toBe(staging);
+  });
+
+  it.runIf(available)("follows a device that enrols again, by its name", { timeout: 180_000 }, async () => {
+    const policy: Policy = { tags: { type: "DeviceTags", args: { device: "edge-01", tags: ["edge"] } } };
+    const mac = "02:00:00:00:aa:01";
+    const first = await fleet.enrol("edge-01", mac);
+    await stack.result(["up", "--yes"], policyEnv(policy));
+    await fleet.client.deleteDevice({ params: { uid: first } });
+    await fleet.enrol("edge-01", mac.replace("aa", "bb"));
+
+    const drift = await stack.result(["drift"], policyEnv(policy), 2);
+    expect(changesOf(drift)[0]).toMatch(/^update tags /);
+    await stack.result(["up", "--refresh", "--yes"], policyEnv(policy));
+    const devices = await fleet.client.getDevices({ query: { perPage: 100 } });
+    expect(devices.find((device) => device.name === "edge-01")?.tags).toEqual(["edge"]);
+    await stack.result(["destroy", "--yes"], policyEnv(policy));
+  });
+
+  it.runIf(available)("removes what it made, and nothing else", { timeout: 180_000 }, async () => {
+    const ownKey = sshKeyLine("made by hand");
+    const made = await fleet.client.createPublicKey({
+      body: {
+        data: Buffer.from(ownKey).toString("base64"),
+        name: "by hand",
+        username: "^root$",
+        filter: { hostname: ".*" },
+      },
+    });
+    await stack.result(["up", "--yes"], policyEnv(base));
+    const gone = await stack.result(["destroy", "--yes"], policyEnv(base));
+    expect(gone.summary).toMatchObject({ delete: 7 });
+    expect((await keysOf(fleet.tenant)).map((key) => key.name)).toEqual(["by hand"]);
+    const { members } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
+    expect(members.map((member) => member.role)).toEqual(["owner"]);
+    await fleet.client.deletePublicKey({ params: { fingerprint: made.fingerprint } });
+  });
+});

@@ -1,0 +1,63 @@
+import { generateKeyPairSync } from "node:crypto";
+import { type Client, createClient, passwordCredential } from "../../sdk/dist/index.js";
+import { startService, type TestService } from "./service.ts";
+
+/** A service with its first user, other users and devices. */
+export interface Fleet {
+  readonly service: TestService;
+  readonly client: Client;
+  readonly tenant: string;
+  /** What a program needs to act as the first user. */
+  readonly env: Record<string, string>;
+  enrol(hostname: string, mac?: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+// One key for all: enrolment is told apart by MAC, and generating keys takes most of a test's time.
+const { publicKey: AGENT_KEY } = generateKeyPairSync("rsa", {
+  modulusLength: 2048,
+  publicKeyEncoding: { type: "pkcs1", format: "pem" },
+  privateKeyEncoding: { type: "pkcs1", format: "pem" },
+});
+
+/** Starts a service, sets up `admin`, and makes the users named. */
+export async function startFleet(users: readonly string[] = []): Promise<Fleet> {
+  const service = await startService();
+  const login = await service.setup();
+  for (const username of users) await service.createUser({ username, password: "correct-horse" });
+  const client = createClient({ url: service.url, credential: passwordCredential(login) });
+  const { tenant } = await client.identity();
+  if (!tenant) throw new Error("the first user has no namespace");
+  let enrolled = 0;
+  return {
+    service,
+    client,
+    tenant,
+    env: {
+      GATEHOUSE_URL: service.url,
+      GATEHOUSE_USERNAME: login.username,
+      GATEHOUSE_PASSWORD: login.password,
+      GATEHOUSE_TENANT: tenant,
+    },
+    async enrol(hostname, mac) {
+      enrolled += 1;
+      const address = mac ?? `02:00:00:00:00:${enrolled.toString(16).padStart(2, "0")}`;
+      const info = {
+        id: "debian",
+        prettyName: "Debian",
+        version: "v0.19.0",
+        arch: "amd64",
+        platform: "native",
+      };
+      const { uid } = await client.authDevice({
+        body: { info, hostname, identity: { mac: address }, publicKey: AGENT_KEY, tenantId: tenant },
+      });
+      await client.acceptDevice({ params: { uid } });
+      return uid;
+    },
+    async stop() {
+      await client.close();
+      await service.stop();
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Result } from "../../provider/dist/engine/index.js";
+
+const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
+
+/** The engines that this machine can run. */
+export const pulumiOnPath = (process.env.PATH ?? "")
+  .split(delimiter)
+  .some((folder) => existsSync(join(folder, "pulumi")));
+
+export type Engine = "embedded" | "cli";
+
+/** Both engines, with what a test's name says where the second one is missing. */
+export const engines: readonly { engine: Engine; available: boolean; label: string }[] = [
+  { engine: "embedded", available: true, label: "embedded engine" },
+  {
+    engine: "cli",
+    available: pulumiOnPath,
+    label: pulumiOnPath ? "Pulumi CLI" : "Pulumi CLI (skipped: there is no pulumi on the PATH)",
+  },
+];
+
+export interface Run {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A stack of one program, with a state folder of its own. */
+export class Stack {
+  readonly #options: { program: string; folder: string; engine: Engine; env: Record<string, string> };
+  readonly name = `test-${Math.random().toString(36).slice(2, 8)}`;
+
+  constructor(options: { program: string; folder: string; engine: Engine; env: Record<string, string> }) {
+    this.#options = options;
+  }
+
+  /** Runs `gatehouse <command>`; `env` is added for this run. */
+  async run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
+    const { program, folder, engine, env: common } = this.#options;
+    const [command = "", ...more] = args;
+    const child = spawn(
+      process.execPath,
+      [COMMAND, command, program, "--stack", this.name, "--engine", engine, ...more],
+      {
+        env: {
+          ...cleanEnvironment(),
+          PULUMI_BACKEND_URL: `file://${folder}`,
+          PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+          ...common,
+          ...env,
+        },
+        stdio: ["ignore", "pipe", "pipe"],
+      },
+    );
+    let stdout = "";
+    let stderr = "";
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+      stdout += chunk;
+    });
+    child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+      stderr += chunk;
+    });
+    const code = await new Promise<number | null>((resolve, reject) =>
+      child.on("error", reject).on("close", resolve),
+    );
+    return { code, stdout, stderr };
+  }
+
+  /** Runs a command with `--json`; fails the test when it does not end with `expected`. */
+  async result(args: readonly string[], env: Record<string, string> = {}, expected = 0): Promise<Result> {
+    const run = await this.run([...args, "--json"], env);
+    if (run.code !== expected) {
+      throw new Error(`gatehouse ${args.join(" ")} ended with ${run.code}:\n${run.stdout}\n${run.stderr}`);
+    }
+    return JSON.parse(run.stdout) as Result;
+  }
+
+  /** The state file, as text. */
+  stateText(project: string): string {
+    return readFileSync(
+      join(this.#options.folder, ".pulumi", "stacks", project, `${this.name}.json`),
+      "utf8",
+    );
+  }
+
+  /** Removes the settings file that the engine wrote beside the program. */
+  dispose(): void {
+    rmSync(join(this.#options.program, `Pulumi.${this.name}.yaml`), { force: true });
+  }
+}
+
+function cleanEnvironment(): Record<string, string> {
+  const entries = Object.entries(process.env).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && !/^(GATEHOUSE|PULUMI)_/.test(entry[0]),
+  );
+  return Object.fromEntries(entries);
+}
+
+/** The steps that are more than "same", as short lines: `update key username`. */
+export function changesOf(result: Result): string[] {
+  return result.steps
+    .filter((step) => step.op !== "same")
+    .map((step) => [step.op, step.name, ...step.fields.map((field) => field.path)].join(" "))
+    .sort();
+}
