@@ -1,16 +1,15 @@
 // `npm run demo`: a policy in TypeScript is previewed, applied, changed behind its back, found out, repaired.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { type Client, createClient } from "@gatehouse-access/sdk";
+import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
 import pc from "picocolors";
-import { createUser, enrol, type Login, type Service, setUp, startService } from "./demo/service.ts";
 import { changeBehindTheBack } from "./demo/changes.ts";
+import { createUser, enrol, type Login, type Service, setUp, startService } from "./demo/service.ts";
 
 const GATEHOUSE = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("./fleet-access", import.meta.url));
@@ -31,6 +30,7 @@ const { values: options } = parseArgs({
   },
 });
 
+const engine = chooseEngine();
 const started = Date.now();
 let step = 0;
 
@@ -52,7 +52,12 @@ function chooseEngine(): string {
 }
 
 /** Runs the gatehouse command as a user would, its output going to this terminal. */
-async function gatehouse(env: NodeJS.ProcessEnv, expected: number, command: string, ...more: string[]): Promise<void> {
+async function gatehouse(
+  env: NodeJS.ProcessEnv,
+  expected: number,
+  command: string,
+  ...more: string[]
+): Promise<void> {
   const args = [command, "examples/fleet-access", "--stack", "demo", "--engine", engine, ...more];
   console.log(pc.dim(`$ gatehouse ${args.join(" ")}`));
   const child = spawn(process.execPath, [GATEHOUSE, command, PROGRAM, ...args.slice(2)], {
@@ -83,7 +88,7 @@ async function prepareFleet(client: Client, service: Service): Promise<string> {
 async function story(service: Service, folder: string): Promise<Login> {
   heading("First user, users, devices");
   const login = await setUp(service, "ana");
-  const credential = { kind: "user", ...login } as const;
+  const credential = passwordCredential(login);
   const client = createClient({ url: service.url, credential });
   try {
     const tenant = await prepareFleet(client, service);
@@ -121,7 +126,9 @@ async function story(service: Service, folder: string): Promise<Login> {
 
 async function main(): Promise<void> {
   console.log(pc.bold("Gatehouse: access policy as code"));
-  console.log(`Engine: ${engine}${options.engine ? "" : ` (pulumi is ${pulumiOnPath() ? "" : "not "}on the PATH)`}`);
+  console.log(
+    `Engine: ${engine}${options.engine ? "" : ` (pulumi is ${pulumiOnPath() ? "" : "not "}on the PATH)`}`,
+  );
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-demo-"));
   heading("Start the bundled service");
   const service = await startService(folder);
@@ -160,4 +167,3 @@ if (options.help) {
     process.exitCode = 1;
   });
 }
-const engine = chooseEngine();

@@ -2,8 +2,8 @@
 // the dependencies (among them the Node that the project runs on), generates code, builds, and then runs the
 // command with that Node first on the PATH.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -33,7 +33,9 @@ function run(title, command, args, { quiet = true, extraEnv = {} } = {}) {
 }
 
 const digest = (...files) =>
-  files.reduce((hash, file) => hash.update(readFileSync(join(root, file))), createHash("sha256")).digest("hex");
+  files
+    .reduce((hash, file) => hash.update(readFileSync(join(root, file))), createHash("sha256"))
+    .digest("hex");
 
 /** Does a step only when what it was made from has changed since. */
 function once(name, key, step) {

@@ -3,9 +3,11 @@ import type { PasswordCredential, TokenCredential } from "./credentials.ts";
 import {
   AuthenticationError,
   GatehouseError,
+  isNotFound,
   LockoutError,
   PermissionError,
-  ValidationError, isNotFound } from "./errors.ts";
+  ValidationError,
+} from "./errors.ts";
 import { expiredAt, readClaims } from "./jwt.ts";
 import type { OperationId, RequestOf, ResponseOf } from "./operations.ts";
 import type { Timing } from "./retry.ts";

@@ -125,7 +125,13 @@ export async function enrol(client: Client, tenant: string, hostname: string, in
   const mac = `02:00:00:00:00:${index.toString(16).padStart(2, "0")}`;
   const { uid } = await client.authDevice({
     body: {
-      info: { id: "debian", prettyName: "Debian GNU/Linux 13", version: "v0.19.0", arch: "arm64", platform: "native" },
+      info: {
+        id: "debian",
+        prettyName: "Debian GNU/Linux 13",
+        version: "v0.19.0",
+        arch: "arm64",
+        platform: "native",
+      },
       hostname,
       identity: { mac },
       publicKey,

@@ -17,26 +17,38 @@ const edge = tagged(hosts("edge", 8), ["edge"]);
 new Member("bob", { email: "bob@example.org", role: "operator" });
 new Member("carla", { email: "carla@example.org", role: "observer" });
 
-new PublicKey("ana", {
-  name: "Ana, all of production",
-  data: key("ana"),
-  username: "^(root|ana)$",
-  filter: { tags: ["prod"] },
-}, { dependsOn: [...web, ...databases] });
+new PublicKey(
+  "ana",
+  {
+    name: "Ana, all of production",
+    data: key("ana"),
+    username: "^(root|ana)$",
+    filter: { tags: ["prod"] },
+  },
+  { dependsOn: [...web, ...databases] },
+);
 
-new PublicKey("bob", {
-  name: "Bob, web servers",
-  data: key("bob"),
-  username: "^bob$",
-  filter: { tags: ["web"] },
-}, { dependsOn: web });
+new PublicKey(
+  "bob",
+  {
+    name: "Bob, web servers",
+    data: key("bob"),
+    username: "^bob$",
+    filter: { tags: ["web"] },
+  },
+  { dependsOn: web },
+);
 
-new PublicKey("contractor", {
-  name: "Contractor, edge only, until June",
-  data: key("contractor"),
-  username: "^support$",
-  filter: { tags: ["edge"] },
-}, { dependsOn: edge });
+new PublicKey(
+  "contractor",
+  {
+    name: "Contractor, edge only, until June",
+    data: key("contractor"),
+    username: "^support$",
+    filter: { tags: ["edge"] },
+  },
+  { dependsOn: edge },
+);
 
 new PublicKey("deploy", {
   name: "Deployment",

@@ -1,5 +1,5 @@
-import type { dynamic } from "@pulumi/pulumi";
 import { isNotFound } from "@gatehouse-access/sdk";
+import type { dynamic } from "@pulumi/pulumi";
 import { check } from "../resources/check.ts";
 import { type Existing, PartialFailure, type ResourceDefinition } from "../resources/definition.ts";
 import { diff } from "../resources/diff.ts";
@@ -108,7 +108,7 @@ class ResourceInitError extends Error {
     super(failure.message);
     this.id = failure.id;
     this.properties = outputs(inputs, failure.state);
-    this.reasons = [failure.message];
+    this.reasons = [failure.reason];
   }
 }
 

@@ -35,7 +35,9 @@ export function connection(): Connection {
 function open(settings: Record<string, string>): Connection {
   const { url, credential } = credentialsFromEnvironment(settings);
   if (!url) {
-    throw new Error("GATEHOUSE_URL: set it to the address of the service, for example https://access.example.org");
+    throw new Error(
+      "GATEHOUSE_URL: set it to the address of the service, for example https://access.example.org",
+    );
   }
   if (!credential) {
     throw new Error(

@@ -125,10 +125,11 @@ export class PartialFailure extends Error {
   override readonly name = "PartialFailure";
   readonly id: string;
   readonly state: Readonly<Record<string, unknown>>;
+  readonly reason: string;
 
   constructor(id: string, state: Readonly<Record<string, unknown>>, cause: unknown) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    super(`made, but not completed: ${reason}`, { cause });
+    super("made, but not completed", { cause });
+    this.reason = cause instanceof Error ? cause.message : String(cause);
     this.id = id;
     this.state = state;
   }

@@ -13,7 +13,8 @@ const MAC = /^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/i;
 
 export const deviceTags = defineResource({
   name: "DeviceTags",
-  description: "All tags of a device: what it carries besides is removed. Keys and rules choose devices by tag.",
+  description:
+    "All tags of a device: what it carries besides is removed. Keys and rules choose devices by tag.",
   idFormat: "tenant/uid",
   inputs: {
     tenant: tenantInput,
@@ -56,9 +57,7 @@ export const deviceTags = defineResource({
     // A device that enrolled again has a new uid; its MAC address or name still finds it.
     const device =
       (await findDevice(opened, uid)) ?? (selector === uid ? undefined : await findDevice(opened, selector));
-    return (
-      device && { id: `${tenant}/${device.uid}`, state: toState(tenant, selector, device) }
-    );
+    return device && { id: `${tenant}/${device.uid}`, state: toState(tenant, selector, device) };
   },
 
   async update(connection, id, state, inputs) {

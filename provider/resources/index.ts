@@ -5,4 +5,9 @@ import { namespace } from "./namespace.ts";
 import { publicKey } from "./publicKey.ts";
 
 /** Every declarative resource; engines, schemas, suites and the reference go through this list. */
-export const definitions = [namespace, member, publicKey, deviceTags] as unknown as readonly ResourceDefinition[];
+export const definitions = [
+  namespace,
+  member,
+  publicKey,
+  deviceTags,
+] as unknown as readonly ResourceDefinition[];

@@ -1,5 +1,5 @@
-import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { type Client, isNotFound } from "@gatehouse-access/sdk";
+import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import { defineResource, optional, output, PartialFailure, required } from "./definition.ts";
@@ -19,7 +19,8 @@ type Wire = Awaited<ReturnType<Client["getNamespace"]>>;
 
 export const namespace = defineResource({
   name: "Namespace",
-  description: "A tenant of the service: its members, keys and devices live in it. Made by a user, who owns it.",
+  description:
+    "A tenant of the service: its members, keys and devices live in it. Made by a user, who owns it.",
   idFormat: "tenant",
   inputs: {
     name: required(namespaces.namespaceName, {
@@ -43,12 +44,13 @@ export const namespace = defineResource({
     }),
   },
 
-  async create({ client }, inputs) {
-    const made = await client.createNamespace({ body: { name: inputs.name } });
+  async create(connection, inputs) {
+    const made = await connection.client.createNamespace({ body: { name: inputs.name } });
     const wanted = inputs.settings ?? DEFAULT_SETTINGS;
     const state = toState(made, inputs.forceDestroy);
     if (sameSettings(state.settings, wanted)) return { id: made.tenantId, state };
     try {
+      const { client } = await connection.tenant(made.tenantId);
       return { id: made.tenantId, state: await edit(client, made.tenantId, inputs) };
     } catch (error) {
       throw new PartialFailure(made.tenantId, state, error);
@@ -82,7 +84,10 @@ export const namespace = defineResource({
 type Settings = Partial<z.output<typeof settings>>;
 
 function sameSettings(left: Settings | undefined, right: Settings | undefined): boolean {
-  const [a, b] = [{ ...DEFAULT_SETTINGS, ...left }, { ...DEFAULT_SETTINGS, ...right }];
+  const [a, b] = [
+    { ...DEFAULT_SETTINGS, ...left },
+    { ...DEFAULT_SETTINGS, ...right },
+  ];
   return a.sessionRecord === b.sessionRecord && a.connectionAnnouncement === b.connectionAnnouncement;
 }
 

@@ -48,7 +48,9 @@ export const publicKey = defineResource({
     username: required(wire.username, {
       description: "Pattern (RE2, not anchored) on the login name: `^root$` admits root only.",
     }),
-    filter: required(filter, { description: "Which devices the key opens: by name or by tags, one of the two." }),
+    filter: required(filter, {
+      description: "Which devices the key opens: by name or by tags, one of the two.",
+    }),
   },
   outputs: {
     fingerprint: output(fingerprint, { description: "MD5 fingerprint, 16 hex pairs." }),
@@ -85,7 +87,10 @@ export const publicKey = defineResource({
     const { tenant, fingerprint } = splitId(id, "PublicKey", "tenant", "fingerprint");
     const { client, keys } = await connection.tenant(tenant);
     const { name, username, filter } = inputs;
-    const changed = await client.updatePublicKey({ params: { fingerprint }, body: { name, username, filter } });
+    const changed = await client.updatePublicKey({
+      params: { fingerprint },
+      body: { name, username, filter },
+    });
     keys.forget();
     return toState(tenant, changed);
   },

@@ -47,7 +47,9 @@ export function canonicalInputs(
   inputs: Inputs,
   values: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
-  const entries = Object.entries(inputs).map(([name, field]) => [name, canonical(field, values[name])] as const);
+  const entries = Object.entries(inputs).map(
+    ([name, field]) => [name, canonical(field, values[name])] as const,
+  );
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 

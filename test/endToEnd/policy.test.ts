@@ -1,11 +1,11 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 const PROJECT = "commonjs-program";
@@ -69,7 +69,8 @@ describe.each(engines)("a policy, applied by the $label", ({ engine, available }
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const keysOf = (tenant: string) => fleet.client.forTenant(tenant).getPublicKeys({ query: { perPage: 100 } });
+  const keysOf = (tenant: string) =>
+    fleet.client.forTenant(tenant).getPublicKeys({ query: { perPage: 100 } });
   const stagingTenant = async () => {
     const namespaces = await fleet.client.getNamespaces({ query: { perPage: 100 } });
     const found = namespaces.find((namespace) => namespace.name === "staging");
@@ -97,35 +98,53 @@ describe.each(engines)("a policy, applied by the $label", ({ engine, available }
 
     const state = stack.stateText(PROJECT);
     expect(state).not.toContain("correct-horse");
-    const providers = [...state.matchAll(/"__provider": *"((?:[^"\\]|\\.)*)"/g)].map((match) => match[1] ?? "");
+    const providers = [...state.matchAll(/"__provider": *"((?:[^"\\]|\\.)*)"/g)].map(
+      (match) => match[1] ?? "",
+    );
     expect(providers.length).toBeGreaterThan(0);
     expect(Math.max(...providers.map((text) => text.length))).toBeLessThanOrEqual(700);
   });
 
-  it.runIf(available)("shows no change for other spellings, and one for each change", { timeout: 180_000 }, async () => {
-    await stack.result(["up", "--yes"], policyEnv(base));
-    const previewOf = async (policy: Policy) => changesOf(await stack.result(["preview"], policyEnv(policy)));
+  it.runIf(available)(
+    "shows no change for other spellings, and one for each change",
+    { timeout: 180_000 },
+    async () => {
+      await stack.result(["up", "--yes"], policyEnv(base));
+      const previewOf = async (policy: Policy) =>
+        changesOf(await stack.result(["preview"], policyEnv(policy)));
 
-    const blob = firstKey.split(" ").slice(0, 2).join("  ");
-    expect(await previewOf(withArgs("key", { data: `${blob} another comment\n` }))).toEqual([]);
-    expect(await previewOf(withArgs("tags", { tags: ["web", "prod"] }))).toEqual([]);
-    expect(await previewOf(withArgs("staging", { settings: { sessionRecord: false, connectionAnnouncement: "" } }))).toEqual([]);
+      const blob = firstKey.split(" ").slice(0, 2).join("  ");
+      expect(await previewOf(withArgs("key", { data: `${blob} another comment\n` }))).toEqual([]);
+      expect(await previewOf(withArgs("tags", { tags: ["web", "prod"] }))).toEqual([]);
+      expect(
+        await previewOf(
+          withArgs("staging", { settings: { sessionRecord: false, connectionAnnouncement: "" } }),
+        ),
+      ).toEqual([]);
 
-    expect(await previewOf(withArgs("key", { username: "^ana$" }))).toEqual(["update key username"]);
-    expect(await previewOf(withArgs("bob", { role: "administrator" }))).toEqual(["update bob role"]);
-    expect(await previewOf(withArgs("key", { data: secondKey }))).toEqual(["replace key data"]);
-    expect(await previewOf(withArgs("tags", { device: "web-02" }))).toContain("replace tags device");
-    // The namespace's id stays known, so that its children are not shown as changed.
-    const renamed = await previewOf(withArgs("staging", { name: "trials" }));
-    expect(renamed).toEqual(["update staging name"]);
-  });
+      expect(await previewOf(withArgs("key", { username: "^ana$" }))).toEqual(["update key username"]);
+      expect(await previewOf(withArgs("bob", { role: "administrator" }))).toEqual(["update bob role"]);
+      expect(await previewOf(withArgs("key", { data: secondKey }))).toEqual(["replace key data"]);
+      expect(await previewOf(withArgs("tags", { device: "web-02" }))).toContain("replace tags device");
+      // The namespace's id stays known, so that its children are not shown as changed.
+      const renamed = await previewOf(withArgs("staging", { name: "trials" }));
+      expect(renamed).toEqual(["update staging name"]);
+    },
+  );
 
-  it.runIf(available)("refuses wrong inputs at preview, naming resource and field", { timeout: 60_000 }, async () => {
-    const { code, stdout, stderr } = await stack.run(["preview"], policyEnv(withArgs("key", { username: "(" })));
-    expect(code).toBe(1);
-    expect(stdout + stderr).toMatch(/PublicKey\.username: must be a regular expression in RE2 syntax/);
-    expect(stdout + stderr).toMatch(/\bkey\b/);
-  });
+  it.runIf(available)(
+    "refuses wrong inputs at preview, naming resource and field",
+    { timeout: 60_000 },
+    async () => {
+      const { code, stdout, stderr } = await stack.run(
+        ["preview"],
+        policyEnv(withArgs("key", { username: "(" })),
+      );
+      expect(code).toBe(1);
+      expect(stdout + stderr).toMatch(/PublicKey\.username: must be a regular expression in RE2 syntax/);
+      expect(stdout + stderr).toMatch(/\bkey\b/);
+    },
+  );
 
   it.runIf(available)("finds what was changed by hand, and repairs it", { timeout: 180_000 }, async () => {
     await stack.result(["up", "--yes"], policyEnv(base));
@@ -162,21 +181,25 @@ describe.each(engines)("a policy, applied by the $label", ({ engine, available }
     expect((await stack.run(["drift"], policyEnv(base))).code).toBe(0);
   });
 
-  it.runIf(available)("plans a vanished namespace again, with what was in it", { timeout: 180_000 }, async () => {
-    await stack.result(["up", "--yes"], policyEnv(base));
-    const staging = await stagingTenant();
-    await fleet.client.forTenant(staging).deleteNamespace({ params: { tenant: staging } });
+  it.runIf(available)(
+    "plans a vanished namespace again, with what was in it",
+    { timeout: 180_000 },
+    async () => {
+      await stack.result(["up", "--yes"], policyEnv(base));
+      const staging = await stagingTenant();
+      await fleet.client.forTenant(staging).deleteNamespace({ params: { tenant: staging } });
 
-    const drift = await stack.result(["drift"], policyEnv(base), 2);
-    expect(changesOf(drift).map((line) => line.split(" ").slice(0, 2).join(" "))).toEqual([
-      "delete bob-staging",
-      "delete key-staging",
-      "delete staging",
-    ]);
-    const repaired = await stack.result(["up", "--refresh", "--yes"], policyEnv(base));
-    expect(repaired.summary).toMatchObject({ create: 3 });
-    expect(await stagingTenant()).not.toBe(staging);
-  });
+      const drift = await stack.result(["drift"], policyEnv(base), 2);
+      expect(changesOf(drift).map((line) => line.split(" ").slice(0, 2).join(" "))).toEqual([
+        "delete bob-staging",
+        "delete key-staging",
+        "delete staging",
+      ]);
+      const repaired = await stack.result(["up", "--refresh", "--yes"], policyEnv(base));
+      expect(repaired.summary).toMatchObject({ create: 3 });
+      expect(await stagingTenant()).not.toBe(staging);
+    },
+  );
 
   it.runIf(available)("follows a device that enrols again, by its name", { timeout: 180_000 }, async () => {
     const policy: Policy = { tags: { type: "DeviceTags", args: { device: "edge-01", tags: ["edge"] } } };

@@ -44,14 +44,19 @@ describe.each(cases)("%s inputs", (name, definition) => {
 
   it("give exactly the change that was made", () => {
     fc.assert(
-      fc.property(valid, valid, fc.constantFrom(...Object.keys(definition.inputs)), (before, after, field) => {
-        const state = applied(definition, before);
-        const program = { ...before, [field]: after[field] };
-        const changed = diff(definition, state, program).map((change) => change.field);
-        const canonicalAfter = canonicalInputs(definition.inputs, program);
-        const differs = JSON.stringify(canonicalAfter[field]) !== JSON.stringify(state[field]);
-        expect(changed).toEqual(differs && canonicalAfter[field] !== undefined ? [field] : []);
-      }),
+      fc.property(
+        valid,
+        valid,
+        fc.constantFrom(...Object.keys(definition.inputs)),
+        (before, after, field) => {
+          const state = applied(definition, before);
+          const program = { ...before, [field]: after[field] };
+          const changed = diff(definition, state, program).map((change) => change.field);
+          const canonicalAfter = canonicalInputs(definition.inputs, program);
+          const differs = JSON.stringify(canonicalAfter[field]) !== JSON.stringify(state[field]);
+          expect(changed).toEqual(differs && canonicalAfter[field] !== undefined ? [field] : []);
+        },
+      ),
     );
   });
 
@@ -80,7 +85,8 @@ describe.each(cases)("%s inputs", (name, definition) => {
 });
 
 describe("equal inputs in other words", () => {
-  const byName = (name: string) => definitions.find((definition) => definition.name === name) as ResourceDefinition;
+  const byName = (name: string) =>
+    definitions.find((definition) => definition.name === name) as ResourceDefinition;
   const blob = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
   const key = {
     name: "laptop",
@@ -130,7 +136,12 @@ describe("equal inputs in other words", () => {
 
   it("Member: an expired invitation is sent again; a pending one waits", () => {
     const definition = byName("Member");
-    const state = { email: "a@example.org", role: "observer", status: "pending", expiresAt: "2026-01-08T00:00:00.000Z" };
+    const state = {
+      email: "a@example.org",
+      role: "observer",
+      status: "pending",
+      expiresAt: "2026-01-08T00:00:00.000Z",
+    };
     const program = { email: "a@example.org", role: "observer" };
     expect(diff(definition, state, program, new Date("2026-01-07T00:00:00Z"))).toEqual([]);
     expect(diff(definition, state, program, new Date("2026-01-09T00:00:00Z"))).toMatchObject([
@@ -155,7 +166,11 @@ describe("refused inputs name the field and what is allowed", () => {
   it.each([
     ["Namespace", { name: "a.b" }, /^Namespace\.name: must be one host-name label/],
     ["Namespace", { settings: { record: true } }, /^Namespace\.settings: .*"record"/],
-    ["Namespace", { settings: { connectionAnnouncement: "x".repeat(4097) } }, /connectionAnnouncement: .*4096/],
+    [
+      "Namespace",
+      { settings: { connectionAnnouncement: "x".repeat(4097) } },
+      /connectionAnnouncement: .*4096/,
+    ],
     ["Member", { role: "owner" }, /^Member\.role: .*"observer"\|"operator"\|"administrator"/],
     ["Member", { email: "nobody" }, /^Member\.email: .*email/i],
     ["PublicKey", { username: "(" }, /^PublicKey\.username: must be a regular expression in RE2 syntax/],

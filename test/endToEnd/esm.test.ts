@@ -1,0 +1,43 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { engines, Stack } from "../support/gatehouse.ts";
+
+const PROGRAM = fileURLToPath(new URL("./fixtures/esm", import.meta.url));
+
+describe.each(engines)("an ES module program under the $label", ({ engine, available }) => {
+  let fleet: Fleet;
+  let folder: string;
+
+  beforeAll(async () => {
+    if (!available) return;
+    fleet = await startFleet();
+    folder = mkdtempSync(join(tmpdir(), "gatehouse-esm-"));
+  });
+  afterAll(async () => {
+    if (!available) return;
+    rmSync(folder, { recursive: true, force: true });
+    await fleet.stop();
+  });
+
+  it.runIf(available)("imports the package, and its outputs come back", { timeout: 120_000 }, async () => {
+    const env = { ...fleet.env, NAMESPACE_NAME: "esm", KEY_LINE: sshKeyLine("me@here") };
+    const stack = new Stack({ program: PROGRAM, folder, engine, env });
+    try {
+      const result = await stack.result(["up", "--yes"]);
+      expect(result.outputs.fingerprint).toMatch(/^([0-9a-f]{2}:){15}[0-9a-f]{2}$/);
+      const tenant = String(result.outputs.tenant);
+      const namespace = await fleet.client.getNamespace({ params: { tenant } });
+      expect(namespace.name).toBe("esm");
+      const keys = await fleet.client.forTenant(tenant).getPublicKeys();
+      expect(keys.map((key) => key.fingerprint)).toEqual([result.outputs.fingerprint]);
+      expect((await stack.result(["destroy", "--yes"])).summary.delete).toBe(3);
+    } finally {
+      stack.dispose();
+    }
+  });
+});

@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { Stack } from "../support/gatehouse.ts";
+
+const PROGRAM = fileURLToPath(new URL("./fixtures/manyKeys", import.meta.url));
+const KEYS = 300;
+
+let fleet: Fleet;
+let stack: Stack;
+let folder: string;
+
+beforeAll(async () => {
+  fleet = await startFleet();
+  folder = mkdtempSync(join(tmpdir(), "gatehouse-scale-"));
+  const file = join(folder, "keys");
+  writeFileSync(file, Array.from({ length: KEYS }, (_, index) => sshKeyLine(`key-${index}`)).join("\n"));
+  stack = new Stack({ program: PROGRAM, folder, engine: "embedded", env: { ...fleet.env, KEYS: file } });
+});
+
+afterAll(async () => {
+  stack.dispose();
+  rmSync(folder, { recursive: true, force: true });
+  await fleet.stop();
+});
+
+/** The requests that the service saw while `work` ran, as `METHOD /path` without the query. */
+async function requestsDuring(work: () => Promise<unknown>): Promise<string[]> {
+  const seen = () => fleet.service.logs().filter((line) => line.msg === "request");
+  const before = seen().length;
+  await work();
+  // The log is read through a pipe: what was answered may still be on its way.
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  return seen()
+    .slice(before)
+    .map((line) => line.req as { method: string; url: string })
+    .map(({ method, url }) => `${method} ${url.split("?")[0]}`);
+}
+
+const isWrite = (request: string) => !request.startsWith("GET ") && request !== "POST /api/login";
+
+it("300 keys: one request for each write, none where nothing changes, pages where all are read", {
+  timeout: 120_000,
+}, async () => {
+  const created = await requestsDuring(() => stack.result(["up"]));
+  expect(created.filter(isWrite)).toEqual(Array(KEYS).fill("POST /api/sshkeys/public-keys"));
+  expect(created.length - KEYS).toBeLessThanOrEqual(20);
+
+  const unchanged = await requestsDuring(async () => {
+    const result = await stack.result(["up"]);
+    expect(result.summary).toMatchObject({ same: KEYS + 1, create: 0, update: 0 });
+  });
+  expect(unchanged.filter(isWrite)).toEqual([]);
+  expect(unchanged.length).toBeLessThanOrEqual(20);
+
+  const read = await requestsDuring(async () => {
+    const result = await stack.result(["drift"]);
+    expect(result.summary).toMatchObject({ same: KEYS + 1, update: 0, delete: 0 });
+  });
+  expect(read.filter(isWrite)).toEqual([]);
+  expect(read.length).toBeLessThanOrEqual(Math.ceil(KEYS / 100) + 5);
+
+  const state = stack.stateText("many-keys");
+  const perResource = Buffer.byteLength(state) / KEYS;
+  expect(perResource).toBeLessThan(4_000);
+});

@@ -1,0 +1,116 @@
+import * as OTPAuth from "otpauth";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import {
+  apiKeyCredential,
+  type Client,
+  type Credential,
+  createClient,
+  LockoutError,
+  NotFoundError,
+  PermissionError,
+  passwordCredential,
+  tokenCredential,
+  ValidationError,
+  where,
+} from "../../sdk/dist/index.js";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+
+let fleet: Fleet;
+
+beforeAll(async () => {
+  fleet = await startFleet(["mia", "otto"]);
+});
+afterAll(() => fleet.stop());
+
+function connect(credential: Credential): Client {
+  const client = createClient({ url: fleet.service.url, credential });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+it("pages through a list that is longer than a page, in an order that stays", async () => {
+  for (let index = 0; index < 25; index += 1) await fleet.enrol(`node-${index}`);
+  const names: string[] = [];
+  for await (const device of fleet.client.iterate("getDevices", { query: { perPage: 10 } })) {
+    names.push(device.name);
+  }
+  expect(names).toHaveLength(25);
+  expect(names).toEqual([...names].sort());
+  const some = await fleet.client.getDevices({
+    query: { filter: where("name").contains("NODE-2"), perPage: 100 },
+  });
+  expect(some.map((device) => device.name).sort()).toEqual([
+    "node-2",
+    "node-20",
+    "node-21",
+    "node-22",
+    "node-23",
+    "node-24",
+  ]);
+});
+
+it("an API key manages its namespace, until it is revoked", async () => {
+  const { id: key } = await fleet.client.createApiKey({ body: { name: "pipeline", expiresAt: 30 } });
+  const client = connect(apiKeyCredential(key));
+  expect(await client.identity()).toMatchObject({ kind: "apiKey", tenant: fleet.tenant });
+  await client.editNamespace({
+    params: { tenant: fleet.tenant },
+    body: { settings: { sessionRecord: true } },
+  });
+  await expect(client.createNamespace({ body: { name: "mine" } })).rejects.toThrow(PermissionError);
+  await fleet.client.deleteApiKey({ params: { key: "pipeline" } });
+  await expect(client.getTags()).rejects.toMatchObject({ status: 401, operation: "getTags" });
+});
+
+it("a user with MFA logs in with its secret, and works in another namespace without moving its home", async () => {
+  const login = { username: "mia", password: "correct-horse" };
+  const plain = connect(passwordCredential(login));
+  const { tenantId: home } = await plain.createNamespace({ body: { name: "mias" } });
+  const { tenantId: other } = await plain.createNamespace({ body: { name: "mias-other" } });
+  const { token } = await plain.getNamespaceToken({ params: { tenant: home } });
+  const session = connect(tokenCredential(token));
+  await session.updateUser({ body: { recoveryEmail: "mia@elsewhere.example" } });
+  const { secret, recoveryCodes } = await session.generateMfa();
+  const code = new OTPAuth.TOTP({ secret }).generate();
+  await session.enableMfa({ body: { code, secret, recoveryCodes } });
+
+  const client = connect(passwordCredential({ ...login, totpSecret: secret }));
+  expect((await client.getUserInfo()).mfa).toBe(true);
+  const elsewhere = client.forTenant(other);
+  await elsewhere.editNamespace({ params: { tenant: other }, body: { settings: { sessionRecord: false } } });
+  expect((await client.getUserInfo()).tenant).toBe(home);
+  const anonymous = createClient({ url: fleet.service.url });
+  onTestFinished(() => anonymous.close());
+  await expect(anonymous.login({ body: login })).rejects.toMatchObject({
+    status: 401,
+    mfaToken: expect.stringMatching(/^[0-9a-f-]{36}$/),
+  });
+});
+
+it("tells errors apart, with what the service says", async () => {
+  const missing = "0".repeat(64);
+  await expect(fleet.client.getDevice({ params: { uid: missing } })).rejects.toThrow(NotFoundError);
+  const refused = fleet.client.createNamespace({ body: { name: "not.a.label" } });
+  await expect(refused).rejects.toThrow(ValidationError);
+  await expect(refused).rejects.toThrow(/name: must be one host-name label/);
+  await expect(refused).rejects.toMatchObject({ requestId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+});
+
+it("three wrong logins lock the account, and the error says until when", async () => {
+  const attempt = async (password: string) => {
+    const client = createClient({ url: fleet.service.url });
+    try {
+      return await client.login({ body: { username: "otto", password } });
+    } finally {
+      await client.close();
+    }
+  };
+  await expect(attempt("wrong-1")).rejects.toMatchObject({ status: 401 });
+  await expect(attempt("wrong-2")).rejects.toMatchObject({ status: 401 });
+  await expect(attempt("wrong-3")).rejects.toThrow(LockoutError);
+  const locked = attempt("correct-horse");
+  await expect(locked).rejects.toThrow(LockoutError);
+  const { until } = (await locked.catch((error: unknown) => error)) as LockoutError;
+  expect(until?.getTime()).toBeGreaterThan(Date.now());
+  expect(until?.getTime()).toBeLessThanOrEqual(Date.now() + 61_000);
+});
