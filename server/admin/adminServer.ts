@@ -1,0 +1,85 @@
+import { randomUUID } from "node:crypto";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import type { z } from "zod";
+import { createUser } from "../features/users/createUser.ts";
+import { answerTo, InvalidError, NotFoundError } from "../http/errors.ts";
+import type { Services } from "../services.ts";
+import { setupSign } from "../setupSign.ts";
+import { createUserRequest, type ListedUser, resetPasswordRequest, type SetupLink } from "./requests.ts";
+import { resetPassword } from "./resetPassword.ts";
+
+interface AdminOptions {
+  readonly logger: FastifyBaseLogger;
+  /** Address of the service as a browser on this machine reaches it, without a final slash. */
+  readonly address: () => string;
+}
+
+function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+  throw new InvalidError(problems.join("\n"));
+}
+
+/**
+ * What the commands of `gatehouse-server admin` talk to, on a socket that only the service's user may open:
+ * that, and no login, is what guards it.
+ */
+export function buildAdminServer(services: Services, { logger, address }: AdminOptions): FastifyInstance {
+  const app: FastifyInstance = Fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => randomUUID(),
+  });
+
+  app.setErrorHandler((error, request, reply) => {
+    const answer = answerTo(error);
+    if (answer === undefined) {
+      request.log.error({ err: error }, "administration request failed");
+      return reply.code(500).send({ message: "internal error; the service's log says more" });
+    }
+    const { status, body } = answer;
+    const message =
+      "message" in body ? body.message : `${status === 409 ? "taken" : "invalid"}: ${body.join(", ")}`;
+    return reply.code(status).send({ message });
+  });
+
+  app.post("/users", async (request, reply) => {
+    const user = parse(createUserRequest, request.body);
+    const { id } = await createUser(services, user);
+    request.log.info({ userId: id }, "user created by an administrator");
+    return reply.code(201).send({ id });
+  });
+
+  app.get("/users", async (): Promise<ListedUser[]> => {
+    const users = await services.db.user.findMany({
+      select: {
+        id: true,
+        username: true,
+        email: true,
+        name: true,
+        status: true,
+        maxNamespaces: true,
+        createdAt: true,
+      },
+      orderBy: { username: "asc" },
+    });
+    return users.map((user) => ({ ...user, createdAt: user.createdAt.toISOString() }));
+  });
+
+  app.post("/password", async (request, reply) => {
+    const { user, password } = parse(resetPasswordRequest, request.body);
+    const id = await resetPassword(services, user, password);
+    if (id === undefined) throw new NotFoundError(`no user has the name or e-mail ${JSON.stringify(user)}`);
+    request.log.info({ userId: id }, "password reset by an administrator");
+    return reply.code(200).send({ id });
+  });
+
+  app.get("/setup-link", async (): Promise<SetupLink> => {
+    const sign = setupSign(services.keys);
+    const used = (await services.db.user.count()) > 0;
+    return { sign, url: `${address()}/setup?sign=${sign}`, used };
+  });
+
+  return app;
+}

@@ -1,0 +1,38 @@
+import { email, password, username } from "@gatehouse-access/sdk/contract";
+import { z } from "zod";
+
+/** What the commands of `gatehouse-server admin` send to the running service, over its local socket. */
+export const createUserRequest = z.object({
+  name: z.string().min(1).max(64),
+  username,
+  email,
+  password,
+  /** -1: no limit, 0: none. */
+  maxNamespaces: z.int().min(-1).max(1_000_000),
+});
+
+export const resetPasswordRequest = z.object({
+  /** Username or e-mail. */
+  user: z.string().min(1).max(254),
+  password,
+});
+
+export type CreateUserRequest = z.output<typeof createUserRequest>;
+export type ResetPasswordRequest = z.output<typeof resetPasswordRequest>;
+
+export interface ListedUser {
+  readonly id: string;
+  readonly username: string;
+  readonly email: string;
+  readonly name: string;
+  readonly status: string;
+  readonly maxNamespaces: number;
+  readonly createdAt: string;
+}
+
+export interface SetupLink {
+  readonly sign: string;
+  readonly url: string;
+  /** A user exists, so the service refuses the link from now on. */
+  readonly used: boolean;
+}

@@ -1,0 +1,28 @@
+import { randomBytes } from "node:crypto";
+import { text } from "node:stream/consumers";
+import { OperatorError } from "../OperatorError.ts";
+import { askHidden } from "./askHidden.ts";
+
+export interface PasswordFlags {
+  readonly passwordStdin?: boolean;
+  readonly generatePassword?: boolean;
+}
+
+/**
+ * A new password: generated, or the first line of stdin, or asked for at the terminal. Never an argument, which
+ * every user of the machine could read.
+ * @throws OperatorError when stdin holds none, or the two answers differ
+ */
+export async function readPassword(flags: PasswordFlags): Promise<string> {
+  if (flags.generatePassword) return randomBytes(18).toString("base64url");
+  if (flags.passwordStdin || !process.stdin.isTTY) {
+    const [line = ""] = (await text(process.stdin)).split(/\r?\n/, 1);
+    if (line !== "") return line;
+    throw new OperatorError(
+      "stdin holds no password: pipe one in, run the command at a terminal, or use --generate-password",
+    );
+  }
+  const password = await askHidden("Password: ");
+  if ((await askHidden("Again: ")) !== password) throw new OperatorError("The two passwords differ");
+  return password;
+}

@@ -1,0 +1,31 @@
+// Generates the Prisma client of each database: `node server/db/generate.ts`.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { databases, schemaOf } from "./schemas.ts";
+
+const folder = import.meta.dirname;
+const prisma = join(
+  dirname(createRequire(import.meta.url).resolve("prisma/package.json")),
+  "build",
+  "index.js",
+);
+
+for (const database of databases) {
+  // The headers name their output relative to the schema, so the schema stands beside them while it is read.
+  const schema = join(folder, `.${database}.generate.prisma`);
+  mkdirSync(join(folder, "generated"), { recursive: true });
+  writeFileSync(schema, schemaOf(database));
+  try {
+    execFileSync(process.execPath, [prisma, "generate", "--no-hints", "--schema", schema], {
+      cwd: folder,
+      // `generate` does not use the schema engine but downloads it unless one is named; a program that fails
+      // is named, so that a command which does use it cannot pretend to have worked.
+      env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: "/bin/false", PRISMA_HIDE_UPDATE_MESSAGE: "1" },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+  } finally {
+    rmSync(schema);
+  }
+}

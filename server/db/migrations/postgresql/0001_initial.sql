@@ -1,0 +1,225 @@
+-- CreateSchema
+CREATE SCHEMA IF NOT EXISTS "public";
+
+-- CreateTable
+CREATE TABLE "User" (
+    "id" TEXT NOT NULL,
+    "status" TEXT NOT NULL DEFAULT 'confirmed',
+    "origin" TEXT NOT NULL DEFAULT 'local',
+    "username" TEXT NOT NULL,
+    "name" TEXT NOT NULL,
+    "email" TEXT NOT NULL,
+    "recoveryEmail" TEXT NOT NULL DEFAULT '',
+    "passwordHash" TEXT NOT NULL,
+    "mfaSecret" TEXT,
+    "mfaLastStep" INTEGER,
+    "emailMarketing" BOOLEAN NOT NULL DEFAULT false,
+    "maxNamespaces" INTEGER NOT NULL DEFAULT -1,
+    "preferredTenantId" TEXT,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+    "lastLogin" TIMESTAMP(3),
+
+    CONSTRAINT "User_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "RecoveryCode" (
+    "userId" TEXT NOT NULL,
+    "digest" TEXT NOT NULL,
+
+    CONSTRAINT "RecoveryCode_pkey" PRIMARY KEY ("userId","digest")
+);
+
+-- CreateTable
+CREATE TABLE "MfaChallenge" (
+    "digest" TEXT NOT NULL,
+    "userId" TEXT NOT NULL,
+    "expiresAt" TIMESTAMP(3) NOT NULL,
+    "attempts" INTEGER NOT NULL DEFAULT 0,
+
+    CONSTRAINT "MfaChallenge_pkey" PRIMARY KEY ("digest")
+);
+
+-- CreateTable
+CREATE TABLE "LoginFailure" (
+    "source" TEXT NOT NULL,
+    "subject" TEXT NOT NULL,
+    "attempts" INTEGER NOT NULL,
+    "lockedUntil" TIMESTAMP(3),
+    "expiresAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "LoginFailure_pkey" PRIMARY KEY ("source","subject")
+);
+
+-- CreateTable
+CREATE TABLE "Namespace" (
+    "tenantId" TEXT NOT NULL,
+    "name" TEXT NOT NULL,
+    "ownerId" TEXT NOT NULL,
+    "type" TEXT NOT NULL DEFAULT 'team',
+    "sessionRecord" BOOLEAN NOT NULL DEFAULT true,
+    "connectionAnnouncement" TEXT NOT NULL DEFAULT '',
+    "maxDevices" INTEGER NOT NULL DEFAULT -1,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "Namespace_pkey" PRIMARY KEY ("tenantId")
+);
+
+-- CreateTable
+CREATE TABLE "Member" (
+    "tenantId" TEXT NOT NULL,
+    "userId" TEXT NOT NULL,
+    "role" TEXT NOT NULL,
+    "status" TEXT NOT NULL DEFAULT 'accepted',
+    "addedAt" TIMESTAMP(3) NOT NULL,
+    "expiresAt" TIMESTAMP(3),
+
+    CONSTRAINT "Member_pkey" PRIMARY KEY ("tenantId","userId")
+);
+
+-- CreateTable
+CREATE TABLE "Device" (
+    "uid" TEXT NOT NULL,
+    "tenantId" TEXT NOT NULL,
+    "name" TEXT NOT NULL,
+    "mac" TEXT NOT NULL,
+    "infoId" TEXT NOT NULL,
+    "infoPrettyName" TEXT NOT NULL,
+    "infoVersion" TEXT NOT NULL,
+    "infoArch" TEXT NOT NULL,
+    "infoPlatform" TEXT NOT NULL,
+    "publicKey" TEXT NOT NULL,
+    "status" TEXT NOT NULL DEFAULT 'pending',
+    "statusUpdatedAt" TIMESTAMP(3) NOT NULL,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+    "lastSeen" TIMESTAMP(3) NOT NULL,
+    "offline" BOOLEAN NOT NULL DEFAULT false,
+    "remoteAddr" TEXT NOT NULL DEFAULT '',
+    "latitude" DOUBLE PRECISION NOT NULL DEFAULT 0,
+    "longitude" DOUBLE PRECISION NOT NULL DEFAULT 0,
+    "publicUrl" BOOLEAN NOT NULL DEFAULT false,
+
+    CONSTRAINT "Device_pkey" PRIMARY KEY ("uid")
+);
+
+-- CreateTable
+CREATE TABLE "DeviceTag" (
+    "deviceUid" TEXT NOT NULL,
+    "tenantId" TEXT NOT NULL,
+    "tag" TEXT NOT NULL,
+    "position" INTEGER NOT NULL,
+
+    CONSTRAINT "DeviceTag_pkey" PRIMARY KEY ("deviceUid","tag")
+);
+
+-- CreateTable
+CREATE TABLE "PublicKey" (
+    "tenantId" TEXT NOT NULL,
+    "fingerprint" TEXT NOT NULL,
+    "name" TEXT NOT NULL,
+    "data" TEXT NOT NULL,
+    "username" TEXT NOT NULL,
+    "hostname" TEXT,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "PublicKey_pkey" PRIMARY KEY ("tenantId","fingerprint")
+);
+
+-- CreateTable
+CREATE TABLE "PublicKeyTag" (
+    "tenantId" TEXT NOT NULL,
+    "fingerprint" TEXT NOT NULL,
+    "tag" TEXT NOT NULL,
+    "position" INTEGER NOT NULL,
+
+    CONSTRAINT "PublicKeyTag_pkey" PRIMARY KEY ("tenantId","fingerprint","tag")
+);
+
+-- CreateTable
+CREATE TABLE "ApiKey" (
+    "digest" TEXT NOT NULL,
+    "tenantId" TEXT NOT NULL,
+    "name" TEXT NOT NULL,
+    "role" TEXT NOT NULL,
+    "createdBy" TEXT NOT NULL,
+    "expiresIn" INTEGER NOT NULL,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+    "updatedAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "ApiKey_pkey" PRIMARY KEY ("digest")
+);
+
+-- CreateIndex
+CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "User_email_key" ON "User"("email");
+
+-- CreateIndex
+CREATE INDEX "MfaChallenge_expiresAt_idx" ON "MfaChallenge"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "LoginFailure_expiresAt_idx" ON "LoginFailure"("expiresAt");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");
+
+-- CreateIndex
+CREATE INDEX "Namespace_ownerId_idx" ON "Namespace"("ownerId");
+
+-- CreateIndex
+CREATE INDEX "Member_userId_idx" ON "Member"("userId");
+
+-- CreateIndex
+CREATE INDEX "Device_tenantId_status_lastSeen_uid_idx" ON "Device"("tenantId", "status", "lastSeen", "uid");
+
+-- CreateIndex
+CREATE INDEX "Device_tenantId_lastSeen_uid_status_infoPlatform_idx" ON "Device"("tenantId", "lastSeen", "uid", "status", "infoPlatform");
+
+-- CreateIndex
+CREATE INDEX "Device_tenantId_name_idx" ON "Device"("tenantId", "name");
+
+-- CreateIndex
+CREATE INDEX "Device_tenantId_mac_idx" ON "Device"("tenantId", "mac");
+
+-- CreateIndex
+CREATE INDEX "DeviceTag_tenantId_tag_idx" ON "DeviceTag"("tenantId", "tag");
+
+-- CreateIndex
+CREATE INDEX "PublicKey_tenantId_createdAt_fingerprint_idx" ON "PublicKey"("tenantId", "createdAt", "fingerprint");
+
+-- CreateIndex
+CREATE INDEX "PublicKeyTag_tenantId_tag_idx" ON "PublicKeyTag"("tenantId", "tag");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
+
+-- AddForeignKey
+ALTER TABLE "RecoveryCode" ADD CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "MfaChallenge" ADD CONSTRAINT "MfaChallenge_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "Namespace" ADD CONSTRAINT "Namespace_ownerId_fkey" FOREIGN KEY ("ownerId") REFERENCES "User"("id") ON DELETE RESTRICT ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "Member" ADD CONSTRAINT "Member_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "Member" ADD CONSTRAINT "Member_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "Device" ADD CONSTRAINT "Device_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "DeviceTag" ADD CONSTRAINT "DeviceTag_deviceUid_fkey" FOREIGN KEY ("deviceUid") REFERENCES "Device"("uid") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "PublicKey" ADD CONSTRAINT "PublicKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "PublicKeyTag" ADD CONSTRAINT "PublicKeyTag_tenantId_fingerprint_fkey" FOREIGN KEY ("tenantId", "fingerprint") REFERENCES "PublicKey"("tenantId", "fingerprint") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "ApiKey" ADD CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -1,0 +1,40 @@
+import { readFileSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { adminCommand } from "./cli/adminCommand.ts";
+import { serveCommand } from "./cli/serveCommand.ts";
+import { OperatorError } from "./OperatorError.ts";
+
+const wrongUsage = 2;
+
+function version(): string {
+  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+/**
+ * Runs `gatehouse-server` with the arguments that follow the command's name.
+ * @returns the exit code, 0 also while `serve` goes on: 1 when something is wrong, 2 for a wrong command line
+ */
+export async function main(args: readonly string[]): Promise<number> {
+  const program = new Command("gatehouse-server")
+    .description("Service for remote SSH access to devices")
+    .version(version())
+    .showHelpAfterError("(--help says more)")
+    .addCommand(serveCommand())
+    .addCommand(adminCommand());
+  throwInsteadOfExit(program);
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : wrongUsage;
+    if (!(error instanceof OperatorError)) throw error;
+    for (const line of error.message.split("\n")) process.stderr.write(`gatehouse-server: ${line}\n`);
+    return 1;
+  }
+}
+
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride();
+  for (const child of command.commands) throwInsteadOfExit(child);
+}

@@ -1,0 +1,143 @@
+import { isIP } from "node:net";
+import { z } from "zod";
+
+/** One setting: an environment variable, and a flag of `serve` that wins over it. */
+export interface Setting<T extends z.ZodType = z.ZodType> {
+  readonly variable: string;
+  readonly flag: string;
+  /** How the flag's value is called in the help. */
+  readonly value: string;
+  readonly about: string;
+  /** What is allowed, as the end of the sentence "it must be …". */
+  readonly allowed: string;
+  readonly fallback?: string;
+  /** The value is not repeated in messages. */
+  readonly secret?: boolean;
+  /** From text to the value that the service uses. */
+  readonly schema: T;
+}
+
+const setting = <T extends z.ZodType>(input: Setting<T>): Setting<T> => input;
+
+const wholeNumber = z
+  .string()
+  .regex(/^-?\d{1,9}$/)
+  .transform(Number);
+
+const hostAndPort = z.string().refine((text) => {
+  const match = /^(?<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):(?<port>\d{1,5})$/.exec(text);
+  return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
+});
+
+const addresses = z
+  .string()
+  .transform((text) => text.split(",").map((item) => item.trim()))
+  .refine((list) => list.every((item) => isIP(item) !== 0));
+
+/** All settings of the service, in the order of the help. */
+export const settings = {
+  dataDir: setting({
+    variable: "GATEHOUSE_DATA_DIR",
+    flag: "--data-dir",
+    value: "folder",
+    about: "Folder of the database, the signing key and the administration socket",
+    allowed: "the path of a folder",
+    fallback: "gatehouse-data",
+    schema: z.string().min(1),
+  }),
+  host: setting({
+    variable: "GATEHOUSE_HOST",
+    flag: "--host",
+    value: "address",
+    about: "Address to listen on",
+    allowed: "a host name or an IP address, without a port",
+    fallback: "127.0.0.1",
+    schema: z
+      .string()
+      .refine((text) => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text)),
+  }),
+  port: setting({
+    variable: "GATEHOUSE_PORT",
+    flag: "--port",
+    value: "number",
+    about: "Port to listen on; 0: any free one, which the log line `listening` names",
+    allowed: "a whole number from 0 to 65535",
+    fallback: "8080",
+    schema: wholeNumber.refine((port) => port >= 0 && port <= 65535),
+  }),
+  databaseUrl: setting({
+    variable: "GATEHOUSE_DATABASE_URL",
+    flag: "--database-url",
+    value: "url",
+    about: "Database, when it is not the file gatehouse.db in the data folder: file:<path> of a SQLite file",
+    allowed: "file:<path> of a SQLite file (PostgreSQL is served from a later version on), or left out",
+    secret: true,
+    schema: z
+      .string()
+      .regex(/^file:[^?]+$/)
+      .optional(),
+  }),
+  edition: setting({
+    variable: "GATEHOUSE_EDITION",
+    flag: "--edition",
+    value: "name",
+    about: "Which operations are served: community, enterprise or cloud",
+    allowed: "community, enterprise or cloud",
+    fallback: "enterprise",
+    schema: z.enum(["community", "enterprise", "cloud"]),
+  }),
+  maximumLockout: setting({
+    variable: "GATEHOUSE_MAXIMUM_LOCKOUT",
+    flag: "--maximum-lockout",
+    value: "minutes",
+    about: "Longest lockout after wrong logins, in minutes; 0 or less: no lockouts",
+    allowed: "a whole number of minutes",
+    fallback: "60",
+    schema: wholeNumber,
+  }),
+  sshEndpoint: setting({
+    variable: "GATEHOUSE_SSH_ENDPOINT",
+    flag: "--ssh-endpoint",
+    value: "host:port",
+    about: "Where clients reach the SSH side; left out: the host that they called",
+    allowed: "host:port, the port from 1 to 65535",
+    schema: hostAndPort.optional(),
+  }),
+  apiEndpoint: setting({
+    variable: "GATEHOUSE_API_ENDPOINT",
+    flag: "--api-endpoint",
+    value: "host:port",
+    about: "Where clients reach the API; left out: the host that they called",
+    allowed: "host:port, the port from 1 to 65535",
+    schema: hostAndPort.optional(),
+  }),
+  trustedProxies: setting({
+    variable: "GATEHOUSE_TRUSTED_PROXIES",
+    flag: "--trusted-proxies",
+    value: "addresses",
+    about: "IP addresses of proxies whose X-Real-IP is believed, separated by commas",
+    allowed: "IP addresses separated by commas",
+    schema: addresses.optional(),
+  }),
+  logLevel: setting({
+    variable: "GATEHOUSE_LOG_LEVEL",
+    flag: "--log-level",
+    value: "level",
+    about: "Least important messages to log: fatal, error, warn, info, debug, trace or silent",
+    allowed: "fatal, error, warn, info, debug, trace or silent",
+    fallback: "info",
+    schema: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
+  }),
+  shutdownTimeout: setting({
+    variable: "GATEHOUSE_SHUTDOWN_TIMEOUT",
+    flag: "--shutdown-timeout",
+    value: "seconds",
+    about: "How long requests in flight may take to end when the service is stopped, in seconds",
+    allowed: "a whole number of seconds from 1 to 3600",
+    fallback: "10",
+    schema: wholeNumber.refine((seconds) => seconds >= 1 && seconds <= 3600),
+  }),
+};
+
+export type SettingName = keyof typeof settings;
+export type SettingValues = { [K in SettingName]: z.output<(typeof settings)[K]["schema"]> };

@@ -1,0 +1,130 @@
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { DatabaseError } from "../../../server/dist/db/DatabaseError.js";
+import { migrateSqlite } from "../../../server/dist/db/migrateSqlite.js";
+import { readMigrations, sqliteMigrations } from "../../../server/dist/db/migrations.js";
+import { openSqlite } from "../../../server/dist/db/openSqlite.js";
+import { testFolder } from "../../support/folder.ts";
+
+const migration = (name: string, sql: string) => ({
+  name,
+  sql,
+  checksum: createHash("sha256").update(sql).digest("hex"),
+});
+
+const tables = migration(
+  "0001_tables",
+  `CREATE TABLE "Parent" ("id" TEXT PRIMARY KEY, "note" TEXT);
+   CREATE TABLE "Child" ("id" TEXT PRIMARY KEY, "parent" TEXT NOT NULL REFERENCES "Parent" ("id") ON DELETE CASCADE);`,
+);
+
+/** As Prisma's engine writes it when a column of a SQLite table changes. */
+const rebuild = migration(
+  "0002_rebuild",
+  `PRAGMA defer_foreign_keys=ON;
+   PRAGMA foreign_keys=OFF;
+   CREATE TABLE "new_Parent" ("id" TEXT PRIMARY KEY, "note" TEXT NOT NULL DEFAULT '');
+   INSERT INTO "new_Parent" ("id", "note") SELECT "id", coalesce("note", '') FROM "Parent";
+   DROP TABLE "Parent";
+   ALTER TABLE "new_Parent" RENAME TO "Parent";
+   PRAGMA foreign_keys=ON;
+   PRAGMA defer_foreign_keys=OFF;`,
+);
+
+function open() {
+  const sqlite = openSqlite(join(testFolder(), "test.db"));
+  onTestFinished(() => void sqlite.close());
+  return sqlite;
+}
+
+function withRows() {
+  const sqlite = open();
+  migrateSqlite(sqlite, [tables]);
+  sqlite.exec(`INSERT INTO "Parent" VALUES ('p', NULL); INSERT INTO "Child" VALUES ('c1', 'p'), ('c2', 'p')`);
+  return sqlite;
+}
+
+const childrenOf = (sqlite: ReturnType<typeof open>) =>
+  sqlite.prepare('SELECT count(*) FROM "Child"').pluck().get();
+
+test("the trap is real: in a transaction with foreign keys on, a table's rebuild deletes what refers to it", () => {
+  const sqlite = withRows();
+  sqlite.transaction(() => sqlite.exec(rebuild.sql))();
+  expect(childrenOf(sqlite)).toBe(0);
+});
+
+test("a migration that rebuilds a table keeps the rows that refer to it", () => {
+  const sqlite = withRows();
+  expect(migrateSqlite(sqlite, [tables, rebuild])).toEqual(["0002_rebuild"]);
+  expect(childrenOf(sqlite)).toBe(2);
+  expect(sqlite.pragma("foreign_keys", { simple: true })).toBe(1);
+  expect(() => sqlite.exec(`INSERT INTO "Child" VALUES ('c3', 'nobody')`)).toThrow("FOREIGN KEY");
+});
+
+test("each migration is applied once", () => {
+  const sqlite = open();
+  expect(migrateSqlite(sqlite, [tables, rebuild])).toEqual(["0001_tables", "0002_rebuild"]);
+  expect(migrateSqlite(sqlite, [tables, rebuild])).toEqual([]);
+});
+
+test("a copy of the data is kept before a migration", () => {
+  const sqlite = withRows();
+  migrateSqlite(sqlite, [tables, rebuild]);
+  const copy = openSqlite(`${sqlite.name}.before-0002_rebuild`);
+  onTestFinished(() => void copy.close());
+  expect(childrenOf(copy)).toBe(2);
+  expect(copy.prepare('SELECT name FROM "_migration"').pluck().all()).toEqual(["0001_tables"]);
+});
+
+test("a new database leaves no copy", () => {
+  const sqlite = open();
+  migrateSqlite(sqlite, [tables]);
+  expect(existsSync(`${sqlite.name}.before-0001_tables`)).toBe(false);
+});
+
+test("a migration that fails half way is undone, and can be tried again", () => {
+  const sqlite = withRows();
+  const failing = migration("0002_fails", `DELETE FROM "Child"; ALTER TABLE "Nothing" ADD COLUMN "x" TEXT;`);
+  expect(() => migrateSqlite(sqlite, [tables, failing])).toThrow(
+    /0002_fails .* failed: no such table: Nothing/,
+  );
+  expect(childrenOf(sqlite)).toBe(2);
+  expect(migrateSqlite(sqlite, [tables, rebuild])).toEqual(["0002_rebuild"]);
+});
+
+test("a migration that would leave rows referring to nothing is refused", () => {
+  const sqlite = withRows();
+  const orphaning = migration("0002_orphans", `DELETE FROM "Parent";`);
+  expect(() => migrateSqlite(sqlite, [tables, orphaning])).toThrow(
+    "2 rows would refer to nothing, the first in Child to Parent",
+  );
+  expect(sqlite.prepare('SELECT count(*) FROM "Parent"').pluck().get()).toBe(1);
+});
+
+test("a database of a newer version is refused and left alone", () => {
+  const sqlite = open();
+  migrateSqlite(sqlite, [tables, rebuild]);
+  expect(() => migrateSqlite(sqlite, [tables])).toThrow(DatabaseError);
+  expect(() => migrateSqlite(sqlite, [tables])).toThrow(/newer version.*0002_rebuild/);
+});
+
+test("a migration that was changed after it was applied is refused", () => {
+  const sqlite = open();
+  migrateSqlite(sqlite, [tables]);
+  const changed = migration("0001_tables", `${tables.sql} -- changed`);
+  expect(() => migrateSqlite(sqlite, [changed])).toThrow(/0001_tables of this version is not the one/);
+});
+
+test("the package's migrations lead to tables without broken references", () => {
+  const sqlite = open();
+  migrateSqlite(sqlite, readMigrations(sqliteMigrations));
+  expect(sqlite.pragma("integrity_check", { simple: true })).toBe("ok");
+});
+
+test.each(["sqlite", "postgresql"])("the migrations for %s lead to the models of today", (database) => {
+  const read = (path: string) => readFileSync(new URL(`../../../server/db/${path}`, import.meta.url), "utf8");
+  const schema = `${read(`${database}.prisma`)}\n${read("models.prisma")}`;
+  expect(read(`migrations/${database}/schema.prisma`), "run `node server/db/diff.ts <name>`").toBe(schema);
+});

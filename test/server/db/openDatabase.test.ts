@@ -1,0 +1,136 @@
+import { spawnSync } from "node:child_process";
+import { statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { testFolder } from "../../support/folder.ts";
+import { testDatabase } from "./database.ts";
+import { user } from "./rows.ts";
+
+test("runs in WAL mode, with every commit on the disk, and with foreign keys", async () => {
+  const { client } = await testDatabase();
+  const pragma = async (name: string) => {
+    const [row] = await client.$queryRawUnsafe<Record<string, unknown>[]>(`PRAGMA ${name}`);
+    return Object.values(row ?? {})[0];
+  };
+  expect(await pragma("journal_mode")).toBe("wal");
+  expect(await pragma("synchronous")).toBe(2);
+  expect(await pragma("foreign_keys")).toBe(1);
+  expect(await pragma("busy_timeout")).toBeGreaterThan(0);
+});
+
+test("can be read by its user alone", async () => {
+  const { file, client } = await testDatabase();
+  await client.user.create({ data: user("ann") });
+  for (const path of [file, `${file}-wal`]) expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+test("gives back what was written, after opening it again", async () => {
+  const file = join(testFolder(), "gatehouse.db");
+  const first = await openDatabase({ file });
+  expect(first.migrated).toEqual(["0001_initial"]);
+  const data = { ...user("ann"), emailMarketing: true, maxNamespaces: 3, mfaSecret: null };
+  await first.client.user.create({ data });
+  await first.client.namespace.create({
+    data: { tenantId: "t", name: "lab", ownerId: "ann", createdAt: data.createdAt },
+  });
+  await first.client.device.create({
+    data: {
+      uid: "d",
+      tenantId: "t",
+      name: "pi",
+      mac: "m",
+      infoId: "",
+      infoPrettyName: "",
+      infoVersion: "",
+      infoArch: "",
+      infoPlatform: "",
+      publicKey: "",
+      statusUpdatedAt: data.createdAt,
+      createdAt: data.createdAt,
+      lastSeen: data.createdAt,
+      latitude: -30.25,
+      longitude: 51,
+    },
+  });
+  await first.close();
+
+  const second = await openDatabase({ file });
+  expect(second.migrated).toEqual([]);
+  expect(await second.client.user.findUnique({ where: { email: "ann@example.com" } })).toMatchObject(data);
+  expect(await second.client.device.findFirst()).toMatchObject({
+    latitude: -30.25,
+    longitude: 51,
+    offline: false,
+    lastSeen: data.createdAt,
+  });
+  expect(await second.client.device.aggregate({ _count: true, _max: { lastSeen: true } })).toEqual({
+    _count: 1,
+    _max: { lastSeen: data.createdAt },
+  });
+  await second.close();
+});
+
+test("orders and compares times", async () => {
+  const { client } = await testDatabase();
+  const times = ["2026-01-01T00:00:00.000Z", "2025-12-31T23:59:59.999Z", "2026-01-01T00:00:00.001Z"];
+  for (const [index, time] of times.entries()) {
+    await client.user.create({ data: { ...user(`user${index}`), createdAt: new Date(time) } });
+  }
+  const later = await client.user.findMany({
+    where: { createdAt: { gte: new Date("2026-01-01T00:00:00Z") } },
+    orderBy: { createdAt: "desc" },
+  });
+  expect(later.map((found) => found.id)).toEqual(["user2", "user0"]);
+});
+
+test("tells what a constraint refuses by Prisma's codes", async () => {
+  const { client } = await testDatabase();
+  await client.user.create({ data: user("ann") });
+  await expect(
+    client.user.create({ data: { ...user("bob"), email: "ann@example.com" } }),
+  ).rejects.toMatchObject({
+    code: "P2002",
+  });
+  await expect(client.user.create({ data: user("ann") })).rejects.toMatchObject({ code: "P2002" });
+  await expect(
+    client.namespace.create({
+      data: { tenantId: "t", name: "lab", ownerId: "nobody", createdAt: new Date() },
+    }),
+  ).rejects.toMatchObject({ code: "P2003" });
+  await expect(client.user.update({ where: { id: "nobody" }, data: { name: "x" } })).rejects.toMatchObject({
+    code: "P2025",
+  });
+});
+
+test("keeps values of a failed call out of its error", async () => {
+  const { client } = await testDatabase();
+  await client.user.create({ data: user("ann") });
+  const failure = await client.user
+    .create({ data: { ...user("ann"), passwordHash: "do-not-show" } })
+    .catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(Error);
+  expect(`${failure} ${(failure as Error).stack} ${JSON.stringify(failure)}`).not.toContain("do-not-show");
+});
+
+test("belongs to one process", async () => {
+  const { file } = await testDatabase();
+  const module = new URL("../../../server/dist/db/openDatabase.js", import.meta.url).href;
+  const script = `await (await import(${JSON.stringify(module)})).openDatabase({ file: process.argv[1] })`;
+  const other = spawnSync(process.execPath, ["--input-type=module", "-e", script, file], {
+    encoding: "utf8",
+  });
+  expect(other.status).not.toBe(0);
+  expect(other.stderr).toContain(`The database ${file} is in use by another process`);
+});
+
+test("refuses a file that is no database", async () => {
+  const file = join(testFolder(), "gatehouse.db");
+  writeFileSync(file, "This is a text, and it is long enough to be taken for a header. ".repeat(20));
+  await expect(openDatabase({ file })).rejects.toThrow(`${file} is not a SQLite database`);
+});
+
+test("names the file when it cannot be opened", async () => {
+  const file = join(testFolder(), "missing", "gatehouse.db");
+  await expect(openDatabase({ file })).rejects.toThrow(`Cannot open the database ${file}`);
+});

@@ -1,0 +1,98 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { testDatabase } from "./database.ts";
+import { user } from "./rows.ts";
+
+/** A promise with the means to fulfil it. */
+function signal() {
+  let resolve = () => {};
+  const promise = new Promise<void>((fulfil) => {
+    resolve = fulfil;
+  });
+  return { promise, resolve };
+}
+
+test("an acknowledged write outlives the rollback of another request's transaction", async () => {
+  const { client } = await testDatabase();
+  const [begun, mayFail] = [signal(), signal()];
+  const failing = client.$transaction(async (transaction) => {
+    await transaction.user.create({ data: user("rolledback") });
+    begun.resolve();
+    await mayFail.promise;
+    throw new Error("refused");
+  });
+  await Promise.race([begun.promise, failing]);
+  // Prisma begins a statement when it is waited for, hence `then`.
+  const write = client.user.create({ data: user("acknowledged") }).then((written) => written.id);
+  const read = client.user.findMany().then((users) => users.map((found) => found.id));
+  await sleep(50);
+  mayFail.resolve();
+  await expect(failing).rejects.toThrow("refused");
+  expect(await write).toBe("acknowledged");
+  expect((await client.user.findMany()).map((found) => found.id)).toEqual(["acknowledged"]);
+  // Nobody sees what was never committed.
+  expect(await read).not.toContain("rolledback");
+});
+
+test("a committed transaction is there as a whole, and no other one comes between", async () => {
+  const { client } = await testDatabase();
+  await client.user.create({ data: { ...user("counter"), maxNamespaces: 0 } });
+  await Promise.all(
+    Array.from({ length: 50 }, () =>
+      client.$transaction(
+        async (transaction) => {
+          const { maxNamespaces } = await transaction.user.findUniqueOrThrow({ where: { id: "counter" } });
+          await transaction.user.update({
+            where: { id: "counter" },
+            data: { maxNamespaces: maxNamespaces + 1 },
+          });
+        },
+        { maxWait: 30_000, timeout: 30_000 },
+      ),
+    ),
+  );
+  expect(await client.user.findUnique({ where: { id: "counter" } })).toMatchObject({ maxNamespaces: 50 });
+});
+
+test("a statement that fails inside of a batch undoes the batch and nothing else", async () => {
+  const { client } = await testDatabase();
+  await client.user.create({ data: user("ann") });
+  const batch = [client.user.create({ data: user("bob") }), client.user.create({ data: user("ann") })];
+  await expect(client.$transaction(batch)).rejects.toMatchObject({ code: "P2002" });
+  expect((await client.user.findMany()).map((found) => found.id)).toEqual(["ann"]);
+});
+
+test("a transaction that takes too long is undone, and the database goes on", async () => {
+  const { client } = await testDatabase();
+  const slow = client.$transaction(
+    async (transaction) => {
+      await transaction.user.create({ data: user("slow") });
+      await sleep(400);
+      await transaction.user.create({ data: user("slower") });
+    },
+    { timeout: 100 },
+  );
+  await expect(slow).rejects.toMatchObject({ code: "P2028" });
+  await client.user.create({ data: user("ann") });
+  expect((await client.user.findMany()).map((found) => found.id)).toEqual(["ann"]);
+});
+
+test("a transaction that waited too long for its turn leaves nothing open", async () => {
+  const { client } = await testDatabase();
+  const [begun, mayEnd] = [signal(), signal()];
+  const first = client.$transaction(
+    async (transaction) => {
+      await transaction.user.create({ data: user("first") });
+      begun.resolve();
+      await mayEnd.promise;
+    },
+    { timeout: 10_000 },
+  );
+  await Promise.race([begun.promise, first]);
+  const impatient = client.$transaction(async (transaction) => transaction.user.count(), { maxWait: 50 });
+  await expect(impatient).rejects.toMatchObject({ code: "P2028" });
+  mayEnd.resolve();
+  await first;
+  await client.$transaction(async (transaction) => transaction.user.create({ data: user("second") }));
+  expect(await client.user.count()).toBe(2);
+});

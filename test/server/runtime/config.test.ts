@@ -1,0 +1,96 @@
+import { describe, expect, test } from "vitest";
+import { ConfigError, readConfig } from "../../../server/dist/config.js";
+
+describe("without any setting", () => {
+  test("an enterprise instance listens on this machine alone", () => {
+    const config = readConfig({}, {});
+    expect(config).toMatchObject({
+      host: "127.0.0.1",
+      port: 8080,
+      logLevel: "info",
+      shutdownTimeout: 10_000,
+    });
+    expect(config.databaseFile).toBe(`${config.dataDir}/gatehouse.db`);
+    expect(config.service).toEqual({
+      edition: "enterprise",
+      maximumLockoutMinutes: 60,
+      sshEndpoint: undefined,
+      apiEndpoint: undefined,
+      trustedProxies: [],
+    });
+  });
+});
+
+test("every setting can come from the environment", () => {
+  const config = readConfig(
+    {
+      GATEHOUSE_DATA_DIR: "/data",
+      GATEHOUSE_DATABASE_URL: "file:/disk/policy.db",
+      GATEHOUSE_HOST: "::1",
+      GATEHOUSE_PORT: "0",
+      GATEHOUSE_EDITION: "cloud",
+      GATEHOUSE_MAXIMUM_LOCKOUT: "-1",
+      GATEHOUSE_SSH_ENDPOINT: "ssh.example.com:22",
+      GATEHOUSE_API_ENDPOINT: "[::1]:443",
+      GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, fd00::1",
+      GATEHOUSE_LOG_LEVEL: "debug",
+      GATEHOUSE_SHUTDOWN_TIMEOUT: "3",
+    },
+    {},
+  );
+  expect(config).toEqual({
+    dataDir: "/data",
+    databaseFile: "/disk/policy.db",
+    host: "::1",
+    port: 0,
+    logLevel: "debug",
+    shutdownTimeout: 3000,
+    service: {
+      edition: "cloud",
+      maximumLockoutMinutes: -1,
+      sshEndpoint: "ssh.example.com:22",
+      apiEndpoint: "[::1]:443",
+      trustedProxies: ["10.0.0.1", "fd00::1"],
+    },
+  });
+});
+
+test("a flag wins over its variable, and an empty variable is none", () => {
+  const config = readConfig({ GATEHOUSE_PORT: "1", GATEHOUSE_EDITION: "" }, { port: "2" });
+  expect(config.port).toBe(2);
+  expect(config.service.edition).toBe("enterprise");
+});
+
+test.each([
+  ["GATEHOUSE_PORT", "65536", "from 0 to 65535"],
+  ["GATEHOUSE_PORT", "80a", "from 0 to 65535"],
+  ["GATEHOUSE_PORT", "1e3", "from 0 to 65535"],
+  ["GATEHOUSE_HOST", "localhost:80", "without a port"],
+  ["GATEHOUSE_EDITION", "Enterprise", "community, enterprise or cloud"],
+  ["GATEHOUSE_LOG_LEVEL", "verbose", "fatal, error, warn, info, debug, trace or silent"],
+  ["GATEHOUSE_MAXIMUM_LOCKOUT", "1h", "a whole number of minutes"],
+  ["GATEHOUSE_SSH_ENDPOINT", "example.com", "host:port"],
+  ["GATEHOUSE_API_ENDPOINT", "https://example.com:443", "host:port"],
+  ["GATEHOUSE_API_ENDPOINT", "example.com:70000", "host:port"],
+  ["GATEHOUSE_TRUSTED_PROXIES", "10.0.0.1,proxy", "IP addresses separated by commas"],
+  ["GATEHOUSE_SHUTDOWN_TIMEOUT", "0", "from 1 to 3600"],
+])("%s=%s is refused, saying what is allowed", (variable, value, allowed) => {
+  const flag = `--${variable.slice("GATEHOUSE_".length).toLowerCase().replaceAll("_", "-")}`;
+  const read = () => readConfig({ [variable]: value }, {});
+  expect(read).toThrow(ConfigError);
+  expect(read).toThrow(`${variable} (flag ${flag}) is ${JSON.stringify(value)}: it must be`);
+  expect(read).toThrow(allowed);
+});
+
+test("there is one line for each wrong setting", () => {
+  const failure = () => readConfig({ GATEHOUSE_PORT: "x" }, { edition: "gold" });
+  expect(failure).toThrow(
+    /^GATEHOUSE_PORT [^\n]+\n--edition \(variable GATEHOUSE_EDITION\) is "gold"[^\n]+$/,
+  );
+});
+
+test("PostgreSQL is announced for later, and the password of its URL is not repeated", () => {
+  const read = () => readConfig({ GATEHOUSE_DATABASE_URL: "postgresql://gate:pa55word@db/gate" }, {});
+  expect(read).toThrow("PostgreSQL is served from a later version on");
+  expect(read).not.toThrow("pa55word");
+});

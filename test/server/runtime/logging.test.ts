@@ -1,0 +1,47 @@
+import { Writable } from "node:stream";
+import Fastify from "fastify";
+import { expect, test } from "vitest";
+import { loggedUrl, loggerOptions } from "../../../server/dist/logging.js";
+
+/** An application that logs as the service does, with all that it has logged. */
+function logged() {
+  let text = "";
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      text += chunk;
+      done();
+    },
+  });
+  return { app: Fastify({ logger: { ...loggerOptions("info"), stream } }), text: () => text };
+}
+
+test("a request's log has neither credentials nor secret query parameters", async () => {
+  const { app, text } = logged();
+  app.get("/setup", async (request) => {
+    request.log.info(
+      { headers: request.headers, body: { password: "pw-1", user: { token: "tk-1" } } },
+      "seen",
+    );
+    return {};
+  });
+  await app.inject({
+    url: "/setup?sign=sg-1&page=2&token=tk-2&x=y&status=accepted",
+    headers: { authorization: "Bearer jw-1", "x-api-key": "ak-1", cookie: "session=ck-1" },
+  });
+  expect(text()).toContain("/setup?sign=[redacted]&page=2&token=[redacted]&x=[redacted]&status=accepted");
+  expect(text()).toContain('"msg":"seen"');
+  for (const secret of ["sg-1", "tk-1", "tk-2", "pw-1", "jw-1", "ak-1", "ck-1"]) {
+    expect(text()).not.toContain(secret);
+  }
+});
+
+test.each([
+  ["/a", "/a"],
+  ["/a?", "/a?"],
+  ["/a?0ca3f8dc", "/a?[redacted]"],
+  ["/a?sign=1?page=2", "/a?sign=[redacted]"],
+  ["/a?page=2&per_page=3", "/a?page=2&per_page=3"],
+  ["/a?PAGE=1&%73ign=2", "/a?PAGE=[redacted]&%73ign=[redacted]"],
+])("%s is logged as %s", (url, shown) => {
+  expect(loggedUrl(url)).toBe(shown);
+});

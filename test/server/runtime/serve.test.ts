@@ -1,0 +1,204 @@
+import { once } from "node:events";
+import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { testFolder } from "../../support/folder.ts";
+import { runServerCommand, startService, type TestService } from "../support.ts";
+
+/** Sends the first part of a login whose rest follows when `finish` is called. */
+function slowLogin(service: TestService) {
+  const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
+  const body = JSON.stringify({ username: "nobody", password: "wrong-password" });
+  socket.write(
+    `POST /api/login HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+  );
+  socket.write(body.slice(0, 10));
+  let answer = "";
+  socket.setEncoding("utf8").on("data", (chunk: string) => {
+    answer += chunk;
+  });
+  socket.on("error", () => {});
+  return {
+    finish: () => socket.write(body.slice(10)),
+    closed: once(socket, "close").then(() => answer),
+  };
+}
+
+describe("a running service", () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service.stop());
+
+  test("answers probes without a login", async () => {
+    for (const path of ["/healthz", "/readyz"]) {
+      const response = await fetch(`${service.url}${path}`);
+      expect([response.status, await response.json()]).toEqual([200, { status: "ok" }]);
+    }
+  });
+
+  test("keeps all its files for its user alone", () => {
+    expect(readdirSync(service.dataDir).sort()).toEqual(
+      expect.arrayContaining(["admin.sock", "gatehouse.db", "signing-key.pem"]),
+    );
+    for (const name of readdirSync(service.dataDir)) {
+      expect([name, statSync(join(service.dataDir, name)).mode & 0o777]).toEqual([name, 0o600]);
+    }
+  });
+
+  test("says in one line of its log where it listens", () => {
+    const lines = service.logs().filter((line) => line.msg === "listening");
+    expect(lines).toEqual([expect.objectContaining({ address: service.url, dataDir: service.dataDir })]);
+  });
+
+  test("is the only one on its data folder", async () => {
+    const second = await runServerCommand(["serve", "--data-dir", service.dataDir, "--port", "0"]);
+    expect(second.code).toBe(1);
+    expect(second.stderr).toMatch(/^gatehouse-server: The database .* is in use by another process[^\n]*\n$/);
+    const elsewhere = `file:${join(testFolder(), "other.db")}`;
+    const third = await runServerCommand([
+      "serve",
+      "--data-dir",
+      service.dataDir,
+      "--port",
+      "0",
+      "--database-url",
+      elsewhere,
+    ]);
+    expect(third.code).toBe(1);
+    expect(third.stderr).toMatch(/^gatehouse-server: Another service runs on the data folder [^\n]*\n$/);
+    // The refused ones have taken nothing from the first.
+    expect((await service.admin(["setup-link"])).code).toBe(0);
+    expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  });
+
+  test("tells a second one that the port is taken", async () => {
+    const { port } = new URL(service.url);
+    const second = await runServerCommand(["serve", "--data-dir", testFolder(), "--port", port]);
+    expect(second.code).toBe(1);
+    expect(second.stderr).toMatch(
+      new RegExp(
+        `^gatehouse-server: Cannot listen on 127.0.0.1 port ${port} \\(--host, --port\\): [^\\n]*EADDRINUSE[^\\n]*\\n$`,
+      ),
+    );
+  });
+});
+
+describe("stopping", () => {
+  test.each(["SIGTERM", "SIGINT"] as const)(
+    "%s lets a request in flight end, then gives back everything",
+    async (signal) => {
+      const dataDir = testFolder();
+      const service = await startService({ dataDir });
+      const login = slowLogin(service);
+      await sleep(100);
+      process.kill(service.pid, signal);
+      await expect.poll(() => service.output()).toContain('"msg":"stopping"');
+      await sleep(100);
+      login.finish();
+      expect(await login.closed).toMatch(/^HTTP\/1\.1 401 /);
+      expect(await service.stop()).toBe(0);
+      expect(service.logs().at(-1)).toMatchObject({ msg: "stopped" });
+      expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "signing-key.pem"]);
+      await expect(fetch(service.url)).rejects.toThrow();
+    },
+  );
+
+  test("does not wait longer than it may for a request that does not end", async () => {
+    const service = await startService({ env: { GATEHOUSE_SHUTDOWN_TIMEOUT: "1" } });
+    const login = slowLogin(service);
+    await sleep(100);
+    const started = Date.now();
+    expect(await service.stop()).toBe(0);
+    const seconds = (Date.now() - started) / 1000;
+    expect(seconds).toBeGreaterThan(0.9);
+    expect(seconds).toBeLessThan(3);
+    expect(await login.closed).not.toContain("200");
+    expect(service.output()).toContain("requests did not end in time and are cut off");
+  });
+
+  test("a second signal ends it at once", async () => {
+    const service = await startService();
+    slowLogin(service);
+    await sleep(100);
+    process.kill(service.pid, "SIGTERM");
+    await expect.poll(() => service.output()).toContain('"msg":"stopping"');
+    expect(await service.stop()).toBe(1);
+  });
+});
+
+describe("starting", () => {
+  test("later starts keep keys and data", async () => {
+    const dataDir = testFolder();
+    const first = await startService({ dataDir });
+    const sign = (await first.admin(["setup-link", "--sign-only"])).stdout;
+    await first.createUser({ username: "ann", password: "hunter22" });
+    await first.stop();
+    const second = await startService({ dataDir });
+    expect((await second.admin(["setup-link", "--sign-only"])).stdout).toBe(sign);
+    expect(JSON.parse((await second.admin(["user", "list", "--json"])).stdout)).toMatchObject([
+      { username: "ann" },
+    ]);
+    expect(second.output()).not.toMatch(/signing key made|database migrated/);
+    await second.stop();
+  });
+
+  test("what a killed service left behind is no obstacle, also where the socket had to be elsewhere", async () => {
+    for (const dataDir of [testFolder(), join(testFolder(), "long-name-".repeat(12))]) {
+      const killed = await startService({ dataDir });
+      await killed.kill();
+      expect(readdirSync(dataDir).filter((name) => name.startsWith("admin.sock"))).toHaveLength(1);
+      const next = await startService({ dataDir });
+      expect((await next.admin(["setup-link"])).code).toBe(0);
+      expect(await next.stop()).toBe(0);
+      expect(readdirSync(dataDir).filter((name) => name.startsWith("admin.sock"))).toEqual([]);
+    }
+  });
+
+  test("wrong settings get a line each, no stack, and nothing is made", async () => {
+    const dataDir = join(testFolder(), "data");
+    const { code, stderr, stdout } = await runServerCommand(
+      ["serve", "--data-dir", dataDir, "--port", "http"],
+      {
+        env: { GATEHOUSE_EDITION: "gold", GATEHOUSE_DATABASE_URL: "postgresql://gate:pa55word@db/gate" },
+      },
+    );
+    expect(code).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr.trim().split("\n")).toEqual([
+      expect.stringContaining('--port (variable GATEHOUSE_PORT) is "http": it must be'),
+      expect.stringContaining("GATEHOUSE_DATABASE_URL (flag --database-url) has a value that cannot be used"),
+      expect.stringContaining('GATEHOUSE_EDITION (flag --edition) is "gold": it must be'),
+    ]);
+    expect(stderr).not.toContain("pa55word");
+    expect(existsSync(dataDir)).toBe(false);
+  });
+
+  test("a wrong command line ends with 2, help with 0", async () => {
+    expect(await runServerCommand(["serve", "--prot", "1"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("unknown option '--prot'"),
+    });
+    expect((await runServerCommand(["frobnicate"])).code).toBe(2);
+    const help = await runServerCommand(["serve", "--help"]);
+    expect(help.code).toBe(0);
+    expect(help.stdout).toContain("GATEHOUSE_MAXIMUM_LOCKOUT");
+  });
+
+  test("a folder that others may write into, and a file in its place, are refused", async () => {
+    const open = testFolder();
+    chmodSync(open, 0o777);
+    expect(await runServerCommand(["serve", "--data-dir", open, "--port", "0"])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `gatehouse-server: Others may write into the data folder ${open}: run \`chmod 700 ${open}\`\n`,
+    });
+    const file = join(testFolder(), "file");
+    writeFileSync(file, "");
+    const refused = await runServerCommand(["serve", "--data-dir", file, "--port", "0"]);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`the data folder ${file}`) });
+  });
+});

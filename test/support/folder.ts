@@ -1,0 +1,11 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+
+/** A new folder, removed when the test that asks for it has ended. */
+export function testFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}

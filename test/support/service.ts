@@ -1,0 +1,184 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+/** The command, as an installed package has it. */
+const command = fileURLToPath(new URL("../../server/bin/gatehouse-server.js", import.meta.url));
+
+export interface ServiceOptions {
+  /** Data folder; left out: a new one, removed by `stop()`. */
+  readonly dataDir?: string;
+  /** More settings, as environment variables. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** More flags of `serve`. */
+  readonly flags?: readonly string[];
+}
+
+export interface CommandResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface LogLine {
+  readonly level: number;
+  readonly msg: string;
+  readonly [key: string]: unknown;
+}
+
+export interface NewUser {
+  readonly username: string;
+  readonly password: string;
+  readonly name?: string;
+  readonly email?: string;
+  readonly maxNamespaces?: number;
+}
+
+/** A service that runs as a process of its own. */
+export interface TestService {
+  /** `http://127.0.0.1:<port>` */
+  readonly url: string;
+  readonly dataDir: string;
+  readonly pid: number;
+  /** Runs `gatehouse-server admin …` for this service. */
+  admin(args: readonly string[], stdin?: string): Promise<CommandResult>;
+  /** Makes a confirmed user; fails when the service refuses. */
+  createUser(user: NewUser): Promise<{ id: string }>;
+  /** Makes the first user and its namespace by `POST /api/setup`; answers what a login needs. */
+  setup(user?: Partial<NewUser>): Promise<{ username: string; password: string }>;
+  /** Lines logged so far. */
+  logs(): readonly LogLine[];
+  /** Everything written to stdout and stderr so far. */
+  output(): string;
+  /** Ends the process by SIGTERM; removes the data folder if it was made here. */
+  stop(): Promise<number | null>;
+  /** Ends the process by SIGKILL and leaves the data folder. */
+  kill(): Promise<void>;
+}
+
+/** The environment without settings of the service, which would change what a test sees. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("GATEHOUSE_")));
+}
+
+/** Runs `gatehouse-server` with the given arguments to its end. */
+export async function runServerCommand(
+  args: readonly string[],
+  { stdin = "", env = {} }: { stdin?: string; env?: Readonly<Record<string, string>> } = {},
+): Promise<CommandResult> {
+  const child = spawn(process.execPath, [command, ...args], { env: { ...cleanEnvironment(), ...env } });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    stdout += chunk;
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    stderr += chunk;
+  });
+  // A command that does not read its input may have ended before it is written.
+  child.stdin.on("error", () => {});
+  child.stdin.end(stdin);
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, stdout, stderr };
+}
+
+/** A new, empty folder for a service's data. */
+export function makeDataDir(): Promise<string> {
+  return mkdtemp(join(tmpdir(), "gatehouse-test-"));
+}
+
+/** Starts `gatehouse-server serve` on a free port and waits until it listens. */
+export async function startService(options: ServiceOptions = {}): Promise<TestService> {
+  const dataDir = options.dataDir ?? (await makeDataDir());
+  const args = ["serve", "--data-dir", dataDir, "--port", "0", ...(options.flags ?? [])];
+  const child = spawn(process.execPath, [command, ...args], {
+    env: { ...cleanEnvironment(), ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = once(child, "exit") as Promise<[number | null]>;
+  const lines: string[] = [];
+  const logs: LogLine[] = [];
+  const url = await new Promise<string>((resolve, reject) => {
+    const collect = (line: string) => {
+      lines.push(line);
+      const parsed = parseLog(line);
+      if (parsed === undefined) return;
+      logs.push(parsed);
+      if (parsed.msg === "listening") resolve(String(parsed.address));
+    };
+    for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", collect);
+    child.once("error", reject);
+    child.once("close", (code) => reject(new Error(`serve ended with ${code}:\n${lines.join("\n")}`)));
+  });
+
+  const admin = (more: readonly string[], stdin?: string) =>
+    runServerCommand(["admin", ...more, "--data-dir", dataDir], stdin === undefined ? {} : { stdin });
+
+  return {
+    url,
+    dataDir,
+    pid: child.pid ?? 0,
+    admin,
+    createUser: (user) => createUser(admin, user),
+    setup: (user) => setup(url, admin, user),
+    logs: () => logs,
+    output: () => lines.join("\n"),
+    async stop() {
+      const code = await end(child, ended, "SIGTERM");
+      if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
+      return code;
+    },
+    async kill() {
+      await end(child, ended, "SIGKILL");
+    },
+  };
+}
+
+async function end(
+  child: ChildProcess,
+  ended: Promise<[number | null]>,
+  signal: NodeJS.Signals,
+): Promise<number | null> {
+  if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+  return (await ended)[0];
+}
+
+function parseLog(line: string): LogLine | undefined {
+  return line.startsWith("{") ? (JSON.parse(line) as LogLine) : undefined;
+}
+
+type Admin = TestService["admin"];
+
+async function adminOutput(admin: Admin, args: readonly string[], stdin?: string): Promise<string> {
+  const { code, stdout, stderr } = await admin(args, stdin);
+  if (code !== 0) throw new Error(`gatehouse-server admin ${args.join(" ")} ended with ${code}: ${stderr}`);
+  return stdout.trim();
+}
+
+async function createUser(admin: Admin, user: NewUser): Promise<{ id: string }> {
+  const { username, password, name = username, email = `${username}@example.com`, maxNamespaces } = user;
+  const args = ["user", "create", "--json", "--name", name, "--username", username, "--email", email];
+  if (maxNamespaces !== undefined) args.push("--max-namespaces", String(maxNamespaces));
+  return JSON.parse(await adminOutput(admin, args, `${password}\n`)) as { id: string };
+}
+
+async function setup(
+  url: string,
+  admin: Admin,
+  user: Partial<NewUser> = {},
+): Promise<{ username: string; password: string }> {
+  const { username = "admin", password = "correct-horse", name = "Administrator" } = user;
+  const { email = `${username}@example.com` } = user;
+  const sign = await adminOutput(admin, ["setup-link", "--sign-only"]);
+  const response = await fetch(`${url}/api/setup?sign=${sign}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ name, email, username, password }),
+  });
+  if (!response.ok) throw new Error(`setup answered ${response.status}: ${await response.text()}`);
+  return { username, password };
+}
