@@ -1,0 +1,14 @@
+import { Command } from "commander";
+import { EngineError } from "../engine/index.ts";
+import { addRunCommands } from "./runCommands.ts";
+
+const program = new Command("gatehouse").description("Access policy as code").showHelpAfterError();
+addRunCommands(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (!(error instanceof EngineError)) throw error;
+  process.stderr.write(`error: ${error.message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,119 @@
+import pc from "picocolors";
+import type { Diagnostic, EngineEvent, FieldChange, Result, Shown, Step, StepOp } from "../engine/index.ts";
+
+/** Paints text, or leaves it as it is. */
+export type Colours = ReturnType<typeof pc.createColors>;
+
+const SIGNS: Record<StepOp | "refresh", string> = {
+  create: "+ ",
+  update: "~ ",
+  replace: "+-",
+  delete: "- ",
+  same: "  ",
+  refresh: "  ",
+};
+
+const WORDS: Record<StepOp, [planned: string, done: string]> = {
+  create: ["to create", "created"],
+  update: ["to update", "updated"],
+  replace: ["to replace", "replaced"],
+  delete: ["to delete", "deleted"],
+  same: ["unchanged", "unchanged"],
+};
+
+/** Colours for a terminal; none elsewhere or where NO_COLOR is set. */
+export function colours(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Colours {
+  return pc.createColors(stream.isTTY === true && !env.NO_COLOR);
+}
+
+function paint(c: Colours, op: StepOp | "refresh", text: string): string {
+  if (op === "create") return c.green(text);
+  if (op === "update") return c.yellow(text);
+  if (op === "replace") return c.magenta(text);
+  if (op === "delete") return c.red(text);
+  return c.dim(text);
+}
+
+function value(shown: Shown | undefined): string {
+  return shown === undefined ? "(none)" : JSON.stringify(shown);
+}
+
+function fieldLine(c: Colours, step: Step, field: FieldChange): string {
+  const forced = step.replaceKeys?.includes(field.path.split(".")[0] ?? "") ? c.magenta("  [replaces]") : "";
+  if (field.outputOnly)
+    return `      ${c.dim(`~ ${field.path}: ${value(field.old)} => ${value(field.new)} (output)`)}`;
+  if (field.old === undefined) return `      ${c.green(`+ ${field.path}: ${value(field.new)}`)}${forced}`;
+  if (field.new === undefined) return `      ${c.red(`- ${field.path}: ${value(field.old)}`)}${forced}`;
+  return `      ${c.yellow(`~ ${field.path}: ${value(field.old)} => ${value(field.new)}`)}${forced}`;
+}
+
+/** One resource and its changed fields. A deletion shows no fields: all of it goes. */
+export function stepLines(c: Colours, step: Step): string[] {
+  const failed = step.error === undefined ? "" : c.red(`  failed: ${step.error}`);
+  const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${step.type} ${step.name}`)}${failed}`;
+  if (step.op === "delete" || step.op === "same") return [head];
+  return [head, ...step.fields.map((field) => fieldLine(c, step, field))];
+}
+
+/** A message; those of the engine about a failed step are not shown again. */
+export function diagnosticLine(c: Colours, diagnostic: Diagnostic): string {
+  const text =
+    diagnostic.urn && diagnostic.severity !== "error"
+      ? `${diagnostic.urn}: ${diagnostic.message}`
+      : diagnostic.message;
+  if (diagnostic.severity === "error") return c.red(`error: ${text}`);
+  if (diagnostic.severity === "warning") return c.yellow(`warning: ${text}`);
+  return text;
+}
+
+/** One line for one finished step, while the run goes on; undefined for what needs none. */
+export function progressLine(c: Colours, event: EngineEvent): string | undefined {
+  if (event.kind === "phase")
+    return c.bold(
+      { preview: "Previewing", update: "Updating", refresh: "Refreshing", destroy: "Destroying" }[
+        event.phase
+      ],
+    );
+  if (event.kind === "diagnostic") {
+    return event.diagnostic.severity === "debug" ? undefined : diagnosticLine(c, event.diagnostic);
+  }
+  if (event.kind === "started" || event.op === "same") return undefined;
+  const sign = paint(c, event.op, `${SIGNS[event.op]} ${event.type} ${event.name}`);
+  const time = c.dim(`(${(event.ms / 1000).toFixed(1)}s)`);
+  return event.error === undefined ? ` ${sign} ${time}` : ` ${sign} ${time} ${c.red("failed")}`;
+}
+
+/** The whole result as text: changed resources, outputs, counts. */
+export function resultText(c: Colours, result: Result): string {
+  const lines: string[] = [];
+  const changed = result.steps.filter((step) => step.op !== "same" || step.error !== undefined);
+  if (changed.length > 0)
+    lines.push(c.bold(result.command === "drift" ? "Differences from the state" : "Resources"));
+  for (const step of changed) lines.push(...stepLines(c, step));
+  const outputs = Object.entries(result.outputs);
+  if (outputs.length > 0 && result.command !== "drift") {
+    lines.push(c.bold("Outputs"), ...outputs.map(([key, shown]) => `   ${key}: ${value(shown)}`));
+  }
+  const counts = (Object.keys(WORDS) as StepOp[])
+    .filter((op) => result.summary[op] > 0)
+    .map((op) =>
+      paint(
+        c,
+        op,
+        `${result.summary[op]} ${result.command === "drift" ? drifted(op) : WORDS[op][result.planned ? 0 : 1]}`,
+      ),
+    );
+  lines.push(`${counts.length > 0 ? counts.join(", ") : "No resources"}${summaryTail(c, result)}`);
+  return lines.join("\n");
+}
+
+function drifted(op: StepOp): string {
+  return op === "delete" ? "gone" : op === "same" ? "as in the state" : "changed";
+}
+
+function summaryTail(c: Colours, result: Result): string {
+  const engine = result.engine === "cli" ? "the Pulumi CLI" : "the embedded engine";
+  return c.dim(
+    ` (${result.project}/${result.stack}, by ${engine}, ${(result.durationMs / 1000).toFixed(1)}s)`,
+  );
+}

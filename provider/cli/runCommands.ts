@@ -1,0 +1,179 @@
+import { createInterface } from "node:readline/promises";
+import type { Command } from "commander";
+import {
+  CancelledError,
+  EngineError,
+  type EngineEvent,
+  type EngineName,
+  hasChanges,
+  openStack,
+  type Plan,
+  ProgramError,
+  type Result,
+  type Stack,
+  UpdateFailedError,
+} from "../engine/index.ts";
+import { type Colours, colours, progressLine, resultText } from "./render.ts";
+
+type Flags = {
+  stack?: string;
+  engine?: EngineName;
+  json?: boolean;
+  parallel: number;
+  refresh?: boolean;
+  yes?: boolean;
+  clearPendingCreates?: boolean;
+};
+
+/** What drift found: the exit code of `gatehouse drift` where something differs. */
+export const DRIFT_FOUND = 2;
+
+/** Adds preview, up, refresh, destroy and drift. */
+export function addRunCommands(program: Command): void {
+  command(program, "preview", "show what up would do")
+    .option("--refresh", "read the real objects first")
+    .action((folder: string, flags: Flags) =>
+      run(folder, flags, (stack) => stack.preview(refreshing(flags))),
+    );
+  command(program, "up", "make what the program says real")
+    .option("--refresh", "read the real objects first, so that drift is repaired")
+    .option("-y, --yes", "do not ask")
+    .action((folder: string, flags: Flags) =>
+      run(folder, flags, (stack, ask) => stack.up({ ...refreshing(flags), ...ask("Do this?") })),
+    );
+  command(program, "refresh", "bring the state up to what really is")
+    .option("--clear-pending-creates", "forget creations that were interrupted")
+    .option("-y, --yes", "do not ask")
+    .action((folder: string, flags: Flags) =>
+      run(folder, flags, (stack, ask) =>
+        stack.refresh({
+          clearPendingCreates: flags.clearPendingCreates ?? false,
+          ...ask("Write this to the state?"),
+        }),
+      ),
+    );
+  command(program, "destroy", "delete all resources of the stack")
+    .option("--refresh", "read the real objects first")
+    .option("-y, --yes", "do not ask")
+    .action((folder: string, flags: Flags) =>
+      run(folder, flags, (stack, ask) => stack.destroy({ ...refreshing(flags), ...ask("Delete all this?") })),
+    );
+  command(program, "drift", "show what differs from the state; exits with 2 where something does").action(
+    (folder: string, flags: Flags) =>
+      run(
+        folder,
+        flags,
+        (stack) => stack.drift(),
+        (result) => (hasChanges(result) ? DRIFT_FOUND : 0),
+      ),
+  );
+}
+
+function command(program: Command, name: string, description: string): Command {
+  return program
+    .command(name)
+    .description(description)
+    .argument("[folder]", "folder with Pulumi.yaml", ".")
+    .option("-s, --stack <name>", "the stack; default PULUMI_STACK or the only one")
+    .option("--engine <engine>", "cli or embedded; default cli", engineName)
+    .option("--parallel <n>", "objects worked on at once", positive, 16)
+    .option("--json", "print the result as JSON");
+}
+
+function engineName(text: string): EngineName {
+  if (text === "cli" || text === "embedded") return text;
+  throw new EngineError("usage", `--engine is cli or embedded, not ${text}.`);
+}
+
+function positive(text: string): number {
+  const number = Number(text);
+  if (Number.isInteger(number) && number > 0) return number;
+  throw new EngineError("usage", `--parallel is a positive whole number, not ${text}.`);
+}
+
+function refreshing(flags: Flags): { refresh: boolean } {
+  return { refresh: flags.refresh ?? false };
+}
+
+type Ask = (question: string) => { confirm?: (plan: Plan) => Promise<boolean> };
+
+async function run(
+  folder: string,
+  flags: Flags,
+  work: (stack: Stack, ask: Ask) => Promise<Result>,
+  code: (result: Result) => number = () => 0,
+): Promise<void> {
+  const abort = new AbortController();
+  let engine: EngineName | undefined;
+  let interrupted = false;
+  const interrupt = (name: NodeJS.Signals): void => {
+    if (interrupted) process.exit(130);
+    interrupted = true;
+    // Ctrl-C on a terminal reaches the CLI as well as us; a second one from us would make it stop at once.
+    if (engine === "cli" && name === "SIGINT" && process.stdin.isTTY) return;
+    process.stderr.write("Finishing what is in flight; interrupt again to stop at once.\n");
+    abort.abort();
+  };
+  process.on("SIGINT", interrupt);
+  process.on("SIGTERM", interrupt);
+  const c = colours(process.stdout, process.env);
+  const asks = !flags.yes && !flags.json && process.stdin.isTTY === true && process.stdout.isTTY === true;
+  const ask: Ask = (question) => (asks ? { confirm: (plan) => confirm(c, plan, question) } : {});
+  try {
+    const stack = await openStack({
+      folder,
+      parallel: flags.parallel,
+      signal: abort.signal,
+      onEvent: progress(flags.json ? colours(process.stderr, process.env) : c, flags.json ?? false),
+      ...(flags.stack === undefined ? {} : { stack: flags.stack }),
+      ...(flags.engine === undefined ? {} : { engine: flags.engine }),
+    });
+    engine = stack.engine;
+    const result = await work(stack, ask);
+    print(c, result, flags);
+    process.exitCode = code(result);
+  } catch (error) {
+    const failed = report(c, error, flags);
+    process.exitCode = interrupted ? 130 : failed;
+  } finally {
+    process.off("SIGINT", interrupt);
+    process.off("SIGTERM", interrupt);
+  }
+}
+
+function progress(c: Colours, toStderr: boolean): (event: EngineEvent) => void {
+  const stream = toStderr ? process.stderr : process.stdout;
+  return (event) => {
+    const line = progressLine(c, event);
+    if (line !== undefined) stream.write(`${line}\n`);
+  };
+}
+
+function print(c: Colours, result: Result, flags: Flags): void {
+  process.stdout.write(`${flags.json ? JSON.stringify(result, null, 2) : resultText(c, result)}\n`);
+}
+
+function report(c: Colours, error: unknown, flags: Flags): number {
+  if (!(error instanceof EngineError)) throw error;
+  const result =
+    error instanceof UpdateFailedError || error instanceof ProgramError || error instanceof CancelledError
+      ? error.result
+      : undefined;
+  if (result && (flags.json || result.steps.length > 0)) print(c, result, flags);
+  else if (flags.json)
+    process.stdout.write(
+      `${JSON.stringify({ ok: false, error: { code: error.code, message: error.message } }, null, 2)}\n`,
+    );
+  process.stderr.write(`${colours(process.stderr, process.env).red(`error: ${error.message}`)}\n`);
+  return 1;
+}
+
+async function confirm(c: Colours, plan: Plan, question: string): Promise<boolean> {
+  process.stdout.write(`${resultText(c, plan)}\n`);
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}

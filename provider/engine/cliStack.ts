@@ -1,0 +1,199 @@
+import { basename, dirname } from "node:path";
+import {
+  type EngineEvent as CliEvent,
+  type Stack as CliHandle,
+  ConcurrentUpdateError,
+  LocalWorkspace,
+  PulumiCommand,
+  StackNotFoundError,
+} from "@pulumi/pulumi/automation/index.js";
+import { chooseBackend } from "./backendUrl.ts";
+import { CliEvents, shownOutputs } from "./cliEvents.ts";
+import {
+  CancelledError,
+  DeclinedError,
+  EngineError,
+  LockedError,
+  StackSelectionError,
+  UpdateFailedError,
+} from "./errors.ts";
+import { type Command, hasChanges, type Plan, type Result, summarise } from "./model.ts";
+import { findOnPath } from "./openStack.ts";
+import type { Project } from "./project.ts";
+import { RunLog } from "./runLog.ts";
+import type { PreviewOptions, RefreshRunOptions, Stack, StackOptions, UpOptions } from "./stack.ts";
+
+/** Options common to every command of the CLI. */
+type CliRun = { onEvent: (event: CliEvent) => void; parallel: number; color: "never"; signal?: AbortSignal };
+
+/** A stack run by the Pulumi CLI, through the SDK's Automation API. */
+export class CliStack implements Stack {
+  readonly engine = "cli";
+  readonly project: string;
+  readonly stack: string;
+  readonly #options: StackOptions;
+  readonly #workspace: LocalWorkspace;
+  #notes: string[];
+  #created = false;
+
+  private constructor(
+    project: Project,
+    stack: string,
+    workspace: LocalWorkspace,
+    options: StackOptions,
+    notes: string[],
+  ) {
+    this.project = project.name;
+    this.stack = stack;
+    this.#workspace = workspace;
+    this.#options = options;
+    this.#notes = notes;
+  }
+
+  /** Opens a stack. Throws BackendError where no backend is chosen, StackSelectionError. */
+  static async open(project: Project, options: StackOptions): Promise<CliStack> {
+    const env = options.env ?? process.env;
+    const backend = await chooseBackend(project, env);
+    const envVars: Record<string, string> = { PULUMI_SKIP_UPDATE_CHECK: "true" };
+    for (const [key, value] of Object.entries(env)) if (value !== undefined) envVars[key] = value;
+    if (!envVars.PULUMI_BACKEND_URL && backend.source === "pulumi login")
+      envVars.PULUMI_BACKEND_URL = backend.url;
+    const workspace = await LocalWorkspace.create({
+      workDir: project.root,
+      envVars,
+      pulumiCommand: await command(env),
+    });
+    const stack = options.stack ?? env.PULUMI_STACK ?? (await onlyStack(workspace, project));
+    return new CliStack(project, stack, workspace, options, [
+      `State backend: ${backend.url} (${backend.source}).`,
+    ]);
+  }
+
+  async preview(options: PreviewOptions = {}): Promise<Plan> {
+    return this.#run("preview", true, (handle, run) =>
+      handle.preview({ ...run, refresh: options.refresh ?? false }),
+    );
+  }
+
+  async up({ refresh = false, confirm }: UpOptions = {}): Promise<Result> {
+    // As the embedded engine does: what a preview finds wrong stops everything before the first write.
+    const plan = await this.preview({ refresh });
+    if (confirm && !(await confirm(plan))) throw new DeclinedError();
+    return this.#run("up", true, (handle, run) => handle.up({ ...run, refresh }));
+  }
+
+  async refresh({ clearPendingCreates = false, confirm }: RefreshRunOptions = {}): Promise<Result> {
+    if (confirm) await this.#confirmed(confirm, () => this.drift());
+    return this.#run("refresh", false, (handle, run) => handle.refresh({ ...run, clearPendingCreates }));
+  }
+
+  async destroy({ refresh = false, confirm }: UpOptions = {}): Promise<Result> {
+    if (confirm) {
+      await this.#confirmed(confirm, () =>
+        this.#run("destroy", false, (handle, run) => handle.previewDestroy({ ...run, refresh }), true),
+      );
+    }
+    return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, refresh }));
+  }
+
+  async drift(): Promise<Result> {
+    return this.#run("drift", false, (handle, run) => handle.previewRefresh(run));
+  }
+
+  async #confirmed(confirm: (plan: Plan) => Promise<boolean>, plan: () => Promise<Plan>): Promise<void> {
+    const made = await plan();
+    if (!(await confirm(made))) throw new DeclinedError();
+  }
+
+  async #run(
+    command: Command,
+    create: boolean,
+    work: (handle: CliHandle, run: CliRun) => Promise<unknown>,
+    planned = command === "preview" || command === "drift",
+  ): Promise<Result> {
+    const started = Date.now();
+    const log = new RunLog(this.#options.onEvent ?? (() => {}));
+    for (const message of this.#notes.splice(0)) log.diagnostic({ severity: "info", message });
+    const { handle, created } = await this.#handle(create);
+    this.#created ||= created;
+    if (created) log.diagnostic({ severity: "info", message: `Created the stack ${this.stack}.` });
+    const events = new CliEvents(log, command, planned);
+    const { signal, parallel = 16 } = this.#options;
+    const run: CliRun = { onEvent: (event) => events.take(event), parallel, color: "never" };
+    if (signal) run.signal = signal;
+    log.emit({ kind: "phase", phase: PHASES[command] });
+    let failure: unknown;
+    try {
+      await work(handle, run);
+    } catch (error) {
+      failure = error;
+    }
+    const steps = events.steps(failure === undefined);
+    const result: Result = {
+      engine: "cli",
+      command,
+      project: this.project,
+      stack: this.stack,
+      ok: failure === undefined,
+      planned,
+      createdStack: this.#created,
+      steps,
+      summary: summarise(steps),
+      outputs: command === "destroy" ? {} : (events.outputs ?? shownOutputs(await handle.outputs())),
+      diagnostics: log.diagnostics,
+      durationMs: Date.now() - started,
+    };
+    if (failure === undefined) return result;
+    if (signal?.aborted) throw new CancelledError(result);
+    if (failure instanceof ConcurrentUpdateError || /currently locked by/.test(String(failure))) {
+      throw new LockedError(lockMessage(String(failure)));
+    }
+    const said = result.diagnostics.some((diagnostic) => diagnostic.severity === "error");
+    if (!said && !hasChanges(result))
+      throw new EngineError("cli", log.mask(String((failure as Error).message)));
+    throw new UpdateFailedError(`pulumi ${command === "drift" ? "refresh" : command} failed.`, result);
+  }
+
+  async #handle(create: boolean): Promise<{ handle: CliHandle; created: boolean }> {
+    const { Stack } = await import("@pulumi/pulumi/automation/index.js");
+    try {
+      return { handle: await Stack.select(this.stack, this.#workspace), created: false };
+    } catch (error) {
+      if (!(error instanceof StackNotFoundError)) throw error;
+      if (!create)
+        throw new StackSelectionError(`There is no stack ${this.stack} of the project ${this.project}.`);
+      return { handle: await Stack.create(this.stack, this.#workspace), created: true };
+    }
+  }
+}
+
+const PHASES = {
+  preview: "preview",
+  up: "update",
+  refresh: "refresh",
+  drift: "refresh",
+  destroy: "destroy",
+} as const;
+
+/** The SDK takes the folder above `bin`; elsewhere it looks on the PATH of this very process. */
+async function command(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
+  const path = findOnPath("pulumi", env);
+  const skipVersionCheck = Boolean(env.PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK);
+  const folder = path === undefined ? "" : dirname(path);
+  const root = basename(folder) === "bin" ? { root: dirname(folder) } : {};
+  return PulumiCommand.get({ ...root, skipVersionCheck });
+}
+
+async function onlyStack(workspace: LocalWorkspace, project: Project): Promise<string> {
+  const stacks = (await workspace.listStacks()).map((stack) => stack.name);
+  if (stacks.length === 1) return stacks[0] as string;
+  const known = stacks.length === 0 ? "there is none yet" : `there are ${stacks.join(", ")}`;
+  throw new StackSelectionError(
+    `Name the stack with --stack or PULUMI_STACK (of ${project.name}, ${known}).`,
+  );
+}
+
+function lockMessage(text: string): string {
+  const at = text.indexOf("the stack is currently locked");
+  return at < 0 ? "The stack is locked by another process." : text.slice(at).trim();
+}

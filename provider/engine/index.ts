@@ -1,0 +1,5 @@
+export * from "./errors.ts";
+export * from "./model.ts";
+export { findOnPath, openStack } from "./openStack.ts";
+export type { PreviewOptions, RefreshRunOptions, Stack, StackOptions, UpOptions } from "./stack.ts";
+export { UNSUPPORTED, type UnsupportedFeature } from "./unsupported.ts";

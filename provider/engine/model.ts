@@ -1,0 +1,97 @@
+/** Which engine ran. */
+export type EngineName = "cli" | "embedded";
+
+/** What a run does. */
+export type Command = "preview" | "up" | "refresh" | "destroy" | "drift";
+
+/** What happens, or happened, to one resource. */
+export type StepOp = "create" | "update" | "replace" | "delete" | "same";
+
+/** A value fit for showing: secrets are the text `[secret]`, values not known yet `[unknown]`. */
+export type Shown = null | boolean | number | string | Shown[] | { [key: string]: Shown };
+
+/**
+ * One changed field; `path` is dotted. A side without value is left out. `outputOnly` marks what a refresh or drift
+ * found different in the outputs alone: nothing the program sets.
+ */
+export type FieldChange = { path: string; old?: Shown; new?: Shown; outputOnly?: true };
+
+/** One resource in a plan or a result. */
+export type Step = {
+  op: StepOp;
+  urn: string;
+  type: string;
+  name: string;
+  /** The provider's id, where known. */
+  id?: string;
+  /** Changed inputs; for a refresh or drift, the inputs and outputs that differ from the state. */
+  fields: FieldChange[];
+  /** For a replacement: the fields that force it. */
+  replaceKeys?: string[];
+  /** Set where the step was tried and failed. */
+  error?: string;
+};
+
+/** A message of the program, a provider or the engine. */
+export type Diagnostic = {
+  severity: "debug" | "info" | "warning" | "error";
+  message: string;
+  urn?: string;
+};
+
+/** Number of resources by what happened to them. Default providers are not counted. */
+export type Summary = Record<StepOp, number>;
+
+/** What a run found or did: the same for both engines. */
+export type Result = {
+  engine: EngineName;
+  command: Command;
+  project: string;
+  stack: string;
+  ok: boolean;
+  /** True where the steps are what would be done: nothing was changed. */
+  planned: boolean;
+  /** True where this run made the stack. */
+  createdStack: boolean;
+  steps: Step[];
+  summary: Summary;
+  /** The stack's outputs, secrets masked. */
+  outputs: Record<string, Shown>;
+  diagnostics: Diagnostic[];
+  durationMs: number;
+};
+
+/** A plan is the result of a preview: nothing was changed. */
+export type Plan = Result;
+
+/** Told while a run goes on. */
+export type EngineEvent =
+  | { kind: "phase"; phase: "preview" | "update" | "refresh" | "destroy" }
+  | { kind: "started"; op: StepOp | "refresh"; type: string; name: string; urn: string }
+  | {
+      kind: "finished";
+      op: StepOp | "refresh";
+      type: string;
+      name: string;
+      urn: string;
+      ms: number;
+      error?: string;
+    }
+  | { kind: "diagnostic"; diagnostic: Diagnostic };
+
+/** A summary of nothing. */
+export function emptySummary(): Summary {
+  return { create: 0, update: 0, replace: 0, delete: 0, same: 0 };
+}
+
+/** Counts the steps. */
+export function summarise(steps: Step[]): Summary {
+  const summary = emptySummary();
+  for (const step of steps) if (step.error === undefined) summary[step.op] += 1;
+  return summary;
+}
+
+/** True where any step is more than `same`. */
+export function hasChanges(result: Result): boolean {
+  return result.steps.some((step) => step.op !== "same");
+}

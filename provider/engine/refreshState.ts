@@ -1,0 +1,125 @@
+import type { DynamicProvider } from "./dynamicProvider.ts";
+import { fieldDiff } from "./fieldDiff.ts";
+import { Limiter } from "./limiter.ts";
+import type { FieldChange, Step } from "./model.ts";
+import { isDynamicType } from "./registration.ts";
+import { type ResourceState, references } from "./resourceState.ts";
+import type { RunLog } from "./runLog.ts";
+import type { Entry, Snapshot } from "./snapshot.ts";
+import type { StopSwitch } from "./stopSwitch.ts";
+import { urnName } from "./urn.ts";
+import { equal, markNamed, markSecrets, type Props } from "./value.ts";
+
+/** What a refresh needs. */
+export type RefreshOptions = {
+  snapshot: Snapshot;
+  provider: DynamicProvider;
+  log: RunLog;
+  stop: StopSwitch;
+  parallel: number;
+};
+
+/**
+ * Reads every real object, puts what is found into the snapshot and drops what is gone. A read that fails stops the
+ * run and leaves that resource as it was.
+ */
+export async function refreshState(options: RefreshOptions): Promise<Step[]> {
+  const { snapshot, log, stop } = options;
+  const limiter = new Limiter(options.parallel);
+  const steps: Step[] = [];
+  const gone = new Map<string, ResourceState>();
+  await Promise.all(
+    snapshot.entries().map((entry) => {
+      const { state } = entry;
+      const step: Step = {
+        op: "same",
+        urn: state.urn,
+        type: state.type,
+        name: urnName(state.urn),
+        fields: [],
+      };
+      if (state.id) step.id = state.id;
+      if (!state.type.startsWith("pulumi:providers:")) steps.push(step);
+      if (!state.custom || state.external || state.pendingReplacement || !isDynamicType(state.type))
+        return undefined;
+      return limiter.run(async () => {
+        if (stop.reason) return;
+        const finish = log.start("refresh", step);
+        try {
+          if ((await refreshOne(options, entry, step)) === "gone" && !state.delete)
+            gone.set(state.urn, state);
+          finish();
+        } catch (error) {
+          finish((error as Error).message);
+          log.fail(step, error as Error);
+          stop.stop("failed");
+        }
+      });
+    }),
+  );
+  forget(snapshot, gone);
+  return steps;
+}
+
+async function refreshOne(options: RefreshOptions, entry: Entry, step: Step): Promise<"gone" | "there"> {
+  const { provider, snapshot, log } = options;
+  const { key, state } = entry;
+  const old = { inputs: state.inputs ?? {}, outputs: state.outputs ?? {} };
+  const found = await provider.read(step, state.id ?? "", old);
+  if (!found) {
+    step.op = "delete";
+    step.fields = fieldDiff(state.inputs, undefined);
+    await snapshot.end(undefined, [{ drop: key }]);
+    return "gone";
+  }
+  const inputs = found.inputs ? markSecrets(found.inputs, old.inputs) : old.inputs;
+  const marked = markSecrets(markSecrets(found.outputs, inputs), old.outputs);
+  const outputs = markNamed(marked, state.additionalSecretOutputs ?? []);
+  log.hide(outputs);
+  const changed = !equal(inputs, old.inputs) || !equal(outputs, old.outputs) || found.id !== state.id;
+  if (!changed && !state.initErrors?.length) return "there";
+  if (changed) {
+    step.op = "update";
+    step.fields = mergedDiff(old, { inputs, outputs });
+  }
+  const next: ResourceState = { ...state, id: found.id, inputs, outputs };
+  delete next.initErrors;
+  if (changed) next.modified = new Date().toISOString();
+  snapshot.change([{ put: key, state: next }]);
+  return "there";
+}
+
+/** What differs in the inputs, then what differs in the outputs only. */
+export function mergedDiff(
+  old: { inputs: Props; outputs: Props },
+  now: { inputs: Props; outputs: Props },
+): FieldChange[] {
+  const fields = fieldDiff(old.inputs, now.inputs);
+  const paths = new Set(fields.map((field) => field.path));
+  for (const field of fieldDiff(old.outputs, now.outputs))
+    if (!paths.has(field.path)) fields.push({ ...field, outputOnly: true });
+  return fields;
+}
+
+/** Takes references to vanished resources away; children go up to the nearest parent that is still there. */
+function forget(snapshot: Snapshot, gone: ReadonlyMap<string, ResourceState>): void {
+  if (gone.size === 0) return;
+  const left = (urns: string[]): string[] => urns.filter((urn) => !gone.has(urn));
+  for (const { key, state } of snapshot.entries()) {
+    if (!references(state).some((urn) => gone.has(urn))) continue;
+    const next: ResourceState = { ...state };
+    while (next.parent && gone.has(next.parent)) {
+      const parent = gone.get(next.parent)?.parent;
+      if (parent) next.parent = parent;
+      else delete next.parent;
+    }
+    if (next.deletedWith && gone.has(next.deletedWith)) delete next.deletedWith;
+    if (next.dependencies) next.dependencies = left(next.dependencies);
+    if (next.propertyDependencies) {
+      next.propertyDependencies = Object.fromEntries(
+        Object.entries(next.propertyDependencies).map(([name, urns]) => [name, left(urns)]),
+      );
+    }
+    snapshot.change([{ put: key, state: next }]);
+  }
+}

@@ -1,0 +1,23 @@
+import { REPORTED } from "./programProcess.ts";
+import type { RunLog } from "./runLog.ts";
+import type { Snapshot } from "./snapshot.ts";
+import type { Props } from "./value.ts";
+
+/** Why the program ended as it did, in a line. */
+export function programFailure(code: number, log: RunLog): string {
+  if (code !== REPORTED) return `The program ended with the exit code ${code}.`;
+  const last = log.diagnostics.findLast((diagnostic) => diagnostic.severity === "error");
+  return last?.message.split("\n").slice(0, 2).join(" ") ?? "The program failed.";
+}
+
+/** The outputs of the stack's root resource in the state. */
+export function stackOutputs(snapshot: Snapshot): Props {
+  const root = snapshot.entries().find(({ state }) => state.type === "pulumi:pulumi:Stack" && !state.delete);
+  return root?.state.outputs ?? {};
+}
+
+/** Each item once. */
+export function unique<T>(items: T[]): T[] {
+  const seen = new Map(items.map((item) => [JSON.stringify(item), item]));
+  return [...seen.values()];
+}

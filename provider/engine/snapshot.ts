@@ -1,0 +1,135 @@
+import { topologicalOrder } from "./graph.ts";
+import type { Journal, StoredMutation } from "./journal.ts";
+import { type PendingOperation, type ResourceState, renameReferences } from "./resourceState.ts";
+import type { StateCodec, StoredOperation, StoredResource } from "./stateCodec.ts";
+
+/** A resource in the state, with the key it has for the length of a run. */
+export type Entry = { key: string; state: ResourceState };
+
+/** One change of the state. */
+export type Mutation = { put: string; state: ResourceState } | { drop: string };
+
+/**
+ * The state of a stack while a run changes it. With a journal, every change is on disk before the call resolves.
+ */
+export class Snapshot {
+  readonly #entries = new Map<string, ResourceState>();
+  readonly #codec: StateCodec;
+  readonly #pending = new Map<number, PendingOperation>();
+  #earlierPending: PendingOperation[];
+  readonly #renamed = new Map<string, string>();
+  #journal: Journal | undefined;
+  #nextKey = 0;
+  #nextOperation = 0;
+
+  constructor(resources: StoredResource[], pending: StoredOperation[], codec: StateCodec) {
+    this.#codec = codec;
+    resources.forEach((stored, index) => {
+      this.#entries.set(`o${index}`, codec.decode(stored));
+    });
+    this.#earlierPending = pending.map((operation) => codec.decodeOperation(operation));
+  }
+
+  /** From here on every change goes to the journal first. */
+  useJournal(journal: Journal): void {
+    this.#journal = journal;
+  }
+
+  /** A key for a new entry. */
+  newKey(): string {
+    return `n${this.#nextKey++}`;
+  }
+
+  /** All entries, in the order of the state and then of their making. */
+  entries(): Entry[] {
+    return [...this.#entries].map(([key, state]) => ({ key, state }));
+  }
+
+  /** The resource under a key. */
+  get(key: string): ResourceState | undefined {
+    return this.#entries.get(key);
+  }
+
+  /** Operations an earlier run left in flight. */
+  get earlierPending(): readonly PendingOperation[] {
+    return this.#earlierPending;
+  }
+
+  /** Forgets operations of earlier runs that are settled. */
+  settle(settled: (operation: PendingOperation) => boolean): void {
+    this.#earlierPending = this.#earlierPending.filter((operation) => !settled(operation));
+  }
+
+  /** From here on references to the old urn mean the new one. */
+  rename(oldUrn: string, newUrn: string): void {
+    this.#renamed.set(oldUrn, newUrn);
+    this.#journal?.appendLater({ line: "rename", from: oldUrn, to: newUrn });
+  }
+
+  /** Notes that an operation is about to be sent to the provider. */
+  async begin(type: PendingOperation["type"], resource: ResourceState): Promise<number> {
+    const id = this.#nextOperation++;
+    const operation = { type, resource };
+    this.#pending.set(id, operation);
+    await this.#journal?.append({ line: "begin", id, operation: this.#codec.encodeOperation(operation) });
+    return id;
+  }
+
+  /** Notes what an operation has done. The journal is on disk when this resolves. */
+  async end(id: number | undefined, mutations: Mutation[]): Promise<void> {
+    this.#apply(mutations);
+    if (id !== undefined) this.#pending.delete(id);
+    if (!this.#journal) return;
+    const stored = mutations.map((mutation) => this.#encode(mutation));
+    await this.#journal.append({ line: "end", ...(id === undefined ? {} : { id }), mutations: stored });
+  }
+
+  /** Changes that need no provider: they may reach the disk together with a later step. */
+  change(mutations: Mutation[]): void {
+    this.#apply(mutations);
+    const stored = mutations.map((mutation) => this.#encode(mutation));
+    this.#journal?.appendLater({ line: "end", mutations: stored });
+  }
+
+  /** Applies what a journal of another run holds. */
+  replayEnd(id: number | undefined, mutations: StoredMutation[]): void {
+    if (id !== undefined) this.#pending.delete(id);
+    for (const mutation of mutations) {
+      if ("drop" in mutation) this.#entries.delete(mutation.drop);
+      else this.#entries.set(mutation.put, this.#codec.decode(mutation.state));
+    }
+  }
+
+  /** Applies the begin of an operation that a journal of another run holds. */
+  replayBegin(id: number, operation: StoredOperation): void {
+    this.#pending.set(id, this.#codec.decodeOperation(operation));
+  }
+
+  /** What goes to the state file: resources in order, and operations still in flight. */
+  stored(): { resources: StoredResource[]; pendingOperations: StoredOperation[] } {
+    const states = [...this.#entries.values()].map((state) => renameReferences(state, this.#renamed));
+    const created = new Set(states.filter((state) => !state.delete).map((state) => state.urn));
+    const pending = [
+      ...this.#earlierPending.filter(
+        ({ type, resource }) => type === "creating" && !created.has(resource.urn),
+      ),
+      ...this.#pending.values(),
+    ];
+    return {
+      resources: topologicalOrder(states).map((state) => this.#codec.encode(state)),
+      pendingOperations: pending.map((operation) => this.#codec.encodeOperation(operation)),
+    };
+  }
+
+  #apply(mutations: Mutation[]): void {
+    for (const mutation of mutations) {
+      if ("drop" in mutation) this.#entries.delete(mutation.drop);
+      else this.#entries.set(mutation.put, mutation.state);
+    }
+  }
+
+  #encode(mutation: Mutation): StoredMutation {
+    if ("drop" in mutation) return mutation;
+    return { put: mutation.put, state: this.#codec.encode(mutation.state) };
+  }
+}

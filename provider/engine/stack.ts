@@ -1,0 +1,57 @@
+import type { EngineEvent, EngineName, Plan, Result } from "./model.ts";
+
+/** Options of a preview. */
+export type PreviewOptions = {
+  /** Read the real objects first. */
+  refresh?: boolean;
+};
+
+/** Options of the runs that change something. */
+export type UpOptions = PreviewOptions & {
+  /** Asked with the plan before anything is changed; false ends the run as cancelled. */
+  confirm?: (plan: Plan) => Promise<boolean>;
+};
+
+/** Options of a refresh. */
+export type RefreshRunOptions = {
+  /** Forget creations that an earlier run left in flight, once they were looked after. */
+  clearPendingCreates?: boolean;
+  confirm?: (plan: Plan) => Promise<boolean>;
+};
+
+/** How a stack is opened. */
+export type StackOptions = {
+  /** Folder with Pulumi.yaml. Default: the current one. */
+  folder?: string;
+  /** Default: PULUMI_STACK, or the only stack there is. */
+  stack?: string;
+  /** Default: the CLI where it is on the PATH; without one, NoEngineError. */
+  engine?: EngineName;
+  /** Environment of the program and of the provider. Default: this process's. */
+  env?: NodeJS.ProcessEnv;
+  onEvent?: (event: EngineEvent) => void;
+  /** How many objects may be worked on at once. Default 16. */
+  parallel?: number;
+  /** Aborting it ends a run as Ctrl-C does: steps in flight are finished, nothing more is started. */
+  signal?: AbortSignal;
+};
+
+/**
+ * One stack, ready to run. The runs reject with UpdateFailedError, ProgramError or CancelledError (all of them with
+ * the result so far), LockedError, UnsupportedError, BackendError or PassphraseError.
+ */
+export type Stack = {
+  engine: EngineName;
+  project: string;
+  stack: string;
+  /** What `up` would do; nothing is changed, except that a missing stack is made. */
+  preview(options?: PreviewOptions): Promise<Plan>;
+  /** Makes what the program says real, after a preview. */
+  up(options?: UpOptions): Promise<Result>;
+  /** Brings the state up to what really is. */
+  refresh(options?: RefreshRunOptions): Promise<Result>;
+  /** Deletes all the stack's resources. */
+  destroy(options?: UpOptions): Promise<Result>;
+  /** What differs between the state and what really is; nothing is changed. */
+  drift(): Promise<Result>;
+};

@@ -1,0 +1,98 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { hostname, userInfo } from "node:os";
+import { join } from "node:path";
+import { isDead, processStart } from "./deadProcess.ts";
+import { isMissing, removeIfThere, syncFolder } from "./durableFile.ts";
+import { LockedError } from "./errors.ts";
+
+const PROGRAM = "gatehouse";
+
+type LockContent = {
+  pid: number;
+  username: string;
+  hostname: string;
+  timestamp: string;
+  /** Ours alone: who made it, and when that process was started. */
+  program?: string;
+  started?: string;
+};
+
+/** A lock somebody left or holds. */
+export type FoundLock = { path: string; content: LockContent; deadOwn: boolean };
+
+/** All locks of a stack; `deadOwn` where a gatehouse process on this machine left it and is gone. */
+export async function findLocks(folder: string): Promise<FoundLock[]> {
+  let names: string[];
+  try {
+    names = await readdir(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+  const found: FoundLock[] = [];
+  for (const name of names.filter((entry) => entry.endsWith(".json"))) {
+    const path = join(folder, name);
+    let content: LockContent;
+    try {
+      content = JSON.parse(await readFile(path, "utf8")) as LockContent;
+    } catch (error) {
+      if (isMissing(error)) continue;
+      content = { pid: 0, username: "unknown", hostname: "unknown", timestamp: "unknown" };
+    }
+    const own = content.program === PROGRAM && content.hostname === hostname();
+    found.push({ path, content, deadOwn: own && isDead(content.pid, content.started) });
+  }
+  return found;
+}
+
+/** A lock we hold. */
+export type HeldLock = { release(): Promise<void> };
+
+/**
+ * Takes the stack. Locks of our own dead processes do not hinder it; they stay until removed by `removeLocks`.
+ * Throws LockedError where anybody else holds it.
+ */
+export async function takeLock(folder: string): Promise<HeldLock> {
+  await refuseForeign(folder, undefined);
+  await mkdir(folder, { recursive: true });
+  const path = join(folder, `${randomUUID()}.json`);
+  const content: LockContent = {
+    pid: process.pid,
+    username: userInfo().username,
+    hostname: hostname(),
+    timestamp: new Date().toISOString(),
+    program: PROGRAM,
+  };
+  const started = processStart(process.pid);
+  if (started !== undefined) content.started = started;
+  await writeFile(path, JSON.stringify(content), { flag: "wx" });
+  await syncFolder(folder);
+  try {
+    await refuseForeign(folder, path);
+  } catch (error) {
+    await removeIfThere(path);
+    throw error;
+  }
+  return { release: () => removeIfThere(path) };
+}
+
+/** Removes locks that dead processes of ours left. */
+export async function removeLocks(locks: FoundLock[]): Promise<void> {
+  for (const lock of locks) {
+    await removeIfThere(lock.path);
+    await removeIfThere(`${lock.path}.attrs`);
+  }
+}
+
+async function refuseForeign(folder: string, own: string | undefined): Promise<void> {
+  const foreign = (await findLocks(folder)).filter((lock) => lock.path !== own && !lock.deadOwn);
+  if (foreign.length === 0) return;
+  const lines = foreign.map(({ path, content }) => {
+    return `  ${path}: ${content.username}@${content.hostname} (pid ${content.pid}) since ${content.timestamp}`;
+  });
+  throw new LockedError(
+    `The stack is locked by another process. Wait for it to end; if it is gone, remove the lock ` +
+      `(\`pulumi cancel\`, or delete the file):\n${lines.join("\n")}`,
+  );
+}

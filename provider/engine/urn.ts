@@ -1,0 +1,31 @@
+/** The type of the root resource. */
+export const STACK_TYPE = "pulumi:pulumi:Stack";
+
+/** A URN's last part. */
+export function urnName(urn: string): string {
+  const parts = urn.split("::");
+  return parts.slice(3).join("::");
+}
+
+/** The resource's type with the types of its parents before it, divided by `$`. */
+export function urnQualifiedType(urn: string): string {
+  return urn.split("::")[2] ?? "";
+}
+
+/** The resource's own type. */
+export function urnType(urn: string): string {
+  return urnQualifiedType(urn).split("$").at(-1) ?? "";
+}
+
+/** Builds the URN of a resource below `parent` (empty, or the stack itself: no parent type). */
+export function makeUrn(stack: string, project: string, parent: string, type: string, name: string): string {
+  const parentType = parent === "" ? "" : urnQualifiedType(parent);
+  const prefix = parentType === "" || parentType === STACK_TYPE ? "" : `${parentType}$`;
+  return `urn:pulumi:${stack}::${project}::${prefix}${type}::${name}`;
+}
+
+/** Splits a reference to a provider, `urn::id`. */
+export function splitProviderRef(ref: string): { urn: string; id: string } {
+  const at = ref.lastIndexOf("::");
+  return { urn: ref.slice(0, at), id: ref.slice(at + 2) };
+}

@@ -1,0 +1,18 @@
+import { createRequire } from "node:module";
+import { ProjectError } from "./errors.ts";
+
+const yaml = createRequire(import.meta.url)("js-yaml") as { load(text: string): unknown };
+
+/** Parses a YAML mapping; `where` names the file in errors. Throws ProjectError. */
+export function parseYamlMap(text: string, where: string): Record<string, unknown> {
+  let parsed: unknown;
+  try {
+    parsed = yaml.load(text);
+  } catch (error) {
+    throw new ProjectError(`${where} is not valid YAML: ${(error as Error).message}`);
+  }
+  if (parsed === undefined || parsed === null) return {};
+  if (typeof parsed !== "object" || Array.isArray(parsed))
+    throw new ProjectError(`${where} must be a mapping.`);
+  return parsed as Record<string, unknown>;
+}

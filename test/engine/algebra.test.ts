@@ -1,0 +1,198 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { newCrypter, openCrypter } from "../../provider/dist/engine/crypter.js";
+import { fieldDiff, shown } from "../../provider/dist/engine/fieldDiff.js";
+import { deletionBlockers, topologicalOrder } from "../../provider/dist/engine/graph.js";
+import { splitWords } from "../../provider/dist/engine/nodeArgs.js";
+import { ignoreChanges } from "../../provider/dist/engine/planResource.js";
+import type { ResourceState } from "../../provider/dist/engine/resourceState.js";
+import { StateCodec } from "../../provider/dist/engine/stateCodec.js";
+import { fromStruct, toStruct } from "../../provider/dist/engine/struct.js";
+import { makeUrn, urnName, urnType } from "../../provider/dist/engine/urn.js";
+import {
+  changedKeys,
+  containsSecret,
+  equal,
+  markSecrets,
+  type Props,
+  plainProps,
+  secret,
+  type Value,
+} from "../../provider/dist/engine/value.js";
+
+const key = fc.stringMatching(/^[a-z]{1,6}$/);
+const leaf = fc.oneof(
+  fc.string(),
+  fc.boolean(),
+  fc.constant(null),
+  fc.integer(),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).filter((n) => !Object.is(n, -0)),
+);
+const { plainValue, anyValue } = fc.letrec<{ plainValue: Value; anyValue: Value }>((tie) => ({
+  plainValue: fc.oneof(
+    { depthSize: "small" },
+    leaf,
+    fc.array(tie("plainValue"), { maxLength: 4 }),
+    fc.dictionary(key, tie("plainValue"), { maxKeys: 4 }),
+  ),
+  anyValue: fc.oneof(
+    { depthSize: "small" },
+    leaf,
+    fc.array(tie("anyValue"), { maxLength: 4 }),
+    fc.dictionary(key, tie("anyValue"), { maxKeys: 4 }),
+    tie("plainValue").map(secret),
+  ),
+}));
+const props: fc.Arbitrary<Props> = fc.dictionary(key, anyValue, { maxKeys: 5 });
+const plainOnly: fc.Arbitrary<Props> = fc.dictionary(key, plainValue, { maxKeys: 5 });
+
+describe("values", () => {
+  test("survive the way to the provider and back", () => {
+    fc.assert(
+      fc.property(props, (p) => {
+        expect(equal(fromStruct(toStruct(p)), p)).toBe(true);
+      }),
+    );
+  });
+
+  test("what comes back in clear is secret again where it was, and nothing else", () => {
+    fc.assert(
+      fc.property(props, (p) => {
+        const marked = markSecrets(plainProps(p), p);
+        expect(plainProps(marked)).toEqual(plainProps(p));
+        for (const [name, value] of Object.entries(p))
+          expect(containsSecret(marked[name])).toBe(containsSecret(value));
+      }),
+    );
+  });
+
+  test("showing them never shows a secret", () => {
+    const hidden = "swordfish";
+    const withHidden = fc.dictionary(key, fc.oneof(anyValue, fc.constant(secret({ deep: [hidden] }))), {
+      maxKeys: 5,
+    });
+    fc.assert(
+      fc.property(withHidden, (p) => {
+        expect(JSON.stringify(shown(p))).not.toContain(hidden);
+      }),
+    );
+  });
+
+  test("a diff is empty exactly where nothing differs, and turning it round swaps old and new", () => {
+    fc.assert(
+      fc.property(plainOnly, plainOnly, (a, b) => {
+        expect(fieldDiff(a, a)).toEqual([]);
+        expect(fieldDiff(a, b).length === 0).toBe(equal(a, b));
+        expect(changedKeys(a, b).length === 0).toBe(equal(a, b));
+        const sorted = (changes: { path: string }[]) => changes.sort((x, y) => x.path.localeCompare(y.path));
+        const turned = fieldDiff(b, a).map(({ path, old, new: now }) => ({
+          path,
+          ...(now === undefined ? {} : { old: now }),
+          ...(old === undefined ? {} : { new: old }),
+        }));
+        expect(sorted(fieldDiff(a, b))).toEqual(sorted(turned));
+      }),
+    );
+  });
+
+  test("an ignored change is none", () => {
+    fc.assert(
+      fc.property(plainOnly, plainOnly, (a, b) => {
+        expect(ignoreChanges(b, a, ["*"])).toEqual(a);
+        for (const name of Object.keys(b)) expect(ignoreChanges(b, a, [name])[name]).toEqual(a[name]);
+      }),
+    );
+  });
+});
+
+describe("the state", () => {
+  test("is encrypted, opens again with the same passphrase only, and stays the same where nothing changed", async () => {
+    const crypter = await newCrypter("one");
+    await expect(openCrypter("two", crypter.saltText)).rejects.toMatchObject({ code: "passphrase" });
+    const again = await openCrypter("one", crypter.saltText);
+    fc.assert(
+      fc.property(props, props, (inputs, outputs) => {
+        const state: ResourceState = { urn: "urn", custom: true, type: "t", inputs, outputs };
+        const stored = new StateCodec(crypter).encode(state);
+        const codec = new StateCodec(again);
+        const opened = codec.decode(stored);
+        expect(equal(opened.inputs ?? {}, inputs) && equal(opened.outputs ?? {}, outputs)).toBe(true);
+        expect(codec.encode(opened)).toEqual(stored);
+      }),
+    );
+  });
+});
+
+/** Resources that depend on earlier ones, in any order. */
+const graph = fc.array(fc.array(fc.nat(20), { maxLength: 3 }), { maxLength: 12 }).chain((edges) => {
+  const states = edges.map(
+    (deps, i): ResourceState => ({
+      urn: `u${i}`,
+      custom: true,
+      type: "t",
+      dependencies: i === 0 ? [] : [...new Set(deps.map((d) => `u${d % i}`))],
+    }),
+  );
+  return fc.shuffledSubarray(states, { minLength: states.length, maxLength: states.length });
+});
+
+describe("order", () => {
+  test("what a resource needs comes before it; an order that is right already stays", () => {
+    fc.assert(
+      fc.property(graph, (states) => {
+        const ordered = topologicalOrder(states);
+        expect(new Set(ordered)).toEqual(new Set(states));
+        const at = new Map(ordered.map((state, i) => [state.urn, i]));
+        for (const state of ordered) {
+          for (const urn of state.dependencies ?? []) {
+            expect(at.get(urn) as number).toBeLessThan(at.get(state.urn) as number);
+          }
+        }
+        expect(topologicalOrder(ordered)).toEqual(ordered);
+      }),
+    );
+  });
+
+  test("deletions wait for exactly the condemned resources that refer to them", () => {
+    fc.assert(
+      fc.property(graph, fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }), (states, keep) => {
+        const condemned = states.filter((_, i) => keep[i]);
+        for (const [state, before] of deletionBlockers(condemned)) {
+          const expected = condemned.filter((other) => other.dependencies?.includes(state.urn));
+          expect(new Set(before)).toEqual(new Set(expected));
+        }
+      }),
+    );
+  });
+});
+
+test("a urn gives back what it was made of", () => {
+  const word = fc.stringMatching(/^[a-zA-Z0-9_-]{1,10}$/);
+  fc.assert(
+    fc.property(word, word, word, word, (stack, project, type, name) => {
+      const parent = makeUrn(stack, project, "", "a:b:C", "p");
+      const urn = makeUrn(stack, project, parent, `x:y:${type}`, name);
+      expect([urnType(urn), urnName(urn)]).toEqual([`x:y:${type}`, name]);
+      expect(urn).toContain("::a:b:C$x:y:");
+    }),
+  );
+});
+
+test("nodeargs are split like a shell does", () => {
+  expect(splitWords(`--import tsx  --title "a b" 'c "d"' e\\ f ""`)).toEqual([
+    "--import",
+    "tsx",
+    "--title",
+    "a b",
+    'c "d"',
+    "e f",
+    "",
+  ]);
+  expect(() => splitWords("'open")).toThrow(/not closed/);
+  fc.assert(
+    fc.property(fc.array(fc.string({ minLength: 1 })), (words) => {
+      const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+      expect(splitWords(quoted)).toEqual(words);
+    }),
+  );
+});

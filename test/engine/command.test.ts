@@ -1,0 +1,92 @@
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Result } from "../../provider/dist/engine/index.js";
+import { Workspace } from "./workspace.ts";
+
+// Every run starts processes of its own, which takes long where all cores are busy.
+vi.setConfig({ testTimeout: 180_000 });
+
+let ws: Workspace;
+beforeEach(() => {
+  ws = new Workspace();
+});
+afterEach(() => ws.remove());
+
+/** A PATH with Node.js on it and no Pulumi CLI. */
+function withoutCli(): void {
+  const bin = join(ws.root, "bin");
+  mkdirSync(bin);
+  symlinkSync(process.execPath, join(bin, "node"));
+  ws.env.PATH = bin;
+}
+
+test("without a CLI the command names both ways", async () => {
+  withoutCli();
+  const { code, output } = await ws.gatehouse("up", ws.folder, "--stack", "test").done;
+  expect(code).toBe(1);
+  expect(output).toContain("install the Pulumi CLI");
+  expect(output).toContain("--engine embedded");
+  expect(existsSync(join(ws.state, ".pulumi"))).toBe(false);
+});
+
+test("up, then drift: 0 without a difference, 2 with one, 1 on an error", async () => {
+  ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
+  const args = [ws.folder, "--engine", "embedded"];
+  const up = await ws.gatehouse("up", ...args, "--stack", "test").done;
+  expect(up.output).toContain("Created the stack test.");
+  expect(up.output).toContain("2 created");
+  expect(up.output).toContain("by the embedded engine");
+  expect(up.output).not.toContain("\u001b[");
+  // The only stack there is needs no name.
+  expect((await ws.gatehouse("drift", ...args).done).code).toBe(0);
+  ws.tamper("a", { size: 5 });
+  const drift = await ws.gatehouse("drift", ...args).done;
+  expect(drift.code).toBe(2);
+  expect(drift.output).toContain("~ size: 1 => 5");
+  ws.env.PULUMI_CONFIG_PASSPHRASE = "wrong";
+  const failed = await ws.gatehouse("drift", ...args).done;
+  expect(failed.code).toBe(1);
+  expect(failed.output).toContain("The passphrase is not the one this stack was made with.");
+});
+
+test("--json prints the result, also of a run that fails", async () => {
+  ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
+  const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded", "--json");
+  const { code, output } = await run.done;
+  expect(code).toBe(1);
+  const result = JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)) as Result;
+  expect(result).toMatchObject({
+    ok: false,
+    engine: "embedded",
+    command: "up",
+    stack: "test",
+    project: "cloud",
+  });
+  expect(result.steps.find((step) => step.name === "a")).toMatchObject({
+    error: "the cloud refuses to create a",
+  });
+});
+
+test("configuration reaches the program, secrets as secrets", async () => {
+  ws.plan({ config: "size", things: [] });
+  writeFileSync(join(ws.folder, "Pulumi.test.yaml"), "# mine\nconfig:\n  cloud:size: 5\n");
+  const result = await (await ws.open()).up();
+  expect(result.outputs).toEqual({ config: "5" });
+});
+
+test("what cannot work says why", async () => {
+  const stack = () => ws.open();
+  await expect(ws.open({ folder: ws.root })).rejects.toMatchObject({ code: "project" });
+  ws.env.PULUMI_BACKEND_URL = "s3://bucket";
+  await expect(stack()).rejects.toMatchObject({ code: "unsupported" });
+  ws.env.PULUMI_BACKEND_URL = "";
+  ws.env.PULUMI_HOME = join(ws.root, "home");
+  delete ws.env.PULUMI_ACCESS_TOKEN;
+  await expect(stack()).rejects.toMatchObject({ code: "backend" });
+  ws.env.PULUMI_BACKEND_URL = `file://${ws.state}`;
+  delete ws.env.PULUMI_CONFIG_PASSPHRASE;
+  await expect(stack().then((opened) => opened.preview())).rejects.toMatchObject({ code: "passphrase" });
+  ws.env.PULUMI_CONFIG_PASSPHRASE = "x";
+  await expect(stack().then((opened) => opened.destroy())).rejects.toMatchObject({ code: "stack_selection" });
+});

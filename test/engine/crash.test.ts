@@ -1,0 +1,169 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { CancelledError, LockedError } from "../../provider/dist/engine/index.js";
+import { until, Workspace } from "./workspace.ts";
+
+// Every run starts processes of its own, which takes long where all cores are busy.
+vi.setConfig({ testTimeout: 180_000 });
+
+let ws: Workspace;
+beforeEach(() => {
+  ws = new Workspace();
+});
+afterEach(() => ws.remove());
+
+const fast = Array.from({ length: 12 }, (_, i) => ({ name: `fast${i}` }));
+
+function locks(): string[] {
+  return readdirSync(join(ws.state, ".pulumi/locks/organization/cloud/test"));
+}
+
+function asked(): string {
+  try {
+    return readFileSync(join(ws.cloud, "calls.log"), "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** Ids of all processes that have the workspace's folder as their working directory. */
+function processesHere(): string[] {
+  return readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      const environment = readFileSync(`/proc/${pid}/environ`, "utf8");
+      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+      return environment.includes(`CLOUD=${ws.cloud}\0`) && !/\) Z /.test(stat);
+    } catch {
+      return false;
+    }
+  });
+}
+
+test("a run killed in the middle loses no finished step, and leaves no process", async () => {
+  ws.plan({
+    things: [...fast, { name: "slow", args: { slow: 60_000, password: "swordfish" }, secret: ["password"] }],
+  });
+  const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
+  await until(
+    () =>
+      asked()
+        .split("\n")
+        .filter((line) => line.startsWith("created")).length === 12 && asked().includes("create slow"),
+  );
+  // What a provider has answered is in the journal after the next sync.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  run.kill("SIGKILL");
+  await run.done;
+  await until(() => processesHere().length === 0);
+
+  expect(locks()).toHaveLength(1);
+  expect(ws.names()).toEqual([]);
+  const journal = readFileSync(join(ws.state, ".pulumi/stacks/cloud/test.gatehouse-journal"), "utf8");
+  expect(journal).not.toContain("swordfish");
+
+  const preview = await ws.gatehouse("preview", ws.folder, "--stack", "test", "--engine", "embedded").done;
+  expect(preview.output).toContain("An earlier run was killed");
+  expect(preview.output).toContain("1 more were in flight");
+  expect(ws.names()).toEqual([...fast.map((thing) => thing.name), "cloud-test", "default"].sort());
+  expect(ws.stored().pending_operations).toMatchObject([
+    { type: "creating", resource: { urn: expect.stringMatching(/::slow$/) } },
+  ]);
+  expect(locks()).toEqual([]);
+  ws.calls();
+
+  ws.plan({ things: [...fast, { name: "slow" }] });
+  const result = await (await ws.open()).up();
+  expect(result.summary).toMatchObject({ create: 1, same: 13 });
+  expect(result.diagnostics.some((d) => d.severity === "warning" && d.urn?.endsWith("::slow"))).toBe(true);
+  expect(ws.stored().pending_operations).toBeUndefined();
+});
+
+test("whenever it is killed, every object is in the state or noted as pending", async () => {
+  const things = Array.from({ length: 40 }, (_, i) => ({
+    name: `t${i}`,
+    args: { slow: 20 + ((i * 37) % 60) },
+  }));
+  ws.plan({ things });
+  for (const wait of [0, 35, 90]) {
+    const before = ws.objects().length;
+    const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded", "--parallel", "4");
+    await until(() => ws.objects().length > before);
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    run.kill("SIGKILL");
+    await run.done;
+    await until(() => processesHere().length === 0);
+    await (await ws.open()).preview();
+    const pending = (ws.stored().pending_operations ?? []).map(
+      (operation) => operation.resource.urn.split("::")[3],
+    );
+    const known = new Set([...ws.names(), ...pending]);
+    expect(ws.objects().filter((name) => !known.has(name))).toEqual([]);
+  }
+  expect((await (await ws.open()).up()).ok).toBe(true);
+  expect(ws.names()).toHaveLength(42);
+});
+
+test("an interrupt lets the steps in flight finish and starts no other", async () => {
+  ws.plan({
+    things: [
+      { name: "first", args: { slow: 1500 } },
+      { name: "then", options: { dependsOn: ["first"] } },
+    ],
+  });
+  const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
+  await until(() => asked().includes("create first"));
+  run.kill("SIGINT");
+  const { code } = await run.done;
+  expect(code).toBe(130);
+  expect(asked()).toContain("created first");
+  expect(asked()).not.toContain("create then");
+  expect(ws.names()).toEqual(["cloud-test", "default", "first"]);
+  expect(locks()).toEqual([]);
+  expect(processesHere()).toEqual([]);
+});
+
+test("an abort signal does the same to the programmatic run", async () => {
+  ws.plan({
+    things: [
+      { name: "first", args: { slow: 800 } },
+      { name: "then", options: { dependsOn: ["first"] } },
+    ],
+  });
+  const abort = new AbortController();
+  const running = (await ws.open({ signal: abort.signal })).up();
+  const failed = running.catch((error: unknown) => error);
+  await until(() => asked().includes("create first"));
+  abort.abort();
+  expect(await failed).toBeInstanceOf(CancelledError);
+  expect(ws.names()).toEqual(["cloud-test", "default", "first"]);
+});
+
+test("another process's lock keeps writers out, not a preview", async () => {
+  ws.plan({ things: [{ name: "a" }] });
+  const stack = await ws.open();
+  await stack.preview();
+  const folder = join(ws.state, ".pulumi/locks/organization/cloud/test");
+  mkdirSync(folder, { recursive: true });
+  const foreign = { pid: 1, username: "someone", hostname: hostname(), timestamp: new Date().toISOString() };
+  writeFileSync(join(folder, "11111111-1111-1111-1111-111111111111.json"), JSON.stringify(foreign));
+  await expect(stack.up()).rejects.toBeInstanceOf(LockedError);
+  await expect(stack.destroy()).rejects.toThrow(/someone@/);
+  expect((await stack.preview()).summary).toMatchObject({ create: 2 });
+  expect(ws.calls()).toEqual([]);
+  expect(locks()).toHaveLength(1);
+});
+
+test("a provider that dies leaves its operation pending", async () => {
+  ws.plan({ things: [{ name: "a", args: { slow: 60_000 } }] });
+  const running = (await ws.open()).up().catch((error: unknown) => error);
+  await until(() => asked().includes("create a"));
+  for (const pid of processesHere()) {
+    const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+    if (command.includes("dynamic-provider")) process.kill(Number(pid), "SIGKILL");
+  }
+  expect(await running).toMatchObject({ code: "failed" });
+  expect(ws.stored().pending_operations).toMatchObject([{ type: "creating" }]);
+});

@@ -1,0 +1,334 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { UnsupportedError, UpdateFailedError } from "../../provider/dist/engine/index.js";
+import { Workspace } from "./workspace.ts";
+
+// Every run starts processes of its own, which takes long where all cores are busy.
+vi.setConfig({ testTimeout: 180_000 });
+
+let ws: Workspace;
+beforeEach(() => {
+  ws = new Workspace();
+});
+afterEach(() => ws.remove());
+
+function allText(folder: string): string {
+  return readdirSync(folder, { recursive: true })
+    .map((name) => join(folder, String(name)))
+    .filter((path) => statSync(path).isFile())
+    .map((path) => readFileSync(path, "utf8"))
+    .join("\n");
+}
+
+describe("the embedded engine", () => {
+  test("takes a stack through its life: create, nothing, update, replace, delete, destroy", async () => {
+    const stack = await ws.open();
+    ws.plan({
+      things: [
+        { name: "a", args: { size: 1 } },
+        { name: "b", from: { ref: ["a", "serial"] } },
+      ],
+    });
+
+    const plan = await stack.preview();
+    expect(plan).toMatchObject({ ok: true, createdStack: true, summary: { create: 3 } });
+    expect(ws.calls()).toEqual([]);
+    expect(plan.steps.find((step) => step.name === "b")?.fields).toContainEqual({
+      path: "ref",
+      new: "[unknown]",
+    });
+
+    const first = await stack.up();
+    expect(first).toMatchObject({ ok: true, summary: { create: 3 } });
+    expect(ws.calls()).toEqual(["create a", "created a", "create b", "created b"]);
+
+    expect(await stack.up()).toMatchObject({ summary: { create: 0, same: 3 } });
+    expect(ws.calls()).toEqual([]);
+
+    ws.plan({
+      things: [
+        { name: "a", args: { size: 2 } },
+        { name: "b", args: { label: "other" } },
+      ],
+    });
+    const second = await stack.up();
+    expect(second.summary).toMatchObject({ update: 1, replace: 1, same: 1 });
+    expect(second.steps.find((step) => step.name === "a")?.fields).toEqual([
+      { path: "size", old: 1, new: 2 },
+    ]);
+    expect(second.steps.find((step) => step.name === "b")).toMatchObject({ replaceKeys: ["label"] });
+    expect(ws.calls().sort()).toEqual(["create other", "created other", "delete b", "deleted b", "update a"]);
+
+    ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
+    expect((await stack.up()).summary).toMatchObject({ delete: 1 });
+    expect(ws.objects()).toEqual(["a"]);
+
+    expect((await stack.destroy()).summary).toMatchObject({ delete: 2 });
+    expect(ws.objects()).toEqual([]);
+    expect(ws.names()).toEqual([]);
+  });
+
+  test("deletes in the reverse order of dependencies, children before their parents", async () => {
+    ws.plan({
+      things: [
+        { name: "a" },
+        { name: "b", options: { dependsOn: ["a"] } },
+        { name: "c", from: { ref: ["b", "id"] }, group: "g" },
+      ],
+    });
+    const stack = await ws.open();
+    await stack.up();
+    ws.calls();
+    await stack.destroy();
+    expect(ws.calls().filter((call) => call.startsWith("deleted"))).toEqual([
+      "deleted c",
+      "deleted b",
+      "deleted a",
+    ]);
+  });
+
+  test("deletes before it creates where asked to, with the dependents that must go too", async () => {
+    const things = (label: string) => [
+      { name: "a", args: { label }, options: { deleteBeforeReplace: true } },
+      { name: "b", args: { strict: true }, from: { ref: ["a", "id"] as [string, string] } },
+      { name: "c", from: { ref: ["a", "id"] as [string, string] } },
+    ];
+    const stack = await ws.open();
+    ws.plan({ things: things("a") });
+    await stack.up();
+    ws.calls();
+    ws.plan({ things: things("z") });
+    const result = await stack.up();
+    expect(result.summary).toMatchObject({ replace: 2, update: 1 });
+    const calls = ws.calls().filter((call) => !call.startsWith("delete ") && !call.startsWith("create "));
+    expect(calls.slice(0, 3)).toEqual(["deleted b", "deleted a", "created z"]);
+    expect(calls.slice(3).sort()).toEqual(["created b", "update c"]);
+    expect(ws.names()).toEqual(["a", "b", "c", "cloud-test", "default"]);
+  });
+
+  test("keeps secrets out of everything it writes and tells", async () => {
+    ws.plan({
+      things: [
+        {
+          name: "a",
+          args: { password: "swordfish-1", nested: { pin: "swordfish-2" } },
+          secret: ["password", "nested"],
+        },
+      ],
+      outputs: { password: ["a", "password"], nested: ["a", "nested"] },
+    });
+    const events: string[] = [];
+    const stack = await ws.open({ onEvent: (event) => events.push(JSON.stringify(event)) });
+    const results = [await stack.preview(), await stack.up(), await stack.drift(), await stack.refresh()];
+    expect(JSON.stringify(results) + events.join()).not.toContain("swordfish");
+    expect(JSON.stringify(results)).not.toContain("__provider");
+    expect(results[1]?.outputs).toEqual({ password: "[secret]", nested: "[secret]" });
+    expect(allText(ws.state)).not.toContain("swordfish");
+    expect(allText(ws.cloud)).toContain("swordfish-1");
+  });
+
+  test("stops everything before the first write where an input is invalid, and names all of them", async () => {
+    ws.plan({
+      things: [{ name: "good" }, { name: "x", args: { label: "" } }, { name: "y", args: { label: "" } }],
+    });
+    const error = await (await ws.open()).up().catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(UpdateFailedError);
+    const failed = (error as UpdateFailedError).result.steps.filter((step) => step.error);
+    expect(failed.map((step) => [step.name, step.error])).toEqual([
+      ["x", "label: must not be empty"],
+      ["y", "label: must not be empty"],
+    ]);
+    expect(ws.calls()).toEqual([]);
+  });
+
+  test("keeps what was done where a step fails half-way, and goes on from there", async () => {
+    ws.plan({
+      things: [
+        { name: "a" },
+        { name: "b", args: { fail: "create" }, options: { dependsOn: ["a"] } },
+        { name: "c", options: { dependsOn: ["b"] } },
+      ],
+    });
+    const stack = await ws.open();
+    const error = (await stack.up().catch((e: unknown) => e)) as UpdateFailedError;
+    expect(error.result.steps.find((step) => step.name === "b")?.error).toBe("the cloud refuses to create b");
+    expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
+    expect(ws.stored().pending_operations).toBeUndefined();
+    ws.plan({ things: [{ name: "a" }, { name: "b" }, { name: "c" }] });
+    expect((await stack.up()).summary).toMatchObject({ create: 2, same: 2 });
+  });
+
+  test("counts only what was done where a failure stops the rest", async () => {
+    const slow = Array.from({ length: 8 }, (_, i) => ({ name: `slow${i}`, args: { slow: 200 } }));
+    ws.plan({ things: [{ name: "bad", args: { fail: "create" } }, ...slow] });
+    const error = (await (await ws.open({ parallel: 2 })).up().catch((e: unknown) => e)) as UpdateFailedError;
+    expect(error.result.summary.create).toBe(ws.objects().length + 1);
+    expect(ws.names()).toHaveLength(ws.objects().length + 2);
+    expect(ws.objects().length).toBeLessThan(8);
+  });
+
+  test("saves an object that was made but does not come up, and updates it next time", async () => {
+    ws.plan({ things: [{ name: "a", args: { fail: "init" } }] });
+    const stack = await ws.open();
+    await expect(stack.up()).rejects.toBeInstanceOf(UpdateFailedError);
+    const saved = ws.stored().resources?.find((resource) => resource.urn.endsWith("::a"));
+    expect(saved?.initErrors).toEqual(["the object does not come up"]);
+    ws.plan({ things: [{ name: "a" }] });
+    expect((await stack.up()).summary).toMatchObject({ update: 1 });
+    expect(ws.stored().resources?.some((resource) => resource.initErrors)).toBe(false);
+  });
+
+  test("finishes a deletion that failed in an earlier replacement", async () => {
+    const stack = await ws.open();
+    ws.plan({ things: [{ name: "a", args: { fail: "delete" } }] });
+    await stack.up();
+    ws.plan({ things: [{ name: "a", args: { label: "z" } }] });
+    await expect(stack.up()).rejects.toBeInstanceOf(UpdateFailedError);
+    expect(ws.names()).toEqual(["a", "a (delete)", "cloud-test", "default"]);
+    const stuck = ws.objects();
+    expect(stuck).toEqual(["a", "z"]);
+    await expect(stack.up()).rejects.toBeInstanceOf(UpdateFailedError);
+    ws.tamper("a");
+    expect((await stack.up({ refresh: true })).ok).toBe(true);
+    expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
+  });
+
+  test("honours protect, retainOnDelete, deletedWith, ignoreChanges and replaceOnChanges", async () => {
+    const stack = await ws.open();
+    ws.plan({
+      things: [
+        { name: "guarded", options: { protect: true } },
+        { name: "kept", options: { retainOnDelete: true } },
+        { name: "owner" },
+        { name: "owned", options: { deletedWith: "owner" } },
+        { name: "still", args: { size: 1 } },
+        { name: "touchy", args: { size: 1 } },
+      ],
+    });
+    await stack.up();
+    ws.calls();
+    ws.plan({ things: [] });
+    await expect(stack.up()).rejects.toThrow("1 resource failed");
+    expect(ws.calls()).toEqual([]);
+    ws.plan({
+      things: [
+        { name: "guarded" },
+        { name: "still", args: { size: 2 }, options: { ignoreChanges: ["size"] } },
+        { name: "touchy", args: { size: 2 }, options: { replaceOnChanges: ["size"] } },
+      ],
+    });
+    const result = await stack.up();
+    expect(result.summary).toMatchObject({ delete: 3, replace: 1, update: 0 });
+    expect(ws.calls().sort()).toEqual([
+      "create touchy",
+      "created touchy",
+      "delete owner",
+      "delete touchy",
+      "deleted owner",
+      "deleted touchy",
+    ]);
+    expect(ws.objects()).toEqual(["guarded", "kept", "owned", "still", "touchy"]);
+  });
+
+  test("follows a resource whose name changed, by its alias", async () => {
+    const stack = await ws.open();
+    ws.plan({
+      things: [
+        { name: "old", args: { label: "x" } },
+        { name: "b", from: { ref: ["old", "serial"] } },
+      ],
+    });
+    await stack.up();
+    ws.calls();
+    ws.plan({
+      things: [
+        { name: "new", args: { label: "x" }, options: { aliases: [{ name: "old" }] } },
+        { name: "b", from: { ref: ["new", "serial"] } },
+      ],
+    });
+    expect((await stack.up()).summary).toMatchObject({ same: 3, create: 0, delete: 0 });
+    expect(ws.calls()).toEqual([]);
+    expect(ws.names()).toEqual(["b", "cloud-test", "default", "new"]);
+    expect(JSON.stringify(ws.stored())).not.toContain("::old");
+  });
+
+  test.each([
+    ["an invoke", { invoke: "aws:getRegion" }, "invoke"],
+    ["a resource of another package", { bucket: "b" }, "package"],
+    ["a transform", { transform: true }, "transforms"],
+    ["an import", { things: [{ name: "a", options: { import: "id" } }] }, "import"],
+    ["a nested path", { things: [{ name: "a", options: { ignoreChanges: ["nested.x"] } }] }, "nested-paths"],
+  ])("refuses %s before anything is touched", async (_what, plan, id) => {
+    const things = "things" in plan ? plan.things : [];
+    ws.plan({ ...plan, things: [{ name: "first" }, ...things] });
+    const error = await (await ws.open()).up().catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(UnsupportedError);
+    expect((error as UnsupportedError).uses.map((use) => use.id)).toContain(id);
+    expect(ws.calls()).toEqual([]);
+    expect(ws.names()).toEqual([]);
+  });
+});
+
+describe("drift and refresh", () => {
+  test("drift shows what differs, refresh takes it over, up repairs it", async () => {
+    ws.plan({
+      things: [
+        { name: "a", args: { size: 1 } },
+        { name: "b" },
+        { name: "c", from: { ref: ["b", "serial"] } },
+      ],
+    });
+    const stack = await ws.open();
+    await stack.up();
+    expect((await stack.drift()).summary).toMatchObject({ same: 4, update: 0, delete: 0 });
+    ws.tamper("a", { size: 9 });
+    ws.tamper("b");
+    const drift = await stack.drift();
+    expect(drift.summary).toMatchObject({ same: 2, update: 1, delete: 1 });
+    expect(drift.steps.find((step) => step.name === "a")?.fields).toEqual([{ path: "size", old: 1, new: 9 }]);
+    expect(ws.names()).toContain("b");
+    ws.tamper("c", { colour: "red" });
+    const extra = (await stack.drift()).steps.find((step) => step.name === "c");
+    expect(extra?.fields).toEqual([{ path: "colour", new: "red" }]);
+    ws.tamper("c", { colour: undefined });
+
+    await stack.refresh();
+    expect(ws.names()).not.toContain("b");
+    // What comes from the missing one is not known before it is there again.
+    expect((await stack.preview()).summary).toMatchObject({ create: 1, update: 2, same: 1 });
+    expect((await stack.up()).summary).toMatchObject({ create: 1, update: 1 });
+    expect((await stack.drift()).summary).toMatchObject({ update: 0, delete: 0 });
+  });
+
+  test("up with a refresh repairs at once", async () => {
+    ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
+    const stack = await ws.open();
+    await stack.up();
+    ws.tamper("a", { size: 9 });
+    expect((await stack.up()).summary).toMatchObject({ update: 0 });
+    expect((await stack.up({ refresh: true })).summary).toMatchObject({ update: 1 });
+  });
+});
+
+describe("programs", () => {
+  test.each(["typescript", "esm"])("the %s fixture runs", async (fixture) => {
+    const other = new Workspace(fixture);
+    try {
+      const stack = await other.open();
+      expect((await stack.up()).outputs).toEqual({ length: 11 });
+      expect((await stack.up()).summary).toMatchObject({ same: 2 });
+    } finally {
+      other.remove();
+    }
+  });
+
+  test("a program that throws deletes nothing", async () => {
+    ws.plan({ things: [{ name: "a" }] });
+    const stack = await ws.open();
+    await stack.up();
+    ws.plan({ throw: "out of luck" });
+    await expect(stack.up()).rejects.toMatchObject({ code: "program" });
+    expect(ws.objects()).toEqual(["a"]);
+  });
+});

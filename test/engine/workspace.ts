@@ -1,0 +1,177 @@
+import { spawn } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openStack, type Stack, type StackOptions } from "../../provider/dist/engine/index.js";
+
+const ROOT = new URL("../..", import.meta.url).pathname;
+
+/** A thing a fixture program declares; see fixtures/cloud/index.js. */
+export type Thing = {
+  name: string;
+  args?: Record<string, unknown>;
+  secret?: string[];
+  from?: Record<string, [thing: string, output: string]>;
+  group?: string;
+  options?: Record<string, unknown>;
+};
+
+/** What the fixture program does. */
+export type ProgramPlan = {
+  things?: Thing[];
+  outputs?: Record<string, [thing: string, output: string]>;
+  throw?: string;
+  invoke?: string;
+  transform?: boolean;
+  bucket?: string;
+  config?: string;
+  secretConfig?: string;
+};
+
+/** A copy of a fixture in a folder of its own, with its cloud and its state beside it. */
+export class Workspace {
+  readonly root: string;
+  readonly folder: string;
+  readonly state: string;
+  readonly cloud: string;
+  readonly env: NodeJS.ProcessEnv;
+
+  constructor(fixture = "cloud") {
+    this.root = mkdtempSync(join(tmpdir(), "gatehouse-engine-"));
+    this.folder = join(this.root, fixture);
+    this.state = join(this.root, "state");
+    this.cloud = join(this.root, "objects");
+    cpSync(new URL(`fixtures/${fixture}`, import.meta.url).pathname, this.folder, { recursive: true });
+    symlinkSync(join(ROOT, "node_modules"), join(this.folder, "node_modules"));
+    mkdirSync(this.state);
+    mkdirSync(this.cloud);
+    this.env = {
+      ...process.env,
+      CLOUD: this.cloud,
+      PLAN: join(this.root, "plan.json"),
+      PULUMI_BACKEND_URL: `file://${this.state}`,
+      PULUMI_CONFIG_PASSPHRASE: "correct horse",
+      PULUMI_SKIP_UPDATE_CHECK: "true",
+    };
+    this.plan({});
+  }
+
+  /** Sets what the program does from now on. */
+  plan(plan: ProgramPlan): void {
+    writeFileSync(join(this.root, "plan.json"), JSON.stringify(plan));
+  }
+
+  /** Opens the stack `test` with the embedded engine. */
+  open(options: StackOptions = {}): Promise<Stack> {
+    return openStack({ folder: this.folder, stack: "test", engine: "embedded", env: this.env, ...options });
+  }
+
+  /** What was asked of the cloud since the last look. */
+  calls(): string[] {
+    const file = join(this.cloud, "calls.log");
+    let text = "";
+    try {
+      text = readFileSync(file, "utf8");
+    } catch {
+      // Nothing was asked.
+    }
+    rmSync(file, { force: true });
+    return text.split("\n").filter((line) => line !== "" && !line.startsWith("read "));
+  }
+
+  /** The ids of the objects there are, without their random end. */
+  objects(): string[] {
+    return this.#files().map((name) => name.replace(/-[0-9a-f]*\.json$/, ""));
+  }
+
+  #files(): string[] {
+    return readdirSync(this.cloud)
+      .filter((name) => name.endsWith(".json"))
+      .sort();
+  }
+
+  /** Changes an object behind the program's back, or takes it away. */
+  tamper(name: string, change?: Record<string, unknown>): void {
+    const file = this.#files().find((entry) => entry.startsWith(`${name}-`));
+    if (!file) throw new Error(`there is no object ${name}`);
+    const path = join(this.cloud, file);
+    if (!change) rmSync(path);
+    else writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), ...change }));
+  }
+
+  /** The state file, parsed. */
+  stored(project = "cloud"): StoredState {
+    const path = join(this.state, ".pulumi", "stacks", project, "test.json");
+    return (JSON.parse(readFileSync(path, "utf8")) as { checkpoint: { latest: StoredState } }).checkpoint
+      .latest;
+  }
+
+  /** Names of the resources in the state, marked where they are to be deleted. */
+  names(): string[] {
+    return (this.stored().resources ?? [])
+      .map((r) => `${r.urn.split("::")[3]}${r.delete ? " (delete)" : ""}`)
+      .sort();
+  }
+
+  /** Starts the gatehouse command; `done` resolves with its exit code and output. */
+  gatehouse(...args: string[]): Running {
+    const bin = join(ROOT, "provider/bin/gatehouse.js");
+    const child = spawn(process.execPath, [bin, ...args], {
+      env: this.env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    const take = (chunk: Buffer): void => {
+      output += chunk.toString();
+    };
+    child.stdout.on("data", take);
+    child.stderr.on("data", take);
+    return {
+      pid: child.pid ?? 0,
+      kill: (signal) => child.kill(signal),
+      output: () => output,
+      done: new Promise((resolve) => child.on("close", (code, signal) => resolve({ code, signal, output }))),
+    };
+  }
+
+  remove(): void {
+    rmSync(this.root, { recursive: true, force: true });
+  }
+}
+
+export type Running = {
+  pid: number;
+  kill(signal: NodeJS.Signals): boolean;
+  output(): string;
+  done: Promise<{ code: number | null; signal: NodeJS.Signals | null; output: string }>;
+};
+
+export type StoredState = {
+  resources?: {
+    urn: string;
+    id?: string;
+    delete?: boolean;
+    inputs?: Record<string, unknown>;
+    outputs?: Record<string, unknown>;
+    initErrors?: string[];
+  }[];
+  pending_operations?: { type: string; resource: { urn: string } }[];
+};
+
+/** Waits until the test is true; fails after thirty seconds. */
+export async function until(test: () => boolean): Promise<void> {
+  const end = Date.now() + 30_000;
+  while (!test()) {
+    if (Date.now() > end) throw new Error(`it never came true: ${test}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
