@@ -34,9 +34,24 @@ function paint(c: Colours, op: StepOp | "refresh", text: string): string {
   return c.dim(text);
 }
 
+/** Longest value shown whole; `--json` shows all of every value. */
+const VALUE_WIDTH = 72;
+/** Longest line on which a new resource is shown with its fields. */
+const LINE_WIDTH = 110;
+
 function value(shown: Shown | undefined): string {
-  return shown === undefined ? "(none)" : JSON.stringify(shown);
+  if (shown === undefined) return "(none)";
+  const text = JSON.stringify(shown).replaceAll(/"\[(unknown|secret)\]"/g, "[$1]");
+  return text.length <= VALUE_WIDTH ? text : `${text.slice(0, 44)} … ${text.slice(-24)}`;
 }
+
+/** A dynamic resource's type as its class is called; other types whole. */
+function typeName(type: string): string {
+  const own = type.startsWith("pulumi-nodejs:dynamic") || type.startsWith("pulumi:pulumi:");
+  return own ? type.slice(type.lastIndexOf(":") + 1) : type;
+}
+
+const title = ({ type, name }: { type: string; name: string }) => `${typeName(type)} ${name}`;
 
 function fieldLine(c: Colours, step: Step, field: FieldChange): string {
   const forced = step.replaceKeys?.includes(field.path.split(".")[0] ?? "") ? c.magenta("  [replaces]") : "";
@@ -50,8 +65,12 @@ function fieldLine(c: Colours, step: Step, field: FieldChange): string {
 /** One resource and its changed fields. A deletion shows no fields: all of it goes. */
 export function stepLines(c: Colours, step: Step): string[] {
   const failed = step.error === undefined ? "" : c.red(`  failed: ${step.error}`);
-  const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${step.type} ${step.name}`)}${failed}`;
+  const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${title(step)}`)}${failed}`;
   if (step.op === "delete" || step.op === "same") return [head];
+  if (step.op === "create") {
+    const fields = step.fields.map((field) => `${field.path}: ${value(field.new)}`).join("  ");
+    if (title(step).length + fields.length <= LINE_WIDTH) return [`${head}  ${c.dim(fields)}`.trimEnd()];
+  }
   return [head, ...step.fields.map((field) => fieldLine(c, step, field))];
 }
 
@@ -78,7 +97,9 @@ export function progressLine(c: Colours, event: EngineEvent): string | undefined
     return event.diagnostic.severity === "debug" ? undefined : diagnosticLine(c, event.diagnostic);
   }
   if (event.kind === "started" || event.op === "same") return undefined;
-  const sign = paint(c, event.op, `${SIGNS[event.op]} ${event.type} ${event.name}`);
+  // Reads are counted by whoever shows them: a line for each would hide what was found.
+  if (event.op === "refresh" && event.error === undefined) return undefined;
+  const sign = paint(c, event.op, `${SIGNS[event.op]} ${title(event)}`);
   const time = c.dim(`(${(event.ms / 1000).toFixed(1)}s)`);
   return event.error === undefined ? ` ${sign} ${time}` : ` ${sign} ${time} ${c.red("failed")}`;
 }
@@ -86,7 +107,7 @@ export function progressLine(c: Colours, event: EngineEvent): string | undefined
 /** The whole result as text: changed resources, outputs, counts. */
 export function resultText(c: Colours, result: Result): string {
   const lines: string[] = [];
-  const changed = result.steps.filter((step) => step.op !== "same" || step.error !== undefined);
+  const changed = result.steps.filter((step) => worthShowing(step, result.planned));
   if (changed.length > 0)
     lines.push(c.bold(result.command === "drift" ? "Differences from the state" : "Resources"));
   for (const step of changed) lines.push(...stepLines(c, step));
@@ -105,6 +126,13 @@ export function resultText(c: Colours, result: Result): string {
     );
   lines.push(`${counts.length > 0 ? counts.join(", ") : "No resources"}${summaryTail(c, result)}`);
   return lines.join("\n");
+}
+
+/** Of what was done, creations and deletions were shown as they went, and hold no difference. */
+function worthShowing(step: Step, planned: boolean): boolean {
+  if (step.error !== undefined) return true;
+  if (step.op === "same") return false;
+  return planned || (step.op !== "create" && step.op !== "delete");
 }
 
 function drifted(op: StepOp): string {

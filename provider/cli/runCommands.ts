@@ -25,6 +25,9 @@ type Flags = {
   clearPendingCreates?: boolean;
 };
 
+/** Objects read between two lines that tell of it. */
+const READS_PER_LINE = 100;
+
 /** What drift found: the exit code of `gatehouse drift` where something differs. */
 export const DRIFT_FOUND = 2;
 
@@ -143,10 +146,18 @@ async function run(
 
 function progress(c: Colours, toStderr: boolean): (event: EngineEvent) => void {
   const stream = toStderr ? process.stderr : process.stdout;
+  let read = 0;
   return (event) => {
-    const line = progressLine(c, event);
+    if (event.kind === "finished" && event.op === "refresh") read += 1;
+    const line = progressLine(c, event) ?? readLine(event, read);
     if (line !== undefined) stream.write(`${line}\n`);
   };
+}
+
+/** How far the reading has come, now and then. */
+function readLine(event: EngineEvent, read: number): string | undefined {
+  const due = event.kind === "finished" && event.op === "refresh" && read % READS_PER_LINE === 0;
+  return due ? `   ${read} read` : undefined;
 }
 
 function print(c: Colours, result: Result, flags: Flags): void {

@@ -96,8 +96,12 @@ export function mergedDiff(
 ): FieldChange[] {
   const fields = fieldDiff(old.inputs, now.inputs);
   const paths = new Set(fields.map((field) => field.path));
-  for (const field of fieldDiff(old.outputs, now.outputs))
-    if (!paths.has(field.path)) fields.push({ ...field, outputOnly: true });
+  for (const field of fieldDiff(old.outputs, now.outputs)) {
+    if (paths.has(field.path)) continue;
+    // Many providers read back outputs alone; what the program declared is still what changed.
+    const declared = (field.path.split(".")[0] ?? "") in old.inputs;
+    fields.push(declared ? field : { ...field, outputOnly: true });
+  }
   return fields;
 }
 

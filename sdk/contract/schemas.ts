@@ -60,6 +60,8 @@ export const pattern = z
   .min(1)
   .max(PATTERN_MAX)
   .superRefine((text, context) => {
+    // A pattern of any length would be compiled otherwise, which takes seconds for one of a megabyte.
+    if (text.length > PATTERN_MAX) return;
     try {
       RE2JS.compile(text);
     } catch (error) {

@@ -1,0 +1,107 @@
+import { randomUUID } from "node:crypto";
+import { type apiKeys, type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import type { Handler, Handlers } from "../../http/routes.ts";
+import { digestOf } from "../../secrets.ts";
+import { expiryOf } from "./expiry.ts";
+import { presentApiKey } from "./presentApiKey.ts";
+
+/** A key can do no more than who makes it (rules section 15.3); an owner may make an owner's key (D25). */
+function checkRole(own: Role, asked: Role): void {
+  if (!roleAtLeast(own, asked)) throw new ForbiddenError(`role: ${asked} is above the caller's`);
+}
+
+const createApiKey: Handler<PublicOperations["createApiKey"]> = async ({ services, identity, body }) => {
+  const { tenant: tenantId, caller } = identity;
+  const role = body.role || identity.role;
+  checkRole(identity.role, role);
+  const secret = body.key || randomUUID();
+  const now = services.now();
+  try {
+    const row = await services.db.apiKey.create({
+      data: {
+        digest: digestOf(secret),
+        tenantId,
+        name: body.name,
+        role,
+        createdBy: caller.userId,
+        expiresIn: expiryOf(body.expires_at, now),
+        createdAt: now,
+        updatedAt: now,
+      },
+    });
+    return { id: secret, ...presentApiKey(row), user_id: row.createdBy };
+  } catch (error) {
+    if (isDatabaseError(error, "P2002")) throw new ConflictError("name or key: is used already");
+    throw error;
+  }
+};
+
+const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) => {
+  const { services, identity, query, header } = context;
+  const where = { tenantId: identity.tenant };
+  const order = query.order_by ?? "desc";
+  // Any other field means the default one (rules section 6).
+  const sort = {
+    name: { name: order },
+    role: { role: order },
+    created_by: { createdBy: order },
+    created_at: { createdAt: order },
+    updated_at: { updatedAt: order },
+    expires_in: { expiresIn: order },
+  } as const;
+  const by =
+    query.sort_by && Object.hasOwn(sort, query.sort_by) ? (query.sort_by as keyof typeof sort) : "expires_in";
+  const [total, rows] = await Promise.all([
+    services.db.apiKey.count({ where }),
+    services.db.apiKey.findMany({
+      where,
+      orderBy: [sort[by], { name: order }],
+      skip: (query.page - 1) * query.per_page,
+      take: query.per_page,
+    }),
+  ]);
+  header("X-Total-Count", total);
+  return rows.map(presentApiKey);
+};
+
+const updateApiKey: Handler<PublicOperations["updateApiKey"]> = async ({
+  services,
+  identity,
+  params,
+  body,
+}) => {
+  if (body.role) checkRole(identity.role, body.role);
+  try {
+    const { count } = await services.db.apiKey.updateMany({
+      where: { tenantId: identity.tenant, name: params.key },
+      data: {
+        ...(body.name && { name: body.name }),
+        ...(body.role && { role: body.role }),
+        updatedAt: services.now(),
+      },
+    });
+    if (count === 0) throw new NotFoundError("no such API key");
+  } catch (error) {
+    if (isDatabaseError(error, "P2002")) throw new ConflictError("name: is used by another key");
+    throw error;
+  }
+  return undefined;
+};
+
+/** Keys are looked up with every request, so a deleted one works no more from here on (rules section 15.7). */
+const deleteApiKey: Handler<PublicOperations["deleteApiKey"]> = async ({ services, identity, params }) => {
+  const { count } = await services.db.apiKey.deleteMany({
+    where: { tenantId: identity.tenant, name: params.key },
+  });
+  if (count === 0) throw new NotFoundError("no such API key");
+  return undefined;
+};
+
+export const apiKeyHandlers: Handlers<Pick<PublicOperations, keyof typeof apiKeys & keyof PublicOperations>> =
+  {
+    createApiKey,
+    listApiKeys,
+    updateApiKey,
+    deleteApiKey,
+  };

@@ -1,0 +1,44 @@
+import type { Services } from "../../services.ts";
+import { sql } from "../lists/sql.ts";
+import { column, listOf, type Table } from "../lists/table.ts";
+import { onlineSince } from "./online.ts";
+
+const text = (name: string) => column("text", "Device", name);
+const date = (name: string) => column("date", "Device", name);
+
+const stored: Table["fields"] = {
+  uid: text("uid"),
+  name: text("name"),
+  "identity.mac": text("mac"),
+  "info.id": text("infoId"),
+  "info.pretty_name": text("infoPrettyName"),
+  "info.version": text("infoVersion"),
+  "info.arch": text("infoArch"),
+  "info.platform": text("infoPlatform"),
+  public_key: text("publicKey"),
+  tenant_id: text("tenantId"),
+  last_seen: date("lastSeen"),
+  namespace: {
+    type: "text",
+    value: sql`(SELECT "Namespace"."name" FROM "Namespace" WHERE "Namespace"."tenantId" = "Device"."tenantId")`,
+  },
+  status: text("status"),
+  status_update_at: date("statusUpdatedAt"),
+  status_updated_at: date("statusUpdatedAt"),
+  created_at: date("createdAt"),
+  remote_addr: text("remoteAddr"),
+  "position.latitude": column("number", "Device", "latitude"),
+  "position.longitude": column("number", "Device", "longitude"),
+  tags: listOf(sql`"DeviceTag"`, sql`"DeviceTag"."deviceUid" = "Device"."uid"`, sql`"DeviceTag"."tag"`),
+  public_url: column("boolean", "Device", "publicUrl"),
+};
+
+/** Devices, for lists. `online` is computed, so it depends on the time. */
+export function deviceTable(services: Services): Table {
+  const online = sql`("Device"."lastSeen" > ${onlineSince(services)} AND "Device"."offline" = ${false})`;
+  return {
+    from: sql`"Device"`,
+    id: sql`"Device"."uid"`,
+    fields: { ...stored, online: { type: "boolean", value: online } },
+  };
+}

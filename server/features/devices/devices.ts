@@ -1,0 +1,121 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { ConflictError, NotFoundError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { inOrder, listRows, sortedBy } from "../lists/listRows.ts";
+import { sql } from "../lists/sql.ts";
+import { inTransaction } from "../transaction.ts";
+import { isAcceptable, isFull } from "./deviceLimit.ts";
+import { deviceTable } from "./deviceTable.ts";
+import { onlineSince } from "./online.ts";
+import { presentDevice, withTags } from "./presentDevice.ts";
+
+const CONTAINER = "connector";
+const unknown = () => new NotFoundError("no such device");
+
+export const getDevices: Handler<PublicOperations["getDevices"]> = async (context) => {
+  const { services, identity, query, header } = context;
+  const { db } = services;
+  const tenantId = identity.tenant;
+  const table = deviceTable(services);
+  const status = query.status
+    ? sql`"Device"."status" = ${query.status}`
+    : sql`"Device"."status" <> 'removed'`;
+  const { ids, total } = await listRows(services, table, {
+    where: sql`"Device"."tenantId" = ${tenantId} AND ${status} AND "Device"."infoPlatform" <> ${CONTAINER}`,
+    filter: query.filter,
+    trailing: "and",
+    sort: sortedBy(table, query.sort_by, sql`"Device"."lastSeen"`, query.order_by, table.id),
+    page: query.page,
+    perPage: query.per_page,
+  });
+  header("X-Total-Count", total);
+  const [namespace, rows] = await Promise.all([
+    db.namespace.findUniqueOrThrow({ where: { tenantId } }),
+    db.device.findMany({ where: { uid: { in: ids } }, include: withTags }),
+  ]);
+  const full = await isFull(services, db, namespace);
+  const since = onlineSince(services);
+  return inOrder(ids, rows, (row) => row.uid).map((row) =>
+    presentDevice(row, { namespace, onlineSince: since, acceptable: isAcceptable(services, row, full) }),
+  );
+};
+
+export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ services, identity, params }) => {
+  const row = await services.db.device.findUnique({
+    where: { uid: params.uid, tenantId: identity.tenant },
+    include: { ...withTags, namespace: true },
+  });
+  if (!row) throw unknown();
+  const full = await isFull(services, services.db, row.namespace);
+  return presentDevice(row, {
+    namespace: row.namespace,
+    onlineSince: onlineSince(services),
+    acceptable: isAcceptable(services, row, full),
+  });
+};
+
+/** On a cloud instance an accepted device stays as a removed one, whose slot still counts (rules section 7). */
+export const deleteDevice: Handler<PublicOperations["deleteDevice"]> = async (context) => {
+  const { services, identity, params } = context;
+  const { uid } = params;
+  await inTransaction(services, async (tx) => {
+    const device = await tx.device.findUnique({ where: { uid, tenantId: identity.tenant } });
+    if (!device || device.status === "removed") throw unknown();
+    if (services.settings.edition === "cloud" && device.status === "accepted") {
+      await tx.device.update({
+        where: { uid },
+        data: { status: "removed", statusUpdatedAt: services.now() },
+      });
+    } else {
+      await tx.device.delete({ where: { uid } });
+    }
+  });
+  return undefined;
+};
+
+interface Changes {
+  readonly name?: string | undefined;
+  readonly public_url?: boolean | undefined;
+}
+
+/** @param rivals which other devices' names are taken */
+async function change(
+  services: Services,
+  tenantId: string,
+  uid: string,
+  changes: Changes,
+  rivals: { readonly status: string | { readonly not: string } },
+): Promise<void> {
+  const name = changes.name?.toLowerCase();
+  await inTransaction(services, async (tx) => {
+    const device = await tx.device.findUnique({ where: { uid, tenantId }, select: { name: true } });
+    if (!device) throw unknown();
+    if (name !== undefined && name !== device.name) {
+      const where = { tenantId, name, uid: { not: uid }, ...rivals };
+      if (await tx.device.findFirst({ where, select: { uid: true } }))
+        throw new ConflictError("name: is taken");
+    }
+    await tx.device.update({
+      where: { uid },
+      data: {
+        ...(name !== undefined && { name }),
+        ...(changes.public_url !== undefined && { publicUrl: changes.public_url }),
+      },
+    });
+  });
+}
+
+/** A name must be unique in the namespace (rules section 7, D38); a removed device has none any more. */
+export const updateDevice: Handler<PublicOperations["updateDevice"]> = async (context) => {
+  const { services, identity, params, body } = context;
+  await change(services, identity.tenant, params.uid, body, { status: { not: "removed" } });
+  return undefined;
+};
+
+/** Here only accepted devices' names are taken, as the contract says of this older operation. */
+export const renameDevice: Handler<PublicOperations["renameDevice"]> = async (context) => {
+  const { services, identity, params, body } = context;
+  await change(services, identity.tenant, params.uid, body, { status: "accepted" });
+  return undefined;
+};

@@ -1,0 +1,21 @@
+import type { devices, PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { Handlers } from "../../http/routes.ts";
+import { authDevice } from "./authDevice.ts";
+import { deleteDevice, getDevice, getDevices, renameDevice, updateDevice } from "./devices.ts";
+import { acceptDevice, updateDeviceStatus } from "./status.ts";
+import { createDeviceTag, deleteDeviceTag, updateDeviceTags } from "./tags.ts";
+
+export const deviceHandlers: Handlers<Pick<PublicOperations, keyof typeof devices & keyof PublicOperations>> =
+  {
+    authDevice,
+    getDevices,
+    getDevice,
+    deleteDevice,
+    updateDevice,
+    renameDevice,
+    acceptDevice,
+    updateDeviceStatus,
+    createDeviceTag,
+    updateDeviceTags,
+    deleteDeviceTag,
+  };

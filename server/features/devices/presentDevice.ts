@@ -1,0 +1,50 @@
+import type { devices } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import type { Device, DeviceTag, Namespace } from "../../db/generated/sqlite/client.ts";
+import { wireDate } from "../wireDate.ts";
+
+type WireDevice = z.output<typeof devices.device>;
+
+/** What a device's answer needs to be read with. */
+export const withTags = { tags: { orderBy: { position: "asc" } } } as const;
+
+interface Surroundings {
+  readonly namespace: Pick<Namespace, "name">;
+  /** See `onlineSince`. */
+  readonly onlineSince: Date;
+  readonly acceptable: boolean;
+}
+
+/** A device as the wire has it (models section 3). */
+export function presentDevice(
+  row: Device & { readonly tags: readonly DeviceTag[] },
+  { namespace, onlineSince, acceptable }: Surroundings,
+): WireDevice {
+  const statusUpdatedAt = wireDate(row.statusUpdatedAt);
+  return {
+    uid: row.uid,
+    name: row.name,
+    identity: { mac: row.mac },
+    info: {
+      id: row.infoId,
+      pretty_name: row.infoPrettyName,
+      version: row.infoVersion,
+      arch: row.infoArch,
+      platform: row.infoPlatform,
+    },
+    public_key: row.publicKey,
+    tenant_id: row.tenantId,
+    last_seen: wireDate(row.lastSeen),
+    online: !row.offline && row.lastSeen > onlineSince,
+    namespace: namespace.name,
+    status: row.status as WireDevice["status"],
+    status_update_at: statusUpdatedAt,
+    status_updated_at: statusUpdatedAt,
+    created_at: wireDate(row.createdAt),
+    remote_addr: row.remoteAddr,
+    position: { latitude: row.latitude, longitude: row.longitude },
+    tags: row.tags.map((tag) => tag.tag),
+    public_url: row.publicUrl,
+    acceptable,
+  };
+}

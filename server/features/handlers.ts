@@ -1,0 +1,18 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { Handlers } from "../http/routes.ts";
+import { apiKeyHandlers } from "./apiKeys/handlers.ts";
+import { deviceHandlers } from "./devices/handlers.ts";
+import { namespaceHandlers } from "./namespaces/handlers.ts";
+import { publicKeyHandlers } from "./publicKeys/handlers.ts";
+import { tagHandlers } from "./tags/handlers.ts";
+import { userHandlers } from "./users/handlers.ts";
+
+/** The behaviour of every operation of the contract; an operation without one does not compile. */
+export const handlers: Handlers<PublicOperations> = {
+  ...userHandlers,
+  ...namespaceHandlers,
+  ...deviceHandlers,
+  ...tagHandlers,
+  ...publicKeyHandlers,
+  ...apiKeyHandlers,
+};

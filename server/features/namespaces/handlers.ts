@@ -1,0 +1,26 @@
+import type { namespaces, PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { Handlers } from "../../http/routes.ts";
+import { inviteMember, leaveNamespace, removeMember, updateMember } from "./members.ts";
+import {
+  createNamespace,
+  deleteNamespace,
+  editNamespace,
+  getNamespace,
+  getNamespaces,
+  setSessionRecord,
+} from "./namespaces.ts";
+
+type Ids = keyof typeof namespaces & keyof PublicOperations;
+
+export const namespaceHandlers: Handlers<Pick<PublicOperations, Ids>> = {
+  getNamespaces,
+  createNamespace,
+  getNamespace,
+  editNamespace,
+  deleteNamespace,
+  leaveNamespace,
+  inviteMember,
+  updateMember,
+  removeMember,
+  setSessionRecord,
+};

@@ -1,0 +1,29 @@
+import { sql } from "../lists/sql.ts";
+import { column, countOf, listOf, type Table } from "../lists/table.ts";
+
+const acceptedDevices = countOf(sql`SELECT COUNT(*) FROM "Device"
+  WHERE "Device"."tenantId" = "Namespace"."tenantId" AND "Device"."status" = 'accepted'`);
+
+const memberField = (name: string) =>
+  listOf(sql`"Member"`, sql`"Member"."tenantId" = "Namespace"."tenantId"`, sql`"Member".${sql.column(name)}`);
+
+/** Namespaces, for lists. */
+export const namespaceTable: Table = {
+  from: sql`"Namespace"`,
+  id: sql`"Namespace"."tenantId"`,
+  fields: {
+    name: column("text", "Namespace", "name"),
+    owner: column("text", "Namespace", "ownerId"),
+    tenant_id: column("text", "Namespace", "tenantId"),
+    type: column("text", "Namespace", "type"),
+    max_devices: column("number", "Namespace", "maxDevices"),
+    device_count: acceptedDevices,
+    devices_count: acceptedDevices,
+    created_at: column("date", "Namespace", "createdAt"),
+    "settings.session_record": column("boolean", "Namespace", "sessionRecord"),
+    "settings.connection_announcement": column("text", "Namespace", "connectionAnnouncement"),
+    "members.id": memberField("userId"),
+    "members.role": memberField("role"),
+    "members.status": memberField("status"),
+  },
+};

@@ -1,0 +1,110 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { listRows } from "../lists/listRows.ts";
+import { sql } from "../lists/sql.ts";
+import { inTransaction } from "../transaction.ts";
+import { callingUser } from "../users/callingUser.ts";
+import { insertNamespace } from "./insertNamespace.ts";
+import { namespaceTable } from "./namespaceTable.ts";
+import { presentNamespace, presentNamespaces } from "./presentNamespace.ts";
+import { WELCOME } from "./welcome.ts";
+
+/** @throws NotFoundError deleted since the caller was checked */
+export async function readNamespace(services: Services, tenantId: string) {
+  const [namespace] = await presentNamespaces(services, [tenantId]);
+  if (!namespace) throw new NotFoundError("no such namespace");
+  return namespace;
+}
+
+function taken(error: unknown): unknown {
+  return isDatabaseError(error, "P2002") ? new ConflictError("name: is taken") : error;
+}
+
+/** Those of which the caller is a member; with an API key, its own (rules section 5.4). */
+export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (context) => {
+  const { services, identity, query, header } = context;
+  const mine =
+    identity.kind === "apikey"
+      ? sql`"Namespace"."tenantId" = ${identity.tenant}`
+      : sql`"Namespace"."tenantId" IN (SELECT "tenantId" FROM "Member"
+          WHERE "userId" = ${identity.userId} AND "status" = 'accepted')`;
+  const { ids, total } = await listRows(services, namespaceTable, {
+    where: mine,
+    filter: query.filter,
+    trailing: "or",
+    sort: [sql`"createdAt" ASC`, sql`"tenantId" ASC`],
+    page: query.page,
+    perPage: query.per_page,
+  });
+  header("X-Total-Count", total);
+  return presentNamespaces(services, ids);
+};
+
+export const createNamespace: Handler<PublicOperations["createNamespace"]> = async (context) => {
+  const { services, identity, body } = context;
+  const user = await callingUser(services, identity);
+  const row = await inTransaction(services, async (tx) => {
+    // -1: any number, 0: none (rules section 5.1).
+    const limit = user.maxNamespaces;
+    if (limit >= 0 && (await tx.namespace.count({ where: { ownerId: user.id } })) >= limit) {
+      throw new ForbiddenError(`the user may own ${limit} namespaces at most`);
+    }
+    return insertNamespace(services, tx, {
+      name: body.name.toLowerCase(),
+      ownerId: user.id,
+      ...(body.tenant && { tenantId: body.tenant }),
+      type: body.type || "team",
+      sessionRecord: true,
+      connectionAnnouncement: services.settings.edition === "community" ? WELCOME : "",
+    });
+  }).catch((error: unknown) => {
+    throw isDatabaseError(error, "P2002") ? new ConflictError("name or tenant: is taken") : error;
+  });
+  return presentNamespace(row, 0);
+};
+
+export const getNamespace: Handler<PublicOperations["getNamespace"]> = ({ services, identity }) =>
+  readNamespace(services, identity.tenant);
+
+/** Changes what was sent only (rules section 5.15). */
+export const editNamespace: Handler<PublicOperations["editNamespace"]> = async ({
+  services,
+  identity,
+  body,
+}) => {
+  const { session_record: sessionRecord, connection_announcement: connectionAnnouncement } =
+    body.settings ?? {};
+  await services.db.namespace
+    .update({
+      where: { tenantId: identity.tenant },
+      data: {
+        ...(body.name !== undefined && { name: body.name.toLowerCase() }),
+        ...(sessionRecord !== undefined && { sessionRecord }),
+        ...(connectionAnnouncement !== undefined && { connectionAnnouncement }),
+      },
+    })
+    .catch((error: unknown) => {
+      throw taken(error);
+    });
+  return readNamespace(services, identity.tenant);
+};
+
+/** The database removes with it all that belongs to it: devices, keys, API keys, members. */
+export const deleteNamespace: Handler<PublicOperations["deleteNamespace"]> = async ({
+  services,
+  identity,
+}) => {
+  await services.db.namespace.delete({ where: { tenantId: identity.tenant } });
+  return undefined;
+};
+
+export const setSessionRecord: Handler<PublicOperations["setSessionRecord"]> = async (context) => {
+  const { services, identity, body } = context;
+  await services.db.namespace.update({
+    where: { tenantId: identity.tenant },
+    data: { sessionRecord: body.session_record },
+  });
+  return undefined;
+};

@@ -1,0 +1,51 @@
+import { randomBytes } from "node:crypto";
+import { ConflictError, isDatabaseError } from "../../http/errors.ts";
+import { hashPassword } from "../../passwords.ts";
+import type { Services } from "../../services.ts";
+import type { Transaction } from "../transaction.ts";
+
+export interface NewUser {
+  readonly name: string;
+  readonly username: string;
+  readonly email: string;
+  readonly password: string;
+  /** How many namespaces the user may own; -1, the default: any number. */
+  readonly maxNamespaces?: number;
+}
+
+/** 24 lower-case hex characters (models section 0). */
+const newUserId = (): string => randomBytes(12).toString("hex");
+
+/**
+ * Adds a confirmed user. Username and e-mail are stored in lower case; values are not checked here.
+ * @throws ConflictError username or e-mail is taken
+ */
+export async function createUser(services: Services, user: NewUser): Promise<{ id: string }> {
+  return insertUser(services, services.db, user, await hashPassword(user.password));
+}
+
+/** As {@link createUser}, as a part of a transaction, which must not wait for the hash. */
+export async function insertUser(
+  services: Services,
+  tx: Transaction,
+  user: NewUser,
+  passwordHash: string,
+): Promise<{ id: string }> {
+  try {
+    return await tx.user.create({
+      data: {
+        id: newUserId(),
+        name: user.name,
+        username: user.username.toLowerCase(),
+        email: user.email.toLowerCase(),
+        passwordHash,
+        maxNamespaces: user.maxNamespaces ?? -1,
+        createdAt: services.now(),
+      },
+      select: { id: true },
+    });
+  } catch (error) {
+    if (isDatabaseError(error, "P2002")) throw new ConflictError("username or email is taken");
+    throw error;
+  }
+}

@@ -1,0 +1,23 @@
+import type { PublicOperations, users } from "@gatehouse-access/sdk/contract";
+import type { Handlers } from "../../http/routes.ts";
+import { getInfo, healthcheck } from "./info.ts";
+import { login } from "./login.ts";
+import { authMfa, enableMfa, generateMfa } from "./mfa.ts";
+import { setup } from "./setup.ts";
+import { getNamespaceToken, getUserInfo } from "./tokens.ts";
+import { updateUser } from "./updateUser.ts";
+
+export const userHandlers: Handlers<Pick<PublicOperations, keyof typeof users & keyof PublicOperations>> = {
+  login,
+  authUser: (context) => login(context),
+  getUserInfo,
+  authMfa,
+  generateMfa,
+  enableMfa,
+  getToken: (context) => getNamespaceToken(context),
+  getNamespaceToken,
+  updateUser,
+  setup,
+  getInfo,
+  healthcheck,
+};

@@ -1,0 +1,54 @@
+import type { publicOperations, Role } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import type { User } from "../../db/generated/sqlite/client.ts";
+import { signUserToken } from "../../http/tokens.ts";
+import type { Services } from "../../services.ts";
+
+type Session = z.output<typeof publicOperations.login.success.body>;
+
+/** A user's namespace with its role there. */
+export interface Place {
+  readonly tenant: string;
+  readonly role: Role;
+}
+
+/**
+ * The namespace that a new token is for: the preferred one, else the first that the user became a member of;
+ * null without one, and for one whose invitation is still open (rules section 5.14).
+ */
+export async function homeOf(services: Services, user: User): Promise<Place | null> {
+  const memberships = services.db.member;
+  const preferred = user.preferredTenantId
+    ? await memberships.findUnique({
+        where: { tenantId_userId: { tenantId: user.preferredTenantId, userId: user.id } },
+      })
+    : null;
+  const member =
+    preferred ??
+    (await memberships.findFirst({
+      where: { userId: user.id },
+      orderBy: [{ addedAt: "asc" }, { tenantId: "asc" }],
+    }));
+  return member?.status === "accepted" ? { tenant: member.tenantId, role: member.role as Role } : null;
+}
+
+/** A token with what a client shows of the user (models section 1). */
+export async function sessionOf(services: Services, user: User, place: Place | null): Promise<Session> {
+  const tenant = place?.tenant ?? "";
+  const mfa = user.mfaSecret !== null;
+  const { id, origin, username } = user;
+  return {
+    token: await signUserToken(services, { id, origin, username, mfa, tenant }),
+    id,
+    origin,
+    auth_methods: [origin.toLowerCase()],
+    user: username,
+    name: user.name,
+    email: user.email,
+    recovery_email: user.recoveryEmail,
+    tenant,
+    role: place?.role ?? "",
+    mfa,
+    max_namespaces: user.maxNamespaces,
+  };
+}

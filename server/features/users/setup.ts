@@ -1,0 +1,48 @@
+import { timingSafeEqual } from "node:crypto";
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { ForbiddenError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import { hashPassword } from "../../passwords.ts";
+import { setupSign } from "../../setupSign.ts";
+import { insertNamespace } from "../namespaces/insertNamespace.ts";
+import { WELCOME } from "../namespaces/welcome.ts";
+import { inTransaction } from "../transaction.ts";
+import { insertUser } from "./createUser.ts";
+
+function sameText(left: string, right: string): boolean {
+  const [a, b] = [Buffer.from(left), Buffer.from(right)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
+
+/**
+ * Name of the first user's namespace: the username. What a host-name label cannot hold (rules section 5.2)
+ * becomes a hyphen; the rules do not say what becomes of a username like `ana.reis`.
+ */
+function labelOf(username: string): string {
+  const label = username
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "");
+  return label || "personal";
+}
+
+/** The first user with its namespace, by whoever holds the setup link (rules section 11). */
+export const setup: Handler<PublicOperations["setup"]> = async ({ services, query, body }) => {
+  const done = () => new ForbiddenError("setup is done already");
+  if ((await services.db.user.count()) > 0) throw done();
+  if (!sameText(query.sign, setupSign(services.keys)))
+    throw new ForbiddenError("sign: is not the setup link's");
+  const passwordHash = await hashPassword(body.password);
+  await inTransaction(services, async (tx) => {
+    if ((await tx.user.count()) > 0) throw done();
+    const user = await insertUser(services, tx, body, passwordHash);
+    await insertNamespace(services, tx, {
+      name: labelOf(body.username),
+      ownerId: user.id,
+      type: "personal",
+      sessionRecord: false,
+      connectionAnnouncement: WELCOME,
+    });
+  });
+  return undefined;
+};

@@ -1,0 +1,77 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { User } from "../../db/generated/sqlite/client.ts";
+import { InvalidFieldsError, isDatabaseError, TakenFieldsError } from "../../http/errors.ts";
+import type { Context, Handler } from "../../http/routes.ts";
+import { hashPassword, verifyPassword } from "../../passwords.ts";
+import type { Services } from "../../services.ts";
+import { callingUser } from "./callingUser.ts";
+
+type Body = Context<PublicOperations["updateUser"]>["body"];
+
+interface Changes {
+  name?: string;
+  username?: string;
+  email?: string;
+  recoveryEmail?: string;
+}
+
+/** Changes what was sent and is not empty (rules section 11). */
+function changesOf(body: Body): Changes {
+  return {
+    ...(body.name && { name: body.name }),
+    ...(body.username && { username: body.username.toLowerCase() }),
+    ...(body.email && { email: body.email.toLowerCase() }),
+    ...(body.recovery_email && { recoveryEmail: body.recovery_email.toLowerCase() }),
+  };
+}
+
+/**
+ * Refuses a recovery address that is the e-mail address, the old or the new one: it must still be there when
+ * that one is lost.
+ */
+function checkRecoveryEmail(user: User, changes: Changes): void {
+  const recovery = changes.recoveryEmail ?? user.recoveryEmail;
+  const addresses = [changes.email ?? user.email, ...(changes.recoveryEmail ? [user.email] : [])];
+  if (recovery !== "" && addresses.includes(recovery))
+    throw new InvalidFieldsError(["email", "recovery_email"]);
+}
+
+async function checkPassword(user: User, body: Body): Promise<void> {
+  if (!body.password) return;
+  if (!body.current_password) throw new InvalidFieldsError(["current_password"]);
+  const right = await verifyPassword(body.current_password, user.passwordHash);
+  if (!right) throw new InvalidFieldsError(["password"]);
+}
+
+/** Which of the changed names belong to another user. */
+async function takenFields(services: Services, user: User, changes: Changes): Promise<string[]> {
+  const taken: string[] = [];
+  for (const field of ["username", "email"] as const) {
+    const value = changes[field];
+    if (value === undefined || value === user[field]) continue;
+    const where = field === "email" ? { email: value } : { username: value };
+    if (await services.db.user.findUnique({ where, select: { id: true } })) taken.push(field);
+  }
+  return taken;
+}
+
+export const updateUser: Handler<PublicOperations["updateUser"]> = async ({ services, identity, body }) => {
+  const user = await callingUser(services, identity);
+  const changes = changesOf(body);
+  checkRecoveryEmail(user, changes);
+  await checkPassword(user, body);
+  const taken = await takenFields(services, user, changes);
+  if (taken.length > 0) throw new TakenFieldsError(taken);
+  const passwordHash = body.password ? await hashPassword(body.password) : undefined;
+  try {
+    await services.db.user.update({
+      where: { id: user.id },
+      data: { ...changes, ...(passwordHash && { passwordHash }) },
+    });
+  } catch (error) {
+    if (!isDatabaseError(error, "P2002")) throw error;
+    // Somebody took the name since it was looked for.
+    throw new TakenFieldsError(await takenFields(services, user, changes));
+  }
+  return undefined;
+};

@@ -1,0 +1,75 @@
+import { type Operation, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import type { Services } from "../services.ts";
+import { roleIn } from "./authenticate.ts";
+import { ForbiddenError, NotFoundError } from "./errors.ts";
+import type { Caller, Member } from "./identity.ts";
+
+/** Operations that answer a token without a namespace with 404, others with 403 (rules section 1.5). */
+const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set(["getTags", "renameTag", "deleteTag"]);
+
+const CREDENTIAL_NAMES = { jwt: "a user's token", apikey: "an API key", device: "a device's token" } as const;
+
+const kindOf = (caller: Caller) => (caller.kind === "user" ? "jwt" : caller.kind);
+
+/**
+ * Checks that the caller may use the operation, as its `auth`, `scope` and `minRole` say.
+ * @param tenant the `{tenant}` of the path, already of the right form
+ * @returns what the handler is told: the caller, or for a namespace's operation the member
+ * @throws ForbiddenError wrong kind of credential, other namespace, role too low
+ * @throws NotFoundError no such namespace
+ */
+export async function authorize(
+  services: Services,
+  operation: Operation,
+  caller: Caller,
+  tenant: string | undefined,
+): Promise<Caller | Member> {
+  if (!operation.auth.includes(kindOf(caller))) {
+    throw new ForbiddenError(`not allowed with ${CREDENTIAL_NAMES[kindOf(caller)]}`);
+  }
+  if (operation.scope === "user" || operation.scope === "public") return caller;
+  const member =
+    operation.scope === "member"
+      ? await memberOfPath(services, caller, tenant ?? "")
+      : await memberOfCredential(services, operation, caller, tenant);
+  if (operation.minRole === null || !roleAtLeast(member.role, operation.minRole)) {
+    throw new ForbiddenError(`needs the role ${operation.minRole} or above`);
+  }
+  return member;
+}
+
+async function memberOfCredential(
+  services: Services,
+  operation: Operation,
+  caller: Caller,
+  tenant: string | undefined,
+): Promise<Member> {
+  if (operation.scope === "path" && tenant !== caller.tenant) {
+    throw await otherNamespace(services, tenant ?? "", "the credential is for another namespace");
+  }
+  const role = roleOf(caller);
+  if (role === null) {
+    const text = "the token is not for a namespace";
+    throw NOT_FOUND_WITHOUT_NAMESPACE.has(operation.id) ? new NotFoundError(text) : new ForbiddenError(text);
+  }
+  return { caller, tenant: caller.tenant, role };
+}
+
+async function memberOfPath(services: Services, caller: Caller, tenant: string): Promise<Member> {
+  const role =
+    caller.tenant === tenant
+      ? roleOf(caller)
+      : caller.kind === "user"
+        ? await roleIn(services, tenant, caller.userId)
+        : null;
+  if (role === null) throw await otherNamespace(services, tenant, "not a member of the namespace");
+  return { caller, tenant, role };
+}
+
+const roleOf = (caller: Caller): Role | null => (caller.kind === "device" ? null : caller.role);
+
+/** 404 for a namespace that does not exist, else 403 (rules section 5.5). */
+async function otherNamespace(services: Services, tenantId: string, text: string): Promise<Error> {
+  const known = await services.db.namespace.findUnique({ where: { tenantId }, select: { tenantId: true } });
+  return known ? new ForbiddenError(text) : new NotFoundError("no such namespace");
+}

@@ -1,0 +1,34 @@
+import type { FastifyInstance } from "fastify";
+import type { Services } from "../services.ts";
+import { authenticate } from "./authenticate.ts";
+import { authorize } from "./authorize.ts";
+import type { Caller, Member } from "./identity.ts";
+import { parse } from "./validation.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Who sent the request, checked against the route's operation; null on a public one. */
+    identity: Caller | Member | null;
+  }
+}
+
+/**
+ * Authenticates and authorises every request before its body is read. Values are checked after that, so that
+ * a stranger learns nothing about them (rules section 8); only the path's tenant is needed here already.
+ */
+export function authorizeRequests(app: FastifyInstance, services: Services): void {
+  app.decorateRequest("identity", null);
+  app.addHook("onRequest", async (request) => {
+    const { operation } = request.routeOptions.config;
+    // Credentials on a public operation are not looked at (clients section 2). A path that is not served
+    // has no operation either, and answers 404.
+    if (operation === undefined || operation.scope === "public") return;
+    const caller = await authenticate(services, request.headers);
+    let tenant: string | undefined;
+    const schema = operation.params.shape.tenant;
+    if (schema !== undefined && (operation.scope === "path" || operation.scope === "member")) {
+      tenant = String(parse(schema, (request.params as { tenant: string }).tenant, "tenant"));
+    }
+    request.identity = await authorize(services, operation, caller, tenant);
+  });
+}

@@ -1,0 +1,26 @@
+import type { FastifyInstance } from "fastify";
+import { answerTo } from "./errors.ts";
+
+/** Answers every error as `{message}`, or as an array of field names; an unknown one goes to the log only. */
+export function answerErrors(app: FastifyInstance): void {
+  app.setErrorHandler(async (error, request, reply) => {
+    const answer = answerTo(error);
+    if (answer === undefined) {
+      // The logger carries the request id, which the caller has too (X-Request-ID).
+      request.log.error({ err: error }, "request failed");
+    }
+    const { status, body, headers } = answer ?? {
+      status: 500,
+      body: { message: "internal error" },
+      headers: {},
+    };
+    // Sent as text: the route's serializer may know another body under this status.
+    return reply
+      .code(status)
+      .headers(headers)
+      .type("application/json; charset=utf-8")
+      .serializer((payload: unknown) => JSON.stringify(payload))
+      .send(body);
+  });
+  app.setNotFoundHandler(async (_request, reply) => reply.code(404).send({ message: "no such path" }));
+}

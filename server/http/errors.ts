@@ -1,0 +1,113 @@
+import { Prisma } from "../db/generated/sqlite/client.ts";
+
+/** An answer other than success that the caller is told about; its message goes to the caller as it is. */
+export abstract class ServiceError extends Error {
+  /** Response headers that come with the answer. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.headers = headers;
+  }
+}
+
+/** A value is not allowed, or the state of the object forbids the request. */
+export class InvalidError extends ServiceError {}
+/** The caller could not be identified, or gave wrong credentials. */
+export class UnauthenticatedError extends ServiceError {}
+/** A cloud limit or billing refuses. */
+export class PaymentError extends ServiceError {}
+/** The caller may not do this, or a cap is reached. */
+export class ForbiddenError extends ServiceError {}
+/** There is no such object in the caller's namespace. */
+export class NotFoundError extends ServiceError {}
+/** The name or object is already there. */
+export class ConflictError extends ServiceError {}
+/** The body has a content type that is not served. */
+export class ContentTypeError extends ServiceError {}
+/** The body is no JSON, or a value has the wrong JSON type. */
+export class WrongTypeError extends ServiceError {}
+/** Source and user are locked out. */
+export class LockedOutError extends ServiceError {}
+
+/** Fields of a user that are invalid or taken; the answer is the array of their names (rules section 8). */
+abstract class FieldsError extends ServiceError {
+  readonly fields: readonly string[];
+
+  constructor(fields: readonly string[]) {
+    super(fields.join(", "));
+    this.fields = fields;
+  }
+}
+export class InvalidFieldsError extends FieldsError {}
+export class TakenFieldsError extends FieldsError {}
+
+type ErrorClass = abstract new (...args: never[]) => ServiceError;
+
+/** The one table from error class to status (rules section 8). */
+const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
+  [InvalidError, 400],
+  [InvalidFieldsError, 400],
+  [UnauthenticatedError, 401],
+  [PaymentError, 402],
+  [ForbiddenError, 403],
+  [NotFoundError, 404],
+  [ConflictError, 409],
+  [TakenFieldsError, 409],
+  [ContentTypeError, 415],
+  [WrongTypeError, 422],
+  [LockedOutError, 429],
+]);
+
+/** Prisma's codes that a race can bring about: the check before the write saw another state. */
+const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readonly message: string }>> = {
+  P2002: { status: 409, message: "already exists" },
+  P2003: { status: 404, message: "what the request refers to does not exist any more" },
+  P2025: { status: 404, message: "not found" },
+};
+
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly body: { readonly message: string } | readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What the caller is told; undefined for an error that is nobody's business but the log's. */
+export function answerTo(error: unknown): ErrorAnswer | undefined {
+  if (error instanceof ServiceError) {
+    const status = STATUS.get(error.constructor as ErrorClass);
+    if (status === undefined) return undefined;
+    const body = error instanceof FieldsError ? error.fields : { message: error.message };
+    return { status, body, headers: error.headers };
+  }
+  if (isDatabaseError(error)) {
+    const known = DATABASE_ERRORS[error.code];
+    return known && { status: known.status, body: { message: known.message }, headers: {} };
+  }
+  // Fastify's own refusals (body too large, bad content length) say nothing of the inside.
+  if (isFastifyRefusal(error)) {
+    return { status: error.statusCode, body: { message: error.message }, headers: {} };
+  }
+  return undefined;
+}
+
+/** True for an error of the database with one of Prisma's codes, and with the given one if there is one. */
+export function isDatabaseError(
+  error: unknown,
+  code?: string,
+): error is Prisma.PrismaClientKnownRequestError {
+  return error instanceof Prisma.PrismaClientKnownRequestError && (code === undefined || error.code === code);
+}
+
+function isFastifyRefusal(error: unknown): error is Error & { statusCode: number } {
+  return (
+    error instanceof Error &&
+    "code" in error &&
+    typeof error.code === "string" &&
+    error.code.startsWith("FST_") &&
+    "statusCode" in error &&
+    typeof error.statusCode === "number" &&
+    error.statusCode >= 400 &&
+    error.statusCode < 500
+  );
+}

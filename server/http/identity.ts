@@ -1,0 +1,52 @@
+import type { Operation, Role } from "@gatehouse-access/sdk/contract";
+
+/** A user who sent a token of its own. */
+export interface UserCaller {
+  readonly kind: "user";
+  readonly userId: string;
+  readonly username: string;
+  /** The token's namespace, empty without one. */
+  readonly tenant: string;
+  /** The user's present role there; null without a namespace. */
+  readonly role: Role | null;
+}
+
+/** An API key; it belongs to one namespace and to no user. */
+export interface KeyCaller {
+  readonly kind: "apikey";
+  readonly tenant: string;
+  readonly role: Role;
+}
+
+/** A device's agent. */
+export interface DeviceCaller {
+  readonly kind: "device";
+  readonly tenant: string;
+  readonly uid: string;
+}
+
+export type Caller = UserCaller | KeyCaller | DeviceCaller;
+
+interface CallerKinds {
+  none: never;
+  jwt: UserCaller;
+  apikey: KeyCaller;
+  device: DeviceCaller;
+  internal: never;
+}
+
+/** A caller with the namespace that the operation is about, and its role there. */
+export interface Member<C extends Caller = Caller> {
+  readonly caller: C;
+  readonly tenant: string;
+  readonly role: Role;
+}
+
+type CallerOf<O extends Operation> = CallerKinds[O["auth"][number]];
+
+/** What a handler knows of the caller, by the operation's scope and credentials. */
+export type IdentityOf<O extends Operation> = O["scope"] extends "public"
+  ? null
+  : O["scope"] extends "user"
+    ? CallerOf<O>
+    : Member<CallerOf<O>>;

@@ -1,0 +1,34 @@
+import type { Operation } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import { InvalidError, WrongTypeError } from "./errors.ts";
+import { parse } from "./validation.ts";
+
+/** Bounds into which a list's numbers are moved instead of being refused (rules section 6). */
+const PAGING: Readonly<Record<string, (value: number) => number | undefined>> = {
+  page: (value) => Math.min(Math.max(value, 1), 1_000_000),
+  per_page: (value) => (value === 0 ? undefined : Math.min(Math.max(value, 1), 100)),
+};
+
+/**
+ * The query as the operation declares it; parameters that it does not know are ignored, an empty one counts as
+ * absent.
+ * @throws WrongTypeError page or per_page is not a whole number
+ * @throws InvalidError a value is not allowed, or a parameter is given twice
+ */
+export function readQuery<O extends Operation>(operation: O, query: unknown): z.output<O["query"]> {
+  const given = query as Record<string, string | string[]>;
+  const values: Record<string, unknown> = {};
+  for (const name of Object.keys(operation.query.shape)) {
+    const value = given[name];
+    if (value === undefined || value === "") continue;
+    // Which of two is meant nobody knows; another part of the way may have looked at the other one.
+    if (Array.isArray(value)) throw new InvalidError(`${name}: must be given once`);
+    values[name] = PAGING[name] ? PAGING[name](wholeNumber(name, value)) : value;
+  }
+  return parse<O["query"]>(operation.query, values, "");
+}
+
+function wholeNumber(name: string, text: string): number {
+  if (!/^[+-]?\d+$/.test(text)) throw new WrongTypeError(`${name}: must be a whole number`);
+  return Number(text);
+}

@@ -1,0 +1,132 @@
+import type { Edition, Operation } from "@gatehouse-access/sdk/contract";
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { z } from "zod";
+import type { Services } from "../services.ts";
+import type { IdentityOf } from "./identity.ts";
+import { readQuery } from "./query.ts";
+import { responseSchema } from "./serialization.ts";
+import { parse } from "./validation.ts";
+
+type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;
+type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
+  ? z.input<O["success"]["body"]> | (true extends O["success"]["mayBeEmpty"] ? undefined : never)
+  : undefined;
+
+interface RequestContext<Params, Query, Body, Identity> {
+  readonly services: Services;
+  readonly params: Params;
+  readonly query: Query;
+  readonly body: Body;
+  readonly identity: Identity;
+  readonly request: RequestFacts;
+  readonly log: FastifyBaseLogger;
+  /** Sets a response header. */
+  header(name: string, value: string | number): void;
+}
+
+/** What a handler works with; every value is checked against the contract. */
+export type Context<O extends Operation> = RequestContext<
+  z.output<O["params"]>,
+  z.output<O["query"]>,
+  BodyOf<O>,
+  IdentityOf<O>
+>;
+
+/** What else a request tells, beside its values. */
+export interface RequestFacts {
+  /** IP address of the other end of the connection, IPv4 in its dotted form. */
+  readonly peer: string;
+  readonly realIp: string | undefined;
+  /** Host and port that the request was sent to. */
+  readonly host: string;
+  readonly forwarded: { readonly host: string | undefined; readonly proto: string | undefined };
+}
+
+/** Behaviour of an operation: its result becomes the response's body, an error its refusal. */
+export type Handler<O extends Operation> = (
+  context: RequestContext<z.output<O["params"]>, z.output<O["query"]>, BodyOf<O>, IdentityOf<O>>,
+) => Promise<ResultOf<O>>;
+export type Operations = Readonly<Record<string, Operation>>;
+/** One handler for each operation; a missing one is a type error. */
+export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? Handler<T[Id]> : never };
+
+const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
+
+/** The operations that an instance of the edition has; others are not routed (rules section 19). */
+export function servedOperations(operations: Operations, edition: Edition): Operation[] {
+  const level = EDITIONS.indexOf(edition);
+  return Object.values(operations).filter((operation) => EDITIONS.indexOf(operation.edition) <= level);
+}
+
+/** Operations whose 400 and 409 are arrays of field names (rules section 8). */
+const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set(["updateUser", "registerUser"]);
+
+/** Adds a route for every path of the operations. */
+export function serveOperations(
+  app: FastifyInstance,
+  services: Services,
+  operations: readonly Operation[],
+  handlers: object,
+): void {
+  for (const operation of operations) {
+    // The map's type ties every id to its operation; a loop over ids cannot carry that tie.
+    const handler = (handlers as Record<string, Handler<Operation>>)[operation.id];
+    if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
+    const { status, body } = operation.success;
+    for (const path of [operation.path, ...operation.aliases]) {
+      app.route({
+        method: operation.method,
+        url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
+        config: { operation },
+        ...(body && { schema: { response: { [status]: responseSchema(body) } } }),
+        handler: (request, reply) => respond(services, operation, handler, request, reply),
+      });
+    }
+  }
+}
+
+async function respond(
+  services: Services,
+  operation: Operation,
+  handler: Handler<Operation>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const params = parse(operation.params, request.params, "");
+  const query = readQuery(operation, request.query);
+  // No body counts as an empty object: an operation without required fields needs none.
+  const body =
+    operation.body &&
+    parse(
+      operation.body,
+      request.body === undefined ? {} : request.body,
+      "",
+      FIELD_NAME_ERRORS.has(operation.id),
+    );
+  const result: unknown = await handler({
+    services,
+    params,
+    query,
+    // Its type is that of the operation's own schema, which is not known here.
+    body: body as BodyOf<Operation>,
+    identity: request.identity as IdentityOf<Operation>,
+    request: factsOf(request),
+    log: request.log,
+    header: (name, value) => void reply.header(name, String(value)),
+  });
+  reply.code(operation.success.status);
+  return result === undefined ? reply.send() : reply.send(result);
+}
+
+function factsOf(request: FastifyRequest): RequestFacts {
+  const single = (name: string): string | undefined => {
+    const value = request.headers[name];
+    return typeof value === "string" && value !== "" ? value : undefined;
+  };
+  return {
+    peer: (request.socket.remoteAddress ?? "").replace(/^::ffff:(?=\d+\.)/, ""),
+    realIp: single("x-real-ip"),
+    host: request.host,
+    forwarded: { host: single("x-forwarded-host"), proto: single("x-forwarded-proto") },
+  };
+}

@@ -1,0 +1,103 @@
+import type { z } from "zod";
+import { InvalidError, InvalidFieldsError, type ServiceError, WrongTypeError } from "./errors.ts";
+
+type Issue = z.core.$ZodIssue;
+
+/** JSON's name of a value's type. */
+function jsonType(value: unknown): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  string: "a string",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "an array",
+  object: "an object",
+};
+
+const UNITS: Readonly<Record<string, string>> = { string: "character", array: "item" };
+
+/** "have at least 3 characters", "be at least 3". */
+function bound(how: string, limit: number | bigint, origin: string): string {
+  const unit = UNITS[origin];
+  return unit ? `must have ${how} ${limit} ${unit}${limit === 1 ? "" : "s"}` : `must be ${how} ${limit}`;
+}
+
+/** What is allowed, as the end of the sentence "it …". */
+function describe(issue: z.core.$ZodRawIssue): string {
+  switch (issue.code) {
+    case "invalid_type": {
+      const expected = TYPE_NAMES[issue.expected] ?? issue.expected;
+      return issue.input === undefined ? `must be given: ${expected}` : `must be ${expected}`;
+    }
+    case "too_small":
+      return bound("at least", issue.minimum, issue.origin);
+    case "too_big":
+      return bound("at most", issue.maximum, issue.origin);
+    case "invalid_value": {
+      const values = issue.values.map((value) => (value === "" ? "empty" : String(value))).join(", ");
+      return issue.input === undefined ? `must be given: ${values}` : `must be one of ${values}`;
+    }
+    case "invalid_format":
+      return `must be a valid ${issue.format}`;
+    default:
+      return "must be allowed here";
+  }
+}
+
+/** The issue that says most: of a union, that of its first variant, which is the regular one. */
+function innermost(issue: Issue): Issue {
+  if (issue.code !== "invalid_union") return issue;
+  const first = issue.errors[0]?.[0];
+  return first ? innermost({ ...first, path: [...issue.path, ...first.path] } as Issue) : issue;
+}
+
+/** True when the value has another JSON type than any allowed one (rules section 8: 422). */
+function isWrongType(issue: Issue): boolean {
+  const value = issue.input;
+  if (value === undefined) return false;
+  switch (issue.code) {
+    case "invalid_type":
+      return true;
+    case "invalid_value":
+      return issue.values.every((allowed) => jsonType(allowed) !== jsonType(value));
+    case "invalid_union":
+      return issue.errors.every((errors) =>
+        errors.some((inner) => inner.path.length === 0 && isWrongType({ ...inner, input: value } as Issue)),
+      );
+    default:
+      return false;
+  }
+}
+
+/**
+ * The value as the schema reads it.
+ * @param name what the value is called in messages, or "" when its fields' names are enough
+ * @param fieldNames answer with an array of the names of invalid fields (rules section 8)
+ * @throws WrongTypeError a value has the wrong JSON type
+ * @throws InvalidError, InvalidFieldsError a value is missing or not allowed
+ */
+export function parse<T extends z.ZodType>(
+  schema: T,
+  value: unknown,
+  name: string,
+  fieldNames = false,
+): z.output<T> {
+  const result = schema.safeParse(value, { error: describe, reportInput: true });
+  if (result.success) return result.data;
+  throw refusal(result.error.issues, name, fieldNames);
+}
+
+function refusal(issues: readonly Issue[], name: string, fieldNames: boolean): ServiceError {
+  const text = (issue: Issue): string => {
+    const inner = innermost(issue);
+    return `${[...(name ? [name] : []), ...inner.path].join(".") || "body"}: ${inner.message}`;
+  };
+  const wrongType = issues.find(isWrongType);
+  if (wrongType) return new WrongTypeError(text(wrongType));
+  if (fieldNames) return new InvalidFieldsError([...new Set(issues.map((issue) => String(issue.path[0])))]);
+  return new InvalidError(issues.map(text).join("; "));
+}

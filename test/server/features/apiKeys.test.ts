@@ -1,0 +1,137 @@
+import { createHash } from "node:crypto";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { expiryOf } from "../../../server/dist/features/apiKeys/expiry.js";
+import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const create = (more: object = {}, token = ana.token) =>
+  app.call("createApiKey", { token, body: { name: "ci-key", expires_at: 30, ...more } });
+const update = async (key: string, body: unknown, token = ana.token) =>
+  (await app.call("updateApiKey", { token, params: { key }, body })).status;
+const works = async (apiKey: string) => (await app.call("getDevices", { apiKey })).status === 200;
+
+test("the secret is shown once, and stored as a digest", async () => {
+  const key = "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10";
+  const { body } = await create({ key, role: "" });
+  expect(body).toMatchObject({
+    id: key,
+    name: "ci-key",
+    role: "owner",
+    tenant_id: ana.tenant,
+    created_by: ana.id,
+    user_id: ana.id,
+  });
+  const row = await app.services.db.apiKey.findFirstOrThrow();
+  expect(row.digest).toBe(createHash("sha256").update(key).digest("hex"));
+  expect(JSON.stringify(row)).not.toContain(key);
+  const { body: list } = await app.call("listApiKeys", { apiKey: key });
+  expect(list[0]).not.toHaveProperty("id");
+  expect((await create({ name: "other", key })).status).toBe(409);
+  expect((await create()).status).toBe(409);
+});
+
+test.each([
+  [{ name: "ab" }, 400],
+  [{ name: "a".repeat(21) }, 400],
+  [{ name: "with space" }, 400],
+  [{ expires_at: 31 }, 400],
+  [{ expires_at: undefined }, 400],
+  [{ expires_at: "30" }, 422],
+  [{ key: "no-uuid" }, 400],
+  [{ role: "king" }, 400],
+  [{ role: 1 }, 422],
+])("%j is %i", async (more, status) => {
+  expect((await create(more)).status).toBe(status);
+});
+
+test("365 days are a calendar year, -1 is for ever", () => {
+  const now = new Date("2027-03-01T12:00:00.500Z");
+  const seconds = (text: string) => Date.parse(text) / 1000;
+  expect(expiryOf(30, now)).toBe(seconds("2027-03-31T12:00:00Z"));
+  expect(expiryOf(365, now)).toBe(seconds("2028-03-01T12:00:00Z"));
+  expect(expiryOf(-1, now)).toBe(-1);
+});
+
+test("a key works until it expires, is deleted, or loses its role", async () => {
+  const { id } = (await create({ role: "administrator" })).body;
+  const forever = (await create({ name: "forever", expires_at: -1 })).body.id;
+  expect(await works(id)).toBe(true);
+  expect(await update("ci-key", { role: "observer" })).toBe(200);
+  const edit = await app.call("editNamespace", { apiKey: id, params: { tenant: ana.tenant }, body: {} });
+  expect(edit.status).toBe(403);
+  app.pass(30 * 24 * 3600 - 10);
+  expect(await works(id)).toBe(true);
+  app.pass(11);
+  expect([await works(id), await works(forever)]).toEqual([false, true]);
+  await app.services.db.apiKey.delete({
+    where: { tenantId_name: { tenantId: ana.tenant, name: "forever" } },
+  });
+  expect(await works(forever)).toBe(false);
+});
+
+test("deletion takes effect at once, and is 404 the second time", async () => {
+  const { id } = (await create()).body;
+  for (let n = 0; n < 3; n += 1) expect(await works(id)).toBe(true);
+  const remove = async () =>
+    (await app.call("deleteApiKey", { token: ana.token, params: { key: "ci-key" } })).status;
+  expect(await remove()).toBe(200);
+  expect(await works(id)).toBe(false);
+  expect(await remove()).toBe(404);
+});
+
+test("nobody gives a key more than the own role", async () => {
+  const bob = await app.user("bob");
+  const params = { tenant: ana.tenant };
+  await app.call("inviteMember", {
+    token: ana.token,
+    params,
+    body: { email: bob.email, role: "administrator" },
+  });
+  const { token } = (await app.call("getNamespaceToken", { token: bob.token, params })).body;
+  expect((await create({ role: "owner" }, token)).status).toBe(403);
+  expect((await create({}, token)).body.role).toBe("administrator");
+  expect(await update("ci-key", { role: "owner" }, token)).toBe(403);
+  // It belongs to the namespace, not to whom made it.
+  const { id } = (await create({ name: "stays" }, token)).body;
+  await app.call("removeMember", { token: ana.token, params: { ...params, uid: bob.id } });
+  expect(await works(id)).toBe(true);
+});
+
+test("an update keeps what is blank, and its own name is no conflict", async () => {
+  const { body } = await create({ role: "operator" });
+  await create({ name: "second" });
+  app.pass(5);
+  expect(await update("ci-key", { name: "ci-key", role: "" })).toBe(200);
+  expect(await update("ci-key", { name: "second" })).toBe(409);
+  expect(await update("ci-key", { name: "third" })).toBe(200);
+  expect(await update("ci-key", {})).toBe(404);
+  const list = (
+    await app.call("listApiKeys", { token: ana.token, query: { sort_by: "name", order_by: "desc" } })
+  ).body;
+  expect(list.map((key: { name: string }) => key.name)).toEqual(["third", "second"]);
+  expect(list[0].role).toBe("operator");
+  expect(Date.parse(list[0].updated_at) - Date.parse(body.updated_at)).toBeGreaterThanOrEqual(5000);
+});
+
+test("lists sort by expiry unless told otherwise", async () => {
+  for (const [name, expires_at] of [
+    ["never", -1],
+    ["long", 90],
+    ["short", 30],
+  ])
+    await create({ name, expires_at });
+  const names = async (query = {}) =>
+    (await app.call("listApiKeys", { token: ana.token, query })).body.map(
+      (key: { name: string }) => key.name,
+    );
+  expect(await names()).toEqual(["long", "short", "never"]);
+  expect(await names({ order_by: "asc", sort_by: "unknown" })).toEqual(["never", "short", "long"]);
+  expect(await names({ sort_by: "name", per_page: 2, page: 2 })).toEqual(["long"]);
+});

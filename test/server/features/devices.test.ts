@@ -1,0 +1,279 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { deviceUid } from "../../../server/dist/features/devices/uid.js";
+import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const on = (uid: string, body?: unknown) => ({
+  token: ana.token,
+  params: { uid },
+  ...(body !== undefined && { body }),
+});
+const get = async (uid: string) => (await app.call("getDevice", on(uid))).body;
+const accept = async (uid: string) => (await app.call("acceptDevice", on(uid))).status;
+const setStatus = async (uid: string, status: string) =>
+  (await app.call("updateDeviceStatus", { token: ana.token, params: { uid, status } })).status;
+const device = async (mac: string, hostname?: string, more: object = {}) =>
+  (await enrol(app, ana.tenant, mac, { ...(hostname && { hostname }), ...more })).uid as string;
+
+test("the uid is derived as the rules' check value says", () => {
+  expect(
+    deviceUid({
+      mac: "aa:bb:cc:dd:ee:ff",
+      publicKey: "-----BEGIN RSA PUBLIC KEY-----\nAAAA\n-----END RSA PUBLIC KEY-----\n",
+      tenantId: "00000000-0000-4000-0000-000000000000",
+    }),
+  ).toBe("cc490cbc32951e76cb583896ee180e5d7c61b37865bfb171a9713a8f2894e7f0");
+});
+
+describe("an agent", () => {
+  test("enrols as pending, and reports without changing what was decided", async () => {
+    const first = await enrol(app, ana.tenant, "AA:bb:cc:dd:ee:01");
+    expect(first).toMatchObject({ name: "aa-bb-cc-dd-ee-01", namespace: "lab" });
+    expect(first.token.split(".")).toHaveLength(3);
+    const { uid } = first;
+    expect(await get(uid)).toMatchObject({
+      status: "pending",
+      online: true,
+      acceptable: true,
+      tags: [],
+      remote_addr: "127.0.0.1",
+    });
+    await accept(uid);
+    await app.call("renameDevice", on(uid, { name: "Gate-1" }));
+    await app.call("updateDeviceTags", on(uid, { tags: ["edge"] }));
+    const before = await get(uid);
+    app.pass(10);
+    const again = await enrol(app, ana.tenant, "AA:bb:cc:dd:ee:01", {
+      hostname: "other",
+      info: { id: "arch", pretty_name: "Arch", version: "v1", arch: "arm64", platform: "native" },
+    });
+    expect([again.uid, again.name]).toEqual([uid, "gate-1"]);
+    const after = await get(uid);
+    expect(after).toEqual({ ...before, last_seen: after.last_seen, info: { ...after.info, id: "arch" } });
+    expect(Date.parse(after.last_seen) - Date.parse(before.last_seen)).toBeGreaterThanOrEqual(10_000);
+  });
+
+  test("may leave out host name or identity, not both; a dot is not allowed", async () => {
+    expect((await get(await device("00:00:00:00:00:01", "Host_A"))).name).toBe("host_a");
+    expect((await get(await device("", "only-host", { identity: null }))).identity).toEqual({ mac: "" });
+    const bad = async (more: object) => {
+      const body = {
+        info: { id: "", pretty_name: "", version: "", arch: "", platform: "" },
+        public_key: "k",
+        tenant_id: ana.tenant,
+        ...more,
+      };
+      return (await app.call("authDevice", { body })).status;
+    };
+    expect(await bad({})).toBe(400);
+    expect(await bad({ hostname: "a.b" })).toBe(400);
+    expect(await bad({ hostname: "a", tenant_id: undefined })).toBe(400);
+    expect(await bad({ hostname: "a", tenant_id: "00000000-0000-4000-8000-000000000000" })).toBe(404);
+    expect(await bad({ hostname: "a", sessions: null })).toBe(200);
+  });
+
+  test("shows the address of X-Real-IP, when it is one", async () => {
+    const report = async (ip: string) => {
+      const body = {
+        info: { id: "", pretty_name: "", version: "", arch: "", platform: "" },
+        hostname: "h",
+        public_key: "k",
+        tenant_id: ana.tenant,
+      };
+      const { body: answer } = await app.call("authDevice", { body, headers: { "x-real-ip": ip } });
+      return (await get(answer.uid)).remote_addr;
+    };
+    expect(await report("203.0.113.7")).toBe("203.0.113.7");
+    expect(await report("<script>")).toBe("127.0.0.1");
+  });
+
+  test("is online for two minutes after a report, unless marked offline", async () => {
+    const uid = await device("00:00:00:00:00:01");
+    app.pass(115);
+    expect((await get(uid)).online).toBe(true);
+    app.pass(10);
+    expect((await get(uid)).online).toBe(false);
+    await device("00:00:00:00:00:01");
+    expect((await get(uid)).online).toBe(true);
+    await app.services.db.device.update({ where: { uid }, data: { offline: true } });
+    expect((await get(uid)).online).toBe(false);
+    await device("00:00:00:00:00:01");
+    expect((await get(uid)).online).toBe(true);
+  });
+});
+
+describe("the status", () => {
+  test("moves as the rules allow", async () => {
+    const uid = await device("00:00:00:00:00:01");
+    expect(await setStatus(uid, "unused")).toBe(400);
+    expect(await setStatus(uid, "nonsense")).toBe(400);
+    expect(await setStatus(uid, "pending")).toBe(200);
+    expect(await setStatus(uid, "reject")).toBe(200);
+    expect((await get(uid)).status).toBe("rejected");
+    expect(await setStatus(uid, "accept")).toBe(200);
+    const accepted = await get(uid);
+    expect(accepted).toMatchObject({ status: "accepted", acceptable: false });
+    expect(accepted.status_update_at).toBe(accepted.status_updated_at);
+    for (const status of ["reject", "pending", "unused"]) expect(await setStatus(uid, status)).toBe(400);
+    app.pass(60);
+    expect(await accept(uid)).toBe(200);
+    expect((await get(uid)).status_update_at).toBe(accepted.status_update_at);
+    expect(await accept("0".repeat(64))).toBe(404);
+  });
+
+  test("accept: the same name is 409", async () => {
+    const [one, two] = [await device("00:00:00:00:00:01", "gate"), await device("00:00:00:00:00:02", "gate")];
+    expect([await accept(one), await accept(two)]).toEqual([200, 409]);
+  });
+
+  test("accept: a machine with a new key takes its former self's name, without a limit", async () => {
+    await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { maxDevices: 1 } });
+    const mac = "00:00:00:00:00:01";
+    const former = await device(mac, "gate");
+    await accept(former);
+    await app.call("renameDevice", on(former, { name: "north" }));
+    const newer = await device(mac, "gate", { public_key: "another" });
+    expect(newer).not.toBe(former);
+    expect(await accept(newer)).toBe(200);
+    expect((await get(newer)).name).toBe("north");
+    expect((await app.call("getDevice", on(former))).status).toBe(404);
+  });
+
+  test("accept: but not while another machine has its present name", async () => {
+    const mac = "00:00:00:00:00:01";
+    const former = await device(mac, "north");
+    await accept(former);
+    await accept(await device("00:00:00:00:00:02", "gate"));
+    expect(await accept(await device(mac, "gate", { public_key: "another" }))).toBe(409);
+    expect((await get(former)).status).toBe("accepted");
+  });
+
+  test("accept: devices without a MAC are not the same machine", async () => {
+    const one = await device("", "one", { identity: null });
+    const two = await device("", "two", { identity: { mac: "" }, public_key: "another" });
+    expect([await accept(one), await accept(two)]).toEqual([200, 200]);
+    expect((await get(one)).status).toBe("accepted");
+  });
+
+  test("accept: max_devices holds, also for many at once", async () => {
+    await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { maxDevices: 2 } });
+    const uids = await Promise.all([1, 2, 3, 4, 5].map((n) => device(`00:00:00:00:00:0${n}`)));
+    const statuses = await Promise.all(uids.map(accept));
+    expect(statuses.sort()).toEqual([200, 200, 403, 403, 403]);
+    const { body } = await app.call("getDevices", { token: ana.token });
+    expect(body.map((item: { acceptable: boolean }) => item.acceptable)).toEqual(Array(5).fill(false));
+  });
+
+  test("cloud: removed devices hold their slot for 30 days, and can come back to it", async () => {
+    const cloud = await startApp({ edition: "cloud" });
+    const user = await cloud.user("zoe", "zoes");
+    const uids = await Promise.all(
+      [1, 2, 3, 4].map(async (n) => (await enrol(cloud, user.tenant, `00:00:00:00:00:0${n}`)).uid),
+    );
+    const act = async (id: "acceptDevice" | "deleteDevice", uid: string) =>
+      (await cloud.call(id, { token: user.token, params: { uid } })).status;
+    const statuses = [];
+    for (const uid of uids) statuses.push(await act("acceptDevice", uid));
+    expect(statuses).toEqual([200, 200, 200, 402]);
+    expect(await act("deleteDevice", uids[0])).toBe(200);
+    expect(await act("deleteDevice", uids[0])).toBe(404);
+    expect(await act("acceptDevice", uids[3])).toBe(402);
+    const list = async (query = {}) =>
+      (await cloud.call("getDevices", { token: user.token, query })).body.length;
+    expect([await list(), await list({ status: "removed" })]).toEqual([3, 1]);
+    expect(await act("acceptDevice", uids[0])).toBe(200);
+    await cloud.stop();
+  });
+});
+
+describe("names", () => {
+  test("are unique in the namespace, stored in lower case", async () => {
+    const [one, two] = [await device("00:00:00:00:00:01", "one"), await device("00:00:00:00:00:02", "two")];
+    const put = async (uid: string, body: unknown) => (await app.call("updateDevice", on(uid, body))).status;
+    const patch = async (uid: string, body: unknown) =>
+      (await app.call("renameDevice", on(uid, body))).status;
+    expect(await put(one, { name: "TWO" })).toBe(409);
+    // Here accepted devices' names only are taken.
+    expect(await patch(one, { name: "two" })).toBe(200);
+    expect(await patch(one, { name: "one" })).toBe(200);
+    await accept(two);
+    expect(await patch(one, { name: "two" })).toBe(409);
+    expect(await put(one, { name: "ONE" })).toBe(200);
+    expect(await put(one, { public_url: true })).toBe(200);
+    expect(await put(one, {})).toBe(200);
+    expect(await get(one)).toMatchObject({ name: "one", public_url: true });
+    expect(await put("0".repeat(64), {})).toBe(404);
+    const elsewhere = await app.user("eve", "eves");
+    const other = (await enrol(app, elsewhere.tenant, "00:00:00:00:00:03")).uid;
+    const rename = { token: elsewhere.token, params: { uid: other }, body: { name: "two" } };
+    expect((await app.call("updateDevice", rename)).status).toBe(200);
+  });
+});
+
+test("deletion", async () => {
+  const uid = await device("00:00:00:00:00:01");
+  expect((await app.call("deleteDevice", on(uid))).status).toBe(200);
+  expect((await app.call("deleteDevice", on(uid))).status).toBe(404);
+  expect((await app.call("getDevices", { token: ana.token })).headers.get("x-total-count")).toBe("0");
+});
+
+describe("lists", () => {
+  test("page without gaps or repetitions, whatever the order", async () => {
+    for (let n = 1; n <= 7; n += 1) await device(`00:00:00:00:00:0${n}`, `host-${n % 3}`);
+    const orders: Record<string, string>[] = [
+      {},
+      { sort_by: "name" },
+      { sort_by: "online", order_by: "asc" },
+      { sort_by: "status" },
+      { sort_by: "tags" },
+    ];
+    for (const query of orders) {
+      const seen: string[] = [];
+      for (const page of [1, 2, 3, 4]) {
+        const { body, headers } = await app.call("getDevices", {
+          token: ana.token,
+          query: { ...query, page, per_page: 3 },
+        });
+        expect(headers.get("x-total-count")).toBe("7");
+        seen.push(...body.map((item: { uid: string }) => item.uid));
+      }
+      expect(new Set(seen).size, JSON.stringify(query)).toBe(7);
+    }
+  });
+
+  test("sort by the last report unless told otherwise", async () => {
+    for (const n of [2, 1, 3]) {
+      await device(`00:00:00:00:00:0${n}`, `host-${n}`);
+      app.pass(1);
+    }
+    const names = async (query = {}) =>
+      (await app.call("getDevices", { token: ana.token, query })).body.map(
+        (item: { name: string }) => item.name,
+      );
+    expect(await names()).toEqual(["host-3", "host-1", "host-2"]);
+    expect(await names({ order_by: "asc" })).toEqual(["host-2", "host-1", "host-3"]);
+    expect(await names({ sort_by: "name" })).toEqual(["host-3", "host-2", "host-1"]);
+    expect(await names({ sort_by: "nonsense" })).toEqual(["host-3", "host-1", "host-2"]);
+    expect(await names({ per_page: -1, page: -1 })).toEqual(["host-3"]);
+  });
+
+  test("leave out containers and, unless asked for, nothing else but removed ones", async () => {
+    await device("00:00:00:00:00:01", "box", {
+      info: { id: "", pretty_name: "", version: "", arch: "", platform: "connector" },
+    });
+    const uid = await device("00:00:00:00:00:02");
+    await setStatus(uid, "reject");
+    const total = async (query = {}) =>
+      (await app.call("getDevices", { token: ana.token, query })).headers.get("x-total-count");
+    expect([await total(), await total({ status: "rejected" }), await total({ status: "accepted" })]).toEqual(
+      ["1", "1", "0"],
+    );
+  });
+});

@@ -1,0 +1,305 @@
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  ED25519,
+  encodeFilter,
+  enrol,
+  operator,
+  property,
+  startApp,
+  type TestApp,
+  type TestUser,
+} from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+type Wire = Record<string, unknown>;
+let devices: Wire[];
+
+const NAMES = ["gate", "Gate-1", "100%", "1000", "a_b", "axb", "edge", "o'hara", 'q"uote', "b\\s", ""];
+const TAGS = ["edge", "core", "Edge2", "100"];
+
+beforeAll(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  const now = app.services.now();
+  const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T;
+  for (let n = 0; n < 33; n += 1) {
+    const uid = n.toString(16).padStart(64, "0");
+    await app.services.db.device.create({
+      data: {
+        uid,
+        tenantId: ana.tenant,
+        name: pick(NAMES, n),
+        mac: n % 3 === 0 ? "" : `00:00:00:00:00:${String(n).padStart(2, "0")}`,
+        infoId: pick(["debian", "arch", "100"], n),
+        infoPrettyName: pick(NAMES, n + 3),
+        infoVersion: "v0.19.0",
+        infoArch: pick(["amd64", "arm64"], n),
+        infoPlatform: pick(["native", "docker"], n),
+        publicKey: "k",
+        status: pick(["pending", "accepted", "rejected"], n),
+        statusUpdatedAt: now,
+        createdAt: now,
+        // Some at the same moment: the order of pages must not depend on chance.
+        lastSeen: new Date(now.getTime() - pick([0, 1000, 600_000], n)),
+        offline: n % 5 === 0,
+        latitude: pick([0, -23.5, 48], n),
+        publicUrl: n % 4 === 0,
+        tags: {
+          create: TAGS.filter((_, index) => (n >> index) & 1)
+            .slice(0, 3)
+            .map((tag, position) => ({ tag, position, tenantId: ana.tenant })),
+        },
+      },
+    });
+  }
+  devices = (await app.call("getDevices", { token: ana.token, query: { per_page: 100 } })).body;
+  expect(devices).toHaveLength(33);
+});
+afterAll(() => app.stop());
+
+// The rules of section 6 in memory, over the answers of the service.
+
+type Item = { type: string; params: { name: string; operator?: string; value?: unknown } };
+
+const fieldOf = (item: Wire, name: string): unknown =>
+  name.split(".").reduce<unknown>((value, key) => (value as Wire | undefined)?.[key], item);
+
+const TRUE = [true, "true", "t", "1"];
+
+function holds(item: Wire, { name, operator: comparison, value }: Item["params"]): boolean {
+  const field = fieldOf(item, name);
+  const values = Array.isArray(field) ? field : [field];
+  const equal = (other: unknown) =>
+    Array.isArray(field) && Array.isArray(other)
+      ? field.length === other.length && field.every((entry) => other.includes(entry))
+      : values.includes(other) && field !== undefined;
+  switch (comparison) {
+    case "contains":
+      if (Array.isArray(value))
+        return field !== undefined && value.length > 0 && value.every((entry) => values.includes(entry));
+      // A time is no text, although the wire writes it as one.
+      if (name === "last_seen") return false;
+      return values.some(
+        (entry) => typeof entry === "string" && entry.toLowerCase().includes(String(value).toLowerCase()),
+      );
+    case "eq":
+      return equal(value);
+    case "ne":
+      return !equal(value);
+    case "bool":
+      return typeof field === "boolean" && field === TRUE.includes(value as never);
+    case "gt":
+      return typeof field === "number" && field > Number(value);
+    default:
+      throw new Error(`the model does not know ${comparison}`);
+  }
+}
+
+function matches(item: Wire, items: readonly Item[], trailing: "and" | "or"): boolean {
+  let open: Item["params"][] = [];
+  const results: boolean[] = [];
+  const close = (joined: string) => {
+    if (open.length > 0) {
+      results.push(
+        joined === "and" ? open.every((one) => holds(item, one)) : open.some((one) => holds(item, one)),
+      );
+    }
+    open = [];
+  };
+  for (const { type, params } of items) {
+    if (type === "property") {
+      if (["contains", "eq", "ne", "bool", "gt"].includes(params.operator ?? "")) open.push(params);
+    } else if (params.name === "and" || params.name === "or") close(params.name);
+  }
+  close(trailing);
+  return results.every(Boolean);
+}
+
+const FIELDS = [
+  "name",
+  "identity.mac",
+  "info.id",
+  "info.pretty_name",
+  "info.arch",
+  "online",
+  "status",
+  "public_url",
+  "tags",
+  "position.latitude",
+  "namespace",
+  "last_seen",
+  "unknown",
+  "info.unknown",
+  "constructor",
+];
+const text = fc.oneof(
+  fc.constantFrom(
+    ...NAMES,
+    ...TAGS,
+    "%",
+    "_",
+    "0%",
+    "%0",
+    "a_",
+    "_b",
+    "A",
+    "lab",
+    "accepted",
+    "\\",
+    "'",
+    '"',
+    "00:0",
+  ),
+  fc.string({ maxLength: 3, unit: "grapheme-ascii" }),
+);
+const anyValue = fc.oneof(
+  text,
+  fc.boolean(),
+  fc.constant(null),
+  fc.constantFrom(0, 1, -23.5, 48, 1e300, 3e9, 0.5),
+  fc.subarray(TAGS, { maxLength: 3 }),
+);
+const condition = fc
+  .oneof(
+    fc.record({
+      operator: fc.constant("contains"),
+      value: fc.oneof(text, fc.subarray(TAGS), fc.array(anyValue, { maxLength: 2 })),
+    }),
+    fc.record({ operator: fc.constantFrom("eq", "ne"), value: anyValue }),
+    fc.record({
+      operator: fc.constant("bool"),
+      value: fc.constantFrom(true, false, "true", "false", "t", "f", "1", "0"),
+    }),
+    fc.record({
+      operator: fc.constant("gt"),
+      value: fc.constantFrom(-100, -23.5, 0, 0.5, 47.9, 48, "0", "-24", 1e300),
+    }),
+    fc.record({ operator: fc.constantFrom("lt", "like", ""), value: anyValue }),
+  )
+  .chain((comparison) =>
+    fc.constantFrom(...FIELDS).map((name) => property(name, comparison.operator, comparison.value) as Item),
+  );
+const filterItems = fc.array(
+  fc.oneof(
+    { arbitrary: condition, weight: 3 },
+    { arbitrary: fc.constantFrom("and", "or", "xor").map((name) => operator(name) as Item), weight: 1 },
+  ),
+  { maxLength: 6 },
+);
+
+test("device filters choose what the rules say, in the list's order, page by page", async () => {
+  await fc.assert(
+    fc.asyncProperty(filterItems, fc.integer({ min: 1, max: 3 }), async (items, page) => {
+      const expected = devices.filter((item) => matches(item, items, "and"));
+      const { status, body, headers } = await app.call("getDevices", {
+        token: ana.token,
+        query: { filter: encodeFilter(items), per_page: 10, page },
+      });
+      expect(status).toBe(200);
+      expect(headers.get("x-total-count")).toBe(String(expected.length));
+      const uids = (list: Wire[]) => list.map((item) => item.uid);
+      expect(uids(body)).toEqual(uids(expected.slice((page - 1) * 10, page * 10)));
+    }),
+    { numRuns: 400 },
+  );
+});
+
+test.each([
+  ["100%", ["100%"]],
+  ["%", ["100%"]],
+  ["A_B", ["a_b"]],
+  ["_", ["a_b"]],
+  ["GATE", ["Gate-1", "gate"]],
+  ["\\", ["b\\s"]],
+  ["'", ["o'hara"]],
+])("contains %j means just that, whatever the case", async (value, names) => {
+  const filter = encodeFilter([property("name", "contains", value)]);
+  const { body } = await app.call("getDevices", { token: ana.token, query: { filter, per_page: 100 } });
+  const found = new Set(body.map((item: Wire) => item.name));
+  expect([...found].sort()).toEqual(names);
+});
+
+test("times are equal to their text on the wire", async () => {
+  const [first] = devices;
+  const filter = encodeFilter([property("last_seen", "eq", first?.last_seen)]);
+  const { body } = await app.call("getDevices", { token: ana.token, query: { filter, per_page: 100 } });
+  expect(body).toEqual(devices.filter((item) => item.last_seen === first?.last_seen));
+});
+
+test.each([
+  ["no base64", "***"],
+  ["unpadded", "W10"],
+  ["no JSON", Buffer.from("[").toString("base64")],
+  ["no array", Buffer.from("{}").toString("base64")],
+  ["an unknown type", encodeFilter([{ type: "group", params: { name: "and" } }])],
+  ["no parameters", encodeFilter([{ type: "property" }])],
+  ["contains a number", encodeFilter([property("name", "contains", 5)])],
+  ["bool of a word", encodeFilter([property("online", "bool", "yes")])],
+  ["bool of a number", encodeFilter([property("online", "bool", 1)])],
+  ["gt of a word", encodeFilter([property("name", "gt", "abc")])],
+  ["gt of a fraction in text", encodeFilter([property("name", "gt", "1.5")])],
+  ["more items than sensible", encodeFilter(Array(101).fill(operator("and")))],
+])("%s is 400", async (_, filter) => {
+  for (const id of ["getDevices", "getPublicKeys", "getNamespaces"] as const) {
+    const { status, body } = await app.call(id, { token: ana.token, query: { filter } });
+    expect(status).toBe(400);
+    expect(body.message).toMatch(/^filter: /);
+  }
+});
+
+test("on keys and namespaces, properties at the end are joined by or; closed groups still hold", async () => {
+  const eve = await app.user("eve", "eves");
+  const device = await enrol(app, eve.tenant, "00:00:00:00:00:99");
+  await app.call("updateDeviceTags", {
+    token: eve.token,
+    params: { uid: device.uid },
+    body: { tags: ["edge"] },
+  });
+  const keys = [
+    { name: "laptop", filter: { hostname: "^gate" } },
+    { name: "desktop", filter: { tags: ["edge"] } },
+    { name: "phone", filter: { hostname: ".*" } },
+  ];
+  for (const [n, key] of keys.entries()) {
+    const blob = Buffer.from(ED25519.split(" ")[1] ?? "", "base64");
+    blob[blob.length - 1] = n;
+    const data = Buffer.from(`ssh-ed25519 ${blob.toString("base64")}`).toString("base64");
+    const made = await app.call("createPublicKey", {
+      token: eve.token,
+      body: { ...key, username: ".*", data },
+    });
+    expect(made.status).toBe(200);
+    app.pass(1);
+  }
+  const names = async (items: unknown[]) => {
+    const query = { filter: encodeFilter(items) };
+    const { body } = await app.call("getPublicKeys", { token: eve.token, query });
+    return body.map((key: { name: string }) => key.name);
+  };
+  expect(await names([property("name", "eq", "laptop"), property("name", "eq", "phone")])).toEqual([
+    "laptop",
+    "phone",
+  ]);
+  expect(
+    await names([
+      property("name", "contains", "top"),
+      operator("and"),
+      property("name", "eq", "laptop"),
+      property("name", "eq", "phone"),
+    ]),
+  ).toEqual(["laptop"]);
+  expect(await names([property("filter.tags", "contains", ["edge"])])).toEqual(["desktop"]);
+  expect(await names([property("filter.hostname", "ne", "^gate")])).toEqual(["desktop", "phone"]);
+  const spaces = async (items: unknown[]) =>
+    (await app.call("getNamespaces", { token: eve.token, query: { filter: encodeFilter(items) } })).body
+      .length;
+  expect(await spaces([property("name", "contains", "EVE")])).toBe(1);
+  expect(await spaces([property("settings.session_record", "bool", "t"), property("name", "eq", "x")])).toBe(
+    1,
+  );
+  expect(await spaces([property("members.id", "contains", [eve.id])])).toBe(1);
+  expect(await spaces([property("devices_count", "gt", 0)])).toBe(0);
+  expect(await spaces([property("max_devices", "gt", "-2")])).toBe(1);
+});

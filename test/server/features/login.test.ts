@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { penaltyOf } from "../../../server/dist/features/users/lockout.js";
+import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const login = (username: string, password: string, headers = {}) =>
+  app.call("login", { body: { username, password }, headers });
+const wrong = (username = "ana", headers = {}) => login(username, "wrong", headers);
+const now = () => app.services.now().getTime() / 1000;
+
+test("answers a session, by name or e-mail, whatever their case, on both paths", async () => {
+  for (const username of ["ana", "ANA", "ana@example.org", "Ana@Example.Org"]) {
+    const { status, body, headers } = await login(username, PASSWORD);
+    expect(status).toBe(200);
+    expect(headers.get("x-account-lockout")).toBe("0");
+    expect(body).toMatchObject({
+      id: ana.id,
+      origin: "local",
+      auth_methods: ["local"],
+      user: "ana",
+      name: "ana",
+      email: "ana@example.org",
+      recovery_email: "",
+      tenant: ana.tenant,
+      role: "owner",
+      mfa: false,
+      max_namespaces: -1,
+    });
+  }
+  expect((await app.call("authUser", { body: { username: "ana", password: PASSWORD } })).status).toBe(200);
+});
+
+test.each([
+  [{}, 400],
+  [{ username: "ana" }, 400],
+  [{ username: 1, password: "x" }, 422],
+])("%j is %i", async (body, status) => {
+  expect((await app.call("login", { body })).status).toBe(status);
+});
+
+test("the penalties of the rules", () => {
+  expect([1, 2, 3, 4, 5, 6, 7, 50].map((n) => penaltyOf(n, 60))).toEqual([
+    { lock: 0, kept: 2 },
+    { lock: 0, kept: 2 },
+    { lock: 1, kept: 2 },
+    { lock: 4, kept: 10 },
+    { lock: 16, kept: 40 },
+    { lock: 60, kept: 60 },
+    { lock: 60, kept: 60 },
+    { lock: 60, kept: 60 },
+  ]);
+});
+
+describe.each(["ana", "nobody"])("wrong passwords of %s", (username) => {
+  test("are 401 twice, then lock: 1, 4, 16, 60 minutes", async () => {
+    for (const _ of [1, 2]) {
+      const { status, headers, body } = await wrong(username);
+      expect([status, headers.get("x-account-lockout")]).toEqual([401, "0"]);
+      expect(body).toEqual({ message: "wrong user name or password" });
+    }
+    for (const minutes of [1, 4, 16, 60]) {
+      const { status, headers } = await wrong(username);
+      expect(status).toBe(429);
+      const end = Number(headers.get("x-account-lockout"));
+      expect(Math.abs(end - now() - minutes * 60)).toBeLessThan(3);
+      // While it lasts every try is refused, the right one too, and none counts.
+      for (const password of ["wrong", PASSWORD]) {
+        const locked = await login(username, password);
+        expect([locked.status, Number(locked.headers.get("x-account-lockout"))]).toEqual([429, end]);
+      }
+      app.pass(minutes * 60 + 1);
+    }
+  });
+});
+
+test("the count is forgotten after two minutes, and with a right password", async () => {
+  await wrong();
+  await wrong();
+  app.pass(121);
+  expect((await wrong()).status).toBe(401);
+  expect((await wrong()).status).toBe(401);
+  expect((await login("ana", PASSWORD)).status).toBe(200);
+  expect((await wrong()).status).toBe(401);
+  expect((await wrong()).status).toBe(401);
+  expect((await wrong()).status).toBe(429);
+});
+
+test("name and e-mail of a user count together", async () => {
+  await wrong("ana");
+  await wrong("ana@example.org");
+  expect((await wrong("ANA")).status).toBe(429);
+});
+
+test("guesses sent side by side do not get past the lock", async () => {
+  const answers = await Promise.all([...Array(8).fill("wrong"), PASSWORD].map((word) => login("ana", word)));
+  const statuses = answers.map((answer) => answer.status);
+  expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(2);
+  expect((await login("ana", PASSWORD)).status).toBe(429);
+});
+
+test("X-Real-IP of a stranger does not make a new source", async () => {
+  await wrong("ana", { "x-real-ip": "203.0.113.1" });
+  await wrong("ana", { "x-real-ip": "203.0.113.2" });
+  expect((await wrong("ana", { "x-real-ip": "203.0.113.3" })).status).toBe(429);
+});
+
+test("X-Real-IP of a known proxy does", async () => {
+  const proxied = await startApp({ trustedProxies: ["127.0.0.1"] });
+  await proxied.user("ana");
+  const attempt = (ip: string) =>
+    proxied.call("login", { body: { username: "ana", password: "wrong" }, headers: { "x-real-ip": ip } });
+  for (const _ of [1, 2]) await attempt("203.0.113.1");
+  expect((await attempt("203.0.113.1")).status).toBe(429);
+  expect((await attempt("203.0.113.2")).status).toBe(401);
+  await proxied.stop();
+});
+
+test("a maximum of 0 turns lockouts off", async () => {
+  const open = await startApp({ maximumLockoutMinutes: 0 });
+  await open.user("ana");
+  for (let n = 0; n < 5; n += 1) {
+    expect((await open.call("login", { body: { username: "ana", password: "wrong" } })).status).toBe(401);
+  }
+  await open.stop();
+});
+
+test("an unconfirmed user is 403, an invited one and one of an identity provider 401", async () => {
+  const change = (data: object) => app.services.db.user.update({ where: { id: ana.id }, data });
+  await change({ status: "not-confirmed" });
+  expect((await login("ana", PASSWORD)).status).toBe(403);
+  await change({ status: "invited" });
+  expect((await login("ana", PASSWORD)).status).toBe(401);
+  await change({ status: "confirmed", origin: "SAML" });
+  expect((await login("ana", PASSWORD)).status).toBe(401);
+});
+
+test("an unknown name takes as long as a wrong password", async () => {
+  const time = async (username: string) => {
+    const started = performance.now();
+    await wrong(username);
+    return performance.now() - started;
+  };
+  await time("warm");
+  const known = await time("ana");
+  const unknown = await time("nobody");
+  expect(unknown).toBeGreaterThan(known / 4);
+});
+
+test("the password is stored as bcrypt of cost 10 only", async () => {
+  const user = await app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
+  expect(user.passwordHash).toMatch(/^\$2[aby]\$10\$/);
+});
+
+test("passwords of any kind are compared, not refused by their form", async () => {
+  for (const password of ["\u0000", "a".repeat(1000), "😀".repeat(20)]) {
+    const fresh = await login("nobody", password);
+    expect([401, 429]).toContain(fresh.status);
+  }
+});

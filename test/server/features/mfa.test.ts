@@ -1,0 +1,152 @@
+import { TOTP } from "otpauth";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+let secret: string;
+
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  const { body } = await app.call("generateMfa", { token: ana.token });
+  secret = body.secret;
+});
+afterEach(() => app.stop());
+
+const code = (steps = 0) =>
+  new TOTP({ secret }).generate({ timestamp: app.services.now().getTime() + steps * 30_000 });
+const setRecovery = () =>
+  app.call("updateUser", { token: ana.token, body: { recovery_email: "ana@recovery.org" } });
+const enable = (more: object = {}) =>
+  app.call("enableMfa", {
+    token: ana.token,
+    body: { code: code(), secret, recovery_codes: ["AAAABBBBCCCCDDDD", "EEEEFFFFGGGGHHHH"], ...more },
+  });
+const login = () => app.call("login", { body: { username: "ana", password: PASSWORD } });
+const second = (token: string, given: string) => app.call("authMfa", { body: { token, code: given } });
+const challenge = async () => (await login()).headers.get("x-mfa-token") ?? "";
+
+async function enabled() {
+  expect((await setRecovery()).status).toBe(200);
+  expect((await enable()).status).toBe(200);
+}
+
+/** A code that is wrong now and in the neighbouring steps. */
+const wrongCode = () => {
+  const right = [-1, 0, 1].map((steps) => code(steps));
+  return ["000000", "111111", "222222", "333333"].find((given) => !right.includes(given)) ?? "";
+};
+
+test("generated credentials are new each time, and enable nothing", async () => {
+  const { body } = await app.call("generateMfa", { token: ana.token });
+  expect(body.secret).toMatch(/^[A-Z2-7]{32}$/);
+  expect(body.secret).not.toBe(secret);
+  expect(body.recovery_codes).toHaveLength(6);
+  for (const item of body.recovery_codes) expect(item).toMatch(/^[A-Z2-7]{16}$/);
+  expect(body.link).toMatch(/^otpauth:\/\/totp\//);
+  expect(new URL(body.link).searchParams.get("secret")).toBe(body.secret);
+  expect((await login()).status).toBe(200);
+});
+
+test("enabling needs a recovery e-mail, the right code, and MFA to be off", async () => {
+  expect((await enable()).status).toBe(400);
+  await setRecovery();
+  expect((await enable({ code: wrongCode() })).status).toBe(401);
+  expect((await enable({ code: "12345" })).status).toBe(400);
+  expect((await enable()).status).toBe(200);
+  expect((await enable()).status).toBe(400);
+});
+
+test("a login then has two steps", async () => {
+  await enabled();
+  const first = await login();
+  expect(first.status).toBe(401);
+  const token = first.headers.get("x-mfa-token") ?? "";
+  expect(token).toMatch(/^[0-9a-f-]{36}$/);
+  const { status, body } = await second(token, code());
+  expect(status).toBe(200);
+  expect(body).toMatchObject({ user: "ana", mfa: true, tenant: ana.tenant });
+  // The token is consumed.
+  app.pass(60);
+  expect((await second(token, code())).status).toBe(401);
+});
+
+test("on the older path too", async () => {
+  await enabled();
+  const token = await challenge();
+  const { status } = await app.send("POST", "/api/mfa/auth", {
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ token, code: code() }),
+  });
+  expect(status).toBe(200);
+});
+
+test("codes of the neighbouring steps are taken, others not", async () => {
+  await enabled();
+  expect((await second(await challenge(), code(-2))).status).toBe(401);
+  expect((await second(await challenge(), code(2))).status).toBe(401);
+  expect((await second(await challenge(), code(-1))).status).toBe(200);
+  expect((await second(await challenge(), code(1))).status).toBe(200);
+});
+
+test("a code is accepted once, and none older than it", async () => {
+  await enabled();
+  const given = code();
+  expect((await second(await challenge(), given)).status).toBe(200);
+  expect((await second(await challenge(), given)).status).toBe(401);
+  expect((await second(await challenge(), code(-1))).status).toBe(401);
+  app.pass(30);
+  expect((await second(await challenge(), code())).status).toBe(200);
+});
+
+test("of two that come at once with one code, one gets in", async () => {
+  await enabled();
+  const [one, two] = [await challenge(), await challenge()];
+  const given = code();
+  const answers = await Promise.all([second(one, given), second(two, given), second(one, given)]);
+  expect(answers.filter((answer) => answer.status === 200)).toHaveLength(1);
+});
+
+test("a token that comes twice at once, with two good codes, works once", async () => {
+  await enabled();
+  const token = await challenge();
+  const answers = await Promise.all([second(token, code(-1)), second(token, code())]);
+  expect(answers.filter((answer) => answer.status === 200)).toHaveLength(1);
+});
+
+test("the token lives 30 minutes", async () => {
+  await enabled();
+  const [early, late] = [await challenge(), await challenge()];
+  app.pass(30 * 60 - 5);
+  expect((await second(early, code())).status).toBe(200);
+  app.pass(10);
+  expect((await second(late, code())).status).toBe(401);
+  expect((await second("c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10", code())).status).toBe(401);
+});
+
+test("guessing ends: a login has five tries, and logins used up so lock the user", async () => {
+  await enabled();
+  for (let logins = 0; logins < 3; logins += 1) {
+    const token = await challenge();
+    for (let tries = 0; tries < 5; tries += 1) expect((await second(token, wrongCode())).status).toBe(401);
+    expect((await second(token, code())).status).toBe(401);
+  }
+  const locked = await login();
+  expect(locked.status).toBe(429);
+  expect(Number(locked.headers.get("x-account-lockout"))).toBeGreaterThan(0);
+  app.pass(61);
+  expect((await second(await challenge(), code())).status).toBe(200);
+});
+
+test("tokens and recovery codes are stored as digests only", async () => {
+  await enabled();
+  const token = await challenge();
+  const stored = JSON.stringify([
+    await app.services.db.mfaChallenge.findMany(),
+    await app.services.db.recoveryCode.findMany(),
+  ]);
+  expect(stored).not.toContain(token);
+  expect(stored).not.toContain("AAAABBBBCCCCDDDD");
+  expect(await app.services.db.recoveryCode.count()).toBe(2);
+});

@@ -1,0 +1,242 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+let bob: TestUser;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  bob = await app.user("bob");
+});
+afterEach(() => app.stop());
+
+const path = () => ({ tenant: ana.tenant });
+const create = (body: unknown, token = ana.token) => app.call("createNamespace", { token, body });
+const invite = (user: TestUser, role: string, token = ana.token) =>
+  app.call("inviteMember", { token, params: path(), body: { email: user.email, role } });
+const tokenOf = async (user: TestUser) =>
+  (await app.call("getNamespaceToken", { token: user.token, params: path() })).body.token as string;
+
+test("a new namespace has its defaults, and its name in lower case", async () => {
+  const { status, body } = await create({ name: "Plant-7" });
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    name: "plant-7",
+    owner: ana.id,
+    settings: { session_record: true, connection_announcement: "" },
+    max_devices: -1,
+    device_count: 0,
+    billing: null,
+    type: "team",
+    members: [
+      { id: ana.id, role: "owner", status: "accepted", expires_at: "0001-01-01T00:00:00Z", email: "" },
+    ],
+  });
+  expect(body.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  expect((await create({ name: "PLANT-7" })).status).toBe(409);
+  for (const name of ["", "a.b", "-a", "a-", "a_b", "a".repeat(64), "é"]) {
+    expect((await create({ name })).status, name).toBe(400);
+  }
+});
+
+test("its id may be chosen, once", async () => {
+  const tenant = "11111111-2222-3333-4444-555555555555";
+  expect((await create({ name: "one", tenant, type: "personal" })).body).toMatchObject({
+    tenant_id: tenant,
+    type: "personal",
+  });
+  expect((await create({ name: "two", tenant })).status).toBe(409);
+  expect((await create({ name: "three", tenant: "", type: "" })).body.type).toBe("team");
+});
+
+test("community instances greet, cloud ones limit devices", async () => {
+  for (const [edition, devices, greeting] of [
+    ["community", -1, true],
+    ["cloud", 3, false],
+  ] as const) {
+    const other = await startApp({ edition });
+    const { token } = await other.user("zoe");
+    const { body } = await other.call("createNamespace", { token, body: { name: "zoes" } });
+    expect([body.max_devices, body.settings.connection_announcement !== ""]).toEqual([devices, greeting]);
+    await other.stop();
+  }
+});
+
+test("max_namespaces bounds how many a user owns, also when asked at once", async () => {
+  const limit = (maxNamespaces: number) =>
+    app.services.db.user.update({ where: { id: bob.id }, data: { maxNamespaces } });
+  await limit(0);
+  expect((await create({ name: "none" }, bob.token)).status).toBe(403);
+  await limit(2);
+  const answers = await Promise.all(["b-1", "b-2", "b-3", "b-4"].map((name) => create({ name }, bob.token)));
+  expect(answers.map((answer) => answer.status).sort()).toEqual([200, 200, 403, 403]);
+});
+
+test("lists have those of the caller, or the API key's own", async () => {
+  await create({ name: "second" });
+  await app.user("eve", "eves");
+  const mine = await app.call("getNamespaces", { token: ana.token });
+  expect(mine.body.map((space: { name: string }) => space.name)).toEqual(["lab", "second"]);
+  expect(mine.headers.get("x-total-count")).toBe("2");
+  const page = await app.call("getNamespaces", { token: ana.token, query: { per_page: 1, page: 2 } });
+  expect(page.body[0].name).toBe("second");
+  const key = await app.call("createApiKey", { token: ana.token, body: { name: "key", expires_at: -1 } });
+  const own = await app.call("getNamespaces", { apiKey: key.body.id });
+  expect(own.body.map((space: { name: string }) => space.name)).toEqual(["lab"]);
+});
+
+test("an edit changes what is sent only", async () => {
+  const edit = (body: unknown) => app.call("editNamespace", { token: ana.token, params: path(), body });
+  expect((await edit({ name: "Lab-2", settings: { connection_announcement: "hi" } })).body).toMatchObject({
+    name: "lab-2",
+    settings: { session_record: true, connection_announcement: "hi" },
+  });
+  expect((await edit({ settings: { session_record: false } })).body.settings).toEqual({
+    session_record: false,
+    connection_announcement: "hi",
+  });
+  expect((await edit({})).body.name).toBe("lab-2");
+  expect((await edit({ settings: { connection_announcement: "x".repeat(4097) } })).status).toBe(400);
+  await create({ name: "taken" });
+  expect((await edit({ name: "TAKEN" })).status).toBe(409);
+  const record = await app.call("setSessionRecord", {
+    token: ana.token,
+    params: path(),
+    body: { session_record: true },
+  });
+  expect([record.status, record.text]).toEqual([200, ""]);
+  expect((await edit({})).body.settings.session_record).toBe(true);
+});
+
+test("a deletion takes everything with it", async () => {
+  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  await app.call("createDeviceTag", { token: ana.token, params: { uid }, body: { tag: "edge" } });
+  await app.call("createPublicKey", {
+    token: ana.token,
+    body: {
+      name: "k",
+      username: ".*",
+      filter: { tags: ["edge"] },
+      data: Buffer.from(ED25519).toString("base64"),
+    },
+  });
+  const key = await app.call("createApiKey", {
+    token: ana.token,
+    body: { name: "key", expires_at: -1, role: "owner" },
+  });
+  await invite(bob, "observer");
+  const bobs = await tokenOf(bob);
+  expect((await app.call("deleteNamespace", { apiKey: key.body.id, params: path() })).status).toBe(200);
+  const { db } = app.services;
+  expect([
+    await db.namespace.count(),
+    await db.member.count(),
+    await db.device.count(),
+    await db.deviceTag.count(),
+    await db.publicKey.count(),
+    await db.publicKeyTag.count(),
+    await db.apiKey.count(),
+  ]).toEqual([0, 0, 0, 0, 0, 0, 0]);
+  expect((await app.call("getDevices", { apiKey: key.body.id })).status).toBe(401);
+  expect((await app.call("getDevices", { token: bobs })).status).toBe(401);
+});
+
+describe("members", () => {
+  test("are added at once, by e-mail, with roles up to the caller's", async () => {
+    const { status, body } = await invite(bob, "administrator");
+    expect(status).toBe(200);
+    expect(body.members).toMatchObject([
+      { id: ana.id, role: "owner", email: ana.email },
+      {
+        id: bob.id,
+        role: "administrator",
+        status: "accepted",
+        email: bob.email,
+        type: "team",
+        expires_at: "0001-01-01T00:00:00Z",
+      },
+    ]);
+    expect((await invite(bob, "observer")).status).toBe(409);
+    const eve = await app.user("eve");
+    expect((await invite(eve, "owner")).status).toBe(403);
+    expect((await invite({ ...eve, email: "unknown@x.org" }, "observer")).status).toBe(404);
+    expect(
+      (await invite({ ...eve, email: eve.email.toUpperCase() }, "administrator", await tokenOf(bob))).status,
+    ).toBe(200);
+  });
+
+  test("keep exactly one owner, whom nobody changes or removes", async () => {
+    await invite(bob, "administrator");
+    const bobs = await tokenOf(bob);
+    const onOwner = { params: { ...path(), uid: ana.id } };
+    for (const token of [ana.token, bobs]) {
+      expect((await app.call("updateMember", { ...onOwner, token, body: { role: "observer" } })).status).toBe(
+        403,
+      );
+      expect((await app.call("removeMember", { ...onOwner, token })).status).toBe(403);
+    }
+    const onBob = { token: ana.token, params: { ...path(), uid: bob.id } };
+    expect((await app.call("updateMember", { ...onBob, body: { role: "owner" } })).status).toBe(403);
+    expect((await app.call("updateMember", { ...onBob, body: {} })).status).toBe(200);
+    expect((await app.call("leaveNamespace", { token: ana.token, params: path() })).status).toBe(403);
+    const owners = await app.services.db.member.count({ where: { tenantId: ana.tenant, role: "owner" } });
+    expect(owners).toBe(1);
+  });
+
+  test("of the same level may remove each other; the answer is the namespace", async () => {
+    const eve = await app.user("eve");
+    await invite(bob, "administrator");
+    await invite(eve, "administrator");
+    const { status, body } = await app.call("removeMember", {
+      token: await tokenOf(bob),
+      params: { ...path(), uid: eve.id },
+    });
+    expect([status, body.members.length]).toEqual([200, 2]);
+    expect(
+      (await app.call("removeMember", { token: ana.token, params: { ...path(), uid: eve.id } })).status,
+    ).toBe(404);
+  });
+
+  test("leave: their own namespace's token is replaced, another one stays", async () => {
+    await invite(bob, "observer");
+    const away = await app.call("leaveNamespace", { token: bob.token, params: path() });
+    expect([away.status, away.text]).toEqual([200, ""]);
+    expect((await app.call("leaveNamespace", { token: bob.token, params: path() })).status).toBe(403);
+    await invite(bob, "observer");
+    const left = await app.call("leaveNamespace", { token: await tokenOf(bob), params: path() });
+    expect(left.body).toMatchObject({ user: "bob", tenant: "", role: "" });
+  });
+
+  test("on a cloud instance wait seven days; the invitation can then be renewed", async () => {
+    const cloud = await startApp({ edition: "cloud" });
+    const [owner, guest] = [await cloud.user("owner", "lab"), await cloud.user("guest")];
+    const ask = (role: string) =>
+      cloud.call("inviteMember", {
+        token: owner.token,
+        params: { tenant: owner.tenant },
+        body: { email: guest.email, role },
+      });
+    const { body } = await ask("observer");
+    const member = body.members.find((candidate: { id: string }) => candidate.id === guest.id);
+    expect(member.status).toBe("pending");
+    expect(Date.parse(member.expires_at) - Date.parse(member.added_at)).toBe(7 * 24 * 3600_000);
+    expect(
+      (await cloud.call("getNamespace", { token: guest.token, params: { tenant: owner.tenant } })).status,
+    ).toBe(403);
+    expect((await ask("operator")).status).toBe(409);
+    cloud.pass(7 * 24 * 3600 + 1);
+    // The owner's token is too old by now.
+    const { body: again } = await cloud.call("login", {
+      body: { username: "owner", password: "correct-horse" },
+    });
+    const renewed = await cloud.call("inviteMember", {
+      token: again.token,
+      params: { tenant: owner.tenant },
+      body: { email: guest.email, role: "operator" },
+    });
+    expect(renewed.status).toBe(200);
+    expect(renewed.body.members).toHaveLength(2);
+    await cloud.stop();
+  });
+});

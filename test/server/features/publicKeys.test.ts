@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  await app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags: ["edge", "core"] } });
+});
+afterEach(() => app.stop());
+
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+const create = (more: object = {}) =>
+  app.call("createPublicKey", {
+    token: ana.token,
+    body: { name: "laptop", username: "^root$", filter: { hostname: ".*" }, data: base64(ED25519), ...more },
+  });
+const FINGERPRINT = "0f:a2:0a:d7:38:3e:65:45:08:6b:63:84:1c:ff:dc:ba";
+
+/** A key line whose blob says another type, or is cut. */
+const line = (type: string, inner: string, body: Buffer) => {
+  const field = (bytes: Buffer) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes]);
+  return `${type} ${Buffer.concat([field(Buffer.from(inner)), field(body)]).toString("base64")}`;
+};
+
+test("a key is stored without its comment, under its MD5 fingerprint", async () => {
+  const { status, body } = await create({ data: base64(`  ${ED25519}   ana@laptop \n`) });
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    fingerprint: FINGERPRINT,
+    tenant_id: ana.tenant,
+    name: "laptop",
+    username: "^root$",
+    filter: { hostname: ".*" },
+    data: base64(`${ED25519}\n`),
+  });
+  expect((await create({ data: base64(`${ED25519} another comment`) })).status).toBe(409);
+});
+
+test.each([
+  ["no key", "hello world"],
+  ["an unknown type", "ssh-unknown AAAA"],
+  ["a type that the blob contradicts", line("ssh-rsa", "ssh-ed25519", Buffer.alloc(32))],
+  ["a blob that is cut short", ED25519.slice(0, -8)],
+  ["no blob", "ssh-ed25519"],
+  ["two lines", `${ED25519}\n${ED25519}`],
+  ["a private key", "-----BEGIN OPENSSH PRIVATE KEY-----"],
+])("%s is 400, and is not repeated", async (_, text) => {
+  const { status, body } = await create({ data: base64(text) });
+  expect(status).toBe(400);
+  expect(body.message).toMatch(/^data: /);
+});
+
+test.each([
+  [{ filter: {} }, 400],
+  [{ filter: { hostname: ".*", tags: ["edge"] } }, 400],
+  [{ filter: { hostname: "(" } }, 400],
+  [{ filter: { tags: [] } }, 400],
+  [{ filter: { tags: ["edge", "edge"] } }, 400],
+  [{ filter: { tags: ["unknown"] } }, 404],
+  [{ filter: { tags: ["core", "edge"] } }, 200],
+  [{ username: "" }, 400],
+  [{ name: "" }, 400],
+  [{ data: "" }, 400],
+  [{ data: "***" }, 400],
+])("%j is %i", async (more, status) => {
+  expect((await create(more)).status).toBe(status);
+});
+
+test("an update replaces name, pattern and filter, with its variant", async () => {
+  await create();
+  const params = { fingerprint: FINGERPRINT };
+  const update = (body: object) => app.call("updatePublicKey", { token: ana.token, params, body });
+  const tagged = await update({
+    name: "n",
+    username: "u",
+    filter: { tags: ["core", "edge"] },
+    data: "ignored",
+  });
+  expect(tagged.body).toMatchObject({ name: "n", username: "u", data: base64(`${ED25519}\n`) });
+  expect(tagged.body.filter).toEqual({ tags: ["core", "edge"] });
+  const named = await update({ name: "n", username: "u", filter: { hostname: "^gate" } });
+  expect(named.body.filter).toEqual({ hostname: "^gate" });
+  expect(await app.services.db.publicKeyTag.count()).toBe(0);
+  expect((await update({ name: "n", username: "u", filter: { tags: ["unknown"] } })).status).toBe(404);
+  expect((await update({ name: "n" })).status).toBe(400);
+});
+
+test("two of one key at once are one", async () => {
+  const answers = await Promise.all([create(), create(), create()]);
+  expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409, 409]);
+});
+
+test("keys are listed oldest first, and the same key may be in two namespaces", async () => {
+  await create();
+  const eve = await app.user("eve", "eves");
+  const body = { name: "eves", username: ".*", filter: { hostname: ".*" }, data: base64(ED25519) };
+  expect((await app.call("createPublicKey", { token: eve.token, body })).status).toBe(200);
+  app.pass(1);
+  await create({ name: "second", data: base64(line("ssh-ed25519", "ssh-ed25519", Buffer.alloc(32, 7))) });
+  const { body: list, headers } = await app.call("getPublicKeys", { token: ana.token });
+  expect(list.map((item: { name: string }) => item.name)).toEqual(["laptop", "second"]);
+  expect(headers.get("x-total-count")).toBe("2");
+  const params = { fingerprint: FINGERPRINT };
+  expect((await app.call("deletePublicKey", { token: ana.token, params })).status).toBe(200);
+  expect((await app.call("deletePublicKey", { token: ana.token, params })).status).toBe(404);
+  expect((await app.call("getPublicKeys", { token: eve.token })).body).toHaveLength(1);
+});

@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+let uid: string;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+});
+afterEach(() => app.stop());
+
+const add = async (tag: unknown) =>
+  (await app.call("createDeviceTag", { token: ana.token, params: { uid }, body: { tag } })).status;
+const replace = async (tags: unknown) =>
+  (await app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } })).status;
+const remove = async (tag: string) =>
+  (await app.call("deleteDeviceTag", { token: ana.token, params: { uid, tag } })).status;
+const tags = async () => (await app.call("getDevice", { token: ana.token, params: { uid } })).body.tags;
+const rename = async (tag: string, to: string) =>
+  (await app.call("renameTag", { token: ana.token, params: { tag }, body: { tag: to } })).status;
+const erase = (tag: string) => app.call("deleteTag", { token: ana.token, params: { tag } });
+const key = (filter: object) =>
+  app.call("createPublicKey", {
+    token: ana.token,
+    body: { name: "laptop", username: ".*", filter, data: Buffer.from(ED25519).toString("base64") },
+  });
+
+test("of a device keep their order, three at most", async () => {
+  expect([await add("zulu"), await add("alpha"), await add("mike")]).toEqual([200, 200, 200]);
+  expect(await tags()).toEqual(["zulu", "alpha", "mike"]);
+  expect(await add("alpha")).toBe(409);
+  expect(await add("more")).toBe(403);
+  expect([await remove("alpha"), await remove("alpha")]).toEqual([200, 404]);
+  expect(await add("alpha")).toBe(200);
+  expect(await tags()).toEqual(["zulu", "mike", "alpha"]);
+  expect(await replace(["beta", "alpha"])).toBe(200);
+  expect(await tags()).toEqual(["beta", "alpha"]);
+});
+
+test.each([[[]], [["ab"]], [["a-b"]], [["abc", "abc"]], [["abc", "abd", "abe", "abf"]], [["é€é"]]])(
+  "%j is not allowed",
+  async (list) => {
+    expect(await replace(list)).toBe(400);
+    if (list.length === 1) expect(await add(list[0])).toBe(400);
+  },
+);
+
+test("at most three are added when five come at once", async () => {
+  const statuses = await Promise.all(["tag1", "tag2", "tag3", "tag4", "tag5"].map(add));
+  expect(statuses.sort()).toEqual([200, 200, 200, 403, 403]);
+  expect(await tags()).toHaveLength(3);
+});
+
+test("of devices and filters are listed once, in order", async () => {
+  await replace(["zulu", "alpha"]);
+  await key({ tags: ["alpha"] });
+  const { body, headers } = await app.call("getTags", { token: ana.token });
+  expect([body, headers.get("x-total-count")]).toEqual([["alpha", "zulu"], "2"]);
+});
+
+test("are renamed on devices and filters at once", async () => {
+  await replace(["edge", "core"]);
+  const made = await key({ tags: ["core", "edge"] });
+  expect(made.status).toBe(200);
+  expect(await rename("nowhere", "other")).toBe(404);
+  expect(await rename("edge", "core")).toBe(409);
+  expect(await rename("edge", "rim")).toBe(200);
+  expect(await tags()).toEqual(["rim", "core"]);
+  const { body } = await app.call("getPublicKeys", { token: ana.token });
+  expect(body[0].filter).toEqual({ tags: ["core", "rim"] });
+  const eve = await app.user("eve", "eves");
+  const other = await enrol(app, eve.tenant, "00:00:00:00:00:02");
+  await app.call("updateDeviceTags", {
+    token: eve.token,
+    params: { uid: other.uid },
+    body: { tags: ["rim"] },
+  });
+  expect(await rename("rim", "edge")).toBe(200);
+  expect((await app.call("getTags", { token: eve.token })).body).toEqual(["rim"]);
+});
+
+test("are deleted everywhere, unless a filter would lose its last one", async () => {
+  await replace(["edge", "core"]);
+  await key({ tags: ["core", "edge"] });
+  expect((await erase("edge")).status).toBe(200);
+  expect((await erase("edge")).status).toBe(404);
+  const { status, body } = await erase("core");
+  expect(status).toBe(400);
+  expect(body.message).toContain('"laptop"');
+  expect(await tags()).toEqual(["core"]);
+});

@@ -1,0 +1,36 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { inTransaction } from "../../../server/dist/features/transaction.js";
+import { startApp, type TestApp } from "../http/testApp.ts";
+
+let app: TestApp;
+let tenantId: string;
+beforeEach(async () => {
+  app = await startApp();
+  tenantId = (await app.user("ana", "lab")).tenant;
+});
+afterEach(() => app.stop());
+
+const limit = async () =>
+  (await app.services.db.namespace.findUniqueOrThrow({ where: { tenantId } })).maxDevices;
+
+test("what a transaction checked still holds when it writes", async () => {
+  const add = () =>
+    inTransaction(app.services, async (tx) => {
+      const { maxDevices } = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
+      // Time for the others to get in between.
+      await wait(10);
+      await tx.namespace.update({ where: { tenantId }, data: { maxDevices: maxDevices + 1 } });
+    });
+  await Promise.all([add(), add(), add(), add()]);
+  expect(await limit()).toBe(-1 + 4);
+});
+
+test("one that fails leaves nothing behind", async () => {
+  const failing = inTransaction(app.services, async (tx) => {
+    await tx.namespace.update({ where: { tenantId }, data: { maxDevices: 7 } });
+    throw new Error("changed its mind");
+  });
+  await expect(failing).rejects.toThrow("changed its mind");
+  expect(await limit()).toBe(-1);
+});

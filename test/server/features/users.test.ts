@@ -1,0 +1,217 @@
+import { createHash, sign } from "node:crypto";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createUser } from "../../../server/dist/features/users/createUser.js";
+import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+describe("updateUser", () => {
+  let app: TestApp;
+  let ana: TestUser;
+  beforeEach(async () => {
+    app = await startApp();
+    ana = await app.user("ana", "lab");
+    await app.user("bob");
+  });
+  afterEach(() => app.stop());
+
+  const update = async (body: unknown) => {
+    const answer = await app.call("updateUser", { token: ana.token, body });
+    return [answer.status, answer.body];
+  };
+  const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
+
+  test("changes what is sent, names in lower case; empty means unchanged", async () => {
+    expect(
+      await update({
+        name: "Ana R",
+        username: "Ana.R",
+        email: "Ana.R@example.org",
+        recovery_email: "A@r.org",
+      }),
+    ).toEqual([200, undefined]);
+    expect(
+      await update({
+        name: "",
+        username: "",
+        email: "",
+        recovery_email: "",
+        password: "",
+        current_password: "",
+      }),
+    ).toEqual([200, undefined]);
+    expect(await update({})).toEqual([200, undefined]);
+    expect(await stored()).toMatchObject({
+      name: "Ana R",
+      username: "ana.r",
+      email: "ana.r@example.org",
+      recoveryEmail: "a@r.org",
+    });
+  });
+
+  test.each([
+    [{ email: "none" }, 400, ["email"]],
+    [{ username: "a", email: "none", recovery_email: "x" }, 400, ["username", "email", "recovery_email"]],
+    [{ recovery_email: "ana@example.org" }, 400, ["email", "recovery_email"]],
+    [{ email: "new@x.org", recovery_email: "NEW@x.org" }, 400, ["email", "recovery_email"]],
+    [{ email: "new@x.org", recovery_email: "ana@example.org" }, 400, ["email", "recovery_email"]],
+    [{ password: "another1" }, 400, ["current_password"]],
+    [{ password: "another1", current_password: "wrong" }, 400, ["password"]],
+    [{ password: "abc", current_password: PASSWORD }, 400, ["password"]],
+    [{ username: "BOB" }, 409, ["username"]],
+    [{ username: "bob", email: "bob@example.org" }, 409, ["username", "email"]],
+    [{ username: "ana", email: "ana@example.org" }, 200, undefined],
+    [{ name: 5 }, 422, { message: "name: must be a string" }],
+  ])("%j is %i %j", async (body, status, answer) => {
+    expect(await update(body)).toEqual([status, answer]);
+  });
+
+  test("an e-mail cannot become the recovery address that is set", async () => {
+    await update({ recovery_email: "safe@x.org" });
+    expect(await update({ email: "safe@x.org" })).toEqual([400, ["email", "recovery_email"]]);
+  });
+
+  test("a new password takes the place of the old one", async () => {
+    expect(await update({ password: "another1", current_password: PASSWORD })).toEqual([200, undefined]);
+    const login = async (password: string) =>
+      (await app.call("login", { body: { username: "ana", password } })).status;
+    expect([await login(PASSWORD), await login("another1")]).toEqual([401, 200]);
+  });
+
+  test("of two who take one name at once, one gets it", async () => {
+    const bob = await app.user("carl");
+    const answers = await Promise.all(
+      [ana.token, bob.token].map((token) => app.call("updateUser", { token, body: { username: "wanted" } })),
+    );
+    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409]);
+    expect(answers.find((answer) => answer.status === 409)?.body).toEqual(["username"]);
+  });
+
+  test("a deleted user's token without a namespace is 404", async () => {
+    const gone = await app.user("gone");
+    await app.services.db.user.delete({ where: { id: gone.id } });
+    expect((await app.call("updateUser", { token: gone.token, body: {} })).status).toBe(404);
+    expect((await app.call("getUserInfo", { token: gone.token })).status).toBe(404);
+  });
+});
+
+describe("setup", () => {
+  const body = { name: "Ana Reis", username: "Ana.Reis", email: "Ana@example.org", password: PASSWORD };
+  const linkOf = (app: TestApp) =>
+    createHash("sha256")
+      .update(sign("sha256", Buffer.from("shellhub"), app.services.keys.privateKey))
+      .digest("hex");
+
+  test("makes the first user with a personal namespace, once", async () => {
+    const app = await startApp();
+    const attempt = (query: Record<string, string>, more = {}) =>
+      app.call("setup", { query, body: { ...body, ...more } });
+    const query = { sign: linkOf(app) };
+    expect((await app.call("getInfo")).body.setup).toBe(false);
+    expect((await attempt({})).status).toBe(400);
+    expect((await attempt({ sign: "0".repeat(64) })).status).toBe(403);
+    expect((await attempt(query, { name: "A" })).status).toBe(400);
+    const answers = await Promise.all([
+      attempt(query),
+      attempt(query, { username: "second", email: "b@example.org" }),
+    ]);
+    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 403]);
+    expect((await attempt(query, { username: "third", email: "c@example.org" })).status).toBe(403);
+    expect((await app.call("getInfo")).body.setup).toBe(true);
+    const user = await app.services.db.user.findFirstOrThrow();
+    const session = await app.call("login", { body: { username: user.username, password: PASSWORD } });
+    expect(session.body).toMatchObject({ role: "owner", max_namespaces: -1 });
+    const { body: space } = await app.call("getNamespace", {
+      token: session.body.token,
+      params: { tenant: session.body.tenant },
+    });
+    expect(space).toMatchObject({ type: "personal", max_devices: -1, settings: { session_record: false } });
+    expect(space.settings.connection_announcement).not.toBe("");
+    expect(space.name).toBe(user.username.replace(".", "-"));
+    await app.stop();
+  });
+});
+
+describe("getInfo", () => {
+  test("tells the address that was called, or the configured one", async () => {
+    const app = await startApp();
+    const address = new URL(app.url);
+    expect((await app.call("getInfo", { query: { agent_version: "v0.19.0" } })).body).toEqual({
+      version: "v0.19.0",
+      endpoints: { ssh: "127.0.0.1:22", api: address.host },
+      setup: false,
+      authentication: { local: true, saml: false },
+    });
+    const spoofed = await app.call("getInfo", { headers: { "x-forwarded-host": "evil.example" } });
+    expect(spoofed.body.endpoints.api).toBe(address.host);
+    expect((await app.send("GET", "/api/info")).body.version).toBe("v0.19.0");
+    for (const path of ["/healthcheck", "/api/healthcheck"])
+      expect((await app.send("GET", path)).status).toBe(200);
+    await app.stop();
+
+    const configured = await startApp({ sshEndpoint: "ssh.x.org:2222", trustedProxies: ["127.0.0.1"] });
+    const headers = { "x-forwarded-host": "api.x.org", "x-forwarded-proto": "https" };
+    expect((await configured.call("getInfo", { headers })).body.endpoints).toEqual({
+      ssh: "ssh.x.org:2222",
+      api: "api.x.org:443",
+    });
+    await configured.stop();
+  });
+});
+
+describe("the session's namespace", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startApp();
+  });
+  afterAll(() => app.stop());
+
+  test("is the first one, then the one switched to last", async () => {
+    const ana = await app.user("ana", "first");
+    const second = await app.call("createNamespace", { token: ana.token, body: { name: "second" } });
+    const login = async () =>
+      (await app.call("login", { body: { username: "ana", password: PASSWORD } })).body;
+    expect((await login()).tenant).toBe(ana.tenant);
+    const tenant = second.body.tenant_id;
+    const switched = await app.call("getToken", { token: ana.token, params: { tenant } });
+    expect(switched.body).toMatchObject({ tenant, role: "owner" });
+    expect((await login()).tenant).toBe(tenant);
+    expect((await app.call("getUserInfo", { token: ana.token })).body.tenant).toBe(tenant);
+    await app.call("deleteNamespace", { token: switched.body.token, params: { tenant } });
+    expect((await login()).tenant).toBe(ana.tenant);
+  });
+
+  test("can only be one of the user's", async () => {
+    const bob = await app.user("bob");
+    const eve = await app.user("eve", "eves");
+    for (const tenant of [eve.tenant, "00000000-0000-4000-8000-000000000000"]) {
+      expect((await app.call("getNamespaceToken", { token: bob.token, params: { tenant } })).status).toBe(
+        404,
+      );
+    }
+    expect((await app.call("getNamespaceToken", { token: bob.token, params: { tenant: "x" } })).status).toBe(
+      400,
+    );
+  });
+
+  test("is empty while the membership is pending", async () => {
+    const { id, token, tenant } = await app.user("pia", "pending");
+    await app.services.db.member.updateMany({ where: { userId: id }, data: { status: "pending" } });
+    const { body } = await app.call("login", { body: { username: "pia", password: PASSWORD } });
+    expect(body).toMatchObject({ tenant: "", role: "" });
+    expect((await app.call("getDevices", { token })).status).toBe(401);
+    expect((await app.call("getNamespace", { token: body.token, params: { tenant } })).status).toBe(403);
+    expect((await app.call("getNamespaces", { token: body.token })).body).toEqual([]);
+  });
+});
+
+test("createUser stores names in lower case and refuses taken ones", async () => {
+  const app = await startApp();
+  const user = { name: "X", username: "Xena", email: "Xena@X.org", password: PASSWORD };
+  const { id } = await createUser(app.services, user);
+  expect(await app.services.db.user.findUnique({ where: { id } })).toMatchObject({
+    username: "xena",
+    email: "xena@x.org",
+    maxNamespaces: -1,
+  });
+  await expect(createUser(app.services, user)).rejects.toThrow("username or email is taken");
+  await app.stop();
+});

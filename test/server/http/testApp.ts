@@ -1,0 +1,213 @@
+import { generateKeyPairSync } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { type Operation, type PublicOperations, publicOperations } from "@gatehouse-access/sdk/contract";
+import { expect } from "vitest";
+import { buildApp } from "../../../server/dist/app.js";
+import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { insertUser } from "../../../server/dist/features/users/createUser.js";
+import { signUserToken } from "../../../server/dist/http/tokens.js";
+import { hashPassword } from "../../../server/dist/passwords.js";
+import type { ServiceSettings, Services } from "../../../server/dist/services.js";
+import { makeDataDir } from "../../support/service.ts";
+
+export interface Credentials {
+  readonly token?: string | undefined;
+  readonly apiKey?: string | undefined;
+}
+
+export interface CallOptions extends Credentials {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number>>;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers whose shape `call` has checked
+type Body = any;
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Body;
+  readonly text: string;
+}
+
+/** The service in this process: real HTTP on a free port, a real database, and a clock that tests can turn. */
+export interface TestApp {
+  readonly url: string;
+  readonly services: Services;
+  /** Lets time pass, in seconds. */
+  pass(seconds: number): void;
+  /** Any request, its answer as it came. */
+  send(method: string, path: string, options?: RequestInit): Promise<Answer>;
+  /** An operation of the contract; its answer must be one that the contract has. */
+  call(id: keyof PublicOperations, options?: CallOptions): Promise<Answer>;
+  /** A confirmed user with a token, and a namespace if it is named. */
+  user(username: string, namespace?: string): Promise<TestUser>;
+  stop(): Promise<void>;
+}
+
+export interface TestUser {
+  readonly id: string;
+  readonly username: string;
+  readonly email: string;
+  readonly token: string;
+  readonly tenant: string;
+}
+
+export const PASSWORD = "correct-horse";
+
+// One pair for all tests of a file: making it takes longer than most tests.
+const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });
+
+// Hashing is slow by design, and here of no interest.
+let passwordHash: string | undefined;
+
+const SETTINGS: ServiceSettings = {
+  edition: "enterprise",
+  maximumLockoutMinutes: 60,
+  sshEndpoint: undefined,
+  apiEndpoint: undefined,
+  trustedProxies: [],
+};
+
+export async function startApp(settings: Partial<ServiceSettings> = {}): Promise<TestApp> {
+  const database = await openDatabase({ file: join(await makeDataDir(), "test.db") });
+  let ahead = 0;
+  const services: Services = {
+    db: database.client,
+    keys,
+    settings: { ...SETTINGS, ...settings },
+    now: () => new Date(Date.now() + ahead),
+  };
+  const app = await buildApp(services);
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+
+  const send: TestApp["send"] = async (method, path, options = {}) => {
+    const response = await fetch(url + path, { method, ...options });
+    const text = await response.text();
+    const json = response.headers.get("content-type")?.includes("json");
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: json ? JSON.parse(text) : undefined,
+    };
+  };
+  const call: TestApp["call"] = async (id, options = {}) => {
+    const operation: Operation = publicOperations[id];
+    const answer = await send(operation.method, pathOf(operation, options), {
+      headers: headersOf(options),
+      ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
+    });
+    expectContract(operation, answer);
+    return answer;
+  };
+  const user: TestApp["user"] = async (username, namespace) => {
+    const email = `${username}@example.org`;
+    passwordHash ??= await hashPassword(PASSWORD);
+    const { id } = await insertUser(
+      services,
+      services.db,
+      { name: username, username, email, password: "" },
+      passwordHash,
+    );
+    const tokenFor = (tenant: string) =>
+      signUserToken(services, { id, origin: "local", username, mfa: false, tenant });
+    if (!namespace) return { id, username, email, tenant: "", token: await tokenFor("") };
+    const made = await call("createNamespace", { token: await tokenFor(""), body: { name: namespace } });
+    expect(made.status).toBe(200);
+    const tenant: string = made.body.tenant_id;
+    return { id, username, email, tenant, token: await tokenFor(tenant) };
+  };
+  return {
+    url,
+    services,
+    pass: (seconds) => {
+      ahead += seconds * 1000;
+    },
+    send,
+    call,
+    user,
+    stop: async () => {
+      await app.close();
+      await database.close();
+    },
+  };
+}
+
+export function pathOf(operation: Operation, { params = {}, query = {} }: CallOptions): string {
+  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(params[name] ?? ""),
+  );
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) search.set(name, String(value));
+  return search.size > 0 ? `${path}?${search}` : path;
+}
+
+export function headersOf({ token, apiKey, body, headers }: CallOptions): Record<string, string> {
+  return {
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    ...(apiKey !== undefined && { "x-api-key": apiKey }),
+    ...(body !== undefined && { "content-type": "application/json" }),
+    ...headers,
+  };
+}
+
+/** The answer is one that the contract describes: its status, its body, its headers. */
+export function expectContract(operation: Operation, { status, body, text, headers }: Answer): void {
+  const where = `${operation.id} answered ${status} ${text}`;
+  if (status === operation.success.status) {
+    if (text === "") {
+      expect(operation.success.body === undefined || operation.success.mayBeEmpty, where).toBe(true);
+    } else {
+      // Strict: nothing beyond the contract may leave the server.
+      expect(operation.success.body?.parse(body), where).toEqual(body);
+    }
+    if (operation.success.headers.includes("X-Total-Count")) {
+      expect(headers.get("x-total-count"), where).toMatch(/^\d+$/);
+    }
+  } else {
+    // What every operation may answer, and the contract names only where clients tell it apart: values that are
+    // wrong, and a credential of a kind that may not do this (rules sections 1 and 8).
+    const common = operation.scope === "public" ? [400, 422] : [400, 403, 422];
+    expect([...Object.keys(operation.errors).map(Number), ...common], where).toContain(status);
+    const names = Array.isArray(body) && body.every((name: unknown) => typeof name === "string");
+    expect(names || typeof body?.message === "string", where).toBe(true);
+  }
+  expect(headers.get("x-request-id"), where).toMatch(/^[0-9a-f-]{36}$/);
+}
+
+/** A list's filter: base64 of its JSON. */
+export const encodeFilter = (items: unknown): string => Buffer.from(JSON.stringify(items)).toString("base64");
+
+export const property = (name: string, operator: string, value: unknown) => ({
+  type: "property",
+  params: { name, operator, value },
+});
+export const operator = (name: string) => ({ type: "operator", params: { name } });
+
+export const ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+
+/** Enrols a device; a new one for every MAC. */
+export async function enrol(app: TestApp, tenant: string, mac: string, more: object = {}): Promise<Body> {
+  const answer = await app.call("authDevice", {
+    body: {
+      info: {
+        id: "debian",
+        pretty_name: "Debian GNU/Linux 12",
+        version: "v0.19.0",
+        arch: "amd64",
+        platform: "native",
+      },
+      identity: { mac },
+      public_key: `-----BEGIN RSA PUBLIC KEY-----\n${mac}\n-----END RSA PUBLIC KEY-----\n`,
+      tenant_id: tenant,
+      ...more,
+    },
+  });
+  expect(answer.status).toBe(200);
+  return answer.body;
+}

@@ -1,0 +1,193 @@
+import { request as httpRequest } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ED25519, enrol, startApp, type TestApp, type TestUser } from "./testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+let uid: string;
+beforeAll(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+});
+afterAll(() => app.stop());
+
+const json = { "content-type": "application/json" };
+const authorized = () => ({ ...json, authorization: `Bearer ${ana.token}` });
+const put = (body: string, headers: Record<string, string> = authorized()) =>
+  app.send("PUT", `/api/devices/${uid}`, { headers, body });
+
+describe("a body", () => {
+  test.each([
+    ["{", 422, "body: must be JSON"],
+    ["\u0000", 422, "body: must be JSON"],
+    ["[]", 422, "body: must be an object"],
+    ["null", 422, "body: must be an object"],
+    ['"text"', 422, "body: must be an object"],
+    ['{"name":5}', 422, "name: must be a string"],
+    ['{"name":null}', 422, "name: must be a string"],
+    ['{"public_url":"yes"}', 422, "public_url: must be true or false"],
+    ['{"name":""}', 400, "name: must have at least 1 character; name: may hold letters, digits, _ and -"],
+    ['{"name":"a b"}', 400, "name: may hold letters, digits, _ and -"],
+    ['{"name":"a.b","public_url":1}', 422, "public_url: must be true or false"],
+  ])("%j is %i: %s", async (body, status, message) => {
+    const answer = await put(body);
+    expect([answer.status, answer.body]).toEqual([status, { message }]);
+  });
+
+  test("may have fields that are not known", async () => {
+    expect((await put('{"name":"extra","created_at":"x","__proto__":{"a":1}}')).status).toBe(200);
+  });
+
+  test("without required fields may be missing; with some it names them", async () => {
+    expect((await app.send("PUT", `/api/devices/${uid}`, { headers: authorized() })).status).toBe(200);
+    const { status, body } = await app.send("PATCH", `/api/devices/${uid}`, { headers: authorized() });
+    expect([status, body.message]).toEqual([400, "name: must be given: a string"]);
+  });
+
+  test("in other encodings than UTF-8 is refused", async () => {
+    const body = new Uint8Array([0x7b, 0x22, 0x6e, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d]);
+    const { status } = await app.send("PUT", `/api/devices/${uid}`, { headers: authorized(), body });
+    expect(status).toBe(422);
+  });
+
+  test("of another content type is 415, of more than 1 MiB 413", async () => {
+    const headers = { authorization: `Bearer ${ana.token}`, "content-type": "text/plain" };
+    expect((await put("{}", headers)).status).toBe(415);
+    const { status, body } = await put(JSON.stringify({ name: "a".repeat(1024 * 1024) }));
+    expect([status, typeof body.message]).toEqual([413, "string"]);
+  });
+
+  test("is not looked at where the operation has none", async () => {
+    const answer = await app.send("DELETE", `/api/devices/${uid}/tags/nowhere`, {
+      headers: authorized(),
+      body: "not json",
+    });
+    expect(answer.body).toEqual({ message: "tag: is not on the device" });
+  });
+});
+
+describe("a query", () => {
+  test.each([
+    ["per_page=x", 422],
+    ["page=1.5", 422],
+    ["page=1e3", 422],
+    ["status=odd", 400],
+    ["page=1&page=2", 400],
+    ["page=&per_page=&status=&filter=&sort_by=&order_by=", 200],
+    ["page=-5&per_page=0&order_by=sideways&sort_by=nonsense&unknown=1", 200],
+    ["page=99999999999999999999", 200],
+  ])("%s is %i", async (query, status) => {
+    const answer = await app.send("GET", `/api/devices?${query}`, { headers: authorized() });
+    expect(answer.status, answer.text).toBe(status);
+  });
+
+  test("order_by of API keys must be asc or desc", async () => {
+    const answer = await app.call("listApiKeys", { token: ana.token, query: { order_by: "up" } });
+    expect([answer.status, answer.body.message]).toEqual([400, "order_by: must be one of asc, desc"]);
+  });
+});
+
+describe("a pattern", () => {
+  const key = (username: string) => ({
+    token: ana.token,
+    body: { name: "k", username, filter: { hostname: ".*" }, data: Buffer.from(ED25519).toString("base64") },
+  });
+
+  test("that makes other engines backtrack for ever is accepted in no time", async () => {
+    const started = performance.now();
+    const answer = await app.call("createPublicKey", key(`${"(a+)+".repeat(20)}$`));
+    expect(answer.status).toBe(200);
+    const list = await app.call("getPublicKeys", { token: ana.token });
+    expect(list.body).toHaveLength(1);
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+
+  test("of a megabyte is refused by its length, not compiled", async () => {
+    const started = performance.now();
+    const { status, body } = await app.call("createPublicKey", key("(a+)+".repeat(150_000)));
+    expect([status, body.message]).toEqual([400, "username: must have at most 1024 characters"]);
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+
+  test("that is none is refused, and says why", async () => {
+    for (const pattern of ["(", "a**", "(?=a)", "\\1"]) {
+      const { status, body } = await app.call("createPublicKey", key(pattern));
+      expect(status, pattern).toBe(400);
+      expect(body.message).toMatch(/^username: must be a regular expression in RE2 syntax/);
+    }
+  });
+});
+
+test("unknown paths and methods are 404, a broken URL 400, all with a message", async () => {
+  for (const [method, path, expected] of [
+    ["GET", "/api/nothing", 404],
+    ["POST", "/api/devices", 404],
+    ["GET", "/api/devices/%zz", 400],
+  ] as const) {
+    const { status, body } = await app.send(method, path, { headers: authorized() });
+    expect([status, typeof body.message], path).toEqual([expected, "string"]);
+  }
+});
+
+test("a tag beyond any length is refused by its rule, not by the router", async () => {
+  const { status, body } = await app.call("deleteTag", {
+    token: ana.token,
+    params: { tag: "a".repeat(300) },
+  });
+  expect([status, body.message]).toEqual([400, "tag: must have at most 255 characters"]);
+});
+
+test("an unexpected failure is 500 without its cause, which is logged with the request id", async () => {
+  const broken = await startApp();
+  const user = await broken.user("eve", "eve");
+  await broken.services.db.$executeRawUnsafe('DROP TABLE "DeviceTag"');
+  const { status, body, headers } = await broken.call("getTags", { token: user.token });
+  expect([status, body]).toEqual([500, { message: "internal error" }]);
+  expect(headers.get("x-request-id")).toBeTruthy();
+  await broken.stop();
+});
+
+test("answers say that they are not to be kept or guessed at, and allow no other origin", async () => {
+  const { headers } = await app.send("GET", "/info", { headers: { origin: "https://evil.example" } });
+  expect(headers.get("cache-control")).toBe("no-store");
+  expect(headers.get("x-content-type-options")).toBe("nosniff");
+  expect(headers.get("access-control-allow-origin")).toBeNull();
+});
+
+test("a filter as long as allowed fits into the request line", async () => {
+  const filter = Buffer.from(
+    JSON.stringify(Array(100).fill({ type: "operator", params: { name: "and" } })),
+  ).toString("base64");
+  const { status } = await app.call("getDevices", { token: ana.token, query: { filter } });
+  expect(status).toBe(200);
+  const long = await app.call("getDevices", { token: ana.token, query: { filter: "A".repeat(20_000) } });
+  expect(long.status).toBe(400);
+});
+
+test("a filter whose plus signs came as spaces is read all the same", async () => {
+  // "~~~" makes a plus sign in base64; the client does not encode it.
+  const filter = Buffer.from(
+    '[{"type":"property","params":{"name":"name","operator":"eq","value":"~~>"}}]',
+  ).toString("base64");
+  const text = Buffer.from('["~~~>>>???"]').toString("base64");
+  expect(text).toContain("+");
+  const status = await new Promise((resolve, reject) => {
+    httpRequest(
+      `${app.url}/api/devices?filter=${text}`,
+      { headers: { authorization: `Bearer ${ana.token}` } },
+      (response) => {
+        let body = "";
+        response.on("data", (chunk) => {
+          body += chunk;
+        });
+        response.on("end", () => resolve(body));
+      },
+    )
+      .on("error", reject)
+      .end();
+  });
+  // It is JSON, and only its items are wrong.
+  expect(status).toContain("must be an array of");
+  expect((await app.call("getDevices", { token: ana.token, query: { filter } })).body).toEqual([]);
+});
