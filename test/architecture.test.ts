@@ -30,8 +30,10 @@ function offenders(folder: string, forbidden: (imported: string) => boolean): st
   );
 }
 
-const from = (...places: string[]) => (imported: string) =>
-  places.some((place) => imported === place || imported.startsWith(`${place}/`));
+const from =
+  (...places: string[]) =>
+  (imported: string) =>
+    places.some((place) => imported === place || imported.startsWith(`${place}/`));
 
 describe("the arrows between the rooms", () => {
   it("sees imports at all", () => {
@@ -43,7 +45,10 @@ describe("the arrows between the rooms", () => {
     ["server", from("provider", "@gatehouse-access/provider", "@pulumi/pulumi")],
     ["provider", from("server", "@gatehouse-access/server")],
     ["provider/resources", from("provider/pulumi", "provider/engine", "provider/cli", "@pulumi/pulumi")],
-    ["provider/engine", from("provider/resources", "provider/pulumi", "provider/cli", "@gatehouse-access/sdk")],
+    [
+      "provider/engine",
+      from("provider/resources", "provider/pulumi", "provider/cli", "@gatehouse-access/sdk"),
+    ],
     ["sdk/contract", from("sdk/policy", "undici")],
   ])("%s keeps to its side", (folder, forbidden) => {
     expect(sources(folder).length).toBeGreaterThan(0);

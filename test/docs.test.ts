@@ -7,7 +7,10 @@ it.each(Object.entries(pages()))("docs/%s is what the definitions say (else: npm
 });
 
 it("every field of every resource is described", () => {
-  const rows = pages()["resources.md"]?.split("\n").filter((line) => line.startsWith("| `")) ?? [];
+  const rows =
+    pages()
+      ["resources.md"]?.split("\n")
+      .filter((line) => line.startsWith("| `")) ?? [];
   expect(rows.length).toBeGreaterThan(20);
   for (const row of rows) expect(row).toMatch(/\S[^|]* \|$/);
 });
