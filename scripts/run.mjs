@@ -90,6 +90,10 @@ const commands = {
     run("Checking types of the tests", node(), ["node_modules/typescript/bin/tsc", "-p", "test"]);
     run("test", node(), ["node_modules/vitest/vitest.mjs", "run", ...args], { quiet: false });
   },
+  docs() {
+    build();
+    run("Writing the reference", node(), ["docs/generate.ts"]);
+  },
   check() {
     build();
     run("biome", join(bin, "biome"), ["check", "."], { quiet: false });

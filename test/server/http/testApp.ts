@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from "node:crypto";
+import { rm } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type Operation, type PublicOperations, publicOperations } from "@gatehouse-access/sdk/contract";
@@ -73,7 +74,8 @@ const SETTINGS: ServiceSettings = {
 };
 
 export async function startApp(settings: Partial<ServiceSettings> = {}): Promise<TestApp> {
-  const database = await openDatabase({ file: join(await makeDataDir(), "test.db") });
+  const folder = await makeDataDir();
+  const database = await openDatabase({ file: join(folder, "test.db") });
   let ahead = 0;
   const services: Services = {
     db: database.client,
@@ -134,6 +136,7 @@ export async function startApp(settings: Partial<ServiceSettings> = {}): Promise
     stop: async () => {
       await app.close();
       await database.close();
+      await rm(folder, { recursive: true, force: true });
     },
   };
 }
