@@ -62,11 +62,11 @@ function fieldLine(c: Colours, step: Step, field: FieldChange): string {
   return `      ${c.yellow(`~ ${field.path}: ${value(field.old)} => ${value(field.new)}`)}${forced}`;
 }
 
-/** One resource and its changed fields. A deletion shows no fields: all of it goes. */
+/** One resource and its changed fields. A deletion shows none, all of it goes; a failure shows its reason. */
 export function stepLines(c: Colours, step: Step): string[] {
   const failed = step.error === undefined ? "" : c.red(`  failed: ${step.error}`);
   const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${title(step)}`)}${failed}`;
-  if (step.op === "delete" || step.op === "same") return [head];
+  if (step.op === "delete" || step.op === "same" || step.error !== undefined) return [head];
   if (step.op === "create") {
     const fields = step.fields.map((field) => `${field.path}: ${value(field.new)}`).join("  ");
     if (title(step).length + fields.length <= LINE_WIDTH) return [`${head}  ${c.dim(fields)}`.trimEnd()];

@@ -1,17 +1,21 @@
 import { fieldDiff } from "./fieldDiff.ts";
 import type { FieldChange } from "./model.ts";
-import type { ResourceState } from "./resourceState.ts";
-import type { Props } from "./value.ts";
+import { equal, type Props } from "./value.ts";
 
-/** What differs in the inputs; where nothing does, what the last read found different from them. */
-export function changedFields(old: ResourceState | undefined, inputs: Props): FieldChange[] {
-  const fields = fieldDiff(old?.inputs, inputs);
-  if (fields.length > 0 || !old) return fields;
-  const outputs: Props = {};
+/**
+ * What an update changes: inputs that differ from the state's, and those that the last read found to be different
+ * on the real object (which shows in the outputs of the same name).
+ */
+export function changedFields(
+  old: { inputs?: Props; outputs?: Props } | undefined,
+  inputs: Props,
+): FieldChange[] {
+  if (!old) return fieldDiff(undefined, inputs);
+  const before: Props = { ...old.inputs };
   for (const key of Object.keys(inputs)) {
-    const value = old.outputs?.[key];
-    if (value !== undefined) outputs[key] = value;
+    const real = old.outputs?.[key];
+    const declared = old.inputs?.[key];
+    if (real !== undefined && declared !== undefined && !equal(real, declared)) before[key] = real;
   }
-  const known = Object.fromEntries(Object.entries(inputs).filter(([key]) => key in outputs));
-  return fieldDiff(outputs, known);
+  return fieldDiff(before, inputs);
 }

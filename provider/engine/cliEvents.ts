@@ -1,4 +1,5 @@
 import type { EngineEvent as CliEvent, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
+import { changedFields } from "./changedFields.ts";
 import { fieldDiff, shownProps } from "./fieldDiff.ts";
 import type { Command, Diagnostic, FieldChange, Shown, Step, StepOp } from "./model.ts";
 import { mergedDiff } from "./refreshState.ts";
@@ -132,7 +133,7 @@ function fieldsOf(
   if (op === "delete") return fieldDiff(old.inputs, undefined);
   if (refresh) return mergedDiff(old, now);
   if (metadata.op === "delete-replaced") return known;
-  const fields = fieldDiff(metadata.old ? old.inputs : undefined, now.inputs);
+  const fields = changedFields(metadata.old ? old : undefined, now.inputs);
   if (fields.length > 0 || known.length > 0 || op !== "update") return fields.length > 0 ? fields : known;
   // The CLI masks secrets before it tells them: where nothing else differs, one of them does.
   return Object.entries(now.inputs)
