@@ -1,6 +1,7 @@
 // `npm run demo`: a policy in TypeScript is previewed, applied, changed behind its back, found out, repaired.
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -21,18 +22,12 @@ const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep]
   --destroy  destroy what the policy made, at the end
   --keep     leave the service running, and print its address and login`;
 
-const { values: options } = parseArgs({
-  options: {
-    engine: { type: "string" },
-    destroy: { type: "boolean", default: false },
-    keep: { type: "boolean", default: false },
-    help: { type: "boolean", default: false },
-  },
-});
+const options = readOptions();
 
-const engine = chooseEngine();
+const engine = options.engine ?? (pulumiOnPath() ? "cli" : "embedded");
 const started = Date.now();
 let step = 0;
+let running: ChildProcess | undefined;
 
 function heading(text: string): void {
   step += 1;
@@ -43,12 +38,24 @@ function pulumiOnPath(): boolean {
   return (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, "pulumi")));
 }
 
-function chooseEngine(): string {
-  const engine = options.engine ?? (pulumiOnPath() ? "cli" : "embedded");
-  if (engine !== "cli" && engine !== "embedded") {
-    throw new Error(`--engine ${engine}: must be cli or embedded`);
+function readOptions() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        engine: { type: "string" },
+        destroy: { type: "boolean", default: false },
+        keep: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    });
+    if (values.engine && !["cli", "embedded"].includes(values.engine)) {
+      throw new Error(`--engine ${values.engine}: must be cli or embedded`);
+    }
+    return values;
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${HELP}`);
+    process.exit(1);
   }
-  return engine;
 }
 
 /** Runs the gatehouse command as a user would, its output going to this terminal. */
@@ -64,7 +71,9 @@ async function gatehouse(
     env,
     stdio: ["ignore", "inherit", "inherit"],
   });
+  running = child;
   const code = await new Promise((resolve, reject) => child.on("error", reject).on("exit", resolve));
+  running = undefined;
   if (code !== expected) {
     throw new Error(`gatehouse ${command} ended with ${code}, expected ${expected}`);
   }
@@ -98,6 +107,8 @@ async function story(service: Service, folder: string): Promise<Login> {
       GATEHOUSE_USERNAME: login.username,
       GATEHOUSE_PASSWORD: login.password,
       PULUMI_BACKEND_URL: `file://${folder}`,
+      // What the TypeScript compiler caches goes with the rest.
+      TMPDIR: folder,
       PULUMI_CONFIG_PASSPHRASE: randomBytes(12).toString("base64url"),
     };
     heading("Preview: what would the policy make?");
@@ -140,8 +151,16 @@ async function main(): Promise<void> {
     rmSync(folder, { recursive: true, force: true });
     rmSync(STACK_SETTINGS, { force: true });
   };
+  // The command under way finishes its steps and writes its state first.
+  const interrupted = async (signal: NodeJS.Signals) => {
+    if (running && running.exitCode === null) {
+      running.kill(signal);
+      await once(running, "exit");
+    }
+    await stop();
+  };
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => void stop().finally(() => process.exit(130)));
+    process.once(signal, () => void interrupted(signal).finally(() => process.exit(130)));
   }
   try {
     const login = await story(service, folder);
