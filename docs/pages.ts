@@ -76,7 +76,8 @@ function resources(): string {
 }
 
 function operations(): string {
-  const all = Object.values(publicOperations);
+  // The order of a module's exports is not the same for every loader.
+  const all = Object.values(publicOperations).sort((a, b) => a.id.localeCompare(b.id, "en"));
   const parts = [...new Set(all.map((operation) => operation.part))];
   const sections = parts.map((part) =>
     [
