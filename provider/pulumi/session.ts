@@ -13,6 +13,15 @@ const CONFIGURATION = {
   "gatehouse:totpSecret": "GATEHOUSE_TOTP_SECRET",
 } as const;
 
+/** The variables that together are one credential. */
+const CREDENTIALS: readonly string[] = [
+  "GATEHOUSE_API_KEY",
+  "GATEHOUSE_TOKEN",
+  "GATEHOUSE_USERNAME",
+  "GATEHOUSE_PASSWORD",
+  "GATEHOUSE_TOTP_SECRET",
+];
+
 type Lookup = (key: string) => string | undefined;
 
 let configuration: Lookup = () => undefined;
@@ -28,7 +37,7 @@ export function configure(lookup: Lookup): void {
  * @throws Error naming the variable that is missing or wrong, with what is allowed
  */
 export function connection(): Connection {
-  current ??= open({ ...fromConfiguration(), ...definedIn(process.env) });
+  current ??= open(settings(configuration, process.env));
   return current;
 }
 
@@ -54,14 +63,20 @@ function checkedTenant(tenant: string | undefined): string | undefined {
   return result.data;
 }
 
-function fromConfiguration(): Record<string, string> {
-  const entries = Object.entries(CONFIGURATION).map(([key, name]) => [name, configuration(key)] as const);
-  return Object.fromEntries(entries.filter((entry): entry is [never, string] => Boolean(entry[1])));
-}
-
-function definedIn(env: NodeJS.ProcessEnv): Record<string, string> {
-  const entries = Object.entries(env).filter(
+/**
+ * The settings that hold: the environment's, and the stack's configuration for what it leaves open. A credential
+ * in the environment replaces the configured one as a whole, so that the two never mix.
+ */
+export function settings(lookup: Lookup, env: NodeJS.ProcessEnv): Record<string, string> {
+  const given = Object.entries(env).filter(
     (entry): entry is [string, string] => entry[0].startsWith("GATEHOUSE_") && Boolean(entry[1]),
   );
-  return Object.fromEntries(entries);
+  const isGiven = (name: string) =>
+    given.some(([variable]) => variable === name || variable === `${name}_FILE`);
+  const credentialGiven = CREDENTIALS.some(isGiven);
+  const configured = Object.entries(CONFIGURATION)
+    .filter(([, name]) => !isGiven(name) && !(credentialGiven && CREDENTIALS.includes(name)))
+    .map(([key, name]) => [name, lookup(key)] as const)
+    .filter((entry): entry is [never, string] => Boolean(entry[1]));
+  return Object.fromEntries([...configured, ...given]);
 }

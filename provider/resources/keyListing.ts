@@ -24,9 +24,20 @@ export class KeyListing {
 
   /** The key with this fingerprint; absence in the listing is believed only after a second look. */
   async find(fingerprint: string): Promise<ListedKey | undefined> {
-    this.#all ??= this.#list();
-    const listed = (await this.#all).get(fingerprint);
+    const listed = (await this.#listed()).get(fingerprint);
     return listed ?? (await this.#look(fingerprint));
+  }
+
+  #listed(): Promise<Map<string, ListedKey>> {
+    if (!this.#all) {
+      const all = this.#list();
+      this.#all = all;
+      // A failed listing is not kept: the next read tries again.
+      all.catch(() => {
+        if (this.#all === all) this.#all = undefined;
+      });
+    }
+    return this.#all;
   }
 
   async #list(): Promise<Map<string, ListedKey>> {
