@@ -8,7 +8,7 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
-import pc from "picocolors";
+import picocolors from "picocolors";
 import { changeBehindTheBack } from "./demo/changes.ts";
 import { createUser, enrol, type Login, type Service, setUp, startService } from "./demo/service.ts";
 
@@ -22,6 +22,8 @@ const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep]
   --destroy  destroy what the policy made, at the end
   --keep     leave the service running, and print its address and login`;
 
+// Not the library's own guess: on CI it colours although nobody looks.
+const pc = picocolors.createColors(process.stdout.isTTY === true && !process.env.NO_COLOR);
 const options = readOptions();
 
 const engine = options.engine ?? (pulumiOnPath() ? "cli" : "embedded");
