@@ -54,6 +54,7 @@ export const createApiKey = defineOperation({
       .optional()
       .describe("The secret; random when blank"),
   }),
+  idempotencyKey: true,
   success: { body: apiKeyCreated },
   errors: {
     400: "name outside 3..20 or with whitespace, expires_at not -1/30/60/90/365, key not a uuid v4, or role unknown",

@@ -215,6 +215,7 @@ export const createDeviceTag = defineOperation({
   minRole: "operator",
   params: { uid },
   body: z.object({ tag }),
+  idempotencyKey: true,
   errors: {
     400: "tag missing, not alphanumeric or outside 3..255",
     403: "role below operator, or it already has 3 tags",

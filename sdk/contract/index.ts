@@ -1,5 +1,7 @@
 import * as apiKeys from "./apiKeys.ts";
+import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
+import * as firewall from "./firewall.ts";
 import * as namespaces from "./namespaces.ts";
 import type { Operation } from "./operation.ts";
 import * as publicKeys from "./publicKeys.ts";
@@ -9,7 +11,7 @@ import * as users from "./users.ts";
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
-export { apiKeys, devices, namespaces, publicKeys, tags, users };
+export { apiKeys, containers, devices, firewall, namespaces, publicKeys, tags, users };
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
@@ -24,8 +26,10 @@ export const publicOperations = {
   ...operationsOf(users),
   ...operationsOf(namespaces),
   ...operationsOf(devices),
+  ...operationsOf(containers),
   ...operationsOf(tags),
   ...operationsOf(publicKeys),
+  ...operationsOf(firewall),
   ...operationsOf(apiKeys),
 };
 

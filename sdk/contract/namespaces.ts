@@ -86,6 +86,7 @@ export const createNamespace = defineOperation({
     tenant: z.union([tenantId, z.literal("")]).optional(),
     type: z.union([z.enum(["personal", "team"]), z.literal("")]).optional(),
   }),
+  idempotencyKey: true,
   success: { body: namespace },
   errors: {
     400: "name missing or not a host-name label",
@@ -180,6 +181,7 @@ export const inviteMember = defineOperation({
   minRole: "administrator",
   params: { tenant: tenantId },
   body: z.object({ email, role }),
+  idempotencyKey: true,
   success: { body: namespace },
   errors: {
     400: `${NOT_A_UUID}, or email or role missing or invalid`,

@@ -60,6 +60,11 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
    * PATCH only where this says so, because its second run changes nothing more.
    */
   readonly repeatable?: boolean;
+  /**
+   * Takes the header `Idempotency-Key`: while the object lives that a request with a key made, the same key
+   * answers with that object and makes no other one. An addition of this service; others ignore the header.
+   */
+  readonly idempotencyKey?: boolean;
 }
 
 /** One operation of the service: the single description that routes, client, OpenAPI and tests derive from. */
@@ -93,6 +98,7 @@ export interface Operation<
   };
   readonly errors: Readonly<Record<number, string>>;
   readonly repeatable: boolean;
+  readonly idempotencyKey: boolean;
 }
 
 function withCommonErrors(open: boolean, errors: Readonly<Record<number, string>>): Record<number, string> {
@@ -155,5 +161,6 @@ export function defineOperation<
     },
     errors: withCommonErrors(open, input.errors ?? {}),
     repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),
+    idempotencyKey: input.idempotencyKey ?? false,
   };
 }

@@ -8,7 +8,10 @@ import {
   model,
   pattern,
   TOTAL_COUNT,
+  tag,
+  tags,
   tenantId,
+  wireFilter,
 } from "./schemas.ts";
 
 const part = "Public keys";
@@ -25,7 +28,7 @@ export const publicKey = model(
     tenant_id: tenantId,
     name: z.string(),
     username: z.string(),
-    filter: z.object({ hostname: z.string().optional(), tags: z.array(z.string()).optional() }),
+    filter: wireFilter,
   }),
 );
 
@@ -62,6 +65,7 @@ export const createPublicKey = defineOperation({
     data: z.base64().min(1).max(32_768).describe("Base64 of an authorized_keys line"),
     ...settings,
   }),
+  idempotencyKey: true,
   success: { body: publicKey },
   errors: {
     400: "field missing, bad regexp, both or no filter variant, or data is not an OpenSSH public key",
@@ -101,4 +105,58 @@ export const deletePublicKey = defineOperation({
   minRole: "administrator",
   params: { fingerprint },
   errors: { 403: NOT_ADMINISTRATOR, 404: "no such key in the namespace" },
+});
+
+export const addPublicKeyTag = defineOperation({
+  id: "addPublicKeyTag",
+  part,
+  summary: "Add a tag to the filter of a key",
+  method: "POST",
+  path: "/api/sshkeys/public-keys/{fingerprint}/tags",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { fingerprint },
+  body: z.object({ tag }),
+  errors: {
+    400: "tag invalid, or the key has a hostname filter",
+    403: "role below administrator, or the key already has 3 tags",
+    404: "no such key, or tag does not exist in the namespace",
+    409: "tag already on the key",
+  },
+});
+
+export const updatePublicKeyTags = defineOperation({
+  id: "updatePublicKeyTags",
+  part,
+  summary: "Replace all tags of the filter of a key",
+  method: "PUT",
+  path: "/api/sshkeys/public-keys/{fingerprint}/tags",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { fingerprint },
+  body: z.object({ tags }),
+  errors: {
+    400: "not 1..3 unique valid tags",
+    403: NOT_ADMINISTRATOR,
+    404: "no such key, key has a hostname filter, or a tag does not exist",
+  },
+});
+
+export const removePublicKeyTag = defineOperation({
+  id: "removePublicKeyTag",
+  part,
+  summary: "Remove a tag from the filter of a key",
+  method: "DELETE",
+  path: "/api/sshkeys/public-keys/{fingerprint}/tags/{tag}",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { fingerprint, tag },
+  errors: {
+    400: "the key has a hostname filter, or it is the last tag of its filter",
+    403: NOT_ADMINISTRATOR,
+    404: "no such key, or tag not on it",
+  },
 });

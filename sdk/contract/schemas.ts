@@ -82,6 +82,12 @@ export const filter = model(
     ),
 );
 
+/** A filter in an answer: the variant in use (models section 5). Its values were checked when they came in. */
+export const wireFilter = z.object({
+  hostname: z.string().optional(),
+  tags: z.array(z.string()).optional(),
+});
+
 export const message = model("Error", "What went wrong", z.object({ message: z.string() }));
 
 const page = z.int().min(1).max(1_000_000).default(1).describe("Page, from 1");
@@ -100,3 +106,14 @@ export const sorting = {
 };
 
 export const TOTAL_COUNT = "X-Total-Count";
+
+/** Header that makes the repeat of a creation harmless, on the operations that take it. */
+export const IDEMPOTENCY_KEY = "Idempotency-Key";
+
+export const idempotencyKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters")
+  .describe(
+    "Chosen by the caller, one for each object. While the object lives that was made under it, the same key " +
+      "answers with that object as it is now, whatever the body says, and makes no other one",
+  );

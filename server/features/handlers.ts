@@ -1,7 +1,9 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../http/routes.ts";
 import { apiKeyHandlers } from "./apiKeys/handlers.ts";
+import { containerHandlers } from "./devices/containers.ts";
 import { deviceHandlers } from "./devices/handlers.ts";
+import { firewallHandlers } from "./firewall/handlers.ts";
 import { namespaceHandlers } from "./namespaces/handlers.ts";
 import { publicKeyHandlers } from "./publicKeys/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
@@ -12,7 +14,9 @@ export const handlers: Handlers<PublicOperations> = {
   ...userHandlers,
   ...namespaceHandlers,
   ...deviceHandlers,
+  ...containerHandlers,
   ...tagHandlers,
   ...publicKeyHandlers,
+  ...firewallHandlers,
   ...apiKeyHandlers,
 };

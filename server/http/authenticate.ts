@@ -27,7 +27,7 @@ async function authenticateKey(services: Services, secret: string): Promise<KeyC
     where: { digest: digestOf(secret) },
     select: { tenantId: true, role: true, expiresIn: true },
   });
-  const expired = key && key.expiresIn > 0 && key.expiresIn * 1000 <= services.now().getTime();
+  const expired = key && key.expiresIn > 0n && Number(key.expiresIn) * 1000 <= services.now().getTime();
   if (!key || expired) throw refusal();
   return { kind: "apikey", tenant: key.tenantId, role: key.role as Role };
 }

@@ -1,4 +1,11 @@
-import { type AuthKind, message, models, type Operation } from "@gatehouse-access/sdk/contract";
+import {
+  type AuthKind,
+  IDEMPOTENCY_KEY,
+  idempotencyKey,
+  message,
+  models,
+  type Operation,
+} from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 
 type Json = Record<string, unknown>;
@@ -83,7 +90,11 @@ function describe(operation: Operation, alias: boolean, components: Components, 
     tags: [operation.part],
     summary: operation.summary,
     ...(operation.minRole && { description: `Needs the role ${operation.minRole} or above.` }),
-    parameters: [...parameters(operation, "path", components), ...parameters(operation, "query", components)],
+    parameters: [
+      ...parameters("path", operation.params.shape, components),
+      ...parameters("query", operation.query.shape, components),
+      ...parameters("header", operation.idempotencyKey ? CREATION_HEADER : {}, components),
+    ],
     ...(operation.body && {
       requestBody: { required: true, ...content(components.schemaOf(operation.body, "input")) },
     }),
@@ -104,8 +115,13 @@ function describe(operation: Operation, alias: boolean, components: Components, 
   };
 }
 
-function parameters(operation: Operation, place: "path" | "query", components: Components): Json[] {
-  const { shape } = place === "path" ? operation.params : operation.query;
+const CREATION_HEADER = { [IDEMPOTENCY_KEY]: idempotencyKey.optional() };
+
+function parameters(
+  place: "path" | "query" | "header",
+  shape: Readonly<Record<string, z.ZodType>>,
+  components: Components,
+): Json[] {
   return Object.entries(shape).map(([name, schema]) => ({
     name,
     in: place,

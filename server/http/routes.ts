@@ -2,6 +2,7 @@ import type { Edition, Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import type { Services } from "../services.ts";
+import { readCreationKey } from "./idempotencyKey.ts";
 import type { IdentityOf } from "./identity.ts";
 import { readQuery } from "./query.ts";
 import { responseSchema } from "./serialization.ts";
@@ -19,6 +20,8 @@ interface RequestContext<Params, Query, Body, Identity> {
   readonly body: Body;
   readonly identity: Identity;
   readonly request: RequestFacts;
+  /** Digest of the request's Idempotency-Key, for operations that take it; null without one. */
+  readonly creationKey: string | null;
   readonly log: FastifyBaseLogger;
   /** Sets a response header. */
   header(name: string, value: string | number): void;
@@ -111,6 +114,7 @@ async function respond(
     body: body as BodyOf<Operation>,
     identity: request.identity as IdentityOf<Operation>,
     request: factsOf(request),
+    creationKey: readCreationKey(operation, request.headers),
     log: request.log,
     header: (name, value) => void reply.header(name, String(value)),
   });

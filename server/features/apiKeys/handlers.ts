@@ -3,6 +3,7 @@ import { type apiKeys, type PublicOperations, type Role, roleAtLeast } from "@ga
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
 import { digestOf } from "../../secrets.ts";
+import { createOnce } from "../createOnce.ts";
 import { expiryOf } from "./expiry.ts";
 import { presentApiKey } from "./presentApiKey.ts";
 
@@ -11,30 +12,44 @@ function checkRole(own: Role, asked: Role): void {
   if (!roleAtLeast(own, asked)) throw new ForbiddenError(`role: ${asked} is above the caller's`);
 }
 
-const createApiKey: Handler<PublicOperations["createApiKey"]> = async ({ services, identity, body }) => {
+/**
+ * The same Idempotency-Key again: with the secret of the key that it made, that key. Without it the key is of no
+ * use to the caller, who has lost its only copy, so a new one takes its place.
+ */
+const createApiKey: Handler<PublicOperations["createApiKey"]> = async (context) => {
+  const { services, identity, body, creationKey } = context;
   const { tenant: tenantId, caller } = identity;
   const role = body.role || identity.role;
   checkRole(identity.role, role);
   const secret = body.key || randomUUID();
+  const digest = digestOf(secret);
   const now = services.now();
-  try {
-    const row = await services.db.apiKey.create({
-      data: {
-        digest: digestOf(secret),
-        tenantId,
-        name: body.name,
-        role,
-        createdBy: caller.userId,
-        expiresIn: expiryOf(body.expires_at, now),
-        createdAt: now,
-        updatedAt: now,
-      },
-    });
-    return { id: secret, ...presentApiKey(row), user_id: row.createdBy };
-  } catch (error) {
-    if (isDatabaseError(error, "P2002")) throw new ConflictError("name or key: is used already");
-    throw error;
-  }
+  const row = await createOnce(services, {
+    creationKey,
+    taken: "name or key: is used already",
+    find: async (tx, made) => {
+      const where = { tenantId_creationKey: { tenantId, creationKey: made } };
+      const known = await tx.apiKey.findUnique({ where });
+      if (known === null || known.digest === digest) return known;
+      await tx.apiKey.delete({ where });
+      return null;
+    },
+    create: (tx) =>
+      tx.apiKey.create({
+        data: {
+          digest,
+          tenantId,
+          name: body.name,
+          role,
+          createdBy: caller.userId,
+          expiresIn: expiryOf(body.expires_at, now),
+          createdAt: now,
+          updatedAt: now,
+          creationKey,
+        },
+      }),
+  });
+  return { id: secret, ...presentApiKey(row), user_id: row.createdBy };
 };
 
 const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) => {

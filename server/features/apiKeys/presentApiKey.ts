@@ -12,7 +12,7 @@ export function presentApiKey(row: ApiKey): WireApiKey {
     created_by: row.createdBy,
     role: row.role as WireApiKey["role"],
     name: row.name,
-    expires_in: row.expiresIn,
+    expires_in: Number(row.expiresIn),
     created_at: wireDate(row.createdAt),
     updated_at: wireDate(row.updatedAt),
   };

@@ -1,19 +1,27 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { ConflictError, NotFoundError } from "../../http/errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Context, Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { inOrder, listRows, sortedBy } from "../lists/listRows.ts";
-import { sql } from "../lists/sql.ts";
+import { type Sql, sql } from "../lists/sql.ts";
+import { withTags } from "../tags/tagList.ts";
 import { inTransaction } from "../transaction.ts";
 import { isAcceptable, isFull } from "./deviceLimit.ts";
 import { deviceTable } from "./deviceTable.ts";
 import { onlineSince } from "./online.ts";
-import { presentDevice, withTags } from "./presentDevice.ts";
+import { presentDevice } from "./presentDevice.ts";
 
-const CONTAINER = "connector";
+/** Platform of what is listed as a container, not as a device (rules section 7). */
+export const CONTAINER = "connector";
 const unknown = () => new NotFoundError("no such device");
 
-export const getDevices: Handler<PublicOperations["getDevices"]> = async (context) => {
+export const getDevices: Handler<PublicOperations["getDevices"]> = (context) =>
+  listDevices(context, sql`"Device"."infoPlatform" <> ${CONTAINER}`);
+
+export const getContainers: Handler<PublicOperations["getContainers"]> = (context) =>
+  listDevices(context, sql`"Device"."infoPlatform" = ${CONTAINER}`);
+
+async function listDevices(context: Context<PublicOperations["getDevices"]>, platform: Sql) {
   const { services, identity, query, header } = context;
   const { db } = services;
   const tenantId = identity.tenant;
@@ -22,7 +30,7 @@ export const getDevices: Handler<PublicOperations["getDevices"]> = async (contex
     ? sql`"Device"."status" = ${query.status}`
     : sql`"Device"."status" <> 'removed'`;
   const { ids, total } = await listRows(services, table, {
-    where: sql`"Device"."tenantId" = ${tenantId} AND ${status} AND "Device"."infoPlatform" <> ${CONTAINER}`,
+    where: sql`"Device"."tenantId" = ${tenantId} AND ${status} AND ${platform}`,
     filter: query.filter,
     trailing: "and",
     sort: sortedBy(table, query.sort_by, sql`"Device"."lastSeen"`, query.order_by, table.id),
@@ -39,7 +47,7 @@ export const getDevices: Handler<PublicOperations["getDevices"]> = async (contex
   return inOrder(ids, rows, (row) => row.uid).map((row) =>
     presentDevice(row, { namespace, onlineSince: since, acceptable: isAcceptable(services, row, full) }),
   );
-};
+}
 
 export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ services, identity, params }) => {
   const row = await services.db.device.findUnique({

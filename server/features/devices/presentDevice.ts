@@ -1,12 +1,10 @@
 import type { devices } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Device, DeviceTag, Namespace } from "../../db/generated/sqlite/client.ts";
+import { tagNames } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 
 type WireDevice = z.output<typeof devices.device>;
-
-/** What a device's answer needs to be read with. */
-export const withTags = { tags: { orderBy: { position: "asc" } } } as const;
 
 interface Surroundings {
   readonly namespace: Pick<Namespace, "name">;
@@ -43,7 +41,7 @@ export function presentDevice(
     created_at: wireDate(row.createdAt),
     remote_addr: row.remoteAddr,
     position: { latitude: row.latitude, longitude: row.longitude },
-    tags: row.tags.map((tag) => tag.tag),
+    tags: tagNames(row.tags),
     public_url: row.publicUrl,
     acceptable,
   };

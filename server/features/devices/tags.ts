@@ -1,55 +1,65 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { ConflictError, ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import { ConflictError, NotFoundError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
-import type { Services } from "../../services.ts";
-import { inTransaction } from "../transaction.ts";
+import { createOnce } from "../createOnce.ts";
+import { tagAdded, tagNames, tagRemoved, tagRows, withTags } from "../tags/tagList.ts";
+import { inTransaction, type Transaction } from "../transaction.ts";
 
-/** Most tags of one device (rules section 16.2). */
-const MAXIMUM_TAGS = 3;
-
-/** Replaces a device's tags by what `next` makes of them; the order is kept. */
-function changeTags(
-  services: Services,
-  tenantId: string,
-  uid: string,
+/**
+ * Replaces a device's tags by what `next` makes of them; the order is kept, and of tags that stay the key under
+ * which they were made.
+ * @param creationKey under which the new ones are made
+ */
+async function changeTags(
+  tx: Transaction,
+  device: { readonly tenantId: string; readonly uid: string },
   next: (tags: readonly string[]) => readonly string[],
+  creationKey: string | null = null,
 ): Promise<void> {
-  return inTransaction(services, async (tx) => {
-    const device = await tx.device.findUnique({
-      where: { uid, tenantId },
-      select: { tags: { orderBy: { position: "asc" }, select: { tag: true } } },
-    });
-    if (!device) throw new NotFoundError("no such device");
-    const tags = next(device.tags.map((row) => row.tag));
-    await tx.deviceTag.deleteMany({ where: { deviceUid: uid } });
-    await tx.deviceTag.createMany({
-      data: tags.map((tag, position) => ({ deviceUid: uid, tenantId, tag, position })),
-    });
+  const { tenantId, uid } = device;
+  const row = await tx.device.findUnique({ where: { uid, tenantId }, select: withTags });
+  if (!row) throw new NotFoundError("no such device");
+  const keys = new Map(row.tags.map((tag) => [tag.tag, tag.creationKey]));
+  const tags = tagRows(next(tagNames(row.tags))).map((tag) => {
+    const kept = keys.get(tag.tag);
+    return { ...tag, deviceUid: uid, tenantId, creationKey: kept === undefined ? creationKey : kept };
   });
+  await tx.deviceTag.deleteMany({ where: { deviceUid: uid } });
+  await tx.deviceTag.createMany({ data: tags });
 }
 
+/** There is no answer to compare, so a key that made another tag is refused. */
 export const createDeviceTag: Handler<PublicOperations["createDeviceTag"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  await changeTags(services, identity.tenant, params.uid, (tags) => {
-    if (tags.includes(body.tag)) throw new ConflictError("tag: is on the device already");
-    if (tags.length >= MAXIMUM_TAGS)
-      throw new ForbiddenError(`a device may have ${MAXIMUM_TAGS} tags at most`);
-    return [...tags, body.tag];
+  const { services, identity, params, body, creationKey } = context;
+  const device = { tenantId: identity.tenant, uid: params.uid };
+  return createOnce<undefined>(services, {
+    creationKey,
+    taken: "tag: is on the device already",
+    find: async (tx, key) => {
+      const where = { tenantId_creationKey: { tenantId: device.tenantId, creationKey: key } };
+      const made = await tx.deviceTag.findUnique({ where });
+      if (made === null || (made.deviceUid === device.uid && made.tag === body.tag)) return made && undefined;
+      throw new ConflictError(`Idempotency-Key: made the tag ${made.tag} of the device ${made.deviceUid}`);
+    },
+    create: async (tx) => {
+      await changeTags(tx, device, (tags) => tagAdded(tags, body.tag, "device"), creationKey);
+      return undefined;
+    },
   });
-  return undefined;
 };
 
 export const updateDeviceTags: Handler<PublicOperations["updateDeviceTags"]> = async (context) => {
   const { services, identity, params, body } = context;
-  await changeTags(services, identity.tenant, params.uid, () => body.tags);
+  const device = { tenantId: identity.tenant, uid: params.uid };
+  await inTransaction(services, (tx) => changeTags(tx, device, () => body.tags));
   return undefined;
 };
 
 export const deleteDeviceTag: Handler<PublicOperations["deleteDeviceTag"]> = async (context) => {
   const { services, identity, params } = context;
-  await changeTags(services, identity.tenant, params.uid, (tags) => {
-    if (!tags.includes(params.tag)) throw new NotFoundError("tag: is not on the device");
-    return tags.filter((tag) => tag !== params.tag);
-  });
+  const device = { tenantId: identity.tenant, uid: params.uid };
+  await inTransaction(services, (tx) =>
+    changeTags(tx, device, (tags) => tagRemoved(tags, params.tag, "device")),
+  );
   return undefined;
 };

@@ -9,6 +9,7 @@ interface NewNamespace {
   readonly type: "personal" | "team";
   readonly sessionRecord: boolean;
   readonly connectionAnnouncement: string;
+  readonly creationKey?: string | null;
 }
 
 /** Accepted devices that a new namespace may have (rules section 5.3). */
@@ -29,3 +30,6 @@ export async function insertNamespace(services: Services, tx: Transaction, names
     include: { members: true },
   });
 }
+
+/** What {@link insertNamespace} gives. */
+export type NewNamespaceRow = Awaited<ReturnType<typeof insertNamespace>>;

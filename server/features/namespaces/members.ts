@@ -1,6 +1,8 @@
 import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
-import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
+import { ConflictError, ForbiddenError, NotFoundError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
+import { createOnce } from "../createOnce.ts";
 import { inTransaction, type Transaction } from "../transaction.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
@@ -24,16 +26,19 @@ async function memberIn(tx: Transaction, tenantId: string, userId: string) {
   return member;
 }
 
+/** True for an invitation that nobody accepted in time; it can be made anew. */
+const ranOut = ({ status, expiresAt }: Membership, now: Date): boolean =>
+  status === "pending" && expiresAt !== null && expiresAt <= now;
+
 /**
  * Adds a user at once. On a cloud instance the membership is pending; a new invitation replaces one that ran
  * out. Inviting an address that no user has is 404 there too: this service sends no mail.
  */
 export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (context) => {
-  const { services, identity, body } = context;
+  const { services, identity, body, creationKey } = context;
   const { tenant: tenantId, role } = identity;
   checkAuthority(role, body.role);
-  const user = await services.db.user.findUnique({ where: { email: body.email.toLowerCase() } });
-  if (!user) throw new NotFoundError("email: no user has it");
+  const email = body.email.toLowerCase();
   const now = services.now();
   const pending = services.settings.edition === "cloud";
   const membership = {
@@ -41,19 +46,31 @@ export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (co
     status: pending ? "pending" : "accepted",
     addedAt: now,
     expiresAt: pending ? new Date(now.getTime() + INVITATION_LIFE) : null,
+    creationKey,
   };
-  await inTransaction(services, async (tx) => {
-    const key = { tenantId, userId: user.id };
-    const known = await tx.member.findUnique({ where: { tenantId_userId: key } });
-    const ranOut = known?.status === "pending" && known.expiresAt !== null && known.expiresAt <= now;
-    if (known && !ranOut) throw new ConflictError("is a member already, or has an invitation");
-    await tx.member.upsert({
-      where: { tenantId_userId: key },
-      create: { ...key, ...membership },
-      update: membership,
-    });
-  }).catch((error: unknown) => {
-    throw isDatabaseError(error, "P2002") ? new ConflictError("is a member already") : error;
+  await createOnce<Membership>(services, {
+    creationKey,
+    taken: "is a member already",
+    find: async (tx, made) => {
+      const where = { tenantId_creationKey: { tenantId, creationKey: made } };
+      const known = await tx.member.findUnique({ where, include: { user: true } });
+      // The answer is the namespace, in which the caller could not tell whose membership the key made.
+      if (known && known.user.email !== email)
+        throw new ConflictError(`Idempotency-Key: made the membership of the user ${known.userId}`);
+      return known && !ranOut(known, now) ? known : null;
+    },
+    create: async (tx) => {
+      const user = await tx.user.findUnique({ where: { email } });
+      if (!user) throw new NotFoundError("email: no user has it");
+      const key = { tenantId, userId: user.id };
+      const known = await tx.member.findUnique({ where: { tenantId_userId: key } });
+      if (known && !ranOut(known, now)) throw new ConflictError("is a member already, or has an invitation");
+      return tx.member.upsert({
+        where: { tenantId_userId: key },
+        create: { ...key, ...membership },
+        update: membership,
+      });
+    },
   });
   return readNamespace(services, tenantId);
 };

@@ -2,11 +2,11 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
+import { createOnce } from "../createOnce.ts";
 import { listRows } from "../lists/listRows.ts";
 import { sql } from "../lists/sql.ts";
-import { inTransaction } from "../transaction.ts";
 import { callingUser } from "../users/callingUser.ts";
-import { insertNamespace } from "./insertNamespace.ts";
+import { insertNamespace, type NewNamespaceRow } from "./insertNamespace.ts";
 import { namespaceTable } from "./namespaceTable.ts";
 import { presentNamespace, presentNamespaces } from "./presentNamespace.ts";
 import { WELCOME } from "./welcome.ts";
@@ -43,26 +43,35 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
 };
 
 export const createNamespace: Handler<PublicOperations["createNamespace"]> = async (context) => {
-  const { services, identity, body } = context;
+  const { services, identity, body, creationKey } = context;
   const user = await callingUser(services, identity);
-  const row = await inTransaction(services, async (tx) => {
-    // -1: any number, 0: none (rules section 5.1).
-    const limit = user.maxNamespaces;
-    if (limit >= 0 && (await tx.namespace.count({ where: { ownerId: user.id } })) >= limit) {
-      throw new ForbiddenError(`the user may own ${limit} namespaces at most`);
-    }
-    return insertNamespace(services, tx, {
-      name: body.name.toLowerCase(),
-      ownerId: user.id,
-      ...(body.tenant && { tenantId: body.tenant }),
-      type: body.type || "team",
-      sessionRecord: true,
-      connectionAnnouncement: services.settings.edition === "community" ? WELCOME : "",
-    });
-  }).catch((error: unknown) => {
-    throw isDatabaseError(error, "P2002") ? new ConflictError("name or tenant: is taken") : error;
+  const row = await createOnce<{ readonly tenantId: string } | NewNamespaceRow>(services, {
+    creationKey,
+    taken: "name or tenant: is taken",
+    // By owner: who is it no more learns nothing of the namespace, whoever made it.
+    find: (tx, made) =>
+      tx.namespace.findUnique({
+        where: { ownerId_creationKey: { ownerId: user.id, creationKey: made } },
+        select: { tenantId: true },
+      }),
+    create: async (tx) => {
+      // -1: any number, 0: none (rules section 5.1).
+      const limit = user.maxNamespaces;
+      if (limit >= 0 && (await tx.namespace.count({ where: { ownerId: user.id } })) >= limit) {
+        throw new ForbiddenError(`the user may own ${limit} namespaces at most`);
+      }
+      return insertNamespace(services, tx, {
+        name: body.name.toLowerCase(),
+        ownerId: user.id,
+        ...(body.tenant && { tenantId: body.tenant }),
+        type: body.type || "team",
+        sessionRecord: true,
+        connectionAnnouncement: services.settings.edition === "community" ? WELCOME : "",
+        creationKey,
+      });
+    },
   });
-  return presentNamespace(row, 0);
+  return "members" in row ? presentNamespace(row, 0) : readNamespace(services, row.tenantId);
 };
 
 export const getNamespace: Handler<PublicOperations["getNamespace"]> = ({ services, identity }) =>

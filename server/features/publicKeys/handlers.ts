@@ -4,16 +4,17 @@ import {
   type publicKeys,
   sshPublicKeyLine,
 } from "@gatehouse-access/sdk/contract";
-import { ConflictError, InvalidError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
-import type { Context, Handler, Handlers } from "../../http/routes.ts";
+import { InvalidError, NotFoundError } from "../../http/errors.ts";
+import type { Handler, Handlers } from "../../http/routes.ts";
+import { createOnce } from "../createOnce.ts";
+import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
 import { inOrder, listRows } from "../lists/listRows.ts";
 import { sql } from "../lists/sql.ts";
-import { knownTags } from "../tags/knownTags.ts";
-import { inTransaction, type Transaction } from "../transaction.ts";
-import { presentPublicKey, withTags } from "./presentPublicKey.ts";
+import { withTags } from "../tags/tagList.ts";
+import { inTransaction } from "../transaction.ts";
+import { presentPublicKey } from "./presentPublicKey.ts";
 import { publicKeyTable } from "./publicKeyTable.ts";
-
-type Filter = Context<PublicOperations["createPublicKey"]>["body"]["filter"];
+import { addPublicKeyTag, removePublicKeyTag, updatePublicKeyTags } from "./tags.ts";
 
 /** @throws InvalidError what `data` holds is no public key */
 function readKey(data: string): { readonly fingerprint: string; readonly data: string } {
@@ -30,17 +31,6 @@ function readKey(data: string): { readonly fingerprint: string; readonly data: s
     );
   }
 }
-
-/** A filter may name only tags that something carries (rules section 16.4). */
-async function checkTags(tx: Transaction, tenantId: string, { tags }: Filter): Promise<void> {
-  if (!tags) return;
-  const known = await knownTags(tx, tenantId, tags);
-  const missing = tags.filter((tag) => !known.includes(tag));
-  if (missing.length > 0)
-    throw new NotFoundError(`filter.tags: ${missing.join(", ")} not used in the namespace`);
-}
-
-const tagRows = ({ tags }: Filter) => (tags ?? []).map((tag, position) => ({ tag, position }));
 
 const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context) => {
   const { services, identity, query, header } = context;
@@ -60,29 +50,33 @@ const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context
   return inOrder(ids, rows, (row) => row.fingerprint).map(presentPublicKey);
 };
 
-const createPublicKey: Handler<PublicOperations["createPublicKey"]> = async ({
-  services,
-  identity,
-  body,
-}) => {
+const createPublicKey: Handler<PublicOperations["createPublicKey"]> = async (context) => {
+  const { services, identity, body, creationKey } = context;
   const tenantId = identity.tenant;
   const key = readKey(body.data);
-  const row = await inTransaction(services, async (tx) => {
-    await checkTags(tx, tenantId, body.filter);
-    return tx.publicKey.create({
-      data: {
-        tenantId,
-        ...key,
-        name: body.name,
-        username: body.username,
-        hostname: body.filter.hostname ?? null,
-        createdAt: services.now(),
-        tags: { create: tagRows(body.filter) },
-      },
-      include: withTags,
-    });
-  }).catch((error: unknown) => {
-    throw isDatabaseError(error, "P2002") ? new ConflictError("the namespace has this key already") : error;
+  const row = await createOnce(services, {
+    creationKey,
+    taken: "the namespace has this key already",
+    find: (tx, made) =>
+      tx.publicKey.findUnique({
+        where: { tenantId_creationKey: { tenantId, creationKey: made } },
+        include: withTags,
+      }),
+    create: async (tx) => {
+      await checkFilter(tx, tenantId, body.filter);
+      return tx.publicKey.create({
+        data: {
+          tenantId,
+          creationKey,
+          ...key,
+          name: body.name,
+          username: body.username,
+          ...newFilter(body.filter),
+          createdAt: services.now(),
+        },
+        include: withTags,
+      });
+    },
   });
   return presentPublicKey(row);
 };
@@ -93,14 +87,13 @@ const updatePublicKey: Handler<PublicOperations["updatePublicKey"]> = async (con
   const row = await inTransaction(services, async (tx) => {
     const known = await tx.publicKey.findUnique({ where: { tenantId_fingerprint: key } });
     if (!known) throw new NotFoundError("no such key");
-    await checkTags(tx, key.tenantId, body.filter);
+    await checkFilter(tx, key.tenantId, body.filter);
     return tx.publicKey.update({
       where: { tenantId_fingerprint: key },
       data: {
         name: body.name,
         username: body.username,
-        hostname: body.filter.hostname ?? null,
-        tags: { deleteMany: {}, create: tagRows(body.filter) },
+        ...replacedFilter(body.filter),
       },
       include: withTags,
     });
@@ -119,4 +112,12 @@ const deletePublicKey: Handler<PublicOperations["deletePublicKey"]> = async (con
 
 export const publicKeyHandlers: Handlers<
   Pick<PublicOperations, keyof typeof publicKeys & keyof PublicOperations>
-> = { getPublicKeys, createPublicKey, updatePublicKey, deletePublicKey };
+> = {
+  getPublicKeys,
+  createPublicKey,
+  updatePublicKey,
+  deletePublicKey,
+  addPublicKeyTag,
+  updatePublicKeyTags,
+  removePublicKeyTag,
+};

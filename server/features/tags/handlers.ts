@@ -2,7 +2,7 @@ import type { PublicOperations, tags } from "@gatehouse-access/sdk/contract";
 import { ConflictError, InvalidError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
 import { inTransaction, type Transaction } from "../transaction.ts";
-import { knownTags } from "./knownTags.ts";
+import { deleteEverywhere, knownTags, renameEverywhere } from "./tagTables.ts";
 
 const getTags: Handler<PublicOperations["getTags"]> = async ({ services, identity, header }) => {
   const names = await knownTags(services.db, identity.tenant);
@@ -21,32 +21,32 @@ const renameTag: Handler<PublicOperations["renameTag"]> = async ({ services, ide
     await checkKnown(tx, tenantId, params.tag);
     if ((await knownTags(tx, tenantId, [body.tag])).length > 0)
       throw new ConflictError("tag: is used already");
-    const rename = { where: { tenantId, tag: params.tag }, data: { tag: body.tag } };
-    await tx.deviceTag.updateMany(rename);
-    await tx.publicKeyTag.updateMany(rename);
+    await renameEverywhere(tx, tenantId, params.tag, body.tag);
   });
   return undefined;
 };
 
+/** The key or rule whose filter has this tag and no other one, as it is named in messages. */
+async function ownerOfLast(tx: Transaction, tenantId: string, tag: string): Promise<string | undefined> {
+  const where = { tenantId, tags: { some: { tag }, none: { tag: { not: tag } } } };
+  const key = await tx.publicKey.findFirst({
+    where,
+    orderBy: [{ createdAt: "asc" }, { fingerprint: "asc" }],
+  });
+  if (key) return `the key "${key.name}" (${key.fingerprint})`;
+  const rule = await tx.firewallRule.findFirst({ where, orderBy: { id: "asc" } });
+  return rule ? `the firewall rule ${rule.id}` : undefined;
+}
+
 /** Refused where a filter would lose its last tag: it would then match every device (rules section 16.7). */
 const deleteTag: Handler<PublicOperations["deleteTag"]> = async ({ services, identity, params }) => {
-  const where = { tenantId: identity.tenant, tag: params.tag };
+  const { tenant: tenantId } = identity;
+  const { tag } = params;
   await inTransaction(services, async (tx) => {
-    await checkKnown(tx, where.tenantId, where.tag);
-    const last = await tx.publicKey.findFirst({
-      where: {
-        tenantId: where.tenantId,
-        tags: { some: { tag: where.tag }, none: { tag: { not: where.tag } } },
-      },
-      orderBy: [{ createdAt: "asc" }, { fingerprint: "asc" }],
-    });
-    if (last) {
-      throw new InvalidError(
-        `tag: is the last one in the filter of the key "${last.name}" (${last.fingerprint})`,
-      );
-    }
-    await tx.deviceTag.deleteMany({ where });
-    await tx.publicKeyTag.deleteMany({ where });
+    await checkKnown(tx, tenantId, tag);
+    const owner = await ownerOfLast(tx, tenantId, tag);
+    if (owner) throw new InvalidError(`tag: is the last one in the filter of ${owner}`);
+    await deleteEverywhere(tx, tenantId, tag);
   });
   return undefined;
 };

@@ -61,6 +61,7 @@ CREATE TABLE "Namespace" (
     "connectionAnnouncement" TEXT NOT NULL DEFAULT '',
     "maxDevices" INTEGER NOT NULL DEFAULT -1,
     "createdAt" TIMESTAMP(3) NOT NULL,
+    "creationKey" TEXT,
 
     CONSTRAINT "Namespace_pkey" PRIMARY KEY ("tenantId")
 );
@@ -73,6 +74,7 @@ CREATE TABLE "Member" (
     "status" TEXT NOT NULL DEFAULT 'accepted',
     "addedAt" TIMESTAMP(3) NOT NULL,
     "expiresAt" TIMESTAMP(3),
+    "creationKey" TEXT,
 
     CONSTRAINT "Member_pkey" PRIMARY KEY ("tenantId","userId")
 );
@@ -108,6 +110,7 @@ CREATE TABLE "DeviceTag" (
     "tenantId" TEXT NOT NULL,
     "tag" TEXT NOT NULL,
     "position" INTEGER NOT NULL,
+    "creationKey" TEXT,
 
     CONSTRAINT "DeviceTag_pkey" PRIMARY KEY ("deviceUid","tag")
 );
@@ -121,6 +124,7 @@ CREATE TABLE "PublicKey" (
     "username" TEXT NOT NULL,
     "hostname" TEXT,
     "createdAt" TIMESTAMP(3) NOT NULL,
+    "creationKey" TEXT,
 
     CONSTRAINT "PublicKey_pkey" PRIMARY KEY ("tenantId","fingerprint")
 );
@@ -136,15 +140,41 @@ CREATE TABLE "PublicKeyTag" (
 );
 
 -- CreateTable
+CREATE TABLE "FirewallRule" (
+    "id" SERIAL NOT NULL,
+    "tenantId" TEXT NOT NULL,
+    "action" TEXT NOT NULL,
+    "active" BOOLEAN NOT NULL,
+    "priority" INTEGER NOT NULL,
+    "sourceIp" TEXT NOT NULL,
+    "username" TEXT NOT NULL,
+    "hostname" TEXT,
+    "creationKey" TEXT,
+
+    CONSTRAINT "FirewallRule_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "FirewallRuleTag" (
+    "tenantId" TEXT NOT NULL,
+    "ruleId" INTEGER NOT NULL,
+    "tag" TEXT NOT NULL,
+    "position" INTEGER NOT NULL,
+
+    CONSTRAINT "FirewallRuleTag_pkey" PRIMARY KEY ("tenantId","ruleId","tag")
+);
+
+-- CreateTable
 CREATE TABLE "ApiKey" (
     "digest" TEXT NOT NULL,
     "tenantId" TEXT NOT NULL,
     "name" TEXT NOT NULL,
     "role" TEXT NOT NULL,
     "createdBy" TEXT NOT NULL,
-    "expiresIn" INTEGER NOT NULL,
+    "expiresIn" BIGINT NOT NULL,
     "createdAt" TIMESTAMP(3) NOT NULL,
     "updatedAt" TIMESTAMP(3) NOT NULL,
+    "creationKey" TEXT,
 
     CONSTRAINT "ApiKey_pkey" PRIMARY KEY ("digest")
 );
@@ -165,10 +195,13 @@ CREATE INDEX "LoginFailure_expiresAt_idx" ON "LoginFailure"("expiresAt");
 CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");
 
 -- CreateIndex
-CREATE INDEX "Namespace_ownerId_idx" ON "Namespace"("ownerId");
+CREATE UNIQUE INDEX "Namespace_ownerId_creationKey_key" ON "Namespace"("ownerId", "creationKey");
 
 -- CreateIndex
 CREATE INDEX "Member_userId_idx" ON "Member"("userId");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "Member_tenantId_creationKey_key" ON "Member"("tenantId", "creationKey");
 
 -- CreateIndex
 CREATE INDEX "Device_tenantId_status_lastSeen_uid_idx" ON "Device"("tenantId", "status", "lastSeen", "uid");
@@ -186,13 +219,34 @@ CREATE INDEX "Device_tenantId_mac_idx" ON "Device"("tenantId", "mac");
 CREATE INDEX "DeviceTag_tenantId_tag_idx" ON "DeviceTag"("tenantId", "tag");
 
 -- CreateIndex
+CREATE UNIQUE INDEX "DeviceTag_tenantId_creationKey_key" ON "DeviceTag"("tenantId", "creationKey");
+
+-- CreateIndex
 CREATE INDEX "PublicKey_tenantId_createdAt_fingerprint_idx" ON "PublicKey"("tenantId", "createdAt", "fingerprint");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "PublicKey_tenantId_creationKey_key" ON "PublicKey"("tenantId", "creationKey");
 
 -- CreateIndex
 CREATE INDEX "PublicKeyTag_tenantId_tag_idx" ON "PublicKeyTag"("tenantId", "tag");
 
 -- CreateIndex
+CREATE INDEX "FirewallRule_tenantId_priority_id_idx" ON "FirewallRule"("tenantId", "priority", "id");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "FirewallRule_tenantId_id_key" ON "FirewallRule"("tenantId", "id");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "FirewallRule_tenantId_creationKey_key" ON "FirewallRule"("tenantId", "creationKey");
+
+-- CreateIndex
+CREATE INDEX "FirewallRuleTag_tenantId_tag_idx" ON "FirewallRuleTag"("tenantId", "tag");
+
+-- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "ApiKey_tenantId_creationKey_key" ON "ApiKey"("tenantId", "creationKey");
 
 -- AddForeignKey
 ALTER TABLE "RecoveryCode" ADD CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
@@ -220,6 +274,12 @@ ALTER TABLE "PublicKey" ADD CONSTRAINT "PublicKey_tenantId_fkey" FOREIGN KEY ("t
 
 -- AddForeignKey
 ALTER TABLE "PublicKeyTag" ADD CONSTRAINT "PublicKeyTag_tenantId_fingerprint_fkey" FOREIGN KEY ("tenantId", "fingerprint") REFERENCES "PublicKey"("tenantId", "fingerprint") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "FirewallRule" ADD CONSTRAINT "FirewallRule_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "FirewallRuleTag" ADD CONSTRAINT "FirewallRuleTag_tenantId_ruleId_fkey" FOREIGN KEY ("tenantId", "ruleId") REFERENCES "FirewallRule"("tenantId", "id") ON DELETE CASCADE ON UPDATE CASCADE;
 
 -- AddForeignKey
 ALTER TABLE "ApiKey" ADD CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -56,6 +56,7 @@ CREATE TABLE "Namespace" (
     "connectionAnnouncement" TEXT NOT NULL DEFAULT '',
     "maxDevices" INTEGER NOT NULL DEFAULT -1,
     "createdAt" DATETIME NOT NULL,
+    "creationKey" TEXT,
     CONSTRAINT "Namespace_ownerId_fkey" FOREIGN KEY ("ownerId") REFERENCES "User" ("id") ON DELETE RESTRICT ON UPDATE CASCADE
 );
 
@@ -67,6 +68,7 @@ CREATE TABLE "Member" (
     "status" TEXT NOT NULL DEFAULT 'accepted',
     "addedAt" DATETIME NOT NULL,
     "expiresAt" DATETIME,
+    "creationKey" TEXT,
 
     PRIMARY KEY ("tenantId", "userId"),
     CONSTRAINT "Member_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE,
@@ -103,6 +105,7 @@ CREATE TABLE "DeviceTag" (
     "tenantId" TEXT NOT NULL,
     "tag" TEXT NOT NULL,
     "position" INTEGER NOT NULL,
+    "creationKey" TEXT,
 
     PRIMARY KEY ("deviceUid", "tag"),
     CONSTRAINT "DeviceTag_deviceUid_fkey" FOREIGN KEY ("deviceUid") REFERENCES "Device" ("uid") ON DELETE CASCADE ON UPDATE CASCADE
@@ -117,6 +120,7 @@ CREATE TABLE "PublicKey" (
     "username" TEXT NOT NULL,
     "hostname" TEXT,
     "createdAt" DATETIME NOT NULL,
+    "creationKey" TEXT,
 
     PRIMARY KEY ("tenantId", "fingerprint"),
     CONSTRAINT "PublicKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
@@ -134,15 +138,41 @@ CREATE TABLE "PublicKeyTag" (
 );
 
 -- CreateTable
+CREATE TABLE "FirewallRule" (
+    "id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    "tenantId" TEXT NOT NULL,
+    "action" TEXT NOT NULL,
+    "active" BOOLEAN NOT NULL,
+    "priority" INTEGER NOT NULL,
+    "sourceIp" TEXT NOT NULL,
+    "username" TEXT NOT NULL,
+    "hostname" TEXT,
+    "creationKey" TEXT,
+    CONSTRAINT "FirewallRule_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "FirewallRuleTag" (
+    "tenantId" TEXT NOT NULL,
+    "ruleId" INTEGER NOT NULL,
+    "tag" TEXT NOT NULL,
+    "position" INTEGER NOT NULL,
+
+    PRIMARY KEY ("tenantId", "ruleId", "tag"),
+    CONSTRAINT "FirewallRuleTag_tenantId_ruleId_fkey" FOREIGN KEY ("tenantId", "ruleId") REFERENCES "FirewallRule" ("tenantId", "id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
 CREATE TABLE "ApiKey" (
     "digest" TEXT NOT NULL PRIMARY KEY,
     "tenantId" TEXT NOT NULL,
     "name" TEXT NOT NULL,
     "role" TEXT NOT NULL,
     "createdBy" TEXT NOT NULL,
-    "expiresIn" INTEGER NOT NULL,
+    "expiresIn" BIGINT NOT NULL,
     "createdAt" DATETIME NOT NULL,
     "updatedAt" DATETIME NOT NULL,
+    "creationKey" TEXT,
     CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
@@ -162,10 +192,13 @@ CREATE INDEX "LoginFailure_expiresAt_idx" ON "LoginFailure"("expiresAt");
 CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");
 
 -- CreateIndex
-CREATE INDEX "Namespace_ownerId_idx" ON "Namespace"("ownerId");
+CREATE UNIQUE INDEX "Namespace_ownerId_creationKey_key" ON "Namespace"("ownerId", "creationKey");
 
 -- CreateIndex
 CREATE INDEX "Member_userId_idx" ON "Member"("userId");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "Member_tenantId_creationKey_key" ON "Member"("tenantId", "creationKey");
 
 -- CreateIndex
 CREATE INDEX "Device_tenantId_status_lastSeen_uid_idx" ON "Device"("tenantId", "status", "lastSeen", "uid");
@@ -183,10 +216,31 @@ CREATE INDEX "Device_tenantId_mac_idx" ON "Device"("tenantId", "mac");
 CREATE INDEX "DeviceTag_tenantId_tag_idx" ON "DeviceTag"("tenantId", "tag");
 
 -- CreateIndex
+CREATE UNIQUE INDEX "DeviceTag_tenantId_creationKey_key" ON "DeviceTag"("tenantId", "creationKey");
+
+-- CreateIndex
 CREATE INDEX "PublicKey_tenantId_createdAt_fingerprint_idx" ON "PublicKey"("tenantId", "createdAt", "fingerprint");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "PublicKey_tenantId_creationKey_key" ON "PublicKey"("tenantId", "creationKey");
 
 -- CreateIndex
 CREATE INDEX "PublicKeyTag_tenantId_tag_idx" ON "PublicKeyTag"("tenantId", "tag");
 
 -- CreateIndex
+CREATE INDEX "FirewallRule_tenantId_priority_id_idx" ON "FirewallRule"("tenantId", "priority", "id");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "FirewallRule_tenantId_id_key" ON "FirewallRule"("tenantId", "id");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "FirewallRule_tenantId_creationKey_key" ON "FirewallRule"("tenantId", "creationKey");
+
+-- CreateIndex
+CREATE INDEX "FirewallRuleTag_tenantId_tag_idx" ON "FirewallRuleTag"("tenantId", "tag");
+
+-- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "ApiKey_tenantId_creationKey_key" ON "ApiKey"("tenantId", "creationKey");

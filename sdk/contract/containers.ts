@@ -1,0 +1,43 @@
+import * as devices from "./devices.ts";
+import type { AuthKind, Operation, Scope } from "./operation.ts";
+
+type Shape = Operation["params"]["shape"];
+
+const ofContainers = (text: string) => text.replaceAll(/\bdevice(s?)\b/g, "container$1");
+
+/**
+ * The same operation under `/api/containers`: a container is a device whose platform is `connector`, and its
+ * operations are those of devices (rules section 7).
+ */
+function containerOperation<
+  const Id extends string,
+  P extends Shape,
+  Q extends Shape,
+  B extends Operation["body"],
+  R extends Operation["success"]["body"],
+  S extends Scope,
+  A extends AuthKind,
+>(id: Id, like: Operation<string, P, Q, B, R, S, A>): Operation<Id, P, Q, B, R, S, A> {
+  return {
+    ...like,
+    id,
+    summary: ofContainers(like.summary),
+    path: like.path.replace("/api/devices", "/api/containers"),
+    // The limit is one for both, so a text about it stays.
+    errors: Object.fromEntries(
+      Object.entries(like.errors).map(([status, text]) => [
+        status,
+        text.includes("limit") ? text : ofContainers(text),
+      ]),
+    ),
+  };
+}
+
+export const getContainers = containerOperation("getContainers", devices.getDevices);
+export const getContainer = containerOperation("getContainer", devices.getDevice);
+export const deleteContainer = containerOperation("deleteContainer", devices.deleteDevice);
+export const updateContainer = containerOperation("updateContainer", devices.updateDevice);
+export const updateContainerStatus = containerOperation("updateContainerStatus", devices.updateDeviceStatus);
+export const createContainerTag = containerOperation("createContainerTag", devices.createDeviceTag);
+export const updateContainerTags = containerOperation("updateContainerTags", devices.updateDeviceTags);
+export const deleteContainerTag = containerOperation("deleteContainerTag", devices.deleteDeviceTag);

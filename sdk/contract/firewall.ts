@@ -1,0 +1,154 @@
+import { z } from "zod";
+import { defineOperation } from "./operation.ts";
+import { filter, model, paging, pattern, TOTAL_COUNT, tag, tags, tenantId, wireFilter } from "./schemas.ts";
+
+const part = "Firewall rules";
+const NOT_ADMINISTRATOR = "caller's role is below administrator";
+const UNKNOWN = "no such rule in the namespace";
+
+/** Highest priority of a rule: what a 32-bit column holds. The service's own description has no bound. */
+export const PRIORITY_MAX = 2_147_483_647;
+
+/** A rule's id: decimal, so that it serves as the integer that paths declare too (rules D28). */
+export const ruleId = z
+  .string()
+  .regex(/^[1-9][0-9]{0,9}$/, "must be a whole number from 1 on, without leading zeros");
+
+const action = z.enum(["allow", "deny"]);
+
+export const firewallRule = model(
+  "FirewallRule",
+  "Lets logins to devices through, or refuses them; of those that match, the one of highest priority decides",
+  z.object({
+    id: ruleId,
+    tenant_id: tenantId,
+    action,
+    active: z.boolean(),
+    filter: wireFilter,
+    priority: z.int(),
+    source_ip: z.string(),
+    username: z.string(),
+  }),
+);
+
+const settings = z.object({
+  action,
+  active: z.boolean().describe("An inactive rule is skipped"),
+  filter,
+  priority: z.int().min(0).max(PRIORITY_MAX).describe("The higher number wins"),
+  source_ip: pattern.describe("Pattern on the client's address"),
+  username: pattern.describe("Pattern on the login name"),
+});
+
+const INVALID = "field missing, bad regexp, negative priority, or both or no filter variant";
+
+const common = {
+  part,
+  edition: "enterprise",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+} as const;
+const write = { ...common, minRole: "administrator" } as const;
+
+export const createFirewallRule = defineOperation({
+  ...write,
+  id: "createFirewallRule",
+  summary: "Make a rule",
+  method: "POST",
+  path: "/api/firewall/rules",
+  body: settings,
+  idempotencyKey: true,
+  success: { body: firewallRule },
+  errors: { 400: INVALID, 403: NOT_ADMINISTRATOR, 404: "a filter tag does not exist in the namespace" },
+});
+
+export const getFirewallRules = defineOperation({
+  ...common,
+  id: "getFirewallRules",
+  summary: "The namespace's rules, lowest priority first",
+  method: "GET",
+  path: "/api/firewall/rules",
+  minRole: "observer",
+  query: paging,
+  success: { headers: [TOTAL_COUNT], body: z.array(firewallRule) },
+});
+
+export const getFirewallRule = defineOperation({
+  ...common,
+  id: "getFirewallRule",
+  summary: "One rule",
+  method: "GET",
+  path: "/api/firewall/rules/{id}",
+  minRole: "observer",
+  params: { id: ruleId },
+  success: { body: firewallRule },
+  errors: { 404: UNKNOWN },
+});
+
+export const updateFirewallRule = defineOperation({
+  ...write,
+  id: "updateFirewallRule",
+  summary: "Replace a rule",
+  method: "PUT",
+  path: "/api/firewall/rules/{id}",
+  params: { id: ruleId },
+  body: settings,
+  success: { body: firewallRule },
+  errors: { 400: INVALID, 403: NOT_ADMINISTRATOR, 404: `${UNKNOWN}, or a filter tag does not exist` },
+});
+
+export const deleteFirewallRule = defineOperation({
+  ...write,
+  id: "deleteFirewallRule",
+  summary: "Remove a rule",
+  method: "DELETE",
+  path: "/api/firewall/rules/{id}",
+  params: { id: ruleId },
+  errors: { 403: NOT_ADMINISTRATOR, 404: UNKNOWN },
+});
+
+export const addFirewallRuleTag = defineOperation({
+  ...write,
+  id: "addFirewallRuleTag",
+  summary: "Add a tag to the filter of a rule",
+  method: "POST",
+  path: "/api/firewall/rules/{id}/tags",
+  params: { id: ruleId },
+  body: z.object({ tag }),
+  errors: {
+    400: "tag invalid, or the rule has a hostname filter",
+    403: "role below administrator, or the rule already has 3 tags",
+    404: "no such rule, or tag does not exist in the namespace",
+    409: "tag already on the rule",
+  },
+});
+
+export const removeFirewallRuleTag = defineOperation({
+  ...write,
+  id: "removeFirewallRuleTag",
+  summary: "Remove a tag from the filter of a rule; the tag is in the body",
+  method: "DELETE",
+  path: "/api/firewall/rules/{id}/tags",
+  params: { id: ruleId },
+  body: z.object({ tag }),
+  errors: {
+    400: "tag missing, the rule has a hostname filter, or it is the last tag of its filter",
+    403: NOT_ADMINISTRATOR,
+    404: "no such rule, or tag not on it",
+  },
+});
+
+export const updateFirewallRuleTags = defineOperation({
+  ...write,
+  id: "updateFirewallRuleTags",
+  summary: "Replace all tags of the filter of a rule",
+  method: "PUT",
+  path: "/api/firewall/rules/{id}/tags",
+  params: { id: ruleId },
+  body: z.object({ tags }),
+  errors: {
+    400: "not 1..3 unique valid tags, or the rule has a hostname filter",
+    403: NOT_ADMINISTRATOR,
+    404: "no such rule, or a tag does not exist",
+  },
+});

@@ -1,0 +1,55 @@
+import type { filter } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import { NotFoundError } from "../../http/errors.ts";
+import { tagNames, tagRows } from "../tags/tagList.ts";
+import { knownTags } from "../tags/tagTables.ts";
+import type { Transaction } from "../transaction.ts";
+
+export type Filter = z.output<typeof filter>;
+
+/** A filter as keys and rules store it; the host name is null in one by tags. */
+export interface StoredFilter {
+  readonly hostname: string | null;
+  readonly tags: readonly { readonly tag: string }[];
+}
+
+/**
+ * A filter may name only tags that something in the namespace carries (rules section 16.4).
+ * @param field what names them in the request
+ * @throws NotFoundError
+ */
+export async function checkTagsUsed(
+  tx: Transaction,
+  tenantId: string,
+  tags: readonly string[],
+  field: string,
+): Promise<void> {
+  const known = await knownTags(tx, tenantId, tags);
+  const missing = tags.filter((tag) => !known.includes(tag));
+  if (missing.length > 0)
+    throw new NotFoundError(`${field}: ${missing.join(", ")} not used in the namespace`);
+}
+
+/** @throws NotFoundError a tag is not used in the namespace */
+export async function checkFilter(tx: Transaction, tenantId: string, { tags }: Filter): Promise<void> {
+  if (tags) await checkTagsUsed(tx, tenantId, tags, "filter.tags");
+}
+
+/** The columns of a new key or rule that hold its filter. */
+export const newFilter = ({ hostname, tags }: Filter) => ({
+  hostname: hostname ?? null,
+  tags: { create: tagRows(tags ?? []) },
+});
+
+/** The same for one whose filter is replaced. */
+export const replacedFilter = ({ hostname, tags }: Filter) => ({
+  hostname: hostname ?? null,
+  tags: replacedTags(tags ?? []),
+});
+
+export const replacedTags = (tags: readonly string[]) => ({ deleteMany: {}, create: tagRows(tags) });
+
+/** A filter as the wire has it: the variant in use (models section 5). */
+export function presentFilter({ hostname, tags }: StoredFilter): Filter {
+  return hostname === null ? { tags: tagNames(tags) } : { hostname };
+}

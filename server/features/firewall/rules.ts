@@ -1,0 +1,103 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { NotFoundError } from "../../http/errors.ts";
+import type { Context, Handler } from "../../http/routes.ts";
+import { createOnce } from "../createOnce.ts";
+import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
+import { withTags } from "../tags/tagList.ts";
+import { inTransaction } from "../transaction.ts";
+import { presentFirewallRule } from "./presentFirewallRule.ts";
+
+type Body = Context<PublicOperations["createFirewallRule"]>["body"];
+
+/** Highest value of the id's column; a path may name a higher one, which no rule has. */
+const HIGHEST_ID = 2_147_483_647;
+
+const unknown = () => new NotFoundError("no such rule");
+
+/**
+ * What finds a rule of the namespace.
+ * @throws NotFoundError no rule can have the id
+ */
+export function ruleKey(tenantId: string, id: string) {
+  if (Number(id) > HIGHEST_ID) throw unknown();
+  return { tenantId_id: { tenantId, id: Number(id) } };
+}
+
+const columnsOf = (body: Body) => ({
+  action: body.action,
+  active: body.active,
+  priority: body.priority,
+  sourceIp: body.source_ip,
+  username: body.username,
+});
+
+/** In the order in which rules grow stronger (rules section 6); of two alike, the later one wins. */
+export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = async (context) => {
+  const { services, identity, query, header } = context;
+  const where = { tenantId: identity.tenant };
+  const [total, rows] = await Promise.all([
+    services.db.firewallRule.count({ where }),
+    services.db.firewallRule.findMany({
+      where,
+      include: withTags,
+      orderBy: [{ priority: "asc" }, { id: "asc" }],
+      skip: (query.page - 1) * query.per_page,
+      take: query.per_page,
+    }),
+  ]);
+  header("X-Total-Count", total);
+  return rows.map(presentFirewallRule);
+};
+
+export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = async (context) => {
+  const { services, identity, params } = context;
+  const where = ruleKey(identity.tenant, params.id);
+  const row = await services.db.firewallRule.findUnique({ where, include: withTags });
+  if (!row) throw unknown();
+  return presentFirewallRule(row);
+};
+
+export const createFirewallRule: Handler<PublicOperations["createFirewallRule"]> = async (context) => {
+  const { services, identity, body, creationKey } = context;
+  const tenantId = identity.tenant;
+  const row = await createOnce(services, {
+    creationKey,
+    taken: "the rule exists already",
+    find: (tx, made) =>
+      tx.firewallRule.findUnique({
+        where: { tenantId_creationKey: { tenantId, creationKey: made } },
+        include: withTags,
+      }),
+    create: async (tx) => {
+      await checkFilter(tx, tenantId, body.filter);
+      return tx.firewallRule.create({
+        data: { tenantId, creationKey, ...columnsOf(body), ...newFilter(body.filter) },
+        include: withTags,
+      });
+    },
+  });
+  return presentFirewallRule(row);
+};
+
+export const updateFirewallRule: Handler<PublicOperations["updateFirewallRule"]> = async (context) => {
+  const { services, identity, params, body } = context;
+  const where = ruleKey(identity.tenant, params.id);
+  const row = await inTransaction(services, async (tx) => {
+    if (!(await tx.firewallRule.findUnique({ where }))) throw unknown();
+    await checkFilter(tx, identity.tenant, body.filter);
+    return tx.firewallRule.update({
+      where,
+      data: { ...columnsOf(body), ...replacedFilter(body.filter) },
+      include: withTags,
+    });
+  });
+  return presentFirewallRule(row);
+};
+
+export const deleteFirewallRule: Handler<PublicOperations["deleteFirewallRule"]> = async (context) => {
+  const { services, identity, params } = context;
+  const { tenantId_id: where } = ruleKey(identity.tenant, params.id);
+  const { count } = await services.db.firewallRule.deleteMany({ where });
+  if (count === 0) throw unknown();
+  return undefined;
+};

@@ -1,0 +1,38 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { InvalidError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import { replacedTags } from "../filters/filter.ts";
+import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
+import { withTags } from "../tags/tagList.ts";
+import { ruleKey } from "./rules.ts";
+
+function ownerOf(tenantId: string, id: string): FilterOwner {
+  const where = ruleKey(tenantId, id);
+  return {
+    noun: "rule",
+    tenantId,
+    RefusedReplacement: InvalidError,
+    read: (tx) => tx.firewallRule.findUnique({ where, include: withTags }),
+    write: (tx, tags) => tx.firewallRule.update({ where, data: { tags: replacedTags(tags) } }),
+  };
+}
+
+export const addFirewallRuleTag: Handler<PublicOperations["addFirewallRuleTag"]> = async (context) => {
+  const { services, identity, params, body } = context;
+  await addFilterTag(services, ownerOf(identity.tenant, params.id), body.tag);
+  return undefined;
+};
+
+export const removeFirewallRuleTag: Handler<PublicOperations["removeFirewallRuleTag"]> = async (context) => {
+  const { services, identity, params, body } = context;
+  await removeFilterTag(services, ownerOf(identity.tenant, params.id), body.tag);
+  return undefined;
+};
+
+export const updateFirewallRuleTags: Handler<PublicOperations["updateFirewallRuleTags"]> = async (
+  context,
+) => {
+  const { services, identity, params, body } = context;
+  await replaceFilterTags(services, ownerOf(identity.tenant, params.id), body.tags);
+  return undefined;
+};

@@ -1,0 +1,35 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { NotFoundError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import { replacedTags } from "../filters/filter.ts";
+import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
+import { withTags } from "../tags/tagList.ts";
+
+function ownerOf(tenantId: string, fingerprint: string): FilterOwner {
+  const where = { tenantId_fingerprint: { tenantId, fingerprint } };
+  return {
+    noun: "key",
+    tenantId,
+    RefusedReplacement: NotFoundError,
+    read: (tx) => tx.publicKey.findUnique({ where, include: withTags }),
+    write: (tx, tags) => tx.publicKey.update({ where, data: { tags: replacedTags(tags) } }),
+  };
+}
+
+export const addPublicKeyTag: Handler<PublicOperations["addPublicKeyTag"]> = async (context) => {
+  const { services, identity, params, body } = context;
+  await addFilterTag(services, ownerOf(identity.tenant, params.fingerprint), body.tag);
+  return undefined;
+};
+
+export const updatePublicKeyTags: Handler<PublicOperations["updatePublicKeyTags"]> = async (context) => {
+  const { services, identity, params, body } = context;
+  await replaceFilterTags(services, ownerOf(identity.tenant, params.fingerprint), body.tags);
+  return undefined;
+};
+
+export const removePublicKeyTag: Handler<PublicOperations["removePublicKeyTag"]> = async (context) => {
+  const { services, identity, params } = context;
+  await removeFilterTag(services, ownerOf(identity.tenant, params.fingerprint), params.tag);
+  return undefined;
+};
