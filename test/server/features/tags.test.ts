@@ -27,6 +27,13 @@ const key = (filter: object) =>
     body: { name: "laptop", username: ".*", filter, data: Buffer.from(ED25519).toString("base64") },
   });
 
+const rule = (filter: object) =>
+  app.call("createFirewallRule", {
+    token: ana.token,
+    body: { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter },
+  });
+const filterOfRule = async () => (await app.call("getFirewallRules", { token: ana.token })).body[0].filter;
+
 test("of a device keep their order, three at most", async () => {
   expect([await add("zulu"), await add("alpha"), await add("mike")]).toEqual([200, 200, 200]);
   expect(await tags()).toEqual(["zulu", "alpha", "mike"]);
@@ -56,6 +63,9 @@ test("at most three are added when five come at once", async () => {
 test("of devices and filters are listed once, in order", async () => {
   await replace(["zulu", "alpha"]);
   await key({ tags: ["alpha"] });
+  await rule({ tags: ["zulu", "alpha"] });
+  // A tag that only a filter still carries.
+  await replace(["alpha"]);
   const { body, headers } = await app.call("getTags", { token: ana.token });
   expect([body, headers.get("x-total-count")]).toEqual([["alpha", "zulu"], "2"]);
 });
@@ -64,12 +74,14 @@ test("are renamed on devices and filters at once", async () => {
   await replace(["edge", "core"]);
   const made = await key({ tags: ["core", "edge"] });
   expect(made.status).toBe(200);
+  expect((await rule({ tags: ["edge"] })).status).toBe(200);
   expect(await rename("nowhere", "other")).toBe(404);
   expect(await rename("edge", "core")).toBe(409);
   expect(await rename("edge", "rim")).toBe(200);
   expect(await tags()).toEqual(["rim", "core"]);
   const { body } = await app.call("getPublicKeys", { token: ana.token });
   expect(body[0].filter).toEqual({ tags: ["core", "rim"] });
+  expect(await filterOfRule()).toEqual({ tags: ["rim"] });
   const eve = await app.user("eve", "eves");
   const other = await enrol(app, eve.tenant, "00:00:00:00:00:02");
   await app.call("updateDeviceTags", {
@@ -84,10 +96,25 @@ test("are renamed on devices and filters at once", async () => {
 test("are deleted everywhere, unless a filter would lose its last one", async () => {
   await replace(["edge", "core"]);
   await key({ tags: ["core", "edge"] });
+  await rule({ tags: ["edge", "core"] });
   expect((await erase("edge")).status).toBe(200);
+  expect(await filterOfRule()).toEqual({ tags: ["core"] });
   expect((await erase("edge")).status).toBe(404);
   const { status, body } = await erase("core");
   expect(status).toBe(400);
   expect(body.message).toContain('"laptop"');
   expect(await tags()).toEqual(["core"]);
+});
+
+test("the last one of a firewall rule's filter stays, everywhere, and the rule is named", async () => {
+  await replace(["edge", "core"]);
+  await key({ tags: ["core", "edge"] });
+  const { id } = (await rule({ tags: ["edge"] })).body;
+  const { status, body } = await erase("edge");
+  expect([status, body.message]).toEqual([
+    400,
+    `tag: is the last one in the filter of the firewall rule ${id}`,
+  ]);
+  expect(await tags()).toEqual(["edge", "core"]);
+  expect(await filterOfRule()).toEqual({ tags: ["edge"] });
 });

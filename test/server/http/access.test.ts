@@ -68,6 +68,7 @@ function request(id: Id, credentials: Credentials): CallOptions {
     tag: "nowhere",
     fingerprint: Array(16).fill("00").join(":"),
     key: "nokey",
+    id: "4711",
   };
   const params = Object.fromEntries(
     Object.keys(operation.params.shape).map((name) => [name, missing[name] ?? ""]),
@@ -200,7 +201,13 @@ test("a role change counts with the next request, and a removed member's token i
 
 test("a user's token without a namespace: 403, on tags 404", async () => {
   const { token } = await app.user("homeless");
-  for (const id of ["getDevices", "getPublicKeys", "listApiKeys"] as const) {
+  for (const id of [
+    "getDevices",
+    "getContainers",
+    "getPublicKeys",
+    "getFirewallRules",
+    "listApiKeys",
+  ] as const) {
     expect((await app.call(id, { token })).status).toBe(403);
   }
   expect((await app.call("getTags", { token })).status).toBe(404);

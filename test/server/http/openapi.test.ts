@@ -19,6 +19,14 @@ test("the document has every operation, on every path", async () => {
       expect(Object.keys(entry.responses), path).toEqual(
         [operation.success.status, ...Object.keys(operation.errors)].map(String).sort(),
       );
+      const headers = entry.parameters.filter((parameter: { in: string }) => parameter.in === "header");
+      expect(
+        headers.map(({ name, required, schema }: Record<string, unknown>) => [name, required, schema]),
+      ).toEqual(
+        operation.idempotencyKey
+          ? [["Idempotency-Key", false, expect.objectContaining({ type: "string" })]]
+          : [],
+      );
       expect(entry.security.length > 0, path).toBe(operation.scope !== "public");
     }
   }

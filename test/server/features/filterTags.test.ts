@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+let uid: string;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  await tagDevice("alpha", "beta", "gamma");
+});
+afterEach(() => app.stop());
+
+const tagDevice = (...tags: string[]) =>
+  app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } });
+
+interface Kind {
+  readonly name: string;
+  readonly param: string;
+  readonly operations: {
+    readonly create: "createPublicKey" | "createFirewallRule";
+    readonly list: "getPublicKeys" | "getFirewallRules";
+    readonly add: "addPublicKeyTag" | "addFirewallRuleTag";
+    readonly replace: "updatePublicKeyTags" | "updateFirewallRuleTags";
+    readonly remove: "removePublicKeyTag" | "removeFirewallRuleTag";
+  };
+  readonly body: object;
+  readonly idOf: (made: Record<string, string>) => string | undefined;
+  readonly missing: string;
+  /** How replacing the tags of a filter by host name is refused (rules section 16.5). */
+  readonly replacedByHostname: number;
+}
+
+const kinds: Kind[] = [
+  {
+    name: "key",
+    param: "fingerprint",
+    operations: {
+      create: "createPublicKey",
+      list: "getPublicKeys",
+      add: "addPublicKeyTag",
+      replace: "updatePublicKeyTags",
+      remove: "removePublicKeyTag",
+    },
+    body: { name: "laptop", username: ".*", data: Buffer.from(ED25519).toString("base64") },
+    idOf: (made) => made.fingerprint,
+    missing: Array(16).fill("00").join(":"),
+    replacedByHostname: 404,
+  },
+  {
+    name: "rule",
+    param: "id",
+    operations: {
+      create: "createFirewallRule",
+      list: "getFirewallRules",
+      add: "addFirewallRuleTag",
+      replace: "updateFirewallRuleTags",
+      remove: "removeFirewallRuleTag",
+    },
+    body: { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" },
+    idOf: (made) => made.id,
+    missing: "4711",
+    replacedByHostname: 400,
+  },
+];
+
+describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missing, replacedByHostname }) => {
+  const make = async (filter: object, token = ana.token) => {
+    const made = await app.call(operations.create, { token, body: { ...body, filter } });
+    expect(made.status).toBe(200);
+    return idOf(made.body) ?? "";
+  };
+  const on = (id: string, token = ana.token) => ({ token, params: { [param]: id } });
+  const add = (id: string, tag: unknown, token?: string) =>
+    app.call(operations.add, { ...on(id, token), body: { tag } });
+  const replace = (id: string, tags: unknown, token?: string) =>
+    app.call(operations.replace, { ...on(id, token), body: { tags } });
+  // A key's tag is in the path, a rule's in the body (rules D17, D18); the other one is not looked at.
+  const remove = (id: string, tag: string, token = ana.token) =>
+    app.call(operations.remove, {
+      token,
+      params: { [param]: id, tag },
+      body: name === "rule" ? { tag } : { tag: "ignored" },
+    });
+  const filter = async () => (await app.call(operations.list, { token: ana.token })).body[0].filter;
+
+  test("tags are added, replaced and removed, in order, three at most", async () => {
+    const id = await make({ tags: ["beta"] });
+    expect((await add(id, "alpha")).status).toBe(200);
+    expect((await add(id, "alpha")).status).toBe(409);
+    expect(await filter()).toEqual({ tags: ["beta", "alpha"] });
+    expect((await add(id, "gamma")).status).toBe(200);
+    await tagDevice("delta");
+    expect((await add(id, "delta")).status).toBe(403);
+    expect((await remove(id, "alpha")).status).toBe(200);
+    expect((await remove(id, "alpha")).status).toBe(404);
+    expect(await filter()).toEqual({ tags: ["beta", "gamma"] });
+    expect((await replace(id, ["delta", "beta"])).status).toBe(200);
+    expect(await filter()).toEqual({ tags: ["delta", "beta"] });
+  });
+
+  test("the last tag stays: without it the filter would match everything", async () => {
+    const id = await make({ tags: ["beta"] });
+    const { status, body: refusal } = await remove(id, "beta");
+    expect([status, refusal.message]).toEqual([400, `tag: is the last one in the filter of the ${name}`]);
+    expect((await replace(id, [])).status).toBe(400);
+    expect(await filter()).toEqual({ tags: ["beta"] });
+  });
+
+  test("two tags that are removed at once leave one", async () => {
+    const id = await make({ tags: ["alpha", "beta"] });
+    const answers = await Promise.all([remove(id, "alpha"), remove(id, "beta")]);
+    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 400]);
+    expect((await filter()).tags).toHaveLength(1);
+  });
+
+  test("tags that nothing in the namespace carries are 404, also when another namespace has them", async () => {
+    const eve = await app.user("eve", "eves");
+    const other = await enrol(app, eve.tenant, "00:00:00:00:00:02");
+    const theirs = { token: eve.token, params: { uid: other.uid }, body: { tags: ["theirs"] } };
+    await app.call("updateDeviceTags", theirs);
+    const id = await make({ tags: ["beta"] });
+    expect((await add(id, "theirs")).status).toBe(404);
+    const { status, body: refusal } = await replace(id, ["beta", "theirs"]);
+    expect([status, refusal.message]).toEqual([404, "tags: theirs not used in the namespace"]);
+    expect(await filter()).toEqual({ tags: ["beta"] });
+    for (const refused of [add(id, "theirs", eve.token), replace(id, ["theirs"], eve.token)]) {
+      expect((await refused).status).toBe(404);
+    }
+    expect((await remove(id, "beta", eve.token)).body.message).toBe(`no such ${name}`);
+  });
+
+  test("a filter by hostname has no tags to change", async () => {
+    const id = await make({ hostname: ".*" });
+    expect((await add(id, "alpha")).status).toBe(400);
+    expect((await remove(id, "alpha")).status).toBe(400);
+    const { status, body: refusal } = await replace(id, ["alpha"]);
+    expect([status, refusal.message]).toEqual([
+      replacedByHostname,
+      `the filter of the ${name} is by hostname, not by tags`,
+    ]);
+    expect(await filter()).toEqual({ hostname: ".*" });
+  });
+
+  test.each([["ab"], ["a-b"], [undefined]])("the tag %j is not allowed", async (tag) => {
+    const id = await make({ tags: ["beta"] });
+    expect((await add(id, tag)).status).toBe(400);
+    expect((await replace(id, tag === undefined ? tag : [tag])).status).toBe(400);
+  });
+
+  test("one that is not there is 404", async () => {
+    expect((await add(missing, "alpha")).status).toBe(404);
+    expect((await replace(missing, ["alpha"])).status).toBe(404);
+    expect((await remove(missing, "alpha")).status).toBe(404);
+  });
+});

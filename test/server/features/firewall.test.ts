@@ -1,0 +1,155 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const RULE = {
+  action: "deny",
+  active: true,
+  filter: { hostname: ".*" },
+  priority: 1,
+  source_ip: "^203\\.0\\.113\\.",
+  username: ".*",
+};
+const create = (more: object = {}, token = ana.token) =>
+  app.call("createFirewallRule", { token, body: { ...RULE, ...more } });
+const get = (id: string, token = ana.token) => app.call("getFirewallRule", { token, params: { id } });
+const update = (id: string, body: unknown) =>
+  app.call("updateFirewallRule", { token: ana.token, params: { id }, body });
+const remove = async (id: string) =>
+  (await app.call("deleteFirewallRule", { token: ana.token, params: { id } })).status;
+const list = (query = {}) => app.call("getFirewallRules", { token: ana.token, query });
+const tagDevice = async (...tags: string[]) => {
+  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  await app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } });
+};
+
+test("a rule is answered as it was sent, with a decimal id and its namespace", async () => {
+  const { status, body } = await create();
+  expect(status).toBe(200);
+  expect(body).toEqual({ ...RULE, id: expect.stringMatching(/^[1-9]\d*$/), tenant_id: ana.tenant });
+  expect((await get(body.id)).body).toEqual(body);
+});
+
+test.each([
+  [{ action: "refuse" }, 400],
+  [{ action: undefined }, 400],
+  [{ active: undefined }, 400],
+  [{ active: "yes" }, 422],
+  [{ priority: -1 }, 400],
+  [{ priority: 1.5 }, 422],
+  [{ priority: "1" }, 422],
+  [{ priority: 2_147_483_648 }, 400],
+  [{ priority: 2_147_483_647 }, 200],
+  [{ priority: 0 }, 200],
+  [{ source_ip: "" }, 400],
+  [{ source_ip: "(" }, 400],
+  [{ username: "(?=a)" }, 400],
+  [{ username: undefined }, 400],
+  [{ filter: {} }, 400],
+  [{ filter: { hostname: ".*", tags: ["edge"] } }, 400],
+  [{ filter: { tags: ["edge", "edge"] } }, 400],
+  [{ filter: { tags: ["unknown"] } }, 404],
+])("%j is %i", async (more, status) => {
+  const answer = await create(more);
+  expect(answer.status).toBe(status);
+  if (status !== 200) expect(answer.body.message).toContain(Object.keys(more)[0]);
+  expect((await list()).body).toHaveLength(status === 200 ? 1 : 0);
+});
+
+test("a list goes by priority, then by age, and counts all", async () => {
+  const ids = [];
+  for (const priority of [5, 1, 5, 0]) ids.push((await create({ priority })).body.id);
+  const [five, one, fiveToo, zero] = ids;
+  const listed = (body: { id: string }[]) => body.map((rule) => rule.id);
+  expect(listed((await list()).body)).toEqual([zero, one, five, fiveToo]);
+  const second = await list({ page: 2, per_page: 3 });
+  expect([listed(second.body), second.headers.get("x-total-count")]).toEqual([[fiveToo], "4"]);
+});
+
+test("an update replaces all of a rule but its id", async () => {
+  await tagDevice("edge", "core");
+  const { id } = (await create()).body;
+  const next = {
+    action: "allow",
+    active: false,
+    filter: { tags: ["core", "edge"] },
+    priority: 7,
+    source_ip: "^10\\.",
+    username: "^root$",
+  };
+  expect((await update(id, next)).body).toEqual({ ...next, id, tenant_id: ana.tenant });
+  expect((await get(id)).body).toMatchObject(next);
+  const named = { ...next, filter: { hostname: "^gate" } };
+  expect((await update(id, named)).body.filter).toEqual({ hostname: "^gate" });
+  expect(await app.services.db.firewallRuleTag.count()).toBe(0);
+  expect((await update(id, { ...next, filter: { tags: ["unknown"] } })).status).toBe(404);
+  expect((await update(id, { action: "deny" })).status).toBe(400);
+  expect((await get(id)).body).toMatchObject(named);
+});
+
+test("a deleted rule's id is not given again", async () => {
+  const ids = [];
+  for (let n = 0; n < 3; n += 1) {
+    const { id } = (await create()).body;
+    ids.push(Number(id));
+    expect([await remove(id), await remove(id)]).toEqual([200, 404]);
+  }
+  expect(ids[1]).toBeGreaterThan(ids[0] ?? 0);
+  expect(ids[2]).toBeGreaterThan(ids[1] ?? 0);
+});
+
+test.each([
+  ["no number", "abc", 400],
+  ["a number with a sign", "-1", 400],
+  ["a number with a leading zero", "01", 400],
+  ["zero", "0", 400],
+  ["a free number", "4711", 404],
+  ["a number that no rule can have", "9999999999", 404],
+])("an id that is %s", async (_, id, status) => {
+  await create();
+  expect((await get(id)).status).toBe(status);
+  expect((await update(id, RULE)).status).toBe(status);
+  expect(await remove(id)).toBe(status);
+});
+
+test("rules of another namespace do not exist", async () => {
+  await tagDevice("edge");
+  const { id } = (await create({ filter: { tags: ["edge"] } })).body;
+  const { token } = await app.user("eve", "eves");
+  const params = { id };
+  expect((await get(id, token)).status).toBe(404);
+  expect((await app.call("updateFirewallRule", { token, params, body: RULE })).status).toBe(404);
+  expect((await app.call("deleteFirewallRule", { token, params })).status).toBe(404);
+  expect((await app.call("removeFirewallRuleTag", { token, params, body: { tag: "edge" } })).status).toBe(
+    404,
+  );
+  // Nor do its tags.
+  expect((await create({ filter: { tags: ["edge"] } }, token)).status).toBe(404);
+  expect((await app.call("getFirewallRules", { token })).body).toEqual([]);
+  expect((await get(id)).body.filter).toEqual({ tags: ["edge"] });
+});
+
+test("rules go with their namespace", async () => {
+  await tagDevice("edge");
+  await create({ filter: { tags: ["edge"] } });
+  await app.call("deleteNamespace", { token: ana.token, params: { tenant: ana.tenant } });
+  expect(await app.services.db.firewallRule.count()).toBe(0);
+  expect(await app.services.db.firewallRuleTag.count()).toBe(0);
+});
+
+test("the community edition has none", async () => {
+  const community = await startApp({ edition: "community" });
+  const { token } = await community.user("bob", "bobs");
+  const { status } = await community.send("GET", "/api/firewall/rules", {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  expect(status).toBe(404);
+  await community.stop();
+});

@@ -1,0 +1,195 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createOnce } from "../../../server/dist/features/createOnce.js";
+import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+// What a repeat under one Idempotency-Key means where the objects differ from each other.
+
+let app: TestApp;
+let ana: TestUser;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const keyed = (key: string, token = ana.token) => ({ token, headers: { "idempotency-key": key } });
+
+describe("an API key", () => {
+  const make = (more: object = {}, token?: string) =>
+    app.call("createApiKey", { ...keyed("k", token), body: { name: "ci-key", expires_at: 30, ...more } });
+  const works = async (apiKey: string) => (await app.call("getDevices", { apiKey })).status === 200;
+  const names = async () =>
+    (await app.call("listApiKeys", { token: ana.token })).body.map((key: { name: string }) => key.name);
+
+  test("whose secret is lost is revoked, and a new one takes its place", async () => {
+    const first = (await make()).body;
+    const second = await make();
+    expect(second.status).toBe(200);
+    expect([await works(first.id), await works(second.body.id)]).toEqual([false, true]);
+    const third = (await make({ name: "other" })).body;
+    expect([await works(second.body.id), await works(third.id)]).toEqual([false, true]);
+    expect(await names()).toEqual(["other"]);
+  });
+
+  test("whose secret the caller knows is the same one, as it is now", async () => {
+    const key = "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10";
+    const first = (await make({ key, role: "operator" })).body;
+    const rename = { token: ana.token, params: { key: "ci-key" }, body: { name: "renamed" } };
+    expect((await app.call("updateApiKey", rename)).status).toBe(200);
+    const { body } = await make({ key, role: "observer", expires_at: -1 });
+    expect(body).toMatchObject({ id: key, name: "renamed", role: "operator", expires_in: first.expires_in });
+    expect((await make({ key: "d2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10" })).status).toBe(200);
+    expect([await works(key), await names()]).toEqual([false, ["ci-key"]]);
+  });
+
+  test("is not revoked when the new one cannot be made", async () => {
+    const { id } = (await make()).body;
+    await app.call("createApiKey", { token: ana.token, body: { name: "taken", expires_at: 30 } });
+    expect((await make({ name: "taken" })).status).toBe(409);
+    const bob = await app.user("bob");
+    const params = { tenant: ana.tenant };
+    const body = { email: bob.email, role: "administrator" };
+    await app.call("inviteMember", { token: ana.token, params, body });
+    const { token } = (await app.call("getNamespaceToken", { token: bob.token, params })).body;
+    expect((await make({ role: "owner" }, token)).status).toBe(403);
+    expect([await works(id), (await names()).sort()]).toEqual([true, ["ci-key", "taken"]]);
+  });
+
+  test("asked for three times at once is one, and one of the secrets works", async () => {
+    const answers = await Promise.all([make(), make(), make()]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const working = await Promise.all(answers.map(({ body }) => works(body.id)));
+    expect(working.filter(Boolean)).toHaveLength(1);
+    expect(await names()).toEqual(["ci-key"]);
+  });
+});
+
+describe("a membership", () => {
+  const invite = (email: string, service = app, owner = ana, token = owner.token) =>
+    service.call("inviteMember", {
+      ...keyed("k", token),
+      params: { tenant: owner.tenant },
+      body: { email, role: "observer" },
+    });
+
+  test("of another e-mail is refused, and names the member", async () => {
+    const [bob, eve] = [await app.user("bob"), await app.user("eve")];
+    expect((await invite(bob.email)).status).toBe(200);
+    expect((await invite(bob.email.toUpperCase())).status).toBe(200);
+    const { status, body } = await invite(eve.email);
+    expect(status).toBe(409);
+    expect(body.message).toBe(`Idempotency-Key: made the membership of the user ${bob.id}`);
+    expect(await app.services.db.member.count({ where: { userId: eve.id } })).toBe(0);
+  });
+
+  test("that another request made is a conflict still", async () => {
+    const bob = await app.user("bob");
+    const body = { email: bob.email, role: "observer" };
+    await app.call("inviteMember", { token: ana.token, params: { tenant: ana.tenant }, body });
+    expect((await invite(bob.email)).status).toBe(409);
+  });
+
+  test("that nobody accepted in time is made anew under the same key", async () => {
+    const cloud = await startApp({ edition: "cloud" });
+    const [owner, guest] = [await cloud.user("owner", "lab"), await cloud.user("guest")];
+    const expiry = async () =>
+      (await cloud.services.db.member.findFirst({ where: { userId: guest.id } }))?.expiresAt;
+    expect((await invite(guest.email, cloud, owner)).status).toBe(200);
+    const first = await expiry();
+    expect((await invite(guest.email, cloud, owner)).status).toBe(200);
+    expect(await expiry()).toEqual(first);
+    cloud.pass(7 * 24 * 3600 + 1);
+    const login = { body: { username: "owner", password: "correct-horse" } };
+    const { token } = (await cloud.call("login", login)).body;
+    expect((await invite(guest.email, cloud, owner, token)).status).toBe(200);
+    expect((await expiry())?.getTime()).toBeGreaterThan(first?.getTime() ?? Number.POSITIVE_INFINITY);
+    await cloud.stop();
+  });
+});
+
+describe("a tag of a device", () => {
+  const add = (uid: string, tag: string) =>
+    app.call("createDeviceTag", { ...keyed("k"), params: { uid }, body: { tag } });
+  let first: string;
+  let second: string;
+  beforeEach(async () => {
+    first = (await enrol(app, ana.tenant, "00:00:00:00:00:01")).uid;
+    second = (await enrol(app, ana.tenant, "00:00:00:00:00:02")).uid;
+    expect((await add(first, "edge")).status).toBe(200);
+  });
+
+  test("that is another one than the key made is refused, on this device and others", async () => {
+    for (const answer of [await add(first, "core"), await add(second, "edge")]) {
+      expect(answer.status).toBe(409);
+      expect(answer.body.message).toBe(`Idempotency-Key: made the tag edge of the device ${first}`);
+    }
+    expect(await app.services.db.deviceTag.count()).toBe(1);
+  });
+
+  test("keeps its key when other tags come and go", async () => {
+    const params = { uid: first };
+    await app.call("createDeviceTag", { token: ana.token, params, body: { tag: "core" } });
+    await app.call("updateDeviceTags", { token: ana.token, params, body: { tags: ["new", "edge"] } });
+    await app.call("deleteDeviceTag", { token: ana.token, params: { ...params, tag: "new" } });
+    expect((await add(first, "edge")).status).toBe(200);
+  });
+
+  test("that was renamed is named by its new name", async () => {
+    await app.call("renameTag", { token: ana.token, params: { tag: "edge" }, body: { tag: "rim" } });
+    const { status, body } = await add(first, "edge");
+    expect([status, body.message]).toEqual([409, `Idempotency-Key: made the tag rim of the device ${first}`]);
+    expect((await add(first, "rim")).status).toBe(200);
+  });
+});
+
+describe("a namespace", () => {
+  const make = (name: string) => app.call("createNamespace", { ...keyed("k"), body: { name } });
+
+  test("is answered though no further one may be owned", async () => {
+    await app.services.db.user.update({ where: { id: ana.id }, data: { maxNamespaces: 2 } });
+    const { tenant_id } = (await make("second")).body;
+    expect((await make("third")).body).toMatchObject({ tenant_id, name: "second" });
+    const other = await app.call("createNamespace", { ...keyed("other"), body: { name: "third" } });
+    expect(other.status).toBe(403);
+  });
+
+  test("that has another owner now is not answered", async () => {
+    const bob = await app.user("bob");
+    const { tenant_id } = (await make("second")).body;
+    await app.services.db.namespace.update({ where: { tenantId: tenant_id }, data: { ownerId: bob.id } });
+    expect((await make("second")).status).toBe(409);
+    const { body } = await make("third");
+    expect(body).toMatchObject({ name: "third", owner: ana.id });
+    expect(body.tenant_id).not.toBe(tenant_id);
+  });
+
+  test("whose name is taken is a conflict, with a key too", async () => {
+    expect((await make("lab")).status).toBe(409);
+  });
+});
+
+test("of two requests that both find nothing, the slower one is given the other's object", async () => {
+  const { services } = app;
+  const { tenant: tenantId } = ana;
+  const rule = {
+    ...{ tenantId, action: "deny", active: true, priority: 1, sourceIp: ".", username: ".", hostname: "." },
+    creationKey: "digest",
+  };
+  const { id } = await services.db.firewallRule.create({ data: rule });
+  const where = { tenantId_creationKey: { tenantId, creationKey: "digest" } };
+  let looked = 0;
+  const make = (blindFor: number) =>
+    createOnce(services, {
+      creationKey: "digest",
+      taken: "is taken",
+      find: async (tx) => {
+        looked += 1;
+        return looked <= blindFor ? null : tx.firewallRule.findUnique({ where });
+      },
+      create: (tx) => tx.firewallRule.create({ data: rule }),
+    });
+  expect((await make(1)).id).toBe(id);
+  looked = 0;
+  await expect(make(2)).rejects.toThrow("is taken");
+  expect(await services.db.firewallRule.count()).toBe(1);
+});
