@@ -49,6 +49,35 @@ it("pages through a list that is longer than a page, in an order that stays", as
   ]);
 });
 
+it("a creation that is repeated under its idempotency key makes one object", async () => {
+  const { client } = fleet;
+  const body = {
+    action: "deny",
+    active: true,
+    filter: { hostname: "^gate" },
+    priority: 3,
+    sourceIp: "^203\\.",
+    username: ".*",
+  } as const;
+  const create = (idempotencyKey: string) => client.createFirewallRule({ body }, { idempotencyKey });
+  const rule = await create("state-of-rule-1");
+  expect(rule).toMatchObject(body);
+  expect(await create("state-of-rule-1")).toEqual(rule);
+  const other = await create("state-of-rule-2");
+  expect((await client.getFirewallRules()).map(({ id }) => id)).toEqual([rule.id, other.id]);
+});
+
+it("a tag is taken from a rule's filter by a request with a body", async () => {
+  const uid = await fleet.enrol("tagged");
+  await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["edge", "core"] } });
+  const filter = { tags: ["edge", "core"] };
+  const { id } = await fleet.client.createFirewallRule({
+    body: { action: "allow", active: true, filter, priority: 1, sourceIp: ".*", username: ".*" },
+  });
+  await fleet.client.removeFirewallRuleTag({ params: { id }, body: { tag: "edge" } });
+  expect((await fleet.client.getFirewallRule({ params: { id } })).filter).toEqual({ tags: ["core"] });
+});
+
 it("an API key manages its namespace, until it is revoked", async () => {
   const { id: key } = await fleet.client.createApiKey({ body: { name: "pipeline", expiresAt: 30 } });
   const client = connect(apiKeyCredential(key));

@@ -64,7 +64,9 @@ test("answers are camelCase, also inside", () => {
 });
 
 test("lists can be iterated, other operations can not", () => {
-  expectTypeOf<ListId>().toEqualTypeOf<"getNamespaces" | "getDevices" | "getPublicKeys" | "listApiKeys">();
+  expectTypeOf<ListId>().toEqualTypeOf<
+    "getNamespaces" | "getDevices" | "getContainers" | "getPublicKeys" | "getFirewallRules" | "listApiKeys"
+  >();
   expectTypeOf<ItemOf<"getPublicKeys">["createdAt"]>().toEqualTypeOf<string>();
   // @ts-expect-error not a list
   never(() => client.iterate("getNamespace", { params: { tenant: "t" } }));

@@ -38,7 +38,8 @@ export const createDeviceTag: Handler<PublicOperations["createDeviceTag"]> = asy
     find: async (tx, key) => {
       const where = { tenantId_creationKey: { tenantId: device.tenantId, creationKey: key } };
       const made = await tx.deviceTag.findUnique({ where });
-      if (made === null || (made.deviceUid === device.uid && made.tag === body.tag)) return made && undefined;
+      if (made === null) return null;
+      if (made.deviceUid === device.uid && made.tag === body.tag) return undefined;
       throw new ConflictError(`Idempotency-Key: made the tag ${made.tag} of the device ${made.deviceUid}`);
     },
     create: async (tx) => {

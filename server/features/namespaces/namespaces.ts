@@ -100,7 +100,7 @@ export const editNamespace: Handler<PublicOperations["editNamespace"]> = async (
   return readNamespace(services, identity.tenant);
 };
 
-/** The database removes with it all that belongs to it: devices, keys, API keys, members. */
+/** The database removes with it all that belongs to it: devices, keys, rules, API keys, members. */
 export const deleteNamespace: Handler<PublicOperations["deleteNamespace"]> = async ({
   services,
   identity,

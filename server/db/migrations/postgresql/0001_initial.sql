@@ -210,6 +210,9 @@ CREATE INDEX "Device_tenantId_status_lastSeen_uid_idx" ON "Device"("tenantId", "
 CREATE INDEX "Device_tenantId_lastSeen_uid_status_infoPlatform_idx" ON "Device"("tenantId", "lastSeen", "uid", "status", "infoPlatform");
 
 -- CreateIndex
+CREATE INDEX "Device_tenantId_status_infoPlatform_idx" ON "Device"("tenantId", "status", "infoPlatform");
+
+-- CreateIndex
 CREATE INDEX "Device_tenantId_name_idx" ON "Device"("tenantId", "name");
 
 -- CreateIndex
