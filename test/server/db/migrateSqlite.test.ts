@@ -123,8 +123,14 @@ test("the package's migrations lead to tables without broken references", () => 
   expect(sqlite.pragma("integrity_check", { simple: true })).toBe("ok");
 });
 
+const read = (path: string) => readFileSync(new URL(`../../../server/db/${path}`, import.meta.url), "utf8");
+
 test.each(["sqlite", "postgresql"])("the migrations for %s lead to the models of today", (database) => {
-  const read = (path: string) => readFileSync(new URL(`../../../server/db/${path}`, import.meta.url), "utf8");
   const schema = `${read(`${database}.prisma`)}\n${read("models.prisma")}`;
   expect(read(`migrations/${database}/schema.prisma`), "run `node server/db/diff.ts <name>`").toBe(schema);
+});
+
+// SQLite's integers have 64 bits whatever they are called; PostgreSQL's INTEGER would end in 2038.
+test.each(["sqlite", "postgresql"])("the expiry of API keys has 64 bits on %s", (database) => {
+  expect(read(`migrations/${database}/0001_initial.sql`)).toMatch(/"expiresIn" BIGINT NOT NULL/);
 });

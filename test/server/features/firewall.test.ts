@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { ruleKey } from "../../../server/dist/features/firewall/rules.js";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
@@ -117,6 +118,11 @@ test.each([
   expect((await get(id)).status).toBe(status);
   expect((await update(id, RULE)).status).toBe(status);
   expect(await remove(id)).toBe(status);
+});
+
+test("an id beyond the column's range reaches no database: PostgreSQL would fail", () => {
+  expect(ruleKey("t", "2147483647")).toEqual({ tenantId_id: { tenantId: "t", id: 2_147_483_647 } });
+  expect(() => ruleKey("t", "2147483648")).toThrow("no such rule");
 });
 
 test("rules of another namespace do not exist", async () => {
