@@ -1,1 +1,14 @@
+export {
+  type DeviceLookup,
+  getApiKeys,
+  getDevices,
+  getFirewallRules,
+  getMembers,
+  getNamespace,
+  getPublicKeys,
+  getTags,
+  type LookupOptions,
+} from "./helpers/lookups.ts";
+export { cidr, hostname, login } from "./helpers/patterns.ts";
+export { sshKeyFile } from "./helpers/sshKeyFile.ts";
 export * from "./pulumi/generated/resources.ts";

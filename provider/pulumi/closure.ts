@@ -5,3 +5,6 @@
 export function providerText(resource: string): string {
   return `exports.handler=()=>require("@gatehouse-access/provider/dynamic").${resource}`;
 }
+
+/** The input, no part of any diff, by which a class says which resource of which stack it is: its URN. */
+export const LOGICAL_ID = "__logicalId";

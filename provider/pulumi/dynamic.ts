@@ -1,12 +1,17 @@
 import { definitions } from "../resources/index.ts";
 import { dynamicProvider } from "./dynamicProvider.ts";
+import { Run } from "./run.ts";
+import { configure, connection, defaultTenant } from "./session.ts";
+
+const runtime = { run: new Run(), configure, connection, defaultTenant };
 
 /**
  * What the provider text in a state finds: one dynamic provider for each resource. The names are part of every
  * state file there is, so they never change.
  */
 const providers = Object.fromEntries(
-  definitions.map((definition) => [definition.name, dynamicProvider(definition)]),
+  definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),
 );
 
-export const { Namespace, Member, PublicKey, DeviceTags } = providers;
+export const { Namespace, Member, PublicKey, FirewallRule, ApiKey, DeviceTags, DeviceTagAttachment, Device } =
+  providers;

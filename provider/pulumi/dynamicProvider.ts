@@ -1,84 +1,164 @@
-import { isNotFound } from "@gatehouse-access/sdk";
+import { AuthenticationError, isNotFound } from "@gatehouse-access/sdk";
 import type { dynamic } from "@pulumi/pulumi";
+import { bring } from "../resources/bring.ts";
 import { check } from "../resources/check.ts";
+import { TwinError } from "../resources/claims.ts";
+import type { Connection } from "../resources/connection.ts";
 import { type Existing, PartialFailure, type ResourceDefinition } from "../resources/definition.ts";
 import { diff } from "../resources/diff.ts";
 import { canonicalInputs, sameValue } from "../resources/values.ts";
-import { configure, connection } from "./session.ts";
+import { LOGICAL_ID } from "./closure.ts";
+import type { Run } from "./run.ts";
 
 type Values = Record<string, unknown>;
 
 const PROVIDER = "__provider";
 
+/** What the providers of one run share. */
+export interface Runtime {
+  readonly run: Run;
+  /** Called by an engine before all else. */
+  configure(lookup: (key: string) => string | undefined): void;
+  /** The namespace that is meant where a resource names none, as far as settings tell. */
+  defaultTenant(): string | undefined;
+  /** Opened when the first resource needs the service. */
+  connection(): Connection;
+}
+
 /** The engine's view of one declarative resource. Check and diff make no request. */
-export function dynamicProvider(definition: ResourceDefinition): dynamic.ResourceProvider {
+export function dynamicProvider(
+  definition: ResourceDefinition,
+  { run, configure, connection, defaultTenant }: Runtime,
+): dynamic.ResourceProvider {
+  // Said outright, the namespace is compared: else leaving it out would never be a change.
+  const withTenant = (given: Values): Values =>
+    definition.inputs.tenant && !given.tenant ? { ...given, tenant: defaultTenant() } : given;
   return {
     async configure({ config }) {
       configure((key) => config.get(key));
     },
 
-    async check(_olds: Values, news: Values) {
-      const { [PROVIDER]: provider, ...given } = news;
-      const { inputs, failures } = check(definition, given);
-      return { inputs: { ...inputs, [PROVIDER]: provider }, failures: [...failures] };
+    async check(olds: Values, news: Values) {
+      const checked = check(definition, withTenant(ownInputs(news)));
+      const failures = [...checked.failures];
+      if (failures.length === 0) failures.push(...twins(run, definition, news, checked.inputs, olds));
+      return { inputs: { ...checked.inputs, ...hidden(news) }, failures };
     },
 
-    async diff(_id, olds: Values, news: Values) {
-      const changes = diff(definition, olds, news);
+    async diff(id, olds: Values, news: Values) {
+      const state = ownInputs(olds);
+      run.compared(definition, logicalId(news), { id, state });
+      const changes = diff(definition, state, ownInputs(news));
       const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
       return { changes: changes.length > 0, replaces };
     },
 
     async create(inputs: Values) {
-      const made = await attempt(inputs, () => definition.create(connection(), withoutProvider(inputs)));
-      return { id: made.id, outs: outputs(inputs, made.state) };
+      const origin = run.origin(definition, logicalId(inputs));
+      const made = await attempt(definition, inputs, () =>
+        bring(definition, connection(), ownInputs(inputs), origin),
+      );
+      if (made.takenOver) run.tookOver(definition, made.id);
+      return { id: made.id, outs: outputs(definition, inputs, made.state) };
     },
 
     async update(id, olds: Values, news: Values) {
-      const state = withoutProvider(olds);
-      const changed = await definition.update(connection(), id, state, withoutProvider(news));
-      return { outs: outputs(news, changed) };
+      const changed = await definition.update(connection(), id, ownInputs(olds), ownInputs(news));
+      return { outs: outputs(definition, news, changed) };
     },
 
     async read(id, props: Values = {}) {
-      const state = withoutProvider(props);
-      const found = await goneIsUndefined(() => definition.read(connection(), id, state));
+      const given = ownInputs(props);
+      // Of an import an engine knows what the program says, but nothing that the service decides.
+      const isImport = !Object.keys(definition.outputs).some((name) => given[name] !== undefined);
+      const state = isImport ? {} : given;
+      const found = await goneIsUndefined(connection(), state.tenant, () =>
+        definition.read(connection(), id, state),
+      );
       if (!found) return {};
       const kept = keepVolatile(definition, state, found);
       // Inputs are what a program said, and only an import has none; elsewhere drift shows in the outputs.
-      const inputs = Object.keys(state).length === 0 ? inputsOf(definition, props, kept.state) : undefined;
-      return { id: kept.id, props: outputs(props, kept.state), ...(inputs && { inputs }) };
+      const inputs = isImport ? inputsOf(definition, props, kept.state) : undefined;
+      return { id: kept.id, props: outputs(definition, props, kept.state), ...(inputs && { inputs }) };
     },
 
     async delete(id, props: Values) {
-      await goneIsUndefined(() => definition.delete(connection(), id, withoutProvider(props)));
+      if (run.isTakenOver(definition, id)) return;
+      const state = ownInputs(props);
+      await goneIsUndefined(connection(), state.tenant, () => definition.delete(connection(), id, state));
     },
   };
 }
 
-function withoutProvider(values: Values): Values {
-  const { [PROVIDER]: _provider, ...rest } = values;
+/** What belongs to the engines and to this file is not the definition's. */
+function ownInputs(values: Values): Values {
+  const { [PROVIDER]: _provider, [LOGICAL_ID]: _logicalId, ...rest } = values;
   return rest;
 }
 
+function hidden(values: Values): Values {
+  const { [PROVIDER]: provider, [LOGICAL_ID]: resource } = values;
+  return { [PROVIDER]: provider, ...(resource !== undefined && { [LOGICAL_ID]: resource }) };
+}
+
+function logicalId(values: Values): string | undefined {
+  const value = values[LOGICAL_ID];
+  return typeof value === "string" ? value : undefined;
+}
+
+function twins(run: Run, definition: ResourceDefinition, news: Values, inputs: Values, olds: Values) {
+  try {
+    run.checked(definition, logicalId(news), inputs, Object.keys(olds).length === 0);
+    return [];
+  } catch (error) {
+    if (!(error instanceof TwinError)) throw error;
+    const { property, message } = error;
+    return [{ property, reason: `${definition.name}.${property}: ${message}` }];
+  }
+}
+
+// The mark by which a provider tells the engines that a value is secret.
+const secretMark = (value: unknown) => ({
+  "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+  value,
+});
+
 // The engine refuses undefined in outputs only after the object was made, which would lose it.
-function outputs(from: Values, state: Readonly<Values>): Values {
-  const defined = Object.entries(state).filter(([, value]) => value !== undefined);
+function outputs(definition: ResourceDefinition, from: Values, state: Readonly<Values>): Values {
+  const defined = Object.entries(state)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => [name, definition.outputs[name]?.secret ? secretMark(value) : value] as const);
   return { ...Object.fromEntries(defined), [PROVIDER]: from[PROVIDER] };
 }
 
 function inputsOf(definition: ResourceDefinition, props: Values, state: Readonly<Values>): Values {
-  return { ...canonicalInputs(definition.inputs, state), [PROVIDER]: props[PROVIDER] };
+  return { ...canonicalInputs(definition.inputs, state), ...hidden(props) };
 }
 
 /** An object that somebody else removed is gone: nothing is left to read or to delete. */
-async function goneIsUndefined<T>(step: () => Promise<T>): Promise<T | undefined> {
+async function goneIsUndefined<T>(
+  { client }: Connection,
+  tenant: unknown,
+  step: () => Promise<T>,
+): Promise<T | undefined> {
   try {
     return await step();
   } catch (error) {
     if (isNotFound(error)) return undefined;
+    // A token for a namespace that was deleted since is refused, and with the namespace went the object.
+    if (
+      error instanceof AuthenticationError &&
+      typeof tenant === "string" &&
+      (await isGone(client, tenant))
+    ) {
+      return undefined;
+    }
     throw error;
   }
+}
+
+async function isGone(client: Connection["client"], tenant: string): Promise<boolean> {
+  return client.getNamespace({ params: { tenant } }).then(() => false, isNotFound);
 }
 
 /** Counters that move by themselves are no drift: where nothing else changed, the state keeps its values. */
@@ -104,18 +184,22 @@ class ResourceInitError extends Error {
   readonly properties: Values;
   readonly reasons: string[];
 
-  constructor(failure: PartialFailure, inputs: Values) {
+  constructor(definition: ResourceDefinition, failure: PartialFailure, inputs: Values) {
     super(failure.message);
     this.id = failure.id;
-    this.properties = outputs(inputs, failure.state);
+    this.properties = outputs(definition, inputs, failure.state);
     this.reasons = [failure.reason];
   }
 }
 
-async function attempt<T>(inputs: Values, step: () => Promise<T>): Promise<T> {
+async function attempt<T>(
+  definition: ResourceDefinition,
+  inputs: Values,
+  step: () => Promise<T>,
+): Promise<T> {
   try {
     return await step();
   } catch (error) {
-    throw error instanceof PartialFailure ? new ResourceInitError(error, inputs) : error;
+    throw error instanceof PartialFailure ? new ResourceInitError(definition, error, inputs) : error;
   }
 }

@@ -12,6 +12,7 @@ interface Schema {
   readonly const?: unknown;
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema | boolean;
   readonly required?: readonly string[];
   readonly description?: string;
 }
@@ -20,6 +21,7 @@ const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "
 
 /** A TypeScript type, `wrap` saying how each value that a program gives is wrapped. */
 function typeOf(schema: Schema, wrap: (type: string) => string, indent: string): string {
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if (schema.anyOf) return [...new Set(schema.anyOf.map((part) => typeOf(part, wrap, indent)))].join(" | ");
   switch (schema.type) {
@@ -41,6 +43,10 @@ function typeOf(schema: Schema, wrap: (type: string) => string, indent: string):
 const parenthesised = (type: string) => (type.includes(" | ") ? `(${type})` : type);
 
 function objectType(schema: Schema, wrap: (type: string) => string, indent: string): string {
+  const { additionalProperties: values } = schema;
+  if (!schema.properties && typeof values === "object") {
+    return `{ [key: string]: ${wrap(typeOf(values, wrap, indent))} }`;
+  }
   const inner = `${indent}  `;
   const members = Object.entries(schema.properties ?? {}).map(([name, member]) => {
     const mark = schema.required?.includes(name) ? "" : "?";
@@ -67,12 +73,13 @@ function argsInterface(definition: ResourceDefinition): string {
 
 function resourceClass(definition: ResourceDefinition): string {
   const { name, inputs, outputs } = definition;
-  const properties = Object.entries({ ...inputs, ...outputs }).map(
+  const kept = Object.fromEntries(Object.entries(inputs).filter(([, field]) => !field.transient));
+  const properties = Object.entries({ ...kept, ...outputs }).map(
     ([property, field]) =>
       `${comment(field.description, "  ")}  declare readonly ${property}: pulumi.Output<${typeOf(jsonSchema(field.schema), plain, "  ")}>;`,
   );
   // An output is there only when it is named at registration; a required input always is.
-  const unset = Object.entries({ ...inputs, ...outputs })
+  const unset = Object.entries({ ...kept, ...outputs })
     .filter(([property]) => !inputs[property]?.required)
     .map(([property]) => `${property}: undefined`)
     .join(", ");
@@ -82,6 +89,11 @@ function resourceClass(definition: ResourceDefinition): string {
       ([property]) =>
         `    // The id stays known while a preview plans an update; so must what is equal to it.\n    Object.assign(this, { ${property}: this.id });\n`,
     );
+  const { tags } = definition;
+  const gives =
+    tags && "gives" in tags ? `    givesTags(this, { ...args }, "${tags.gives}", options);\n` : "";
+  const secrets = Object.keys(outputs).filter((property) => outputs[property]?.secret);
+  const type = `pulumi-nodejs:dynamic/gatehouse:${name}`;
   return `/**
  * ${definition.description}
  *
@@ -92,21 +104,28 @@ ${properties.join("\n")}
 
   constructor(name: string, args: ${name}Args, options?: pulumi.CustomResourceOptions) {
     const __provider = ${JSON.stringify(providerText(name))};
-    super("pulumi-nodejs:dynamic/gatehouse:${name}", name, { ${unset}, ...args, __provider }, options);
-${ids.join("")}  }
+    const all = { ${unset}, ...args, ...identifying("${type}", name, options), __provider };
+    super("${type}", name, all, ${optionsOf(definition, secrets)});
+${ids.join("")}${gives}  }
 
   /** True when the value is a ${name}, also one of another copy of this package. */
   static override isInstance(value: unknown): value is ${name} {
     const type = (value as { __pulumiType?: unknown } | undefined)?.__pulumiType;
-    return type === "pulumi-nodejs:dynamic/gatehouse:${name}";
+    return type === "${type}";
   }
 }`;
+}
+
+function optionsOf({ tags }: ResourceDefinition, secrets: readonly string[]): string {
+  const ordered = tags && "needs" in tags ? `afterTags({ ...args }, "${tags.needs}", options)` : "options";
+  if (secrets.length === 0) return ordered;
+  return `pulumi.mergeOptions(${ordered}, { additionalSecretOutputs: ${JSON.stringify(secrets)} })`;
 }
 
 const folder = new URL("./generated/", import.meta.url);
 const file = new URL("resources.ts", folder);
 const parts = definitions.flatMap((definition) => [argsInterface(definition), resourceClass(definition)]);
-const text = `import * as pulumi from "@pulumi/pulumi";\n\n${parts.join("\n\n")}\n`;
+const text = `import * as pulumi from "@pulumi/pulumi";\nimport { afterTags, givesTags, identifying } from "../program.ts";\n\n${parts.join("\n\n")}\n`;
 
 mkdirSync(folder, { recursive: true });
 let existing = "";

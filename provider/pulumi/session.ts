@@ -1,4 +1,9 @@
-import { createClient, credentialsFromEnvironment } from "@gatehouse-access/sdk";
+import {
+  AuthenticationError,
+  apiKeyCredential,
+  createClient,
+  credentialsFromEnvironment,
+} from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { Connection } from "../resources/connection.ts";
 
@@ -21,6 +26,8 @@ const CREDENTIALS: readonly string[] = [
   "GATEHOUSE_PASSWORD",
   "GATEHOUSE_TOTP_SECRET",
 ];
+
+const USER_AGENT = "gatehouse-provider";
 
 type Lookup = (key: string) => string | undefined;
 
@@ -53,12 +60,33 @@ function open(settings: Record<string, string>): Connection {
       "credential: set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
     );
   }
-  const client = createClient({ url, credential, userAgent: "gatehouse-provider" });
-  return new Connection(client, checkedTenant(settings.GATEHOUSE_TENANT));
+  const client = createClient({ url, credential, userAgent: USER_AGENT });
+  return new Connection(client, {
+    defaultTenant: defaultTenant(),
+    opens: (secret) => opens(url, secret),
+  });
 }
 
-function checkedTenant(tenant: string | undefined): string | undefined {
-  const result = tenantId.optional().safeParse(tenant);
+/** True when the service takes this secret as an API key. */
+async function opens(url: string, secret: string): Promise<boolean> {
+  const client = createClient({ url, credential: apiKeyCredential(secret), userAgent: USER_AGENT });
+  try {
+    await client.getTags();
+    return true;
+  } catch (error) {
+    if (error instanceof AuthenticationError) return false;
+    throw error;
+  } finally {
+    await client.close();
+  }
+}
+
+/**
+ * The namespace that is meant where a resource names none; undefined: the credential's.
+ * @throws Error when GATEHOUSE_TENANT is no id of a namespace
+ */
+export function defaultTenant(): string | undefined {
+  const result = tenantId.optional().safeParse(settings(configuration, process.env).GATEHOUSE_TENANT);
   if (!result.success) throw new Error("GATEHOUSE_TENANT: must be a lower-case uuid, the id of a namespace");
   return result.data;
 }

@@ -17,9 +17,10 @@ export function check(definition: ResourceDefinition, given: Readonly<Record<str
   for (const [name, field] of Object.entries(definition.inputs)) {
     failures.push(...checkField(name, field, given[name]));
   }
-  return failures.length > 0
-    ? { inputs: { ...given }, failures: failures.map((failure) => named(definition, failure)) }
-    : { inputs: canonicalInputs(definition.inputs, given), failures };
+  // A canonical form is for valid values only.
+  const inputs = failures.length > 0 ? { ...given } : canonicalInputs(definition.inputs, given);
+  if (failures.length === 0 && !hasUnknown(inputs)) failures.push(...(definition.rules?.(inputs) ?? []));
+  return { inputs, failures: failures.map((failure) => named(definition, failure)) };
 }
 
 function named(definition: ResourceDefinition, failure: Failure): Failure {

@@ -1,11 +1,36 @@
 import { type Client, isNotFound } from "@gatehouse-access/sdk";
-import { KeyListing } from "./keyListing.ts";
+import type { Listing } from "./listing.ts";
+import {
+  type ApiKey,
+  apiKeyListing,
+  type Device,
+  deviceListing,
+  type FirewallRule,
+  type Namespace,
+  namespaceListing,
+  type PublicKey,
+  publicKeyListing,
+  ruleListing,
+} from "./listings.ts";
+import { TagWork } from "./tagWork.ts";
 
-/** A client whose calls act on one namespace. */
+/** A client whose calls act on one namespace, and what the run knows of it. */
 export interface TenantClient {
   readonly tenant: string;
   readonly client: Client;
-  readonly keys: KeyListing;
+  readonly devices: Listing<Device>;
+  readonly keys: Listing<PublicKey>;
+  readonly rules: Listing<FirewallRule>;
+  readonly apiKeys: Listing<ApiKey>;
+  readonly tagWork: TagWork;
+}
+
+/** What a {@link Connection} is made of beside its client. */
+export interface ConnectionOptions {
+  /** Meant where a resource names no namespace; without it, the credential's is. */
+  readonly defaultTenant?: string | undefined;
+  /** True when the service accepts this secret of an API key. */
+  readonly opens?: (secret: string) => Promise<boolean>;
 }
 
 /**
@@ -14,13 +39,21 @@ export interface TenantClient {
  */
 export class Connection {
   readonly client: Client;
+  readonly namespaces: Listing<Namespace>;
+  /** API keys that outlive their replacement for a while; see `apiKey.ts`. */
+  readonly overlapping = new Set<string>();
   readonly #tenants = new Map<string, Promise<TenantClient>>();
-  readonly #defaultTenant: string | undefined;
+  readonly #options: ConnectionOptions;
 
-  /** `defaultTenant` is meant where a resource names none; without it, the credential's namespace is. */
-  constructor(client: Client, defaultTenant?: string) {
+  constructor(client: Client, options: ConnectionOptions = {}) {
     this.client = client;
-    this.#defaultTenant = defaultTenant;
+    this.namespaces = namespaceListing(client);
+    this.#options = options;
+  }
+
+  /** True when this secret of an API key works. */
+  async opens(secret: string): Promise<boolean> {
+    return (await this.#options.opens?.(secret)) ?? false;
   }
 
   /**
@@ -29,7 +62,7 @@ export class Connection {
    * @throws PermissionError when it exists and the credential is not for it
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
-    const name = tenant ?? this.#defaultTenant ?? (await this.#ownTenant());
+    const name = tenant ?? this.#options.defaultTenant ?? (await this.#ownTenant());
     let opened = this.#tenants.get(name);
     if (!opened) {
       opened = this.#open(name);
@@ -38,6 +71,17 @@ export class Connection {
       opened.catch(() => this.#tenants.delete(name));
     }
     return opened;
+  }
+
+  /** Forgets what was read, where the truth must be looked at again. */
+  async forget(): Promise<void> {
+    this.namespaces.forget();
+    const opened = await Promise.allSettled(this.#tenants.values());
+    for (const result of opened) {
+      if (result.status === "rejected") continue;
+      const { devices, keys, rules, apiKeys } = result.value;
+      for (const listing of [devices, keys, rules, apiKeys]) listing.forget();
+    }
   }
 
   async #ownTenant(): Promise<string> {
@@ -60,6 +104,14 @@ export class Connection {
       if (isNotFound(error)) await this.client.getNamespace({ params: { tenant } });
       throw error;
     }
-    return { tenant, client, keys: new KeyListing(client) };
+    return {
+      tenant,
+      client,
+      devices: deviceListing(client),
+      keys: publicKeyListing(client),
+      rules: ruleListing(client),
+      apiKeys: apiKeyListing(client),
+      tagWork: new TagWork(),
+    };
   }
 }

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { Connection } from "./connection.ts";
 
 /** An input of a resource: what a program declares. */
@@ -10,6 +10,8 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly default?: z.output<S>;
   /** A change makes a new object. */
   readonly replaces: boolean;
+  /** Steers a run and is no part of the object: never compared. */
+  readonly transient: boolean;
   /** Canonical form; idempotent. Two values with one canonical form are the same value. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
   /** True when the new value means the same object as the state although the text differs. */
@@ -24,6 +26,8 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly volatile: boolean;
   /** Equal to the resource's id, which stays known while a preview plans an update. */
   readonly isId: boolean;
+  /** Encrypted in the state, and never shown. */
+  readonly secret: boolean;
 }
 
 export type Inputs = Readonly<Record<string, InputField>>;
@@ -54,6 +58,45 @@ export interface Failure {
   readonly reason: string;
 }
 
+/** A field that needs a change although no program made one. */
+export interface Stale {
+  readonly field: string;
+  readonly replaces: boolean;
+}
+
+/** Where a create comes from. */
+export interface Origin {
+  /** The resource's name in the program. */
+  readonly name: string;
+  /** The same for each try to make this object, and for no other; undefined where nothing tells them apart. */
+  readonly idempotencyKey: string | undefined;
+  /** What the state held before a replacement. */
+  readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
+  /**
+   * Says that the object with this id is this resource's.
+   * @throws Error naming the resource of this program that has it already
+   */
+  claim(id: string): void;
+}
+
+/** A claim on something that two resources of one program must not both manage. */
+export interface Claim {
+  readonly key: string;
+  /** The input that an error names. */
+  readonly property: string;
+  /** Resources of one definition may share it. */
+  readonly shared?: boolean;
+}
+
+/** What inputs, and later an id, make a resource the one that manages. */
+export interface Identity<I extends Inputs = Inputs> {
+  /** The inputs that it depends on. */
+  readonly fields: readonly (keyof I & string)[];
+  ofInputs(inputs: InputValues<I>): readonly Claim[];
+  /** Default: the id itself. */
+  ofId?(id: string): readonly Claim[];
+}
+
 /**
  * One declarative resource: the only description that Pulumi classes, schemas, replacement rules and the
  * reference derive from. Its functions talk to the service; everything else about it is data.
@@ -65,9 +108,18 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   readonly outputs: O;
   /** How the id is made, and what an import takes. */
   readonly idFormat: string;
-  /** Inputs that need an update although no program changed them, for instance an invitation to send again. */
-  stale?(state: Readonly<State<I, O>>, now: Date): readonly string[];
-  create(connection: Connection, inputs: InputValues<I>): Promise<Existing<State<I, O>>>;
+  readonly identity?: Identity<I>;
+  /** Inputs that hold tags: what it gives devices, and what its filter needs the namespace to know. */
+  readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
+  /** Rules over several inputs, all known and canonical. */
+  rules?(inputs: InputValues<I>): readonly Failure[];
+  /** Fields to change although no program changed them, for instance an invitation to send again. */
+  stale?(state: Readonly<State<I, O>>, inputs: InputValues<I>, now: Date): readonly Stale[];
+  /** The object that a create with these inputs would meet, if there is one. Such objects can be adopted. */
+  find?(connection: Connection, inputs: InputValues<I>): Promise<Existing<State<I, O>> | undefined>;
+  /** A create writes over what it meets, without a word of the service: look first. */
+  readonly overwrites?: boolean;
+  create(connection: Connection, inputs: InputValues<I>, origin: Origin): Promise<Existing<State<I, O>>>;
   /** The object as it is now; undefined when it is gone. `state` is empty at an import. */
   read(
     connection: Connection,
@@ -86,13 +138,14 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
 interface InputOptions<S extends z.ZodType> {
   readonly description: string;
   readonly replaces?: boolean;
+  readonly transient?: boolean;
   readonly canonical?: (value: z.output<S>) => z.output<S>;
   readonly sameAs?: (state: Readonly<Record<string, unknown>>, value: z.output<S>) => boolean;
 }
 
 /** An input that a program must give. */
 export function required<S extends z.ZodType>(schema: S, options: InputOptions<S>): InputField<S, true> {
-  return { replaces: false, ...options, schema, required: true };
+  return { replaces: false, transient: false, ...options, schema, required: true };
 }
 
 /** An input that a program may leave out. */
@@ -100,22 +153,37 @@ export function optional<S extends z.ZodType>(
   schema: S,
   options: InputOptions<S> & { readonly default?: z.output<S> },
 ): InputField<S, false> {
-  return { replaces: false, ...options, schema, required: false };
+  return { replaces: false, transient: false, ...options, schema, required: false };
 }
 
 export function output<S extends z.ZodType>(
   schema: S,
-  options: { readonly description: string; readonly volatile?: boolean; readonly isId?: boolean },
+  options: {
+    readonly description: string;
+    readonly volatile?: boolean;
+    readonly isId?: boolean;
+    readonly secret?: boolean;
+  },
 ): OutputField<S> {
-  return { volatile: false, isId: false, ...options, schema };
+  return { volatile: false, isId: false, secret: false, ...options, schema };
 }
 
-/** Gives a definition's functions their types. */
+/** Gives a definition's functions their types, and what can be found the input that takes it over. */
 export function defineResource<I extends Inputs, O extends Outputs>(
   definition: ResourceDefinition<I, O>,
 ): ResourceDefinition<I, O> {
-  return definition;
+  if (!definition.find) return definition;
+  return { ...definition, inputs: { ...definition.inputs, adopt: adoptInput } };
 }
+
+/** What `adopt` allows. */
+export type Adopt = boolean | "overwrite" | undefined;
+
+const adoptInput = optional(z.union([z.boolean(), z.literal("overwrite")]), {
+  description:
+    'What to do when the object is there already: true takes it over if it is equal in every input, "overwrite" also changes it. Left out, that is an error. Never a change by itself.',
+  transient: true,
+});
 
 /**
  * The object was made, but a later step failed: an engine keeps id and state, and the next run updates it

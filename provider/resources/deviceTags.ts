@@ -1,15 +1,11 @@
-import { type Client, isNotFound, where } from "@gatehouse-access/sdk";
 import { devices, uid as uidSchema } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { TenantClient } from "./connection.ts";
 import { defineResource, output, required } from "./definition.ts";
+import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
-
-type Device = Awaited<ReturnType<Client["getDevice"]>>;
-
-const UID = /^[0-9a-f]{64}$/;
-const MAC = /^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/i;
+import type { Device } from "./listings.ts";
+import { undefinedIfMissing } from "./missing.ts";
 
 export const deviceTags = defineResource({
   name: "DeviceTags",
@@ -18,13 +14,7 @@ export const deviceTags = defineResource({
   idFormat: "tenant/uid",
   inputs: {
     tenant: tenantInput,
-    device: required(z.string().min(1).max(64), {
-      description:
-        "The device: its uid, MAC address or name. A MAC or name follows a device that enrols again.",
-      replaces: true,
-      canonical: (selector) => selector.toLowerCase(),
-      sameAs: (state, selector) => matches(state, selector),
-    }),
+    device: deviceInput,
     tags: required(devices.updateDeviceTags.body.shape.tags, {
       description: "One to three tags: 3 to 255 letters and digits each. Their order does not matter.",
     }),
@@ -34,72 +24,58 @@ export const deviceTags = defineResource({
     mac: output(z.string(), { description: "The device's MAC address.", volatile: true }),
     deviceName: output(devices.deviceName, { description: "The device's name.", volatile: true }),
   },
+  tags: { gives: "tags" },
+  overwrites: true,
+  identity: {
+    fields: ["tenant", "device"],
+    ofInputs: ({ tenant, device }) => [{ key: `tags of ${tenant ?? ""} ${device}`, property: "device" }],
+    ofId: (id) => [{ key: `tags of ${id}`, property: "device" }],
+  },
 
-  async create(connection, inputs) {
+  // The device is there anyway; what would be lost are the tags it carries.
+  async find(connection, inputs) {
     const opened = await connection.tenant(inputs.tenant);
-    const device = await findDevice(opened, inputs.device);
-    if (!device) {
-      throw new Error(
-        `DeviceTags.device: the namespace ${opened.tenant} has no device "${inputs.device}"; give a uid, a MAC address or a name`,
-      );
-    }
-    await opened.client.updateDeviceTags({ params: { uid: device.uid }, body: { tags: inputs.tags } });
-    return {
-      id: `${opened.tenant}/${device.uid}`,
-      state: toState(opened.tenant, inputs.device, { ...device, tags: inputs.tags }),
-    };
+    const device = await deviceOf(opened, inputs.device, "DeviceTags");
+    if (device.tags.length === 0) return undefined;
+    return { id: `${opened.tenant}/${device.uid}`, state: toState(opened.tenant, inputs.device, device) };
+  },
+
+  async create(connection, inputs, origin) {
+    const opened = await connection.tenant(inputs.tenant);
+    const { tenant } = opened;
+    const device = await deviceOf(opened, inputs.device, "DeviceTags");
+    const id = `${tenant}/${device.uid}`;
+    origin.claim(id);
+    const tags = [...inputs.tags];
+    await opened.tagWork.during(() =>
+      opened.client.updateDeviceTags({ params: { uid: device.uid }, body: { tags } }),
+    );
+    opened.devices.put({ ...device, tags });
+    return { id, state: toState(tenant, inputs.device, { ...device, tags }) };
   },
 
   async read(connection, id, state) {
     const { tenant, uid } = splitId(id, "DeviceTags", "tenant", "uid");
-    const opened = await connection.tenant(tenant);
-    const selector = state.device ?? uid;
-    // A device that enrolled again has a new uid; its MAC address or name still finds it.
-    const device =
-      (await findDevice(opened, uid)) ?? (selector === uid ? undefined : await findDevice(opened, selector));
-    return device && { id: `${tenant}/${device.uid}`, state: toState(tenant, selector, device) };
+    const device = await followDevice(await connection.tenant(tenant), uid, state.device);
+    return device && { id: `${tenant}/${device.uid}`, state: toState(tenant, state.device ?? uid, device) };
   },
 
   async update(connection, id, state, inputs) {
     const { tenant, uid } = splitId(id, "DeviceTags", "tenant", "uid");
-    const { client } = await connection.tenant(tenant);
-    await client.updateDeviceTags({ params: { uid }, body: { tags: inputs.tags } });
-    return { ...state, device: inputs.device, tags: [...inputs.tags].sort() };
+    const { client, tagWork } = await connection.tenant(tenant);
+    const tags = [...inputs.tags];
+    await tagWork.during(() => client.updateDeviceTags({ params: { uid }, body: { tags } }));
+    return { ...state, device: inputs.device, tags: tags.sort() };
   },
 
   async delete(connection, id, state) {
     const { tenant, uid } = splitId(id, "DeviceTags", "tenant", "uid");
     const { client } = await connection.tenant(tenant);
     for (const tag of state.tags) {
-      await client.deleteDeviceTag({ params: { uid, tag } }).catch(ignoreMissing);
+      await undefinedIfMissing(client.deleteDeviceTag({ params: { uid, tag } }));
     }
   },
 });
-
-function ignoreMissing(error: unknown): void {
-  if (!isNotFound(error)) throw error;
-}
-
-function matches(state: Readonly<Record<string, unknown>>, selector: string): boolean {
-  return [state.uid, state.mac, state.deviceName].includes(selector);
-}
-
-/** The device that a uid, MAC address or name means; accepted ones win over others of the same name. */
-async function findDevice({ client }: TenantClient, selector: string): Promise<Device | undefined> {
-  if (UID.test(selector)) {
-    return client.getDevice({ params: { uid: selector } }).catch((error: unknown) => {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    });
-  }
-  const field = MAC.test(selector) ? "identity.mac" : "name";
-  const query = { filter: where(field).eq(selector), perPage: 100, sortBy: "name" };
-  const found: Device[] = [];
-  for await (const device of client.iterate("getDevices", { query })) {
-    if ((field === "name" ? device.name : device.identity.mac).toLowerCase() === selector) found.push(device);
-  }
-  return found.find((device) => device.status === "accepted") ?? found[0];
-}
 
 function toState(tenant: string, selector: string, device: Device) {
   return {

@@ -20,14 +20,18 @@ export function diff(
   inputs: Readonly<Record<string, unknown>>,
   now: Date = new Date(),
 ): FieldChange[] {
-  const stale = definition.stale?.(state, now) ?? [];
+  const stale = new Map(
+    definition.stale?.(state, inputs, now).map(({ field, replaces }) => [field, replaces] as const),
+  );
   return Object.entries(definition.inputs)
-    .filter(([name, field]) => stale.includes(name) || differs(name, field, state, inputs[name]))
+    .filter(
+      ([name, field]) => !field.transient && (stale.has(name) || differs(name, field, state, inputs[name])),
+    )
     .map(([name, field]) => ({
       field: name,
       before: state[name],
       after: canonical(field, inputs[name]),
-      replaces: field.replaces && !stale.includes(name),
+      replaces: stale.get(name) ?? field.replaces,
     }));
 }
 

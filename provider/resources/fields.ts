@@ -1,8 +1,34 @@
-import { tenantId } from "@gatehouse-access/sdk/contract";
-import { optional } from "./definition.ts";
+import { filter as filterSchema, tenantId } from "@gatehouse-access/sdk/contract";
+import { z } from "zod";
+import { optional, required } from "./definition.ts";
 
 /** The namespace an object lives in; every resource but Namespace has it. */
 export const tenantInput = optional(tenantId, {
   description: "Namespace id. Left out: the namespace of the credential.",
   replaces: true,
 });
+
+/** Which devices a key or rule is for. */
+export const filterInput = required(
+  z
+    .strictObject({
+      hostname: filterSchema.shape.hostname.describe("Pattern (RE2, not anchored) on the device's name."),
+      tags: filterSchema.shape.tags.describe("Tags of which a device has at least one; 1 to 3."),
+    })
+    .refine(
+      (value) => (value.hostname === undefined) !== (value.tags === undefined),
+      "must have exactly one of hostname and tags",
+    ),
+  { description: "Which devices: by name or by tags, one of the two." },
+);
+
+/** A filter of the service, as a state holds it. */
+export function filterState({
+  hostname,
+  tags,
+}: {
+  hostname?: string | undefined;
+  tags?: string[] | undefined;
+}) {
+  return tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() };
+}

@@ -1,5 +1,9 @@
+import { apiKey } from "./apiKey.ts";
 import type { ResourceDefinition } from "./definition.ts";
+import { device } from "./device.ts";
+import { deviceTagAttachment } from "./deviceTagAttachment.ts";
 import { deviceTags } from "./deviceTags.ts";
+import { firewallRule } from "./firewallRule.ts";
 import { member } from "./member.ts";
 import { namespace } from "./namespace.ts";
 import { publicKey } from "./publicKey.ts";
@@ -9,5 +13,9 @@ export const definitions = [
   namespace,
   member,
   publicKey,
+  firewallRule,
+  apiKey,
   deviceTags,
+  deviceTagAttachment,
+  device,
 ] as unknown as readonly ResourceDefinition[];

@@ -1,11 +1,13 @@
-import { type Client, isNotFound } from "@gatehouse-access/sdk";
+import type { Client } from "@gatehouse-access/sdk";
 import { dateTime, email, ROLES, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
+import type { Connection } from "./connection.ts";
 import { defineResource, output, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
+import type { Namespace } from "./listings.ts";
 
-type Wire = Awaited<ReturnType<Client["getNamespace"]>>["members"][number];
+type Wire = Namespace["members"][number];
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
@@ -20,6 +22,8 @@ export const member = defineResource({
       description: "E-mail address of the user's account when the membership is made.",
       replaces: true,
       canonical: (address) => address.toLowerCase(),
+      // The user changed it, and the program follows: still the same user.
+      sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
     }),
     role: required(role, { description: "What the member may do: observer, operator or administrator." }),
   },
@@ -35,25 +39,35 @@ export const member = defineResource({
     expiresAt: output(z.string(), { description: "End of a pending invitation; empty without one." }),
   },
 
-  stale: (state, now) => (isExpired(state, now) ? ["role"] : []),
+  identity: {
+    fields: ["tenant", "email"],
+    ofInputs: ({ tenant, email }) => [{ key: `member ${tenant ?? ""} ${email}`, property: "email" }],
+  },
 
-  async create(connection, inputs) {
+  stale: (state, _inputs, now) => (isExpired(state, now) ? [{ field: "role", replaces: false }] : []),
+
+  async find(connection, inputs) {
+    const { tenant } = await connection.tenant(inputs.tenant);
+    return findMember(connection, tenant, inputs.email, (entry) => hasEmail(entry, inputs.email));
+  },
+
+  async create(connection, inputs, { idempotencyKey }) {
     const { tenant, client } = await connection.tenant(inputs.tenant);
-    return invite(client, tenant, inputs);
+    return invite(connection, client, tenant, inputs, idempotencyKey);
   },
 
   async read(connection, id, state) {
     const { tenant, userId } = splitId(id, "Member", "tenant", "userId");
-    const wire = await findMember(connection.client, tenant, (entry) => entry.id === userId);
-    if (!wire || wire.role === "owner") return undefined;
-    return { id, state: toState(tenant, state.email ?? wire.email, wire) };
+    // An import may name the user by e-mail address, which no user id looks like.
+    const isMeant = (entry: Wire) => entry.id === userId || hasEmail(entry, userId);
+    return findMember(connection, tenant, state.email, isMeant);
   },
 
   async update(connection, id, state, inputs) {
     const { tenant, userId } = splitId(id, "Member", "tenant", "userId");
     const { client } = await connection.tenant(tenant);
     // Only an invitation sent again gets a new end; a change of role would leave it expired.
-    if (isExpired(state, new Date())) return (await invite(client, tenant, inputs)).state;
+    if (isExpired(state, new Date())) return (await invite(connection, client, tenant, inputs)).state;
     await client.updateMember({ params: { tenant, uid: userId }, body: { role: inputs.role } });
     return { ...state, role: inputs.role };
   },
@@ -70,30 +84,34 @@ function isExpired(state: { status: string; expiresAt: string }, now: Date): boo
 }
 
 async function invite(
+  connection: Connection,
   client: Client,
   tenant: string,
   inputs: { email: string; role: z.output<typeof role> },
+  idempotencyKey?: string,
 ) {
   const body = { email: inputs.email, role: inputs.role };
-  const { members } = await client.inviteMember({ params: { tenant }, body });
-  const wire = members.find((entry) => entry.email.toLowerCase() === inputs.email);
+  const namespace = await client.inviteMember({ params: { tenant }, body }, { idempotencyKey });
+  connection.namespaces.put(namespace);
+  const wire = namespace.members.find((entry) => hasEmail(entry, inputs.email));
   if (!wire) {
     throw new Error(`Member.email: the service took ${inputs.email} but does not list it as a member`);
   }
   return { id: `${tenant}/${wire.id}`, state: toState(tenant, inputs.email, wire) };
 }
 
+const hasEmail = (entry: Wire, email: string) => entry.email.toLowerCase() === email.toLowerCase();
+
 async function findMember(
-  client: Client,
+  connection: Connection,
   tenant: string,
-  matches: (entry: Wire) => boolean,
-): Promise<Wire | undefined> {
-  try {
-    return (await client.getNamespace({ params: { tenant } })).members.find(matches);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  declaredEmail: string | undefined,
+  isMeant: (entry: Wire) => boolean,
+) {
+  const namespace = await connection.namespaces.find(tenant);
+  const wire = namespace?.members.find(isMeant);
+  if (!wire || wire.role === "owner") return undefined;
+  return { id: `${tenant}/${wire.id}`, state: toState(tenant, declaredEmail ?? wire.email, wire) };
 }
 
 function toState(tenant: string, declaredEmail: string, wire: Wire) {

@@ -1,8 +1,9 @@
-import { type Client, isNotFound } from "@gatehouse-access/sdk";
+import { type Client, where } from "@gatehouse-access/sdk";
 import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import { defineResource, optional, output, PartialFailure, required } from "./definition.ts";
+import type { Namespace as Wire } from "./listings.ts";
 
 const wireSettings = namespaces.editNamespace.body.shape.settings.unwrap().shape;
 
@@ -14,8 +15,6 @@ const settings = z.strictObject({
 });
 
 const DEFAULT_SETTINGS = { sessionRecord: true, connectionAnnouncement: "" };
-
-type Wire = Awaited<ReturnType<Client["getNamespace"]>>;
 
 export const namespace = defineResource({
   name: "Namespace",
@@ -44,8 +43,24 @@ export const namespace = defineResource({
     }),
   },
 
-  async create(connection, inputs) {
-    const made = await connection.client.createNamespace({ body: { name: inputs.name } });
+  identity: {
+    fields: ["name"],
+    ofInputs: ({ name }) => [{ key: `namespace ${name}`, property: "name" }],
+  },
+
+  async find({ client }, inputs) {
+    const query = { filter: where("name").eq(inputs.name), perPage: 100 };
+    for await (const found of client.iterate("getNamespaces", { query })) {
+      if (found.name === inputs.name)
+        return { id: found.tenantId, state: toState(found, inputs.forceDestroy) };
+    }
+    return undefined;
+  },
+
+  async create(connection, inputs, { idempotencyKey }) {
+    const body = { name: inputs.name };
+    const made = await connection.client.createNamespace({ body }, { idempotencyKey });
+    connection.namespaces.put(made);
     const wanted = inputs.settings ?? DEFAULT_SETTINGS;
     const state = toState(made, inputs.forceDestroy);
     if (sameSettings(state.settings, wanted)) return { id: made.tenantId, state };
@@ -57,14 +72,9 @@ export const namespace = defineResource({
     }
   },
 
-  async read({ client }, id, state) {
-    try {
-      const found = await client.getNamespace({ params: { tenant: id } });
-      return { id, state: toState(found, state.forceDestroy) };
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+  async read({ namespaces }, id, state) {
+    const found = await namespaces.find(id);
+    return found && { id, state: toState(found, state.forceDestroy) };
   },
 
   async update(connection, id, state, inputs) {

@@ -1,7 +1,5 @@
-import { ConflictError } from "@gatehouse-access/sdk";
 import {
   dateTime,
-  filter as filterSchema,
   fingerprint,
   parseSshPublicKey,
   publicKeys,
@@ -9,9 +7,10 @@ import {
 } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { defineResource, output, required } from "./definition.ts";
-import { tenantInput } from "./fields.ts";
+import { filterInput, filterState, tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
-import type { ListedKey } from "./keyListing.ts";
+import type { PublicKey } from "./listings.ts";
+import { withTags } from "./tagWork.ts";
 
 const wire = publicKeys.createPublicKey.body.shape;
 
@@ -22,16 +21,6 @@ const line = z.string().superRefine((text, context) => {
     context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
   }
 });
-
-const filter = z
-  .strictObject({
-    hostname: filterSchema.shape.hostname.describe("Pattern (RE2, not anchored) on the device's name."),
-    tags: filterSchema.shape.tags.describe("Tags of which a device has at least one; 1 to 3."),
-  })
-  .refine(
-    (value) => (value.hostname === undefined) !== (value.tags === undefined),
-    "must have exactly one of hostname and tags",
-  );
 
 export const publicKey = defineResource({
   name: "PublicKey",
@@ -48,50 +37,53 @@ export const publicKey = defineResource({
     username: required(wire.username, {
       description: "Pattern (RE2, not anchored) on the login name: `^root$` admits root only.",
     }),
-    filter: required(filter, {
-      description: "Which devices the key opens: by name or by tags, one of the two.",
-    }),
+    filter: filterInput,
   },
   outputs: {
     fingerprint: output(fingerprint, { description: "MD5 fingerprint, 16 hex pairs." }),
     createdAt: output(dateTime, { description: "When the key was registered." }),
   },
 
-  async create(connection, inputs) {
-    const { tenant, client, keys } = await connection.tenant(inputs.tenant);
+  tags: { needs: "filter" },
+  identity: {
+    fields: ["tenant", "data"],
+    ofInputs: ({ tenant, data }) => [
+      { key: `key ${tenant ?? ""} ${parseSshPublicKey(data).fingerprint}`, property: "data" },
+    ],
+  },
+
+  async find(connection, inputs) {
+    const { tenant, keys } = await connection.tenant(inputs.tenant);
+    return existing(tenant, await keys.find(parseSshPublicKey(inputs.data).fingerprint));
+  },
+
+  async create(connection, inputs, { idempotencyKey }) {
+    const opened = await connection.tenant(inputs.tenant);
+    const { tenant, client, keys } = opened;
     const { name, username, filter, data } = inputs;
     const body = { data: toBase64(data), name, username, filter };
-    try {
-      const made = await client.createPublicKey({ body });
-      return { id: `${tenant}/${made.fingerprint}`, state: toState(tenant, made) };
-    } catch (error) {
-      if (!(error instanceof ConflictError)) throw error;
-      const { fingerprint } = parseSshPublicKey(data);
-      throw new Error(
-        `PublicKey.data: the namespace ${tenant} has the key ${fingerprint} already, by another resource or by hand; remove one of the two`,
-        { cause: error },
-      );
-    } finally {
-      keys.forget();
-    }
+    const made = await withTags(opened, filter.tags, "PublicKey.filter.tags", () =>
+      client.createPublicKey({ body }, { idempotencyKey }),
+    );
+    keys.put(made);
+    return existing(tenant, made);
   },
 
   async read(connection, id) {
     const { tenant, fingerprint } = splitId(id, "PublicKey", "tenant", "fingerprint");
     const { keys } = await connection.tenant(tenant);
-    const found = await keys.find(fingerprint);
-    return found && { id, state: toState(tenant, found) };
+    return existing(tenant, await keys.find(fingerprint));
   },
 
   async update(connection, id, _state, inputs) {
     const { tenant, fingerprint } = splitId(id, "PublicKey", "tenant", "fingerprint");
-    const { client, keys } = await connection.tenant(tenant);
+    const opened = await connection.tenant(tenant);
+    const { client, keys } = opened;
     const { name, username, filter } = inputs;
-    const changed = await client.updatePublicKey({
-      params: { fingerprint },
-      body: { name, username, filter },
-    });
-    keys.forget();
+    const changed = await withTags(opened, filter.tags, "PublicKey.filter.tags", () =>
+      client.updatePublicKey({ params: { fingerprint }, body: { name, username, filter } }),
+    );
+    keys.put(changed);
     return toState(tenant, changed);
   },
 
@@ -99,21 +91,29 @@ export const publicKey = defineResource({
     const { tenant, fingerprint } = splitId(id, "PublicKey", "tenant", "fingerprint");
     const { client, keys } = await connection.tenant(tenant);
     await client.deletePublicKey({ params: { fingerprint } });
-    keys.forget();
+    keys.drop(fingerprint);
   },
 });
 
 const toBase64 = (text: string) => Buffer.from(text).toString("base64");
 
-function toState(tenant: string, key: ListedKey) {
+function existing(tenant: string, key: PublicKey): { id: string; state: ReturnType<typeof toState> };
+function existing(
+  tenant: string,
+  key: PublicKey | undefined,
+): { id: string; state: ReturnType<typeof toState> } | undefined;
+function existing(tenant: string, key: PublicKey | undefined) {
+  return key && { id: `${tenant}/${key.fingerprint}`, state: toState(tenant, key) };
+}
+
+function toState(tenant: string, key: PublicKey) {
   const data = Buffer.from(key.data, "base64").toString("utf8");
-  const { hostname, tags } = key.filter;
   return {
     tenant,
     name: key.name,
     data: sshPublicKeyLine(parseSshPublicKey(data)),
     username: key.username,
-    filter: tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() },
+    filter: filterState(key.filter),
     fingerprint: key.fingerprint,
     createdAt: key.createdAt,
   };

@@ -9,7 +9,8 @@ export interface Fleet {
   readonly tenant: string;
   /** What a program needs to act as the first user. */
   readonly env: Record<string, string>;
-  enrol(hostname: string, mac?: string): Promise<string>;
+  /** Enrols and accepts a device, in the user's own namespace unless another one is named. */
+  enrol(hostname: string, mac?: string, tenant?: string): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -39,7 +40,7 @@ export async function startFleet(users: readonly string[] = []): Promise<Fleet> 
       GATEHOUSE_PASSWORD: login.password,
       GATEHOUSE_TENANT: tenant,
     },
-    async enrol(hostname, mac) {
+    async enrol(hostname, mac, tenantId = tenant) {
       enrolled += 1;
       const address = mac ?? `02:00:00:00:00:${enrolled.toString(16).padStart(2, "0")}`;
       const info = {
@@ -50,9 +51,9 @@ export async function startFleet(users: readonly string[] = []): Promise<Fleet> 
         platform: "native",
       };
       const { uid } = await client.authDevice({
-        body: { info, hostname, identity: { mac: address }, publicKey: AGENT_KEY, tenantId: tenant },
+        body: { info, hostname, identity: { mac: address }, publicKey: AGENT_KEY, tenantId },
       });
-      await client.acceptDevice({ params: { uid } });
+      await client.forTenant(tenantId).acceptDevice({ params: { uid } });
       return uid;
     },
     async stop() {

@@ -1,13 +1,26 @@
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import fc from "fast-check";
 
-const letters = (alphabet: string, min: number, max: number) =>
-  fc.string({ unit: fc.constantFrom(...alphabet), minLength: min, maxLength: max });
+/** Stands for a namespace that a test has beside the user's own. */
+export const OTHER_TENANT = "11111111-2222-4333-8444-555555555555";
 
-const ALPHANUMERIC = "abcXYZ019";
-const tag = letters(ALPHANUMERIC, 3, 8);
+/** What generated programs name, so that a test can have a service where all of it exists. */
+export const UNIVERSE = {
+  tags: ["edge", "prod", "web1", "dbserver", "EU7", "lab"],
+  users: ["ana", "bob"],
+  /** Devices by the resource that uses them: two of them on one device would be twins. */
+  devices: {
+    DeviceTags: ["tags-01", "tags-02"],
+    DeviceTagAttachment: ["attach-01", "attach-02"],
+    // By MAC address: their names change.
+    Device: ["02:00:00:00:de:01", "02:00:00:00:de:02"],
+  },
+} as const;
+
+const tag = fc.constantFrom(...UNIVERSE.tags);
 const tags = fc.uniqueArray(tag, { minLength: 1, maxLength: 3 });
-const tenant = fc.option(fc.uuid(), { nil: undefined });
+const tenant = fc.option(fc.constant(OTHER_TENANT), { nil: undefined });
+const adopt = fc.constantFrom(undefined, false, true, "overwrite");
 
 /** An OpenSSH line of a new ed25519 key. */
 export function sshKeyLine(comment = ""): string {
@@ -28,22 +41,30 @@ const filter = fc.oneof(
   fc.record({ tags, hostname: fc.constant(undefined) }),
 );
 
+/** A device in any spelling of its name. */
+const device = (names: readonly string[]) =>
+  fc
+    .tuple(fc.constantFrom(...names), fc.boolean())
+    .map(([name, upper]) => (upper ? name.toUpperCase() : name));
+
 const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
   Namespace: fc.record(
     {
-      name: letters("abcXYZ019", 1, 20),
+      name: fc.constantFrom("trials", "Trials-2", "stage"),
       settings: fc.record(
         { sessionRecord: fc.boolean(), connectionAnnouncement: fc.string({ maxLength: 40 }) },
         { requiredKeys: [] },
       ),
       forceDestroy: fc.boolean(),
+      adopt,
     },
     { requiredKeys: ["name"] },
   ),
   Member: fc.record({
     tenant,
-    email: fc.constantFrom("ana@example.org", "Bob@Example.org", "c.d@example.com"),
+    email: fc.constantFrom("ana@example.com", "Bob@Example.com"),
     role: fc.constantFrom("observer", "operator", "administrator"),
+    adopt,
   }),
   PublicKey: fc.record({
     tenant,
@@ -53,12 +74,50 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
       .map(([line, end]) => line + end),
     username: pattern,
     filter,
+    adopt,
   }),
-  DeviceTags: fc.record({
+  FirewallRule: fc.record(
+    {
+      tenant,
+      action: fc.constantFrom("allow", "deny"),
+      priority: fc.nat(1000),
+      sourceIp: pattern,
+      username: pattern,
+      filter,
+      active: fc.boolean(),
+      adopt,
+    },
+    { requiredKeys: ["action", "priority", "sourceIp", "username", "filter"] },
+  ),
+  ApiKey: fc.record(
+    {
+      tenant,
+      name: fc.constantFrom("ci-one", "ci-two", "deploy.bot"),
+      role: fc.constantFrom("observer", "operator", "administrator", "owner"),
+      validDays: fc.constantFrom(-1, 30, 60, 90, 365),
+      rotateBefore: fc.nat(29),
+      overlap: fc.nat(90),
+      keepers: fc.dictionary(fc.constantFrom("year", "owner"), fc.constantFrom("a", "b"), { maxKeys: 2 }),
+    },
+    { requiredKeys: ["validDays"] },
+  ),
+  DeviceTags: fc.record({ tenant, device: device(UNIVERSE.devices.DeviceTags), tags, adopt }),
+  DeviceTagAttachment: fc.record({
     tenant,
-    device: fc.constantFrom("web-01", "WEB-02", "02:00:00:00:00:01", "f".repeat(64)),
-    tags,
+    device: device(UNIVERSE.devices.DeviceTagAttachment),
+    tag,
+    adopt,
   }),
+  Device: fc.record(
+    {
+      tenant,
+      device: device(UNIVERSE.devices.Device),
+      name: fc.constantFrom("gate-a", "Gate-B"),
+      status: fc.constant("accepted"),
+      onDestroy: fc.constantFrom("keep", "remove"),
+    },
+    { requiredKeys: ["device"] },
+  ),
 };
 
 /** Valid inputs as programs write them, in any spelling that means something. */

@@ -1,0 +1,104 @@
+import { and, type Filter, where } from "@gatehouse-access/sdk";
+import * as pulumi from "@pulumi/pulumi";
+import { configure, connection } from "../pulumi/session.ts";
+import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../resources/listings.ts";
+
+/** Whose objects a lookup reads. */
+export interface LookupOptions {
+  /** Namespace id. Left out: the namespace of the credential. */
+  readonly tenant?: string;
+}
+
+/** Which devices a lookup is for; what is left out does not matter. */
+export interface DeviceLookup extends LookupOptions {
+  /** Devices that carry all of these tags. */
+  readonly tags?: readonly string[];
+  readonly status?: Device["status"];
+  /** The device of this name. */
+  readonly name?: string;
+  /** Only those that reported within two minutes, or only those that did not. */
+  readonly online?: boolean;
+}
+
+const PAGE = { perPage: 100, sortBy: "uid", orderBy: "asc" } as const;
+
+async function opened({ tenant }: LookupOptions) {
+  const settings = new pulumi.Config("gatehouse");
+  configure((key) => settings.get(key.slice("gatehouse:".length)));
+  return connection().tenant(tenant);
+}
+
+function allOf([first, ...others]: readonly Filter[]): { filter?: Filter } {
+  return first ? { filter: and(first, ...others) } : {};
+}
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+/**
+ * The devices of a namespace. Like every lookup it asks the service while the program runs, so it sees what was
+ * there before this run; what the run itself makes or changes, it does not.
+ */
+export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
+  const { client } = await opened(lookup);
+  const { tags, status, name, online } = lookup;
+  const conditions: Filter[] = [
+    ...(tags?.length ? [where("tags").contains(tags)] : []),
+    ...(name === undefined ? [] : [where("name").eq(name.toLowerCase())]),
+    ...(online === undefined ? [] : [where("online").bool(online)]),
+  ];
+  const query = { ...PAGE, ...(status && { status }), ...allOf(conditions) };
+  return collect(client.iterate("getDevices", { query }));
+}
+
+/**
+ * A namespace with its members, by tenant or by name; left out, the credential's.
+ * @throws Error when there is none
+ */
+export async function getNamespace(
+  lookup: LookupOptions & { readonly name?: string } = {},
+): Promise<Namespace> {
+  const { name } = lookup;
+  if (name === undefined) {
+    const { tenant, client } = await opened(lookup);
+    return client.getNamespace({ params: { tenant } });
+  }
+  const { client } = await opened({});
+  const query = { filter: where("name").eq(name.toLowerCase()), perPage: 100 };
+  const found = await collect(client.iterate("getNamespaces", { query }));
+  const namespace = found.find((candidate) => candidate.name === name.toLowerCase());
+  if (!namespace) throw new Error(`getNamespace: the credential's user is in no namespace called "${name}"`);
+  return namespace;
+}
+
+/** The members of a namespace, the owner among them. */
+export async function getMembers(lookup: LookupOptions = {}): Promise<Namespace["members"]> {
+  return (await getNamespace({ ...lookup })).members;
+}
+
+/** The public keys of a namespace, oldest first. */
+export async function getPublicKeys(lookup: LookupOptions = {}): Promise<PublicKey[]> {
+  const { client } = await opened(lookup);
+  return collect(client.iterate("getPublicKeys", { query: { perPage: 100 } }));
+}
+
+/** The firewall rules of a namespace, the lowest priority first. */
+export async function getFirewallRules(lookup: LookupOptions = {}): Promise<FirewallRule[]> {
+  const { client } = await opened(lookup);
+  return collect(client.iterate("getFirewallRules", { query: { perPage: 100 } }));
+}
+
+/** The API keys of a namespace, without their secrets. */
+export async function getApiKeys(lookup: LookupOptions = {}): Promise<ApiKey[]> {
+  const { client } = await opened(lookup);
+  return collect(client.iterate("listApiKeys", { query: { perPage: 100 } }));
+}
+
+/** The tags that devices, keys or rules of a namespace carry. */
+export async function getTags(lookup: LookupOptions = {}): Promise<string[]> {
+  const { client } = await opened(lookup);
+  return client.getTags();
+}

@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
+
+/** Bytes that a file of public keys has at most; more is some other file. */
+const MAX_SIZE = 64 * 1024;
+
+/**
+ * The public key in a file, as `ssh-keygen` writes it: empty lines and comments are passed over. The path is
+ * taken from the working directory, which in a Pulumi program is the program's folder.
+ * @throws Error naming the file when it cannot be read, holds no public key, or more than one, or a private one
+ */
+export function sshKeyFile(path: string): string {
+  const text = readFileSync(path, "utf8");
+  if (text.length > MAX_SIZE)
+    throw new Error(`${path}: is no file of a public key, it has ${text.length} characters`);
+  const lines = text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("#"));
+  const [line] = lines;
+  if (line?.includes("PRIVATE KEY")) {
+    throw new Error(`${path}: holds a private key; give the file of the public one, which ends in .pub`);
+  }
+  if (line === undefined || lines.length > 1) {
+    throw new Error(`${path}: must hold one public key, and has ${lines.length} lines`);
+  }
+  try {
+    parseSshPublicKey(line);
+  } catch (error) {
+    throw new Error(`${path}: ${error instanceof Error ? error.message : error}`, { cause: error });
+  }
+  return line;
+}

@@ -1,0 +1,263 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { type Client, ConflictError, RequestError } from "@gatehouse-access/sdk";
+import { apiKeys, dateTime, role as roleSchema, tenantId, userId } from "@gatehouse-access/sdk/contract";
+import { z } from "zod";
+import type { Connection, TenantClient } from "./connection.ts";
+import {
+  defineResource,
+  type InputValues,
+  type Origin,
+  optional,
+  output,
+  required,
+  type State,
+} from "./definition.ts";
+import { tenantInput } from "./fields.ts";
+import { splitId } from "./ids.ts";
+import { type ApiKey, apiKeyIdentity } from "./listings.ts";
+import { undefinedIfMissing } from "./missing.ts";
+
+const { API_KEY_DAYS } = apiKeys;
+type ValidDays = (typeof API_KEY_DAYS)[number];
+
+const DAY = 86_400_000;
+const MAX_NAME = 20;
+
+const days = z.int().min(0);
+
+const previous = z.object({
+  tenant: tenantId.describe("Its namespace."),
+  name: z.string().describe("Its name when it was replaced."),
+  createdAt: dateTime.describe("When it was made."),
+  createdBy: userId.describe("Who made it."),
+  until: dateTime.describe("It is revoked by the first up after this time."),
+});
+
+const inputs = {
+  tenant: tenantInput,
+  name: optional(apiKeys.createApiKey.body.shape.name, {
+    description:
+      "Name, unique in the namespace: 3 to 20 characters without white space. Left out: generated.",
+  }),
+  role: optional(roleSchema, {
+    description: "What the key may do; at most what its maker may. Left out: what its maker may.",
+  }),
+  validDays: required(z.literal(API_KEY_DAYS), {
+    description: "Days until it expires: 30, 60, 90 or 365; -1: never.",
+    replaces: true,
+  }),
+  rotateBefore: optional(days.max(364), {
+    description: "The first up in this many days before it expires replaces it by a new one. Default: 0.",
+    default: 0,
+  }),
+  overlap: optional(days.max(90), {
+    description:
+      "Days for which a replaced key goes on working; the first up after them revokes it. Default: 0, it ends with the up that replaces it.",
+    default: 0,
+  }),
+  keepers: optional(z.record(z.string(), z.string()), {
+    description: "Any values; a change of one makes a new key.",
+    replaces: true,
+    default: {},
+  }),
+};
+
+const outputs = {
+  key: output(z.string(), { description: "The secret; empty when the key was imported.", secret: true }),
+  previousKey: output(z.string(), {
+    description: "The secret of the key that this one replaced, while that one goes on working; else empty.",
+    secret: true,
+  }),
+  previous: output(z.array(previous), {
+    description: "The keys that this one replaced, while they go on working.",
+  }),
+  expiresAt: output(z.string(), { description: "When it expires; empty: never." }),
+  createdBy: output(userId, { description: "Id of the user who made it." }),
+  createdAt: output(dateTime, { description: "When it was made." }),
+};
+
+type Inputs = InputValues<typeof inputs>;
+type KeyState = Readonly<State<typeof inputs, typeof outputs>>;
+type Identified = Pick<KeyState, "tenant" | "name" | "createdAt" | "createdBy">;
+type Previous = z.output<typeof previous>;
+
+export const apiKey = defineResource({
+  name: "ApiKey",
+  description:
+    "An API key of a namespace. Its secret is known only here; it can be rotated before it expires, the old one going on for a while.",
+  idFormat: "tenant/name at creation",
+  inputs,
+  outputs,
+  identity: {
+    fields: ["tenant", "name"],
+    ofInputs: ({ tenant, name }) =>
+      name === undefined ? [] : [{ key: `api key ${tenant ?? ""} ${name}`, property: "name" }],
+    // A key and the one that replaces it may have had one name.
+    ofId: () => [],
+  },
+
+  rules: ({ validDays, rotateBefore = 0 }) =>
+    validDays > 0 && rotateBefore >= validDays
+      ? [{ property: "rotateBefore", reason: `must be less than validDays (${validDays})` }]
+      : [],
+
+  stale(state, { rotateBefore = 0 }, now) {
+    const ends = state.expiresAt === "" ? undefined : Date.parse(state.expiresAt) - rotateBefore * DAY;
+    if (ends !== undefined && ends <= now.getTime()) return [{ field: "rotateBefore", replaces: true }];
+    return state.previous.some((old) => hasEnded(old, now)) ? [{ field: "overlap", replaces: false }] : [];
+  },
+
+  async create(connection, inputs, origin) {
+    const opened = await connection.tenant(inputs.tenant);
+    const name = inputs.name ?? generatedName(origin.name);
+    const replaced = origin.replaced?.state as KeyState | undefined;
+    if (replaced?.name === name) await makeRoom(opened.client, name);
+    const made = await makeKey(connection, opened, { ...inputs, name }, origin);
+    const kept = overlapOf(replaced, inputs.overlap ?? 0);
+    // The engine is about to delete what was replaced; until then only this process knows that it stays.
+    for (const old of kept) connection.overlapping.add(apiKeyIdentity(old));
+    const previousKey = kept.length > 0 ? (replaced?.key ?? "") : "";
+    const secrets = { key: made.id, previousKey, previous: kept };
+    return { id: `${opened.tenant}/${name}`, state: { ...toState(opened.tenant, made, inputs), ...secrets } };
+  },
+
+  async read(connection, id, state) {
+    const { tenant, name } = splitId(id, "ApiKey", "tenant", "name");
+    const { apiKeys } = await connection.tenant(tenant);
+    const { createdAt, createdBy } = state;
+    const identity = createdAt && createdBy ? apiKeyIdentity({ createdAt, createdBy }) : name;
+    const found = await apiKeys.find(identity);
+    if (!found) return undefined;
+    const validDays = state.validDays ?? daysOf(found);
+    const settings = { ...state, validDays };
+    const secrets = {
+      key: state.key ?? "",
+      previousKey: state.previousKey ?? "",
+      previous: state.previous ?? [],
+    };
+    return { id, state: { ...toState(tenant, found, settings), ...secrets } };
+  },
+
+  async update(connection, id, state, inputs) {
+    const { tenant } = splitId(id, "ApiKey", "tenant", "name");
+    const opened = await connection.tenant(tenant);
+    const { name = state.name, role = state.role } = inputs;
+    if (name !== state.name || role !== state.role) {
+      const body = { ...(name !== state.name && { name }), ...(role !== state.role && { role }) };
+      await opened.client.updateApiKey({ params: { key: await nameOf(opened, state) }, body });
+    }
+    const previous = await revokeEnded(connection, state.previous);
+    const previousKey = previous.length > 0 ? state.previousKey : "";
+    return { ...state, ...settingsOf(inputs), name, role, previous, previousKey };
+  },
+
+  async delete(connection, id, state) {
+    const { tenant } = splitId(id, "ApiKey", "tenant", "name");
+    for (const key of [...state.previous, { ...state, tenant }]) {
+      if (!connection.overlapping.has(apiKeyIdentity(key))) await revoke(connection, key);
+    }
+  },
+});
+
+/** A name that no other key has, and that shows which resource it belongs to. */
+function generatedName(resource: string): string {
+  const suffix = `-${randomBytes(4).toString("hex")}`;
+  const readable = resource.replaceAll(/\s+/g, "-").slice(0, MAX_NAME - suffix.length);
+  return `${readable}${suffix}`;
+}
+
+/** Gives the key that is replaced another name, since both live for a while. */
+async function makeRoom(client: Client, name: string): Promise<void> {
+  const body = { name: generatedName(name) };
+  await undefinedIfMissing(client.updateApiKey({ params: { key: name }, body }));
+}
+
+/** The secret is ours, so that a key whose answer was lost is known by it. */
+async function makeKey(
+  connection: Connection,
+  { client }: TenantClient,
+  { name, validDays, role }: Inputs & { readonly name: string },
+  { idempotencyKey }: Origin,
+) {
+  const key = randomUUID();
+  const body = { name, expiresAt: validDays, key, ...(role && { role }) };
+  const make = () => client.createApiKey({ body }, { idempotencyKey });
+  try {
+    return await make();
+  } catch (error) {
+    if (!(error instanceof RequestError) || error.outcome === "none") throw clearer(error, name);
+  }
+  try {
+    return await make();
+  } catch (error) {
+    // A service that knows no idempotency keys refuses the second: then the first one was made.
+    if (!(error instanceof ConflictError) || !(await connection.opens(key))) throw clearer(error, name);
+    await client.deleteApiKey({ params: { key: name } });
+    return make();
+  }
+}
+
+function clearer(error: unknown, name: string): unknown {
+  if (!(error instanceof ConflictError)) return error;
+  return new Error(
+    `ApiKey.name: the namespace has an API key "${name}" already, and its secret cannot be read; remove it, choose another name, or leave the name out`,
+    { cause: error },
+  );
+}
+
+/** The replaced key, and those that it had replaced itself: none may be lost from sight while it works. */
+function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {
+  if (!replaced || overlap === 0) return [];
+  const { tenant, name, createdAt, createdBy } = replaced;
+  const until = new Date(Date.now() + overlap * DAY).toISOString();
+  return [...replaced.previous, { tenant, name, createdAt, createdBy, until }];
+}
+
+const hasEnded = (old: Previous, now: Date) => Date.parse(old.until) <= now.getTime();
+
+/** Revokes those whose time is over; answers the others. */
+async function revokeEnded(connection: Connection, keys: readonly Previous[]): Promise<Previous[]> {
+  const now = new Date();
+  for (const old of keys) if (hasEnded(old, now)) await revoke(connection, old);
+  return keys.filter((old) => !hasEnded(old, now));
+}
+
+/** The name that the key has today: others may have changed it. */
+async function nameOf({ apiKeys }: TenantClient, key: Omit<Identified, "tenant">): Promise<string> {
+  return (await apiKeys.find(apiKeyIdentity(key)))?.name ?? key.name;
+}
+
+async function revoke(connection: Connection, key: Identified): Promise<void> {
+  const opened = await undefinedIfMissing(connection.tenant(key.tenant));
+  const found = await opened?.apiKeys.find(apiKeyIdentity(key));
+  if (!opened || !found) return;
+  await undefinedIfMissing(opened.client.deleteApiKey({ params: { key: found.name } }));
+  opened.apiKeys.drop(apiKeyIdentity(key));
+}
+
+const settingsOf = ({ rotateBefore = 0, overlap = 0, keepers = {} }: Partial<Inputs>) => ({
+  rotateBefore,
+  overlap,
+  keepers,
+});
+
+function daysOf(key: ApiKey): ValidDays {
+  if (key.expiresIn === -1) return -1;
+  const lived = (key.expiresIn * 1000 - Date.parse(key.createdAt)) / DAY;
+  return API_KEY_DAYS.filter((days) => days > 0).reduce((best, days) =>
+    Math.abs(days - lived) < Math.abs(best - lived) ? days : best,
+  );
+}
+
+function toState(tenant: string, key: ApiKey, settings: Partial<Inputs> & { readonly validDays: ValidDays }) {
+  return {
+    tenant,
+    name: key.name,
+    role: key.role,
+    validDays: settings.validDays,
+    ...settingsOf(settings),
+    expiresAt: key.expiresIn === -1 ? "" : new Date(key.expiresIn * 1000).toISOString(),
+    createdBy: key.createdBy,
+    createdAt: key.createdAt,
+  };
+}

@@ -1,0 +1,46 @@
+import { z } from "zod";
+import type { TenantClient } from "./connection.ts";
+import { required } from "./definition.ts";
+import { type Device, deviceKey } from "./listings.ts";
+
+/** How a resource names the device it is about. */
+export const deviceInput = required(z.string().min(1).max(64), {
+  description: "The device: its uid, MAC address or name. A MAC or name follows a device that enrols again.",
+  replaces: true,
+  canonical: (selector) => selector.toLowerCase(),
+  sameAs: (state, selector) =>
+    deviceKeys({
+      uid: String(state.uid),
+      mac: String(state.mac),
+      name: String(state.deviceName ?? state.name),
+    }).includes(deviceKey(selector)),
+});
+
+const deviceKeys = ({ uid, mac, name }: { uid: string; mac: string; name: string }) => [
+  uid,
+  deviceKey(mac.toLowerCase()),
+  deviceKey(name.toLowerCase()),
+];
+
+/**
+ * The device that a selector means.
+ * @throws Error naming the resource, when the namespace has none
+ */
+export async function deviceOf(opened: TenantClient, selector: string, resource: string): Promise<Device> {
+  const device = await opened.devices.find(deviceKey(selector));
+  if (device) return device;
+  throw new Error(
+    `${resource}.device: the namespace ${opened.tenant} has no device "${selector}"; give a uid, a MAC address or a name`,
+  );
+}
+
+/** The device of this uid, or where it is gone the one that the selector means today. */
+export async function followDevice(
+  { devices }: TenantClient,
+  uid: string,
+  selector: string | undefined,
+): Promise<Device | undefined> {
+  const same = await devices.find(uid);
+  if (same || !selector || selector === uid) return same;
+  return devices.find(deviceKey(selector));
+}

@@ -1,0 +1,102 @@
+import { PermissionError } from "@gatehouse-access/sdk";
+import { devices, tag as tagSchema, uid as uidSchema } from "@gatehouse-access/sdk/contract";
+import { z } from "zod";
+import type { TenantClient } from "./connection.ts";
+import { defineResource, type Origin, output, required } from "./definition.ts";
+import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
+import { tenantInput } from "./fields.ts";
+import { splitId } from "./ids.ts";
+import type { Device } from "./listings.ts";
+import { undefinedIfMissing } from "./missing.ts";
+
+export const deviceTagAttachment = defineResource({
+  name: "DeviceTagAttachment",
+  description:
+    "One tag on a device; other tags of the device are left alone. Not together with DeviceTags on one device.",
+  idFormat: "tenant/uid/tag",
+  inputs: {
+    tenant: tenantInput,
+    device: deviceInput,
+    tag: required(tagSchema, { description: "The tag: 3 to 255 letters and digits.", replaces: true }),
+  },
+  outputs: {
+    uid: output(uidSchema, { description: "The device's uid." }),
+    mac: output(z.string(), { description: "The device's MAC address.", volatile: true }),
+    deviceName: output(devices.deviceName, { description: "The device's name.", volatile: true }),
+  },
+  tags: { gives: "tag" },
+  identity: {
+    fields: ["tenant", "device", "tag"],
+    ofInputs: ({ tenant, device, tag }) => [
+      { key: `tag of ${tenant ?? ""} ${device} ${tag}`, property: "tag" },
+      { key: `tags of ${tenant ?? ""} ${device}`, property: "device", shared: true },
+    ],
+    ofId: (id) => [
+      { key: `tag of ${id}`, property: "tag" },
+      { key: `tags of ${id.slice(0, id.lastIndexOf("/"))}`, property: "device", shared: true },
+    ],
+  },
+
+  async find(connection, inputs) {
+    const opened = await connection.tenant(inputs.tenant);
+    const device = await deviceOf(opened, inputs.device, "DeviceTagAttachment");
+    return device.tags.includes(inputs.tag)
+      ? existing(opened.tenant, inputs.device, device, inputs.tag)
+      : undefined;
+  },
+
+  async create(connection, inputs, origin) {
+    const opened = await connection.tenant(inputs.tenant);
+    const device = await deviceOf(opened, inputs.device, "DeviceTagAttachment");
+    const made = existing(opened.tenant, inputs.device, device, inputs.tag);
+    origin.claim(made.id);
+    await opened.tagWork.during(() => attach(opened, device.uid, inputs.tag, origin));
+    opened.devices.put({ ...device, tags: [...device.tags, inputs.tag] });
+    return made;
+  },
+
+  async read(connection, id, state) {
+    const { tenant, uid, tag } = splitId(id, "DeviceTagAttachment", "tenant", "uid", "tag");
+    const device = await followDevice(await connection.tenant(tenant), uid, state.device);
+    return device?.tags.includes(tag) ? existing(tenant, state.device ?? uid, device, tag) : undefined;
+  },
+
+  // Every input replaces; only another selector of the same device comes here.
+  async update(_connection, _id, state, inputs) {
+    return { ...state, device: inputs.device };
+  },
+
+  async delete(connection, id) {
+    const { tenant, uid, tag } = splitId(id, "DeviceTagAttachment", "tenant", "uid", "tag");
+    const { client } = await connection.tenant(tenant);
+    await client.deleteDeviceTag({ params: { uid, tag } });
+  },
+});
+
+async function attach({ client }: TenantClient, uid: string, tag: string, origin: Origin): Promise<void> {
+  const { idempotencyKey, replaced } = origin;
+  const send = () => client.createDeviceTag({ params: { uid }, body: { tag } }, { idempotencyKey });
+  try {
+    await send();
+  } catch (error) {
+    const old = replaced?.state;
+    if (!(error instanceof PermissionError) || old?.uid !== uid) throw error;
+    // A device has room for three tags: the one that is replaced must go first.
+    await undefinedIfMissing(client.deleteDeviceTag({ params: { uid, tag: String(old.tag) } }));
+    await send();
+  }
+}
+
+function existing(tenant: string, selector: string, device: Device, tag: string) {
+  return {
+    id: `${tenant}/${device.uid}/${tag}`,
+    state: {
+      tenant,
+      device: selector,
+      tag,
+      uid: device.uid,
+      mac: device.identity.mac.toLowerCase(),
+      deviceName: device.name,
+    },
+  };
+}

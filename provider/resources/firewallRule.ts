@@ -1,0 +1,111 @@
+import { firewall } from "@gatehouse-access/sdk/contract";
+import { z } from "zod";
+import { defineResource, type InputValues, optional, output, required } from "./definition.ts";
+import { filterInput, filterState, tenantInput } from "./fields.ts";
+import { splitId } from "./ids.ts";
+import type { FirewallRule } from "./listings.ts";
+import { withTags } from "./tagWork.ts";
+import { sameValue } from "./values.ts";
+
+const wire = firewall.createFirewallRule.body.shape;
+
+const inputs = {
+  tenant: tenantInput,
+  action: required(wire.action, {
+    description: "What happens to a connection that the rule matches: allow or deny.",
+  }),
+  priority: required(wire.priority, {
+    description:
+      "Of the rules that match, the one of the highest number decides; without any, access is allowed.",
+  }),
+  sourceIp: required(wire.source_ip, {
+    description: "Pattern (RE2, not anchored) on the client's address; cidr() makes one from a range.",
+  }),
+  username: required(wire.username, {
+    description: "Pattern (RE2, not anchored) on the login name: `^root$` is for root only.",
+  }),
+  filter: filterInput,
+  active: optional(z.boolean(), { description: "False: the rule is skipped. Default: true.", default: true }),
+};
+
+export const firewallRule = defineResource({
+  name: "FirewallRule",
+  description: "A rule that allows or denies connections by address, login name and device.",
+  idFormat: "tenant/ruleId",
+  inputs,
+  outputs: {
+    ruleId: output(z.string(), { description: "Id of the rule." }),
+  },
+  tags: { needs: "filter" },
+
+  // Rules have no name: another one that says the same is as good.
+  async find(connection, inputs) {
+    const { tenant, rules } = await connection.tenant(inputs.tenant);
+    const equal = (await rules.all()).find((rule) => saysTheSame(toState(tenant, rule), inputs));
+    return equal && existing(tenant, equal);
+  },
+
+  async create(connection, inputs, { idempotencyKey }) {
+    const opened = await connection.tenant(inputs.tenant);
+    const { tenant, client, rules } = opened;
+    const made = await withTags(opened, inputs.filter.tags, "FirewallRule.filter.tags", () =>
+      client.createFirewallRule({ body: bodyOf(inputs) }, { idempotencyKey }),
+    );
+    rules.put(made);
+    return existing(tenant, made);
+  },
+
+  async read(connection, id) {
+    const { tenant, ruleId } = splitId(id, "FirewallRule", "tenant", "ruleId");
+    const { rules } = await connection.tenant(tenant);
+    const found = await rules.find(ruleId);
+    return found && existing(tenant, found);
+  },
+
+  async update(connection, id, _state, inputs) {
+    const { tenant, ruleId } = splitId(id, "FirewallRule", "tenant", "ruleId");
+    const opened = await connection.tenant(tenant);
+    const { client, rules } = opened;
+    const changed = await withTags(opened, inputs.filter.tags, "FirewallRule.filter.tags", () =>
+      client.updateFirewallRule({ params: { id: ruleId }, body: bodyOf(inputs) }),
+    );
+    rules.put(changed);
+    return toState(tenant, changed);
+  },
+
+  async delete(connection, id) {
+    const { tenant, ruleId } = splitId(id, "FirewallRule", "tenant", "ruleId");
+    const { client, rules } = await connection.tenant(tenant);
+    await client.deleteFirewallRule({ params: { id: ruleId } });
+    rules.drop(ruleId);
+  },
+});
+
+function bodyOf({ action, priority, sourceIp, username, filter, active = true }: InputValues<typeof inputs>) {
+  return { action, priority, sourceIp, username, filter, active };
+}
+
+function saysTheSame(state: ReturnType<typeof toState>, declared: InputValues<typeof inputs>): boolean {
+  return Object.entries(inputs).every(
+    ([name, field]) =>
+      name === "tenant" ||
+      sameValue(field, state[name as keyof typeof state], declared[name as keyof typeof declared]),
+  );
+}
+
+function existing(tenant: string, rule: FirewallRule) {
+  return { id: `${tenant}/${rule.id}`, state: toState(tenant, rule) };
+}
+
+function toState(tenant: string, rule: FirewallRule) {
+  return {
+    tenant,
+    action: rule.action,
+    priority: rule.priority,
+    sourceIp: rule.sourceIp,
+    username: rule.username,
+    filter: filterState(rule.filter),
+    active: rule.active,
+    ruleId: rule.id,
+  };
+}

@@ -1,0 +1,83 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { definitions } from "../../provider/dist/resources/index.js";
+import { canonicalInputs } from "../../provider/dist/resources/values.js";
+import { byHand } from "./support/byHand.ts";
+import { Harness } from "./support/harness.ts";
+import { sampleOf } from "./support/samples.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.stop());
+
+/** Inputs that nobody can change on an object: it would be another one, or they live in the program only. */
+const OWN = ["tenant", "email", "data", "device", "tag", "validDays", "keepers", "rotateBefore", "overlap"];
+const LOCAL = ["forceDestroy", "onDestroy", "adopt", "status"];
+
+const cases = definitions.map((definition) => ({ type: definition.name, definition }));
+
+describe.each(cases)("$type changed by hand", ({ type, definition }) => {
+  const { base } = sampleOf(definition);
+  const hand = byHand[type];
+  if (!hand) throw new Error(`say in support/byHand.ts how ${type} is changed by hand`);
+  let harness: Harness;
+  let program: Record<string, { type: string; args: Record<string, unknown> }>;
+
+  beforeEach(async () => {
+    harness = new Harness(world.env);
+    program = { it: { type, args: world.here(base) } };
+    await harness.up(program);
+  });
+  afterEach(async () => {
+    await harness.refresh();
+    await harness.up({});
+    await harness.close();
+    if (type === "Device") await world.restoreDevices();
+  });
+
+  const outputs = () => harness.state.get("it")?.outputs ?? {};
+  const client = () => world.client.forTenant(String(outputs().tenant));
+  const asDeclared = async () => {
+    const found = await hand.look(client(), outputs());
+    const wanted = canonicalInputs(definition.inputs, base);
+    for (const field of Object.keys(hand.change)) {
+      const canonical = definition.inputs[field]?.canonical ?? ((value: unknown) => value);
+      expect(canonical(found?.[field])).toEqual(wanted[field]);
+    }
+  };
+
+  it("is covered in every input that can be", () => {
+    const covered = [...Object.keys(hand.change), ...OWN, ...LOCAL];
+    expect(Object.keys(definition.inputs).filter((field) => !covered.includes(field))).toEqual([]);
+  });
+
+  it.each(Object.keys(hand.change))("%s: seen by refresh, planned, and set back", async (field) => {
+    const before = outputs()[field];
+    await hand.change[field]?.(client(), outputs());
+    expect(await harness.refresh()).toEqual(["update it"]);
+    expect(outputs()[field]).not.toEqual(before);
+    expect(await harness.preview(program)).toEqual(["update it"]);
+    await harness.up(program);
+    await asDeclared();
+    expect(await harness.refresh()).toEqual([]);
+    expect(await harness.preview(program)).toEqual([]);
+  });
+
+  it("removed: seen by refresh, and made again", async () => {
+    await hand.remove(client(), outputs());
+    const [seen, planned] = type === "DeviceTags" ? ["update it", "update it"] : ["delete it", "create it"];
+    expect(await harness.refresh()).toEqual([seen]);
+    if (type === "Device") await world.restoreDevices();
+    expect(await harness.preview(program)).toEqual([planned]);
+    await harness.up(program);
+    await asDeclared();
+    expect(await harness.preview(program)).toEqual([]);
+  });
+
+  it("removed, and not refreshed: its deletion finds nothing to do", async () => {
+    await hand.remove(client(), outputs());
+    expect(await harness.up({})).toEqual(["delete it"]);
+  });
+});

@@ -1,0 +1,154 @@
+import type { Client } from "../../../sdk/dist/index.js";
+
+type Values = Readonly<Record<string, unknown>>;
+type Change = (client: Client, outputs: Values) => Promise<unknown>;
+
+/** How somebody changes and removes an object past the program, by the service's own requests. */
+interface ByHand {
+  /** By input. An input that is missing here can only be changed by making another object. */
+  readonly change: Readonly<Record<string, Change>>;
+  readonly remove: Change;
+  /** What the service holds, in the words of the inputs that `change` names; undefined: there is none. */
+  readonly look: (client: Client, outputs: Values) => Promise<Values | undefined>;
+}
+
+const text = (value: unknown) => String(value);
+const deviceOf = async (client: Client, { uid }: Values) => client.getDevice({ params: { uid: text(uid) } });
+
+const keyOf = async (client: Client, { fingerprint }: Values) =>
+  (await client.getPublicKeys({ query: { perPage: 100 } })).find((key) => key.fingerprint === fingerprint);
+
+const changeKey =
+  (change: Values): Change =>
+  async (client, outputs) => {
+    const key = await keyOf(client, outputs);
+    if (!key) throw new Error("no such key");
+    const { name, username, filter } = { ...key, ...change };
+    await client.updatePublicKey({
+      params: { fingerprint: key.fingerprint },
+      body: { name, username, filter },
+    });
+  };
+
+const ruleOf = async (client: Client, { ruleId }: Values) =>
+  (await client.getFirewallRules({ query: { perPage: 100 } })).find((rule) => rule.id === ruleId);
+
+const changeRule =
+  (change: Values): Change =>
+  async (client, outputs) => {
+    const rule = await ruleOf(client, outputs);
+    if (!rule) throw new Error("no such rule");
+    const { id, tenantId: _tenant, ...body } = { ...rule, ...change };
+    await client.updateFirewallRule({ params: { id }, body });
+  };
+
+const apiKeyOf = async (client: Client, { createdAt }: Values) =>
+  (await client.listApiKeys({ query: { perPage: 100 } })).find((key) => key.createdAt === createdAt);
+
+const changeApiKey =
+  (body: { name?: string; role?: "observer" | "administrator" }): Change =>
+  async (client, outputs) => {
+    const key = await apiKeyOf(client, outputs);
+    await client.updateApiKey({ params: { key: key?.name ?? "" }, body });
+  };
+
+const membersOf = async (client: Client, { tenant }: Values) =>
+  (await client.getNamespace({ params: { tenant: text(tenant) } })).members;
+
+export const byHand: Readonly<Record<string, ByHand>> = {
+  Namespace: {
+    change: {
+      name: (client, { tenant }) =>
+        client.editNamespace({ params: { tenant: text(tenant) }, body: { name: "renamed-by-hand" } }),
+      settings: (client, { tenant }) =>
+        client.editNamespace({
+          params: { tenant: text(tenant) },
+          body: { settings: { connectionAnnouncement: "by hand" } },
+        }),
+    },
+    remove: (client, { tenant }) => client.deleteNamespace({ params: { tenant: text(tenant) } }),
+    async look(client, { tenant }) {
+      const all = await client.getNamespaces({ query: { perPage: 100 } });
+      return all.find((namespace) => namespace.tenantId === tenant);
+    },
+  },
+  Member: {
+    change: {
+      role: async (client, { tenant, userId, role }) =>
+        client.updateMember({
+          params: { tenant: text(tenant), uid: text(userId) },
+          body: { role: role === "observer" ? "operator" : "observer" },
+        }),
+    },
+    remove: (client, { tenant, userId }) =>
+      client.removeMember({ params: { tenant: text(tenant), uid: text(userId) } }),
+    async look(client, outputs) {
+      return (await membersOf(client, outputs)).find((member) => member.id === outputs.userId);
+    },
+  },
+  PublicKey: {
+    change: {
+      name: changeKey({ name: "by hand" }),
+      username: changeKey({ username: "^by-hand$" }),
+      filter: changeKey({ filter: { hostname: "^by-hand$" } }),
+    },
+    remove: (client, { fingerprint }) =>
+      client.deletePublicKey({ params: { fingerprint: text(fingerprint) } }),
+    look: keyOf,
+  },
+  FirewallRule: {
+    change: {
+      action: (client, outputs) =>
+        changeRule({ action: outputs.action === "deny" ? "allow" : "deny" })(client, outputs),
+      priority: changeRule({ priority: 1234 }),
+      sourceIp: changeRule({ sourceIp: "^by-hand$" }),
+      username: changeRule({ username: "^by-hand$" }),
+      filter: changeRule({ filter: { hostname: "^by-hand$" } }),
+      active: (client, outputs) => changeRule({ active: !outputs.active })(client, outputs),
+    },
+    remove: (client, { ruleId }) => client.deleteFirewallRule({ params: { id: text(ruleId) } }),
+    look: ruleOf,
+  },
+  ApiKey: {
+    change: {
+      name: changeApiKey({ name: "by-hand" }),
+      role: (client, outputs) =>
+        changeApiKey({ role: outputs.role === "observer" ? "administrator" : "observer" })(client, outputs),
+    },
+    async remove(client, outputs) {
+      const key = await apiKeyOf(client, outputs);
+      await client.deleteApiKey({ params: { key: key?.name ?? "" } });
+    },
+    look: apiKeyOf,
+  },
+  DeviceTags: {
+    change: {
+      tags: (client, { uid }) =>
+        client.updateDeviceTags({ params: { uid: text(uid) }, body: { tags: ["byhand"] } }),
+    },
+    async remove(client, outputs) {
+      const { tags, uid } = await deviceOf(client, outputs);
+      for (const tag of tags) await client.deleteDeviceTag({ params: { uid, tag } });
+    },
+    async look(client, outputs) {
+      const { tags } = await deviceOf(client, outputs);
+      return tags.length > 0 ? { tags: tags.sort() } : undefined;
+    },
+  },
+  DeviceTagAttachment: {
+    change: {},
+    remove: (client, { uid, tag }) => client.deleteDeviceTag({ params: { uid: text(uid), tag: text(tag) } }),
+    async look(client, outputs) {
+      const { tags } = await deviceOf(client, outputs);
+      return tags.includes(text(outputs.tag)) ? { tag: outputs.tag } : undefined;
+    },
+  },
+  Device: {
+    change: {
+      name: (client, { uid }) =>
+        client.updateDevice({ params: { uid: text(uid) }, body: { name: "by-hand" } }),
+    },
+    remove: (client, { uid }) => client.deleteDevice({ params: { uid: text(uid) } }),
+    look: deviceOf,
+  },
+};

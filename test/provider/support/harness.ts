@@ -1,0 +1,146 @@
+import { dynamicProvider } from "../../../provider/dist/pulumi/dynamicProvider.js";
+import { Run } from "../../../provider/dist/pulumi/run.js";
+import { Connection } from "../../../provider/dist/resources/connection.js";
+import { definitions } from "../../../provider/dist/resources/index.js";
+import { type Client, createClient, passwordCredential } from "../../../sdk/dist/index.js";
+
+type Values = Record<string, unknown>;
+
+/** A program as data: resources by name. */
+export type Program = Record<string, { readonly type: string; readonly args: Values }>;
+
+interface Entry {
+  readonly type: string;
+  readonly id: string;
+  readonly outputs: Values;
+}
+
+/** What a run did or would do: `create key`, `update key`, `replace key data`, `delete key`. */
+export type Steps = string[];
+
+const SECRET = "4dabf18193072939515e22adb298388d";
+
+/**
+ * Applies programs by the dynamic providers' own methods in the order in which engines call them, without
+ * processes: for tests that need hundreds of runs. What real engines make of the same is tested end to end.
+ */
+export class Harness {
+  readonly state = new Map<string, Entry>();
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #clients: Client[] = [];
+
+  constructor(env: Readonly<Record<string, string>>) {
+    this.#env = env;
+  }
+
+  /** @throws AggregateError with what failed, after everything else was done */
+  async up(program: Program): Promise<Steps> {
+    return this.#run(program, true);
+  }
+
+  async preview(program: Program): Promise<Steps> {
+    return this.#run(program, false);
+  }
+
+  /** Reads all objects; answers what changed, as `update key` and `delete key`. */
+  async refresh(): Promise<Steps> {
+    const providers = this.#providers();
+    const steps = await Promise.all(
+      [...this.state].map(async ([name, entry]) => {
+        const found = await providers[entry.type]?.read?.(entry.id, entry.outputs);
+        if (!found?.id) {
+          this.state.delete(name);
+          return [`delete ${name}`];
+        }
+        const outputs = plain(found.props);
+        this.state.set(name, { ...entry, id: found.id, outputs });
+        return JSON.stringify(sorted(outputs)) === JSON.stringify(sorted(entry.outputs))
+          ? []
+          : [`update ${name}`];
+      }),
+    );
+    return steps.flat();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.close()));
+  }
+
+  // Each run is a process of its own.
+  #providers() {
+    const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = this.#env;
+    const credential = passwordCredential({ username: GATEHOUSE_USERNAME, password: GATEHOUSE_PASSWORD });
+    const client = createClient({ url: GATEHOUSE_URL, credential });
+    this.#clients.push(client);
+    const defaultTenant = this.#env.GATEHOUSE_TENANT;
+    const connection = new Connection(client, { defaultTenant });
+    const runtime = {
+      run: new Run(),
+      configure: () => {},
+      connection: () => connection,
+      defaultTenant: () => defaultTenant,
+    };
+    return Object.fromEntries(
+      definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),
+    );
+  }
+
+  async #run(program: Program, real: boolean): Promise<Steps> {
+    const providers = this.#providers();
+    const steps: Steps = [];
+    const gone: (() => Promise<void>)[] = [];
+    const errors: unknown[] = [];
+    const remove = (name: string, { type, id, outputs }: Entry) => {
+      gone.unshift(async () => providers[type]?.delete?.(id, outputs));
+      return name;
+    };
+    const one = async (name: string, type: string, args: Values) => {
+      const provider = providers[type];
+      if (!provider?.check || !provider.diff || !provider.update) throw new Error(`no provider ${type}`);
+      const old = this.state.get(name);
+      const urn = `urn:pulumi:stack::project::pulumi-nodejs:dynamic/gatehouse:${type}::${name}`;
+      const given = { ...args, __provider: "x", __logicalId: urn };
+      const { inputs, failures } = await provider.check(old ? { old: true } : {}, given);
+      if (failures?.length) throw new Error(failures.map((failure) => failure.reason).join("; "));
+      const diff = old && (await provider.diff(old.id, old.outputs, inputs));
+      if (old && !diff?.changes) return;
+      if (old && !diff?.replaces?.length) {
+        steps.push(`update ${name}`);
+        if (!real) return;
+        const { outs } = await provider.update(old.id, old.outputs, inputs);
+        this.state.set(name, { ...old, outputs: plain(outs) });
+        return;
+      }
+      steps.push(`${old ? "replace" : "create"} ${name}${old ? ` ${diff?.replaces?.join(",")}` : ""}`);
+      if (!real) return;
+      const made = await provider.create(inputs);
+      if (old) remove(name, old);
+      this.state.set(name, { type, id: made.id, outputs: plain(made.outs) });
+    };
+    for (const [name, { type, args }] of Object.entries(program)) {
+      await one(name, type, args).catch((error: unknown) => errors.push(error));
+    }
+    for (const [name, entry] of this.state) {
+      if (program[name]) continue;
+      steps.push(`delete ${remove(name, entry)}`);
+      if (real) this.state.delete(name);
+    }
+    if (real) for (const step of gone) await step().catch((error: unknown) => errors.push(error));
+    if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join("\n"));
+    return steps.sort();
+  }
+}
+
+function plain(values: unknown): Values {
+  return unwrap(values) as Values;
+}
+
+function unwrap(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(unwrap);
+  if (typeof value !== "object" || value === null) return value;
+  if (SECRET in value) return (value as { value?: unknown }).value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, unwrap(member)]));
+}
+
+const sorted = (values: Values) =>
+  Object.fromEntries(Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1)));

@@ -1,0 +1,50 @@
+import { type Fleet, startFleet } from "../../support/fleet.ts";
+import { OTHER_TENANT, UNIVERSE } from "./programs.ts";
+
+/** A service in which everything exists that generated programs name. */
+export interface World extends Fleet {
+  /** The namespace that OTHER_TENANT stands for. */
+  readonly other: string;
+  /** The inputs with this namespace in place of OTHER_TENANT. */
+  here<T>(inputs: T): T;
+  /** Enrols again, as they were, the devices that a test renamed or removed. */
+  restoreDevices(): Promise<void>;
+}
+
+const MACS: readonly string[] = UNIVERSE.devices.Device;
+const nameOf = (mac: string) => `device-${mac.slice(-2)}`;
+
+/** Starts a service with users, a second namespace, and in both namespaces devices and tags. */
+export async function startWorld(): Promise<World> {
+  const fleet = await startFleet(UNIVERSE.users);
+  const { tenantId: other } = await fleet.client.createNamespace({ body: { name: "other" } });
+  const tenants = [fleet.tenant, other];
+  for (const tenant of tenants) await furnish(fleet, tenant);
+  return {
+    ...fleet,
+    other,
+    async restoreDevices() {
+      for (const tenant of tenants) {
+        const client = fleet.client.forTenant(tenant);
+        for (const device of await client.getDevices({ query: { perPage: 100 } })) {
+          if (MACS.includes(device.identity.mac)) await client.deleteDevice({ params: { uid: device.uid } });
+        }
+        for (const mac of MACS) await fleet.enrol(nameOf(mac), mac, tenant);
+      }
+    },
+    here: (inputs) => JSON.parse(JSON.stringify(inputs).replaceAll(OTHER_TENANT, other)),
+  };
+}
+
+async function furnish(fleet: Fleet, tenant: string): Promise<void> {
+  const { Device: _byMac, ...byName } = UNIVERSE.devices;
+  for (const hostname of Object.values(byName).flat()) await fleet.enrol(hostname, undefined, tenant);
+  for (const mac of MACS) await fleet.enrol(nameOf(mac), mac, tenant);
+  const tags: string[] = [...UNIVERSE.tags];
+  while (tags.length > 0) {
+    const uid = await fleet.enrol(`anchor-${tags.length}`, undefined, tenant);
+    await fleet.client
+      .forTenant(tenant)
+      .updateDeviceTags({ params: { uid }, body: { tags: tags.splice(0, 3) } });
+  }
+}
