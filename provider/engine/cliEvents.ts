@@ -12,6 +12,8 @@ const OPS: Record<string, StepOp | undefined> = {
   update: "update",
   delete: "delete",
   same: "same",
+  import: "import",
+  "import-replacement": "replace",
   replace: "replace",
   "create-replacement": "replace",
   "delete-replaced": "replace",
