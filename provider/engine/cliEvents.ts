@@ -80,6 +80,8 @@ export class CliEvents {
     if (!step) return;
     const id = metadata.new?.id || metadata.old?.id;
     if (id) step.id = id;
+    // A new resource that is no target is told of as unchanged, though there is none.
+    else if (metadata.op === "same" && metadata.new?.custom) this.#steps.delete(step.urn);
     if (step.type === STACK_TYPE && metadata.new) this.outputs = shownProps(metadata.new.outputs as Props);
     this.#end(metadata, undefined);
   }

@@ -89,6 +89,14 @@ export function deletionStep(state: ResourceState): Step {
   return step;
 }
 
+/** Tells that resources stay as they are, because they take no part in this run. */
+export function leaveOut(log: RunLog, entries: readonly Entry[]): void {
+  for (const { state } of entries) {
+    if (isProviderState(state) || state.delete || state.pendingReplacement) continue;
+    log.step({ ...deletionStep(state), op: "same", fields: [] });
+  }
+}
+
 /**
  * Deletes all the given resources, each after all that depend on it, as many at once as the limiter allows.
  * `replaced` are the urns whose old object goes because a new one was made: they have a step of their own already.

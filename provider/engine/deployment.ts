@@ -1,7 +1,7 @@
 import { changedFields } from "./changedFields.ts";
 import { Claims } from "./claims.ts";
 import { defaultProviderState, defaultProviderUrn } from "./defaultProvider.ts";
-import { deleteAll } from "./deletions.ts";
+import { deleteAll, leaveOut } from "./deletions.ts";
 import { type DeploymentContext, type DeploymentOptions, deletionContext } from "./deploymentContext.ts";
 import { type EngineError, ProtectedError, type UnsupportedUse } from "./errors.ts";
 import { executePlan } from "./executePlan.ts";
@@ -133,7 +133,7 @@ export class Deployment implements Monitor {
     if (missing.length === 0) return;
     throw new Error(
       `it depends on ${missing.join(", ")}, which does not exist yet and is not among the targets of this run; ` +
-        "add it with --target",
+        "add it with --target, or take it out of --exclude",
     );
   }
 
@@ -185,8 +185,11 @@ export class Deployment implements Monitor {
     }
     const entries = snapshot.entries();
     const deletable = this.#selection.deletable(entries.map(({ state }) => state));
-    const condemned = entries.filter(
-      ({ key, state }) => (state.delete === true || !claims.isTouched(key)) && deletable.has(state.urn),
+    const gone = entries.filter(({ key, state }) => state.delete === true || !claims.isTouched(key));
+    const condemned = gone.filter(({ state }) => deletable.has(state.urn));
+    leaveOut(
+      this.#context.log,
+      gone.filter(({ state }) => !deletable.has(state.urn)),
     );
     const refuse = ({ urn }: { urn: string }): string | undefined => this.#selection.refusal(urn);
     await deleteAll({ ...deletionContext(this.#context), refuse }, condemned, replaced);

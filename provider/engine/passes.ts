@@ -1,5 +1,5 @@
 import { type Connection, createConnection } from "./connection.ts";
-import { deleteAll } from "./deletions.ts";
+import { deleteAll, leaveOut } from "./deletions.ts";
 import { Deployment } from "./deployment.ts";
 import type { DynamicProvider } from "./dynamicProvider.ts";
 import { UnsupportedError } from "./errors.ts";
@@ -51,6 +51,10 @@ export async function deletePass(
   const entries = snapshot.entries();
   const deletable = selection.deletable(entries.map(({ state }) => state));
   const condemned = entries.filter(({ state }) => deletable.has(state.urn));
+  leaveOut(
+    log,
+    entries.filter(({ state }) => !deletable.has(state.urn)),
+  );
   try {
     await deleteAll({ ...shared, provider }, condemned, new Map());
   } finally {

@@ -18,6 +18,8 @@ const recorded = JSON.parse(readFileSync(FILE, "utf8")) as Record<string, Outcom
 const cli = findOnPath("pulumi", process.env);
 const why = cli ? "" : " (skipped: there is no pulumi on the PATH)";
 
+const named = scenarios.map((scenario): [string, Scenario] => [scenario.name, scenario]);
+
 function expected({ name, steps }: Scenario): Outcome[] {
   const outcomes = recorded[name];
   if (!outcomes) throw new Error(`nothing is recorded for "${name}": see the head of this file`);
@@ -25,7 +27,7 @@ function expected({ name, steps }: Scenario): Outcome[] {
 }
 
 describe.skipIf(!cli)(`the recording is what the Pulumi CLI does${why}`, () => {
-  test.each(scenarios)("$name", async (scenario) => {
+  test.each(named)("%s", async (_name, scenario) => {
     const outcomes = await observe(scenario, "cli");
     if (recording) recorded[scenario.name] = outcomes;
     expect(outcomes).toEqual(recorded[scenario.name]);
@@ -37,7 +39,7 @@ describe.skipIf(!cli)(`the recording is what the Pulumi CLI does${why}`, () => {
 });
 
 describe("the embedded engine does what the Pulumi CLI does", () => {
-  test.each(scenarios)("$name", async (scenario) => {
+  test.each(named)("%s", async (_name, scenario) => {
     expect(await observe(scenario, "embedded")).toEqual(expected(scenario));
   });
 

@@ -116,12 +116,16 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
 });
 
 describe("a new resource that is left out", () => {
-  test("is named to whoever needs it, with what to do", async () => {
+  test.each([
+    ["--target", { target: [urn("b")] }],
+    ["--exclude", { exclude: [urn("a")] }],
+  ])("by %s is named to whoever needs it, with what to do", async (_flag, options) => {
     ws.plan(two(1));
-    const error = await (await ws.open()).up({ target: [urn("b")] }).catch((e: unknown) => e);
+    const error = await (await ws.open()).up(options).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(UpdateFailedError);
     const failed = (error as UpdateFailedError).result.steps.find((step) => step.name === "b");
     expect(failed?.error).toContain(`it depends on ${urn("a")}, which does not exist yet`);
     expect(failed?.error).toContain("add it with --target");
+    expect(ws.calls()).toEqual([]);
   });
 });

@@ -158,6 +158,10 @@ function normal(state: ResourceState): Record<string, unknown> {
     if (VOLATILE.includes(key) || value === undefined || isEmpty(value)) continue;
     out[key] = key === "inputs" || key === "outputs" ? withoutCode(value as Record<string, unknown>) : value;
   }
+  // Whether a property without dependencies is listed depends on what was done last, in the CLI too.
+  const dependencies = Object.entries(state.propertyDependencies ?? {}).filter(([, urns]) => urns.length > 0);
+  if (dependencies.length > 0) out.propertyDependencies = Object.fromEntries(dependencies);
+  else delete out.propertyDependencies;
   if (state.type.startsWith("pulumi:providers:")) out.id = "<id>";
   if (typeof state.provider === "string") out.provider = state.provider.replace(/::[^:]*$/, "::<id>");
   return sorted(out) as Record<string, unknown>;

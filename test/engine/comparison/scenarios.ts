@@ -1,3 +1,4 @@
+import { differenceText } from "../../../provider/dist/engine/differences.js";
 import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../provider/dist/engine/index.js";
 import type { ProgramPlan, Thing, Workspace } from "../workspace.ts";
 import type { Outcome } from "./observe.ts";
@@ -111,6 +112,14 @@ export const scenarios: Scenario[] = [
           { name: "b", args: { strict: true }, from: { ref: ["a", "id"] } },
         ),
         up,
+        differs: {
+          why: differenceText("deleted-once"),
+          outcome: (cli) => ({
+            ...cli,
+            calls: cli.calls.filter((call) => !call.includes('"kind":"delete","label":"b"')),
+            order: cli.order.filter((pair) => !pair.includes("delete b")),
+          }),
+        },
       },
     ],
   },
@@ -201,7 +210,7 @@ export const scenarios: Scenario[] = [
             {
               name: "first",
               args: { size: 2, fail: "update" },
-              options: { parent: undefined, dependsOn: ["group g"] },
+              options: {},
             },
             { name: "child", from: { ref: ["first", "id"] }, group: "g" },
           ],
@@ -427,6 +436,42 @@ export const scenarios: Scenario[] = [
         what: "changed",
         plan: things({ name: "a", args: { size: 2 }, options: { replaceOnChanges: ["size"] } }),
         up,
+        differs: {
+          why: differenceText("replace-on-changes"),
+          outcome: (cli) => ({
+            ...cli,
+            summary: { ...cli.summary, update: 0, replace: 1 },
+            calls: [
+              '{"kind":"create","label":"a","news":{"label":"a","size":2}}',
+              '{"kind":"delete","label":"a","id":"a-1","props":{"label":"a","serial":3,"size":1}}',
+            ],
+            order: ["create a < delete a"],
+            state: cli.state.map((state) => (state.id === "a-1" ? { ...state, id: "a-2" } : state)),
+          }),
+        },
+      },
+    ],
+  },
+  {
+    name: "a target that takes along what is none",
+    steps: [
+      { what: "created", plan: chain("a", { deleteBeforeReplace: true }), up },
+      {
+        what: "replaced with a dependent that is no target",
+        plan: chain("z", { deleteBeforeReplace: true }),
+        up: { target: [urn("a")] },
+        differs: {
+          why: differenceText("taken-along"),
+          outcome: (cli) => ({
+            ...cli,
+            calls: cli.calls.map((call) =>
+              call.includes('"kind":"create","label":"b"') ? call.replace("a-1", "z-1") : call,
+            ),
+            state: cli.state.map((state) =>
+              state.urn === urn("b") ? JSON.parse(JSON.stringify(state).replaceAll("a-1", "z-1")) : state,
+            ),
+          }),
+        },
       },
     ],
   },
