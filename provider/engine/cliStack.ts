@@ -132,7 +132,7 @@ export class CliStack implements Stack {
     const { signal, parallel = 16 } = this.#options;
     const run: CliRun = { onEvent: (event) => events.take(event), parallel, color: "never" };
     if (signal) run.signal = signal;
-    log.emit({ kind: "phase", phase: PHASES[command] });
+    log.emit({ kind: "phase", phase: planned && command === "destroy" ? "preview" : PHASES[command] });
     let failure: unknown;
     try {
       await work(handle, run);

@@ -16,7 +16,7 @@ import { requireKnown, Selection } from "./selection.ts";
 import type { Entry } from "./snapshot.ts";
 import { never } from "./stopSwitch.ts";
 import { UrnPatterns } from "./targets.ts";
-import { mapProps, type Props, UNKNOWN } from "./value.ts";
+import { knownProps, mapProps, type Props, UNKNOWN } from "./value.ts";
 
 // Resources are planned side by side: one that depends on another is registered only after that one is done, so
 // plans in the making never concern each other. More at once than this only wait for the one provider process.
@@ -167,7 +167,7 @@ export class Deployment implements Monitor {
     const found = claims.kept(urn);
     if (!found) return;
     log.hide(outputs);
-    const state = { ...found.state, outputs };
+    const state = { ...found.state, outputs: dryRun ? outputs : knownProps(outputs) };
     claims.keep(urn, found, state);
     if (!dryRun && !isUnchanged(found.state, state)) snapshot.change([{ put: found.key, state }]);
   }

@@ -32,6 +32,12 @@ export const DIFFERENCES = [
       "`--target`; the CLI makes it, and its state then refers to nothing.",
   },
   {
+    id: "unknown-outputs",
+    text:
+      "Outputs that come from a new resource which a run leaves out are not written; the CLI writes its placeholder " +
+      "for unknown values into the state.",
+  },
+  {
     id: "import-agreement",
     text: "An import whose object differs from the program fails; the CLI (of other providers) may update it.",
   },

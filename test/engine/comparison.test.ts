@@ -7,7 +7,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { findOnPath } from "../../provider/dist/engine/index.js";
 import { type Outcome, observe } from "./comparison/observe.ts";
-import { type Scenario, scenarios } from "./comparison/scenarios.ts";
+import type { Scenario } from "./comparison/scenario.ts";
+import { scenarios } from "./comparison/scenarios.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.
 vi.setConfig({ testTimeout: 600_000 });

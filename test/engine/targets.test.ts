@@ -2,8 +2,9 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { UpdateFailedError } from "../../provider/dist/engine/index.js";
 import { UrnPatterns } from "../../provider/dist/engine/targets.js";
+import { UNKNOWN } from "../../provider/dist/engine/value.js";
 import { engines } from "../support/gatehouse.ts";
-import { urn } from "./comparison/scenarios.ts";
+import { urn } from "./comparison/scenario.ts";
 import { Workspace } from "./workspace.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.
@@ -127,5 +128,13 @@ describe("a new resource that is left out", () => {
     expect(failed?.error).toContain(`it depends on ${urn("a")}, which does not exist yet`);
     expect(failed?.error).toContain("add it with --target");
     expect(ws.calls()).toEqual([]);
+  });
+
+  test("leaves no placeholder in the state, where an output would come from it", async () => {
+    ws.plan({ ...two(1), outputs: { known: ["a", "serial"], left: ["b", "serial"] } });
+    const stack = await ws.open();
+    expect((await stack.up({ target: [urn("a")] })).outputs).toEqual({ known: expect.any(Number) });
+    expect(JSON.stringify(ws.stored())).not.toContain(UNKNOWN);
+    expect((await stack.up()).outputs).toMatchObject({ left: expect.any(Number) });
   });
 });

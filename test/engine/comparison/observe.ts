@@ -5,7 +5,7 @@ import { EngineError, type EngineName } from "../../../provider/dist/engine/inde
 import { type ResourceState, references } from "../../../provider/dist/engine/resourceState.js";
 import { StateCodec, type StoredResource } from "../../../provider/dist/engine/stateCodec.js";
 import { type CloudRecord, type ProgramPlan, Workspace } from "../workspace.ts";
-import type { Scenario, ScenarioStep } from "./scenarios.ts";
+import type { Scenario, ScenarioStep } from "./scenario.ts";
 
 /** What one step of a scenario did: all that must not depend on the engine. */
 export type Outcome = {
