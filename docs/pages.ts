@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { DIFFERENCES } from "../provider/dist/engine/differences.js";
 import { UNSUPPORTED } from "../provider/dist/engine/unsupported.js";
 import type { InputField, OutputField, ResourceDefinition } from "../provider/dist/resources/definition.js";
 import { definitions } from "../provider/dist/resources/index.js";
@@ -129,6 +130,22 @@ providers run as the CLI would run them, and the state is the CLI's own file for
   keeps the CLI out, until the next gatehouse command on that stack has merged the journal into the state.
 - Ctrl-C finishes the steps in flight, writes the state and ends with exit code 130.
 - \`up\` plans everything before it touches anything.
+
+## Resource options
+
+\`protect\`, \`retainOnDelete\`, \`deletedWith\`, \`deleteBeforeReplace\`, \`ignoreChanges\`, \`aliases\` and the rest do what
+they do with the CLI; both engines are held to one recording of the CLI (\`test/engine/comparison\`). The same goes for
+\`--target\`, \`--target-dependents\`, \`--exclude\`, \`--exclude-dependents\`, \`--replace\` and \`--parallel\`.
+
+\`import: "<id>"\` takes over an object that is there already. It is for this engine alone: **the CLI cannot import
+dynamic resources**, and fails; it does go on with what was imported here. The provider's \`read\` is called with the id,
+and must give \`{ id, props, inputs }\`. An import changes nothing: where the object differs from the program, it fails
+and lists the properties, which are then set to what is there, or listed in \`ignoreChanges\`. The option may stay in the
+program, or be taken away after the first \`up\`.
+
+It differs from the CLI on purpose in this:
+
+${DIFFERENCES.map(({ text }) => `- ${text}`).join("\n")}
 
 ## What it does not support
 

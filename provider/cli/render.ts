@@ -9,6 +9,7 @@ const SIGNS: Record<StepOp | "refresh", string> = {
   update: "~ ",
   replace: "+-",
   delete: "- ",
+  import: "= ",
   same: "  ",
   refresh: "  ",
 };
@@ -18,6 +19,7 @@ const WORDS: Record<StepOp, [planned: string, done: string]> = {
   update: ["to update", "updated"],
   replace: ["to replace", "replaced"],
   delete: ["to delete", "deleted"],
+  import: ["to import", "imported"],
   same: ["unchanged", "unchanged"],
 };
 
@@ -27,7 +29,7 @@ export function colours(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Col
 }
 
 function paint(c: Colours, op: StepOp | "refresh", text: string): string {
-  if (op === "create") return c.green(text);
+  if (op === "create" || op === "import") return c.green(text);
   if (op === "update") return c.yellow(text);
   if (op === "replace") return c.magenta(text);
   if (op === "delete") return c.red(text);

@@ -8,14 +8,17 @@ import {
   hasChanges,
   openStack,
   type Plan,
+  type PreviewOptions,
   ProgramError,
   type Result,
   type Stack,
   UpdateFailedError,
 } from "../engine/index.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
+import { addReplaceFlag, addTargetFlags, type TargetFlags, targetsOf } from "./targetFlags.ts";
 
-type Flags = {
+type Flags = TargetFlags & {
+  replace?: string[];
   stack?: string;
   engine?: EngineName;
   json?: boolean;
@@ -33,16 +36,14 @@ export const DRIFT_FOUND = 2;
 
 /** Adds preview, up, refresh, destroy and drift. */
 export function addRunCommands(program: Command): void {
-  command(program, "preview", "show what up would do")
+  addReplaceFlag(command(program, "preview", "show what up would do"))
     .option("--refresh", "read the real objects first")
-    .action((folder: string, flags: Flags) =>
-      run(folder, flags, (stack) => stack.preview(refreshing(flags))),
-    );
-  command(program, "up", "make what the program says real")
+    .action((folder: string, flags: Flags) => run(folder, flags, (stack) => stack.preview(updating(flags))));
+  addReplaceFlag(command(program, "up", "make what the program says real"))
     .option("--refresh", "read the real objects first, so that drift is repaired")
     .option("-y, --yes", "do not ask")
     .action((folder: string, flags: Flags) =>
-      run(folder, flags, (stack, ask) => stack.up({ ...refreshing(flags), ...ask("Do this?") })),
+      run(folder, flags, (stack, ask) => stack.up({ ...updating(flags), ...ask("Do this?") })),
     );
   command(program, "refresh", "bring the state up to what really is")
     .option("--clear-pending-creates", "forget creations that were interrupted")
@@ -50,6 +51,7 @@ export function addRunCommands(program: Command): void {
     .action((folder: string, flags: Flags) =>
       run(folder, flags, (stack, ask) =>
         stack.refresh({
+          ...targetsOf(flags),
           clearPendingCreates: flags.clearPendingCreates ?? false,
           ...ask("Write this to the state?"),
         }),
@@ -59,22 +61,23 @@ export function addRunCommands(program: Command): void {
     .option("--refresh", "read the real objects first")
     .option("-y, --yes", "do not ask")
     .action((folder: string, flags: Flags) =>
-      run(folder, flags, (stack, ask) => stack.destroy({ ...refreshing(flags), ...ask("Delete all this?") })),
+      run(folder, flags, (stack, ask) =>
+        stack.destroy({ ...targetsOf(flags), ...refreshing(flags), ...ask("Delete all this?") }),
+      ),
     );
   command(program, "drift", "show what differs from the state; exits with 2 where something does").action(
     (folder: string, flags: Flags) =>
       run(
         folder,
         flags,
-        (stack) => stack.drift(),
+        (stack) => stack.drift(targetsOf(flags)),
         (result) => (hasChanges(result) ? DRIFT_FOUND : 0),
       ),
   );
 }
 
 function command(program: Command, name: string, description: string): Command {
-  return program
-    .command(name)
+  return addTargetFlags(program.command(name))
     .description(description)
     .argument("[folder]", "folder with Pulumi.yaml", ".")
     .option("-s, --stack <name>", "the stack; default PULUMI_STACK or the only one")
@@ -96,6 +99,10 @@ function positive(text: string): number {
 
 function refreshing(flags: Flags): { refresh: boolean } {
   return { refresh: flags.refresh ?? false };
+}
+
+function updating(flags: Flags): PreviewOptions {
+  return { ...targetsOf(flags), ...refreshing(flags), replace: flags.replace ?? [] };
 }
 
 type Ask = (question: string) => { confirm?: (plan: Plan) => Promise<boolean> };

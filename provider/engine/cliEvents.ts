@@ -12,6 +12,8 @@ const OPS: Record<string, StepOp | undefined> = {
   update: "update",
   delete: "delete",
   same: "same",
+  import: "import",
+  "import-replacement": "replace",
   replace: "replace",
   "create-replacement": "replace",
   "delete-replaced": "replace",
@@ -78,6 +80,8 @@ export class CliEvents {
     if (!step) return;
     const id = metadata.new?.id || metadata.old?.id;
     if (id) step.id = id;
+    // A new resource that is no target is told of as unchanged, though there is none.
+    else if (metadata.op === "same" && metadata.new?.custom) this.#steps.delete(step.urn);
     if (step.type === STACK_TYPE && metadata.new) this.outputs = shownProps(metadata.new.outputs as Props);
     this.#end(metadata, undefined);
   }

@@ -21,7 +21,16 @@ import { type Command, hasChanges, type Plan, type Result, summarise } from "./m
 import { findOnPath } from "./openStack.ts";
 import type { Project } from "./project.ts";
 import { RunLog } from "./runLog.ts";
-import type { PreviewOptions, RefreshRunOptions, Stack, StackOptions, UpOptions } from "./stack.ts";
+import type {
+  Confirmable,
+  DestroyOptions,
+  PreviewOptions,
+  RefreshRunOptions,
+  Stack,
+  StackOptions,
+  UpOptions,
+} from "./stack.ts";
+import { checkTargetOptions, type TargetOptions } from "./targets.ts";
 
 /** Options common to every command of the CLI. */
 type CliRun = { onEvent: (event: CliEvent) => void; parallel: number; color: "never"; signal?: AbortSignal };
@@ -70,39 +79,41 @@ export class CliStack implements Stack {
   }
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
-    return this.#run("preview", true, (handle, run) =>
-      handle.preview({ ...run, refresh: options.refresh ?? false }),
-    );
+    const more = updateOptions(options);
+    return this.#run("preview", true, (handle, run) => handle.preview({ ...run, ...more }));
   }
 
-  async up({ refresh = false, confirm }: UpOptions = {}): Promise<Result> {
+  async up(options: UpOptions = {}): Promise<Result> {
+    const more = updateOptions(options);
     // As the embedded engine does: what a preview finds wrong stops everything before the first write.
-    const plan = await this.preview({ refresh });
+    await this.#confirmed(options, () => this.preview(options));
+    return this.#run("up", true, (handle, run) => handle.up({ ...run, ...more }));
+  }
+
+  async refresh(options: RefreshRunOptions = {}): Promise<Result> {
+    const { clearPendingCreates = false } = options;
+    const more = { ...targetOptions(options), clearPendingCreates };
+    if (options.confirm) await this.#confirmed(options, () => this.drift(options));
+    return this.#run("refresh", false, (handle, run) => handle.refresh({ ...run, ...more }));
+  }
+
+  async destroy(options: DestroyOptions = {}): Promise<Result> {
+    const more = { ...targetOptions(options), refresh: options.refresh ?? false };
+    // As for up: without it, what is not protected would be gone before the protected resource is met.
+    await this.#confirmed(options, () =>
+      this.#run("destroy", false, (handle, run) => handle.previewDestroy({ ...run, ...more }), true),
+    );
+    return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, ...more }));
+  }
+
+  async drift(options: TargetOptions = {}): Promise<Result> {
+    const more = targetOptions(options);
+    return this.#run("drift", false, (handle, run) => handle.previewRefresh({ ...run, ...more }));
+  }
+
+  async #confirmed({ confirm }: Confirmable, makePlan: () => Promise<Plan>): Promise<void> {
+    const plan = await makePlan();
     if (confirm && !(await confirm(plan))) throw new DeclinedError();
-    return this.#run("up", true, (handle, run) => handle.up({ ...run, refresh }));
-  }
-
-  async refresh({ clearPendingCreates = false, confirm }: RefreshRunOptions = {}): Promise<Result> {
-    if (confirm) await this.#confirmed(confirm, () => this.drift());
-    return this.#run("refresh", false, (handle, run) => handle.refresh({ ...run, clearPendingCreates }));
-  }
-
-  async destroy({ refresh = false, confirm }: UpOptions = {}): Promise<Result> {
-    if (confirm) {
-      await this.#confirmed(confirm, () =>
-        this.#run("destroy", false, (handle, run) => handle.previewDestroy({ ...run, refresh }), true),
-      );
-    }
-    return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, refresh }));
-  }
-
-  async drift(): Promise<Result> {
-    return this.#run("drift", false, (handle, run) => handle.previewRefresh(run));
-  }
-
-  async #confirmed(confirm: (plan: Plan) => Promise<boolean>, plan: () => Promise<Plan>): Promise<void> {
-    const made = await plan();
-    if (!(await confirm(made))) throw new DeclinedError();
   }
 
   async #run(
@@ -121,7 +132,7 @@ export class CliStack implements Stack {
     const { signal, parallel = 16 } = this.#options;
     const run: CliRun = { onEvent: (event) => events.take(event), parallel, color: "never" };
     if (signal) run.signal = signal;
-    log.emit({ kind: "phase", phase: PHASES[command] });
+    log.emit({ kind: "phase", phase: planned && command === "destroy" ? "preview" : PHASES[command] });
     let failure: unknown;
     try {
       await work(handle, run);
@@ -174,6 +185,33 @@ const PHASES = {
   drift: "refresh",
   destroy: "destroy",
 } as const;
+
+type CliTargets = {
+  target?: string[];
+  targetDependents?: boolean;
+  exclude?: string[];
+  excludeDependents?: boolean;
+};
+
+/** The options of the Automation API that limit a run. Throws EngineError (`usage`). */
+function targetOptions(options: TargetOptions): CliTargets {
+  checkTargetOptions(options);
+  const { target = [], exclude = [] } = options;
+  return {
+    target: [...target],
+    exclude: [...exclude],
+    targetDependents: options.targetDependents ?? false,
+    excludeDependents: options.excludeDependents ?? false,
+  };
+}
+
+function updateOptions(options: PreviewOptions): CliTargets & { refresh: boolean; replace: string[] } {
+  return {
+    ...targetOptions(options),
+    refresh: options.refresh ?? false,
+    replace: [...(options.replace ?? [])],
+  };
+}
 
 /** The SDK takes the folder above `bin`; elsewhere it looks on the PATH of this very process. */
 async function command(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {

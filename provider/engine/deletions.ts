@@ -1,4 +1,5 @@
 import { type DynamicProvider, ProviderGoneError } from "./dynamicProvider.ts";
+import { ProtectedError } from "./errors.ts";
 import { fieldDiff } from "./fieldDiff.ts";
 import { deletionBlockers } from "./graph.ts";
 import type { Limiter } from "./limiter.ts";
@@ -20,6 +21,8 @@ export type DeletionContext = {
   limiter: Limiter;
   dryRun: boolean;
   deleted: Set<string>;
+  /** Why a resource may not be deleted in this run. */
+  refuse?: (state: ResourceState) => string | undefined;
 };
 
 /** True where somebody must be asked to remove a real object. */
@@ -65,6 +68,14 @@ export async function deleteEntry(
   return true;
 }
 
+/** What stands against deleting a resource. The old object of a replacement was looked at before the new was made. */
+function refusal(context: DeletionContext, state: ResourceState): Error | undefined {
+  if (state.protect && !state.delete && !state.pendingReplacement)
+    return new ProtectedError("it is protected and would be deleted", state.urn);
+  const reason = context.refuse?.(state);
+  return reason === undefined ? undefined : new Error(reason);
+}
+
 /** The step that tells of a deletion, or undefined for what is not shown: default providers. */
 export function deletionStep(state: ResourceState): Step {
   const step: Step = {
@@ -76,6 +87,14 @@ export function deletionStep(state: ResourceState): Step {
   };
   if (state.id) step.id = state.id;
   return step;
+}
+
+/** Tells that resources stay as they are, because they take no part in this run. */
+export function leaveOut(log: RunLog, entries: readonly Entry[]): void {
+  for (const { state } of entries) {
+    if (isProviderState(state) || state.delete || state.pendingReplacement) continue;
+    log.step({ ...deletionStep(state), op: "same", fields: [] });
+  }
 }
 
 /**
@@ -96,10 +115,10 @@ export async function deleteAll(
     const step = known ?? deletionStep(state);
     steps.set(entry, step);
     if (!known && !isProviderState(state) && !state.pendingReplacement) log.step(step);
-    if (state.protect && !state.delete) {
-      log.fail(step, new Error("it is protected and cannot be deleted; take the option protect away first"));
-      stop.stop("failed");
-    }
+    const refused = refusal(context, state);
+    if (!refused) continue;
+    log.fail(step, refused);
+    stop.stop("failed");
   }
   if (context.dryRun || stop.reason) return;
   const blockers = deletionBlockers(condemned.map((entry) => entry.state));

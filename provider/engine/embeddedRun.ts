@@ -1,62 +1,12 @@
-import { type Connection, createConnection } from "./connection.ts";
-import type { Crypter } from "./crypter.ts";
-import { deleteAll } from "./deletions.ts";
-import { Deployment } from "./deployment.ts";
-import type { DynamicProvider } from "./dynamicProvider.ts";
-import {
-  CancelledError,
-  DeclinedError,
-  ProgramError,
-  UnsupportedError,
-  UpdateFailedError,
-} from "./errors.ts";
-import { shownProps } from "./fieldDiff.ts";
-import type { FileBackend } from "./fileBackend.ts";
+import { DeclinedError } from "./errors.ts";
 import { Journal } from "./journal.ts";
-import { Limiter } from "./limiter.ts";
-import {
-  type Command,
-  type Diagnostic,
-  type EngineEvent,
-  type Plan,
-  type Result,
-  type Step,
-  summarise,
-} from "./model.ts";
-import { startProgram } from "./programProcess.ts";
-import type { Project } from "./project.ts";
-import { refreshState } from "./refreshState.ts";
-import { refuseForeignResources } from "./refuseForeignResources.ts";
-import { RunLog } from "./runLog.ts";
-import { programFailure, stackOutputs, unique } from "./runOutcome.ts";
-import { Snapshot } from "./snapshot.ts";
-import type { RefreshRunOptions, UpOptions } from "./stack.ts";
-import { configProps, type StackConfig } from "./stackConfig.ts";
+import { type Command, type Plan, type Result, summarise } from "./model.ts";
+import { deletePass, deployPass, refreshPass, requireTargets } from "./passes.ts";
+import { stackOutputs } from "./runOutcome.ts";
+import { conclude, type Outcome, openPass, type Pass, type RunSettings } from "./runPass.ts";
+import type { Confirmable, DestroyOptions, PreviewOptions, RefreshRunOptions, UpOptions } from "./stack.ts";
 import { takeLock } from "./stackLock.ts";
-import { StateCodec } from "./stateCodec.ts";
-import { StopSwitch } from "./stopSwitch.ts";
-import type { Props } from "./value.ts";
-
-/** What one run is given. */
-export type RunSettings = {
-  command: Command;
-  project: Project;
-  stack: string;
-  backend: FileBackend;
-  crypter: Crypter;
-  config: StackConfig;
-  env: NodeJS.ProcessEnv;
-  parallel: number;
-  emit: (event: EngineEvent) => void;
-  signal?: AbortSignal;
-  createdStack: boolean;
-  notes: string[];
-  /** When the command was given, in milliseconds. */
-  started: number;
-};
-
-type Pass = { log: RunLog; stop: StopSwitch; snapshot: Snapshot };
-type Outcome = { steps: Step[]; outputs: Props; programFailed?: string };
+import type { TargetOptions } from "./targets.ts";
 
 /** One run of one command on a stack. */
 export class EmbeddedRun {
@@ -66,90 +16,76 @@ export class EmbeddedRun {
     this.#settings = settings;
   }
 
-  async preview(refresh: boolean): Promise<Plan> {
-    return this.#dryRun("preview", refresh);
+  async preview(options: PreviewOptions): Promise<Plan> {
+    return this.#dryRun("preview", options);
   }
 
-  async up({ refresh = false, confirm }: UpOptions): Promise<Result> {
+  async up(options: UpOptions): Promise<Result> {
     return this.#locked("update", async () => {
-      const plan = await this.#dryRun("up", refresh);
-      if (confirm && !(await confirm(plan))) throw new DeclinedError();
+      await this.#confirmed(options, () => this.#dryRun("up", options));
       return async (pass) => {
-        const refreshed = refresh ? await this.#refreshPass(pass) : [];
+        const refreshed = options.refresh ? await refreshPass(this.#settings, pass, options) : [];
         if (pass.stop.reason) return { steps: refreshed, outputs: {} };
-        return this.#deploy(pass, false);
+        return deployPass(this.#settings, pass, false, options);
       };
     });
   }
 
-  async refresh({ clearPendingCreates = false, confirm }: RefreshRunOptions): Promise<Result> {
+  async refresh(options: RefreshRunOptions): Promise<Result> {
     return this.#locked("refresh", async () => {
-      if (confirm && !(await confirm(await this.#readOnly("refresh")))) throw new DeclinedError();
+      if (options.confirm) await this.#confirmed(options, () => this.#readOnly("refresh", options));
       return async (pass) => {
-        if (clearPendingCreates) pass.snapshot.settle(() => true);
-        return { steps: await this.#refreshPass(pass), outputs: stackOutputs(pass.snapshot) };
+        requireTargets(pass, options);
+        if (options.clearPendingCreates) pass.snapshot.settle(() => true);
+        const steps = await refreshPass(this.#settings, pass, options);
+        return { steps, outputs: stackOutputs(pass.snapshot) };
       };
     });
   }
 
-  async destroy({ refresh = false, confirm }: UpOptions): Promise<Result> {
+  async destroy(options: DestroyOptions): Promise<Result> {
     return this.#locked("destroy", async () => {
-      const plan = await this.#destroyPlan();
-      if (confirm && !(await confirm(plan))) throw new DeclinedError();
+      await this.#confirmed(options, () => this.#destroyPlan(options));
       return async (pass) => {
-        if (refresh) await this.#refreshPass(pass);
-        if (!pass.stop.reason) await this.#deletePass(pass, false);
+        if (options.refresh) await refreshPass(this.#settings, pass, options);
+        if (!pass.stop.reason) await deletePass(this.#settings, pass, false, options);
         return { steps: pass.log.steps, outputs: {} };
       };
     });
   }
 
-  async drift(): Promise<Result> {
-    return this.#readOnly("drift");
+  async drift(options: TargetOptions): Promise<Result> {
+    return this.#readOnly("drift", options);
+  }
+
+  async #confirmed({ confirm }: Confirmable, makePlan: () => Promise<Plan>): Promise<void> {
+    const plan = await makePlan();
+    if (confirm && !(await confirm(plan))) throw new DeclinedError();
   }
 
   /** A run that changes nothing: neither state nor objects. */
-  async #dryRun(command: Command, refresh: boolean): Promise<Plan> {
+  async #dryRun(command: Command, options: PreviewOptions): Promise<Plan> {
     this.#settings.emit({ kind: "phase", phase: "preview" });
-    const pass = await this.#pass();
-    const steps = refresh ? await this.#refreshPass(pass) : [];
-    const outcome = pass.stop.reason ? { steps, outputs: {} } : await this.#deploy(pass, true);
-    return this.#conclude(command, pass, outcome, true);
+    const pass = await openPass(this.#settings);
+    const steps = options.refresh ? await refreshPass(this.#settings, pass, options) : [];
+    const outcome = pass.stop.reason
+      ? { steps, outputs: {} }
+      : await deployPass(this.#settings, pass, true, options);
+    return conclude(this.#settings, command, pass, outcome, true);
   }
 
-  async #readOnly(command: Command): Promise<Result> {
-    const pass = await this.#pass();
-    const steps = await this.#refreshPass(pass);
-    return this.#conclude(command, pass, { steps, outputs: stackOutputs(pass.snapshot) }, true);
+  async #readOnly(command: Command, targets: TargetOptions): Promise<Result> {
+    const pass = await openPass(this.#settings);
+    requireTargets(pass, targets);
+    const steps = await refreshPass(this.#settings, pass, targets);
+    return conclude(this.#settings, command, pass, { steps, outputs: stackOutputs(pass.snapshot) }, true);
   }
 
-  async #destroyPlan(): Promise<Plan> {
-    const pass = await this.#pass();
-    await this.#deletePass(pass, true);
-    return this.#conclude("destroy", pass, { steps: pass.log.steps, outputs: {} }, true);
-  }
-
-  async #pass(): Promise<Pass & { metadata: unknown; base: string }> {
-    const { backend, crypter, config, emit, notes, signal } = this.#settings;
-    const checkpoint = await backend.read();
-    const resources = checkpoint?.resources ?? [];
-    refuseForeignResources(resources);
-    const snapshot = new Snapshot(resources, checkpoint?.pendingOperations ?? [], new StateCodec(crypter));
-    const log = new RunLog(emit);
-    log.hide(configProps(config));
-    for (const { state } of snapshot.entries()) {
-      log.hide(state.inputs);
-      log.hide(state.outputs);
-    }
-    for (const message of notes.splice(0)) log.diagnostic({ severity: "info", message });
-    for (const { type, resource } of snapshot.earlierPending) {
-      const message = `An earlier run was stopped while ${type} it: look whether that was done (refresh helps).`;
-      log.diagnostic({ severity: "warning", message, urn: resource.urn });
-    }
-    const stop = new StopSwitch();
-    if (signal?.aborted) stop.stop("cancelled");
-    signal?.addEventListener("abort", () => stop.stop("cancelled"), { once: true });
-    return { log, stop, snapshot, metadata: checkpoint?.metadata ?? {}, base: checkpoint?.hash ?? "" };
+  async #destroyPlan(targets: TargetOptions): Promise<Plan> {
+    const pass = await openPass(this.#settings);
+    requireTargets(pass, targets);
+    await deletePass(this.#settings, pass, true, targets);
+    return conclude(this.#settings, "destroy", pass, { steps: pass.log.steps, outputs: {} }, true);
   }
 
   /**
@@ -164,7 +100,7 @@ export class EmbeddedRun {
     const lock = await takeLock(backend.lockFolder);
     try {
       const work = await prepare();
-      const pass = await this.#pass();
+      const pass = await openPass(this.#settings);
       emit({ kind: "phase", phase: kind });
       const journal = await Journal.create(backend.journalFile, pass.base);
       pass.snapshot.useJournal(journal);
@@ -193,107 +129,9 @@ export class EmbeddedRun {
           resourceChanges,
         });
       }
-      return this.#conclude(command, pass, outcome);
+      return conclude(this.#settings, command, pass, outcome);
     } finally {
       await lock.release();
     }
-  }
-
-  async #refreshPass(pass: Pass): Promise<Step[]> {
-    this.#settings.emit({ kind: "phase", phase: "refresh" });
-    const connection = await createConnection(this.#settings, pass.log);
-    try {
-      const provider = await connection.provider;
-      return await refreshState({ ...pass, provider, parallel: this.#settings.parallel });
-    } finally {
-      await connection.close();
-    }
-  }
-
-  async #deletePass(pass: Pass, dryRun: boolean): Promise<void> {
-    const { log, stop, snapshot } = pass;
-    const limiter = new Limiter(this.#settings.parallel);
-    const shared = { snapshot, log, stop, limiter, dryRun, deleted: new Set<string>() };
-    let connection: Promise<Connection> | undefined;
-    const provider = async (): Promise<DynamicProvider> => {
-      connection ??= createConnection(this.#settings, log);
-      return (await connection).provider;
-    };
-    try {
-      await deleteAll({ ...shared, provider }, snapshot.entries(), new Map());
-    } finally {
-      await stop.settled();
-      await (await connection)?.close();
-    }
-  }
-
-  async #deploy(pass: Pass, dryRun: boolean): Promise<Outcome> {
-    const { project, stack, config, env, parallel } = this.#settings;
-    const { log, stop } = pass;
-    let deployment: Deployment | undefined;
-    const connection = await createConnection(this.#settings, log, (provider) => {
-      const providerInputs = configProps(config);
-      deployment = new Deployment({
-        ...pass,
-        stack,
-        project: project.name,
-        dryRun,
-        parallel,
-        provider,
-        providerInputs,
-      });
-      return deployment;
-    });
-    const running = deployment as Deployment | undefined;
-    if (!running) throw new Error("the deployment was not set up");
-    const outcome: Outcome = { steps: log.steps, outputs: {} };
-    try {
-      const onDiagnostic = (diagnostic: Diagnostic): void => log.diagnostic(diagnostic);
-      const { address } = connection;
-      const program = startProgram({ project, stack, config, env, address, dryRun, parallel, onDiagnostic });
-      try {
-        // Without its provider the program could not register anything.
-        await connection.provider;
-        const code = await Promise.race([program.exited, stop.stopped.then(() => undefined)]);
-        await stop.settled();
-        if (code === 0) await running.finished();
-        else if (code !== undefined) outcome.programFailed = programFailure(code, log);
-      } finally {
-        await program.stop();
-      }
-      if (running.unsupportedUses.length > 0) throw new UnsupportedError(unique(running.unsupportedUses));
-    } finally {
-      await stop.settled();
-      await connection.close();
-    }
-    outcome.outputs = running.stackOutputs();
-    return outcome;
-  }
-
-  #conclude(command: Command, pass: Pass, outcome: Outcome, planned = false): Result {
-    const { project, stack, createdStack, started } = this.#settings;
-    const { log, stop } = pass;
-    const failed = outcome.steps.some((step) => step.error !== undefined);
-    const result: Result = {
-      engine: "embedded",
-      command,
-      project: project.name,
-      stack,
-      ok: !failed && !stop.reason && outcome.programFailed === undefined,
-      planned,
-      createdStack,
-      steps: outcome.steps,
-      summary: summarise(outcome.steps),
-      outputs: shownProps(outcome.outputs),
-      diagnostics: log.diagnostics,
-      durationMs: Date.now() - started,
-    };
-    if (stop.reason === "cancelled") throw new CancelledError(result);
-    if (outcome.programFailed !== undefined) throw new ProgramError(outcome.programFailed, result);
-    if (!result.ok) {
-      const count = outcome.steps.filter((step) => step.error !== undefined).length;
-      throw new UpdateFailedError(`${count} resource${count === 1 ? "" : "s"} failed.`, result);
-    }
-    return result;
   }
 }

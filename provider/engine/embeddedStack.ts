@@ -1,13 +1,22 @@
 import { backendFolder, chooseBackend } from "./backendUrl.ts";
 import { type Crypter, newCrypter, openCrypter, readPassphrase } from "./crypter.ts";
-import { EmbeddedRun, type RunSettings } from "./embeddedRun.ts";
+import { EmbeddedRun } from "./embeddedRun.ts";
 import { StackSelectionError } from "./errors.ts";
 import { FileBackend } from "./fileBackend.ts";
-import type { Plan, Result } from "./model.ts";
+import type { Command, Plan, Result } from "./model.ts";
 import { type Project, requireNodeRuntime } from "./project.ts";
 import { recover } from "./recover.ts";
-import type { PreviewOptions, RefreshRunOptions, Stack, StackOptions, UpOptions } from "./stack.ts";
+import type { RunSettings } from "./runPass.ts";
+import type {
+  DestroyOptions,
+  PreviewOptions,
+  RefreshRunOptions,
+  Stack,
+  StackOptions,
+  UpOptions,
+} from "./stack.ts";
 import { readStackFile, resolveConfig, writeSalt } from "./stackConfig.ts";
+import { checkTargetOptions, type TargetOptions } from "./targets.ts";
 
 /** A stack run by the engine in this package: needs no Pulumi CLI. */
 export class EmbeddedStack implements Stack {
@@ -43,32 +52,29 @@ export class EmbeddedStack implements Stack {
   }
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
-    const run = await this.#run("preview", true);
-    return run.preview(options.refresh ?? false);
+    return (await this.#run("preview", options)).preview(options);
   }
 
   async up(options: UpOptions = {}): Promise<Result> {
-    const run = await this.#run("up", true);
-    return run.up(options);
+    return (await this.#run("up", options)).up(options);
   }
 
   async refresh(options: RefreshRunOptions = {}): Promise<Result> {
-    const run = await this.#run("refresh", false);
-    return run.refresh(options);
+    return (await this.#run("refresh", options)).refresh(options);
   }
 
-  async destroy(options: UpOptions = {}): Promise<Result> {
-    const run = await this.#run("destroy", false);
-    return run.destroy(options);
+  async destroy(options: DestroyOptions = {}): Promise<Result> {
+    return (await this.#run("destroy", options)).destroy(options);
   }
 
-  async drift(): Promise<Result> {
-    const run = await this.#run("drift", false);
-    return run.drift();
+  async drift(options: TargetOptions = {}): Promise<Result> {
+    return (await this.#run("drift", options)).drift(options);
   }
 
-  async #run(command: RunSettings["command"], create: boolean): Promise<EmbeddedRun> {
+  async #run(command: Command, targets: TargetOptions): Promise<EmbeddedRun> {
     const started = Date.now();
+    const create = command === "preview" || command === "up";
+    checkTargetOptions(targets);
     await this.#backend.prepare();
     const notes: string[] = [];
     const file = await readStackFile(this.#project, this.stack);

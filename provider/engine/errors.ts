@@ -88,6 +88,16 @@ export class ProgramError extends EngineError {
   }
 }
 
+/** A protected resource would be deleted or replaced; `what` says so. */
+export class ProtectedError extends EngineError {
+  constructor(what: string, urn: string) {
+    super(
+      "protected",
+      `${what}. Take the option protect away in the program and run up, or run: pulumi state unprotect '${urn}'`,
+    );
+  }
+}
+
 /** Some step, check or diff failed; `result` tells what was done and what was not. */
 export class UpdateFailedError extends EngineError {
   readonly result: Result;

@@ -1,5 +1,13 @@
 export * from "./errors.ts";
 export * from "./model.ts";
 export { findOnPath, openStack } from "./openStack.ts";
-export type { PreviewOptions, RefreshRunOptions, Stack, StackOptions, UpOptions } from "./stack.ts";
+export type {
+  DestroyOptions,
+  PreviewOptions,
+  RefreshRunOptions,
+  Stack,
+  StackOptions,
+  UpOptions,
+} from "./stack.ts";
+export type { TargetOptions } from "./targets.ts";
 export { UNSUPPORTED, type UnsupportedFeature } from "./unsupported.ts";

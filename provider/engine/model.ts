@@ -5,7 +5,7 @@ export type EngineName = "cli" | "embedded";
 export type Command = "preview" | "up" | "refresh" | "destroy" | "drift";
 
 /** What happens, or happened, to one resource. */
-export type StepOp = "create" | "update" | "replace" | "delete" | "same";
+export type StepOp = "create" | "update" | "replace" | "delete" | "import" | "same";
 
 /** A value fit for showing: secrets are the text `[secret]`, values not known yet `[unknown]`. */
 export type Shown = null | boolean | number | string | Shown[] | { [key: string]: Shown };
@@ -81,7 +81,7 @@ export type EngineEvent =
 
 /** A summary of nothing. */
 export function emptySummary(): Summary {
-  return { create: 0, update: 0, replace: 0, delete: 0, same: 0 };
+  return { create: 0, update: 0, replace: 0, delete: 0, import: 0, same: 0 };
 }
 
 /** Counts the steps. */

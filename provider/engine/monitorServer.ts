@@ -13,7 +13,13 @@ import { unsupportedUse } from "./unsupported.ts";
 import type { Props } from "./value.ts";
 
 /** What a program is told about a resource it registered. */
-export type Registered = { urn: string; id: string; outputs: Props };
+export type Registered = {
+  urn: string;
+  id: string;
+  outputs: Props;
+  /** True for a resource that was left out, whose values nobody knows. */
+  unknown?: boolean;
+};
 
 /** Who answers the program. */
 export type Monitor = {
@@ -187,5 +193,6 @@ function registeredMessage(registered: Registered): InstanceType<typeof proto.Re
   response.setUrn(registered.urn);
   response.setId(registered.id);
   response.setObject(toStruct(registered.outputs));
+  response.setUnknown(registered.unknown === true);
   return response;
 }

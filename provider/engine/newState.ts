@@ -23,6 +23,7 @@ export function newState(
   if (goal.custom) state.propertyDependencies = goal.propertyDependencies;
   state.additionalSecretOutputs = goal.additionalSecretOutputs;
   state.customTimeouts = goal.customTimeouts;
+  if (goal.importId) state.importID = goal.importId;
   if (goal.retainOnDelete) state.retainOnDelete = true;
   if (goal.deletedWith) state.deletedWith = goal.deletedWith;
   state.created = old?.created ?? now;

@@ -5,6 +5,7 @@ import type { FieldChange, Step } from "./model.ts";
 import { isDynamicType } from "./registration.ts";
 import { type ResourceState, references } from "./resourceState.ts";
 import type { RunLog } from "./runLog.ts";
+import type { Selection } from "./selection.ts";
 import type { Entry, Snapshot } from "./snapshot.ts";
 import type { StopSwitch } from "./stopSwitch.ts";
 import { urnName } from "./urn.ts";
@@ -17,10 +18,11 @@ export type RefreshOptions = {
   log: RunLog;
   stop: StopSwitch;
   parallel: number;
+  selection: Selection;
 };
 
 /**
- * Reads every real object, puts what is found into the snapshot and drops what is gone. A read that fails stops the
+ * Reads every selected object, puts what is found into the snapshot and drops what is gone. A read that fails stops the
  * run and leaves that resource as it was.
  */
 export async function refreshState(options: RefreshOptions): Promise<Step[]> {
@@ -28,8 +30,11 @@ export async function refreshState(options: RefreshOptions): Promise<Step[]> {
   const limiter = new Limiter(options.parallel);
   const steps: Step[] = [];
   const gone = new Map<string, ResourceState>();
+  const selected = snapshot
+    .entries()
+    .filter(({ state }) => options.selection.includes(state.urn, references(state)));
   await Promise.all(
-    snapshot.entries().map((entry) => {
+    selected.map((entry) => {
       const { state } = entry;
       const step: Step = {
         op: "same",

@@ -24,6 +24,8 @@ export type Goal = {
   retainOnDelete: boolean;
   deletedWith: string;
   customTimeouts: { create?: string; update?: string; delete?: string; read?: string };
+  /** Id of an object that is there already and is to be taken over; empty for none. */
+  importId: string;
   /** Former urns, in the order they are looked up. */
   aliases: string[];
 };
@@ -70,38 +72,38 @@ export function readGoal(request: Request, scope: Scope): Goal {
     retainOnDelete: request.getRetainondelete() ?? false,
     deletedWith: request.getDeletedwith(),
     customTimeouts: timeouts,
+    importId: request.getImportid(),
     aliases: aliasUrns(request, scope, { type, name, parent }),
   };
 }
 
-function aliasUrns(
-  request: Request,
-  scope: Scope,
-  own: { type: string; name: string; parent: string },
-): string[] {
-  const urns = new Set<string>(request.getAliasurnsList());
-  for (const alias of request.getAliasesList()) urns.add(aliasUrn(alias, scope, own));
+type Named = { type: string; name: string; parent: string };
+
+/** The former urns an alias gives, then those that follow from a parent that was found by an alias itself. */
+function aliasUrns(request: Request, scope: Scope, own: Named): string[] {
+  const given = [
+    ...request.getAliasurnsList(),
+    ...request.getAliasesList().map((alias) => aliasUrn(alias, scope, own)),
+  ];
   const parentAlias = own.parent === "" ? undefined : scope.aliasOf(own.parent);
-  if (parentAlias) {
-    const inherited = (type: string, name: string): string => {
-      const parentName = urnName(own.parent);
-      // A child named after its parent is taken to have followed the parent's name.
-      const oldName = name.startsWith(parentName)
-        ? urnName(parentAlias) + name.slice(parentName.length)
-        : name;
-      return makeUrn(scope.stack, scope.project, parentAlias, type, oldName);
-    };
-    for (const urn of [...urns]) urns.add(inherited(urnType(urn), urnName(urn)));
-    urns.add(inherited(own.type, own.name));
-  }
-  return [...urns];
+  if (!parentAlias) return [...new Set(given)];
+  const inherited = (type: string, name: string): string => {
+    const parentName = urnName(own.parent);
+    // A child named after its parent is taken to have followed the parent's name.
+    const oldName = name.startsWith(parentName) ? urnName(parentAlias) + name.slice(parentName.length) : name;
+    return makeUrn(scope.stack, scope.project, parentAlias, type, oldName);
+  };
+  const followed = given.map((urn) => inherited(urnType(urn), urnName(urn)));
+  return [...new Set([...given, inherited(own.type, own.name), ...followed])];
 }
 
-function aliasUrn(alias: Alias, scope: Scope, own: { type: string; name: string; parent: string }): string {
+function aliasUrn(alias: Alias, scope: Scope, own: Named): string {
   if (alias.hasUrn()) return alias.getUrn();
   const spec = alias.getSpec();
   let parent = own.parent;
-  if (spec?.hasParenturn() && spec.getParenturn() !== "") parent = spec.getParenturn();
+  if (spec?.hasParenturn() && spec.getParenturn() !== "") {
+    parent = scope.aliasOf(spec.getParenturn()) ?? spec.getParenturn();
+  }
   if (spec?.getNoparent()) parent = "";
   return makeUrn(
     spec?.getStack() || scope.stack,
@@ -122,7 +124,6 @@ export function unsupportedUses(request: Request, goal: Goal): UnsupportedUse[] 
   else if (custom && goal.type === "pulumi:pulumi:StackReference") found.add("stack-reference");
   else if (custom && !isDynamicType(goal.type)) found.add("package");
   if (request.getProvider() !== "") found.add("explicit-provider");
-  if (request.getImportid() !== "") found.add("import");
   if (request.getTransformsList().length > 0) found.add("transforms");
   if (request.getStateMigrationsList().length > 0) found.add("state-migrations");
   if (request.hasReplacementTrigger()) found.add("replacement-trigger");
@@ -132,6 +133,12 @@ export function unsupportedUses(request: Request, goal: Goal): UnsupportedUse[] 
   if ([...goal.ignoreChanges, ...goal.replaceOnChanges].some(isNested)) found.add("nested-paths");
   if (containsAsset(goal.props)) found.add("assets");
   return [...found].map((id) => unsupportedUse(id, `${goal.name} (${urnQualifiedType(goal.urn)})`));
+}
+
+/** Every urn a resource needs to exist before it. */
+export function goalReferences(goal: Goal): string[] {
+  const urns = [goal.parent, goal.deletedWith, ...goal.dependencies];
+  return [...new Set([...urns, ...Object.values(goal.propertyDependencies).flat()])].filter(Boolean);
 }
 
 /** True for a resource of a dynamic provider. */

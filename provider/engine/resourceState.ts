@@ -1,3 +1,4 @@
+import { makeUrn, urnName, urnQualifiedType, urnScope, urnType } from "./urn.ts";
 import type { Props } from "./value.ts";
 
 /** One resource in the state, secrets in clear (wrapped, see value.ts). Fields of newer versions are kept. */
@@ -20,6 +21,8 @@ export type ResourceState = {
   initErrors?: string[];
   additionalSecretOutputs?: string[];
   aliases?: string[];
+  /** The id the program imported it by. */
+  importID?: string;
   retainOnDelete?: boolean;
   deletedWith?: string;
   replaceWith?: string[];
@@ -56,11 +59,30 @@ export function references(state: ResourceState): string[] {
   return [...urns];
 }
 
-/** Rewrites every reference by the given map (old urn to new urn). */
-export function renameReferences(state: ResourceState, renamed: ReadonlyMap<string, string>): ResourceState {
-  if (renamed.size === 0 || !references(state).some((urn) => renamed.has(urn))) return state;
+/**
+ * Rewrites urns and references by the given map (old urn to new urn). A urn holds the types of its parents: the
+ * children of a renamed resource that were not registered yet follow it. Parents must come before their children.
+ */
+export function renameAll(
+  states: readonly ResourceState[],
+  renamed: ReadonlyMap<string, string>,
+): ResourceState[] {
+  if (renamed.size === 0) return [...states];
+  const all = new Map(renamed);
+  for (const { urn, parent } of states) {
+    const now = parent === undefined ? undefined : all.get(parent);
+    if (now === undefined || all.has(urn)) continue;
+    const { stack, project } = urnScope(urn);
+    const followed = makeUrn(stack, project, now, urnType(urn), urnName(urn));
+    if (urnQualifiedType(followed) !== urnQualifiedType(urn)) all.set(urn, followed);
+  }
+  return states.map((state) => renameReferences(state, all));
+}
+
+function renameReferences(state: ResourceState, renamed: ReadonlyMap<string, string>): ResourceState {
+  if (![state.urn, ...references(state)].some((urn) => renamed.has(urn))) return state;
   const to = (urn: string): string => renamed.get(urn) ?? urn;
-  const out: ResourceState = { ...state };
+  const out: ResourceState = { ...state, urn: to(state.urn) };
   if (state.parent) out.parent = to(state.parent);
   if (state.deletedWith) out.deletedWith = to(state.deletedWith);
   if (state.dependencies) out.dependencies = state.dependencies.map(to);

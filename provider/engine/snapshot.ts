@@ -1,6 +1,6 @@
 import { topologicalOrder } from "./graph.ts";
 import type { Journal, StoredMutation } from "./journal.ts";
-import { type PendingOperation, type ResourceState, renameReferences } from "./resourceState.ts";
+import { type PendingOperation, type ResourceState, renameAll } from "./resourceState.ts";
 import type { StateCodec, StoredOperation, StoredResource } from "./stateCodec.ts";
 
 /** A resource in the state, with the key it has for the length of a run. */
@@ -107,7 +107,7 @@ export class Snapshot {
 
   /** What goes to the state file: resources in order, and operations still in flight. */
   stored(): { resources: StoredResource[]; pendingOperations: StoredOperation[] } {
-    const states = [...this.#entries.values()].map((state) => renameReferences(state, this.#renamed));
+    const states = renameAll([...this.#entries.values()], this.#renamed);
     const created = new Set(states.filter((state) => !state.delete).map((state) => state.urn));
     const pending = [
       ...this.#earlierPending.filter(

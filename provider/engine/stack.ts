@@ -1,23 +1,36 @@
 import type { EngineEvent, EngineName, Plan, Result } from "./model.ts";
+import type { TargetOptions } from "./targets.ts";
 
 /** Options of a preview. */
-export type PreviewOptions = {
+export type PreviewOptions = TargetOptions & {
   /** Read the real objects first. */
   refresh?: boolean;
+  /** Urns, with wildcards, of resources that are replaced even where nothing changed. */
+  replace?: readonly string[];
 };
 
 /** Options of the runs that change something. */
-export type UpOptions = PreviewOptions & {
+export type Confirmable = {
   /** Asked with the plan before anything is changed; false ends the run as cancelled. */
   confirm?: (plan: Plan) => Promise<boolean>;
 };
 
+/** Options of an update. */
+export type UpOptions = PreviewOptions & Confirmable;
+
 /** Options of a refresh. */
-export type RefreshRunOptions = {
-  /** Forget creations that an earlier run left in flight, once they were looked after. */
-  clearPendingCreates?: boolean;
-  confirm?: (plan: Plan) => Promise<boolean>;
-};
+export type RefreshRunOptions = TargetOptions &
+  Confirmable & {
+    /** Forget creations that an earlier run left in flight, once they were looked after. */
+    clearPendingCreates?: boolean;
+  };
+
+/** Options of a destruction. */
+export type DestroyOptions = TargetOptions &
+  Confirmable & {
+    /** Read the real objects first. */
+    refresh?: boolean;
+  };
 
 /** How a stack is opened. */
 export type StackOptions = {
@@ -38,7 +51,8 @@ export type StackOptions = {
 
 /**
  * One stack, ready to run. The runs reject with UpdateFailedError, ProgramError or CancelledError (all of them with
- * the result so far), LockedError, UnsupportedError, BackendError or PassphraseError.
+ * the result so far), LockedError, UnsupportedError, BackendError, PassphraseError or, for targets that do not fit
+ * the stack or each other, EngineError.
  */
 export type Stack = {
   engine: EngineName;
@@ -50,8 +64,8 @@ export type Stack = {
   up(options?: UpOptions): Promise<Result>;
   /** Brings the state up to what really is. */
   refresh(options?: RefreshRunOptions): Promise<Result>;
-  /** Deletes all the stack's resources. */
-  destroy(options?: UpOptions): Promise<Result>;
+  /** Deletes all the stack's resources, after a plan. */
+  destroy(options?: DestroyOptions): Promise<Result>;
   /** What differs between the state and what really is; nothing is changed. */
-  drift(): Promise<Result>;
+  drift(options?: TargetOptions): Promise<Result>;
 };

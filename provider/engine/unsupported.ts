@@ -27,11 +27,6 @@ export const UNSUPPORTED: readonly UnsupportedFeature[] = [
   { id: "explicit-provider", feature: "explicit providers (the options provider and providers)", hint: CLI },
   { id: "remote-component", feature: "remote (multi-language) components", hint: CLI },
   { id: "parameterized-package", feature: "parameterized packages", hint: CLI },
-  {
-    id: "import",
-    feature: "the option import",
-    hint: "Dynamic providers cannot import; use the resource's adoption.",
-  },
   { id: "read-resource", feature: "reading a resource that is not managed (Resource.get)", hint: CLI },
   {
     id: "stack-reference",

@@ -17,6 +17,12 @@ export function urnType(urn: string): string {
   return urnQualifiedType(urn).split("$").at(-1) ?? "";
 }
 
+/** The stack and the project a URN names. */
+export function urnScope(urn: string): { stack: string; project: string } {
+  const [head = "", project = ""] = urn.split("::");
+  return { stack: head.slice("urn:pulumi:".length), project };
+}
+
 /** Builds the URN of a resource below `parent` (empty, or the stack itself: no parent type). */
 export function makeUrn(stack: string, project: string, parent: string, type: string, name: string): string {
   const parentType = parent === "" ? "" : urnQualifiedType(parent);

@@ -53,6 +53,11 @@ export function containsUnknown(value: Value | undefined): boolean {
   return some(value, (item) => item === UNKNOWN);
 }
 
+/** The properties that are known; outputs of what a run leaves out are not. */
+export function knownProps(props: Props): Props {
+  return Object.fromEntries(Object.entries(props).filter(([, value]) => !containsUnknown(value)));
+}
+
 /** True where an asset or archive is anywhere in the value. */
 export function containsAsset(value: Value | undefined): boolean {
   return some(value, (item) => isObject(item) && (item[SIGNATURE] === ASSET || item[SIGNATURE] === ARCHIVE));

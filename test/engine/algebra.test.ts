@@ -4,7 +4,7 @@ import { newCrypter, openCrypter } from "../../provider/dist/engine/crypter.js";
 import { fieldDiff, shown } from "../../provider/dist/engine/fieldDiff.js";
 import { deletionBlockers, topologicalOrder } from "../../provider/dist/engine/graph.js";
 import { splitWords } from "../../provider/dist/engine/nodeArgs.js";
-import { ignoreChanges } from "../../provider/dist/engine/planResource.js";
+import { ignoreChanges } from "../../provider/dist/engine/providerAnswers.js";
 import type { ResourceState } from "../../provider/dist/engine/resourceState.js";
 import { StateCodec } from "../../provider/dist/engine/stateCodec.js";
 import { fromStruct, toStruct } from "../../provider/dist/engine/struct.js";

@@ -106,6 +106,36 @@ test("whenever it is killed, every object is in the state or noted as pending", 
   expect(ws.names()).toHaveLength(42);
 });
 
+test("killed between a deletion and the creation that follows, the next run makes what is missing", async () => {
+  const things = (args: Record<string, unknown>) => [
+    { name: "a", args, options: { deleteBeforeReplace: true } },
+    { name: "b", args: { strict: true }, from: { ref: ["a", "id"] as [string, string] } },
+  ];
+  ws.plan({ things: things({}) });
+  await (await ws.open()).up();
+  ws.calls();
+  ws.plan({ things: things({ label: "z", slow: 60_000 }) });
+  const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
+  await until(() => asked().includes("create z"));
+  run.kill("SIGKILL");
+  await run.done;
+  await until(() => processesHere().length === 0);
+  expect(ws.calls().filter((call) => !call.startsWith("delete "))).toEqual([
+    "deleted b",
+    "deleted a",
+    "create z",
+  ]);
+
+  await (await ws.open()).preview();
+  const waiting = ws.stored().resources?.filter((resource) => resource.pendingReplacement);
+  expect(waiting?.map((resource) => resource.urn.split("::")[3])).toEqual(["a", "b"]);
+  ws.plan({ things: things({ label: "z" }) });
+  expect((await (await ws.open()).up()).summary).toMatchObject({ replace: 2, same: 1 });
+  expect(ws.calls()).toEqual(["create z", "created z", "create b", "created b"]);
+  expect(ws.names()).toEqual(["a", "b", "cloud-test", "default"]);
+  expect(ws.stored().resources?.some((resource) => resource.pendingReplacement)).toBe(false);
+});
+
 test("an interrupt lets the steps in flight finish and starts no other", async () => {
   ws.plan({
     things: [

@@ -257,7 +257,6 @@ describe("the embedded engine", () => {
     ["an invoke", { invoke: "aws:getRegion" }, "invoke"],
     ["a resource of another package", { bucket: "b" }, "package"],
     ["a transform", { transform: true }, "transforms"],
-    ["an import", { things: [{ name: "a", options: { import: "id" } }] }, "import"],
     ["a nested path", { things: [{ name: "a", options: { ignoreChanges: ["nested.x"] } }] }, "nested-paths"],
   ])("refuses %s before anything is touched", async (_what, plan, id) => {
     const things = "things" in plan ? plan.things : [];

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -27,6 +28,8 @@ export type Thing = {
 
 /** What the fixture program does. */
 export type ProgramPlan = {
+  /** Components, made before the things; a thing's `group` names one, an option `parent` says "group <name>". */
+  groups?: { name: string; type?: string; options?: Record<string, unknown> }[];
   things?: Thing[];
   outputs?: Record<string, [thing: string, output: string]>;
   throw?: string;
@@ -88,6 +91,15 @@ export class Workspace {
     return text.split("\n").filter((line) => line !== "" && !line.startsWith("read "));
   }
 
+  /** What was asked of the cloud since the last look, with arguments, and what it finished. */
+  records(): CloudRecord[] {
+    const file = join(this.cloud, "calls.jsonl");
+    if (!existsSync(file)) return [];
+    const lines = readFileSync(file, "utf8").trim().split("\n");
+    rmSync(file);
+    return lines.map((line) => JSON.parse(line) as CloudRecord);
+  }
+
   /** The ids of the objects there are, without their random end. */
   objects(): string[] {
     return this.#files().map((name) => name.replace(/-[0-9a-f]*\.json$/, ""));
@@ -97,6 +109,11 @@ export class Workspace {
     return readdirSync(this.cloud)
       .filter((name) => name.endsWith(".json"))
       .sort();
+  }
+
+  /** Puts an object there that no program made. */
+  place(id: string, object: Record<string, unknown>): void {
+    writeFileSync(join(this.cloud, `${id}.json`), JSON.stringify(object));
   }
 
   /** Changes an object behind the program's back, or takes it away. */
@@ -148,6 +165,11 @@ export class Workspace {
   }
 }
 
+/** A call that the cloud got, or the end of one. */
+export type CloudRecord =
+  | { kind: "create" | "update" | "delete" | "read"; label: string; [argument: string]: unknown }
+  | { done: "create" | "update" | "delete" | "read"; label: string };
+
 export type Running = {
   pid: number;
   kill(signal: NodeJS.Signals): boolean;
@@ -158,6 +180,10 @@ export type Running = {
 export type StoredState = {
   resources?: {
     urn: string;
+    parent?: string;
+    importID?: string;
+    pendingReplacement?: boolean;
+    protect?: boolean;
     id?: string;
     delete?: boolean;
     inputs?: Record<string, unknown>;

@@ -1,0 +1,55 @@
+/** Something the embedded engine does otherwise than the Pulumi CLI, on purpose. */
+export type Difference = {
+  /** Stable name. */
+  id: string;
+  text: string;
+};
+
+/** Where both engines differ on purpose. The reference is generated from it, and the comparison test refers to it. */
+export const DIFFERENCES = [
+  {
+    id: "replace-on-changes",
+    text:
+      "`replaceOnChanges` works for dynamic resources. The CLI looks for the changed properties in a list that " +
+      "dynamic providers never send, so it updates in place.",
+  },
+  {
+    id: "deleted-once",
+    text:
+      "A run that stopped after it had deleted a dependent for a deletion before replacement does not delete that " +
+      "dependent again; the CLI does, which a provider that minds a missing object fails on.",
+  },
+  {
+    id: "taken-along",
+    text:
+      "A resource that is no target, but is deleted because a target is deleted before its replacement, is made " +
+      "again as the program says it; the CLI makes it with its old inputs, such as the id of the object that is gone.",
+  },
+  {
+    id: "excluded-dependency",
+    text:
+      "A new resource that depends on a new one which is left out by `--exclude` is refused, as it is with " +
+      "`--target`; the CLI makes it, and its state then refers to nothing.",
+  },
+  {
+    id: "unknown-outputs",
+    text:
+      "Outputs that come from a new resource which a run leaves out are not written; the CLI writes its placeholder " +
+      "for unknown values into the state.",
+  },
+  {
+    id: "import-agreement",
+    text: "An import whose object differs from the program fails; the CLI (of other providers) may update it.",
+  },
+  {
+    id: "pending-creations",
+    text:
+      "A creation that was in flight when a run was killed is forgotten once the resource is in the state; the CLI " +
+      "keeps it until `refresh --clear-pending-creates`.",
+  },
+] as const satisfies readonly Difference[];
+
+/** The text of a difference, by its id. */
+export function differenceText(id: (typeof DIFFERENCES)[number]["id"]): string {
+  return DIFFERENCES.find((difference) => difference.id === id)?.text ?? "";
+}

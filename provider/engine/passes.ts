@@ -1,0 +1,121 @@
+import { type Connection, createConnection } from "./connection.ts";
+import { deleteAll, leaveOut } from "./deletions.ts";
+import { Deployment } from "./deployment.ts";
+import type { DynamicProvider } from "./dynamicProvider.ts";
+import { UnsupportedError } from "./errors.ts";
+import { Limiter } from "./limiter.ts";
+import type { Diagnostic, Step } from "./model.ts";
+import { startProgram } from "./programProcess.ts";
+import { refreshState } from "./refreshState.ts";
+import { programFailure, unique } from "./runOutcome.ts";
+import type { Outcome, Pass, RunSettings } from "./runPass.ts";
+import { Selection } from "./selection.ts";
+import type { PreviewOptions } from "./stack.ts";
+import { configProps } from "./stackConfig.ts";
+import type { TargetOptions } from "./targets.ts";
+
+/** Reads the real objects into the pass's snapshot. */
+export async function refreshPass(
+  settings: RunSettings,
+  pass: Pass,
+  targets: TargetOptions,
+): Promise<Step[]> {
+  settings.emit({ kind: "phase", phase: "refresh" });
+  const connection = await createConnection(settings, pass.log);
+  try {
+    const provider = await connection.provider;
+    const selection = new Selection(targets);
+    return await refreshState({ ...pass, provider, parallel: settings.parallel, selection });
+  } finally {
+    await connection.close();
+  }
+}
+
+/** Deletes what is in the pass's snapshot. */
+export async function deletePass(
+  settings: RunSettings,
+  pass: Pass,
+  dryRun: boolean,
+  targets: TargetOptions,
+): Promise<void> {
+  const { log, stop, snapshot } = pass;
+  const selection = new Selection(targets);
+  const limiter = new Limiter(settings.parallel);
+  const refuse = ({ urn }: { urn: string }): string | undefined => selection.refusal(urn);
+  const shared = { snapshot, log, stop, limiter, dryRun, deleted: new Set<string>(), refuse };
+  let connection: Promise<Connection> | undefined;
+  const provider = async (): Promise<DynamicProvider> => {
+    connection ??= createConnection(settings, log);
+    return (await connection).provider;
+  };
+  const entries = snapshot.entries();
+  const deletable = selection.deletable(entries.map(({ state }) => state));
+  const condemned = entries.filter(({ state }) => deletable.has(state.urn));
+  leaveOut(
+    log,
+    entries.filter(({ state }) => !deletable.has(state.urn)),
+  );
+  try {
+    await deleteAll({ ...shared, provider }, condemned, new Map());
+  } finally {
+    await stop.settled();
+    await (await connection)?.close();
+  }
+}
+
+/** Throws EngineError where a target is no resource in the state. */
+export function requireTargets({ snapshot }: Pass, targets: TargetOptions): void {
+  const urns = new Set(snapshot.entries().map(({ state }) => state.urn));
+  new Selection(targets).requireKnown((urn) => urns.has(urn));
+}
+
+/** Runs the program, and makes what it registers real; in a dry run finds out what that would mean. */
+export async function deployPass(
+  settings: RunSettings,
+  pass: Pass,
+  dryRun: boolean,
+  options: PreviewOptions,
+): Promise<Outcome> {
+  const { project, stack, config, env, parallel } = settings;
+  const { log, stop } = pass;
+  let deployment: Deployment | undefined;
+  const connection = await createConnection(settings, log, (provider) => {
+    deployment = new Deployment({
+      ...pass,
+      stack,
+      project: project.name,
+      dryRun,
+      parallel,
+      provider,
+      providerInputs: configProps(config),
+      targets: options,
+      replace: options.replace ?? [],
+    });
+    return deployment;
+  });
+  const running = deployment as Deployment | undefined;
+  if (!running) throw new Error("the deployment was not set up");
+  const outcome: Outcome = { steps: log.steps, outputs: {} };
+  try {
+    const onDiagnostic = (diagnostic: Diagnostic): void => log.diagnostic(diagnostic);
+    const { address } = connection;
+    const program = startProgram({ project, stack, config, env, address, dryRun, parallel, onDiagnostic });
+    try {
+      // Without its provider the program could not register anything.
+      await connection.provider;
+      const code = await Promise.race([program.exited, stop.stopped.then(() => undefined)]);
+      await stop.settled();
+      if (code === 0) await running.finished();
+      else if (code !== undefined) outcome.programFailed = programFailure(code, log);
+    } finally {
+      await program.stop();
+    }
+    if (running.unsupportedUses.length > 0) throw new UnsupportedError(unique(running.unsupportedUses));
+    if (running.misfit) throw running.misfit;
+  } finally {
+    await stop.settled();
+    await connection.close();
+  }
+  outcome.outputs = running.stackOutputs();
+  return outcome;
+}

@@ -1,0 +1,26 @@
+import type { DeploymentContext } from "./deploymentContext.ts";
+import { fieldDiff } from "./fieldDiff.ts";
+import type { Step } from "./model.ts";
+import type { Registered } from "./monitorServer.ts";
+import { isUnchanged, newState } from "./newState.ts";
+import type { Goal } from "./registration.ts";
+import type { Entry } from "./snapshot.ts";
+import { equal } from "./value.ts";
+
+/** Puts a component, which no provider knows of, into the state. */
+export function registerComponent(
+  context: DeploymentContext,
+  goal: Goal,
+  old: Entry | undefined,
+  step: Step,
+): Registered {
+  const { snapshot, dryRun, claims } = context;
+  const outputs = old?.state.outputs ?? {};
+  const changed = !equal(old?.state.inputs ?? {}, goal.props);
+  step.op = !old ? "create" : changed ? "update" : "same";
+  if (changed) step.fields = fieldDiff(old?.state.inputs, goal.props);
+  const state = newState(goal, "", { inputs: goal.props, outputs }, old?.state, changed);
+  const key = claims.keep(goal.urn, old, state);
+  if (!dryRun && !(old && isUnchanged(old.state, state))) snapshot.change([{ put: key, state }]);
+  return { urn: goal.urn, id: "", outputs: goal.props };
+}

@@ -1,0 +1,95 @@
+import type { Crypter } from "./crypter.ts";
+import { CancelledError, ProgramError, UpdateFailedError } from "./errors.ts";
+import { shownProps } from "./fieldDiff.ts";
+import type { FileBackend } from "./fileBackend.ts";
+import { type Command, type EngineEvent, type Result, type Step, summarise } from "./model.ts";
+import type { Project } from "./project.ts";
+import { refuseForeignResources } from "./refuseForeignResources.ts";
+import { RunLog } from "./runLog.ts";
+import { Snapshot } from "./snapshot.ts";
+import { configProps, type StackConfig } from "./stackConfig.ts";
+import { StateCodec } from "./stateCodec.ts";
+import { StopSwitch } from "./stopSwitch.ts";
+import type { Props } from "./value.ts";
+
+/** What one run is given. */
+export type RunSettings = {
+  command: Command;
+  project: Project;
+  stack: string;
+  backend: FileBackend;
+  crypter: Crypter;
+  config: StackConfig;
+  env: NodeJS.ProcessEnv;
+  parallel: number;
+  emit: (event: EngineEvent) => void;
+  signal?: AbortSignal;
+  createdStack: boolean;
+  notes: string[];
+  /** When the command was given, in milliseconds. */
+  started: number;
+};
+
+/** One pass over the state, and what it came from. */
+export type Pass = { log: RunLog; stop: StopSwitch; snapshot: Snapshot; metadata: unknown; base: string };
+
+/** What a pass did. */
+export type Outcome = { steps: Step[]; outputs: Props; programFailed?: string };
+
+/** Reads the state for one pass over it. Throws BackendError, PassphraseError, UnsupportedError. */
+export async function openPass(settings: RunSettings): Promise<Pass> {
+  const { backend, crypter, config, emit, notes, signal } = settings;
+  const checkpoint = await backend.read();
+  const resources = checkpoint?.resources ?? [];
+  refuseForeignResources(resources);
+  const snapshot = new Snapshot(resources, checkpoint?.pendingOperations ?? [], new StateCodec(crypter));
+  const log = new RunLog(emit);
+  log.hide(configProps(config));
+  for (const { state } of snapshot.entries()) {
+    log.hide(state.inputs);
+    log.hide(state.outputs);
+  }
+  for (const message of notes.splice(0)) log.diagnostic({ severity: "info", message });
+  for (const { type, resource } of snapshot.earlierPending) {
+    const message = `An earlier run was stopped while ${type} it: look whether that was done (refresh helps).`;
+    log.diagnostic({ severity: "warning", message, urn: resource.urn });
+  }
+  const stop = new StopSwitch();
+  if (signal?.aborted) stop.stop("cancelled");
+  signal?.addEventListener("abort", () => stop.stop("cancelled"), { once: true });
+  return { log, stop, snapshot, metadata: checkpoint?.metadata ?? {}, base: checkpoint?.hash ?? "" };
+}
+
+/** Makes the result of a run. Throws it within CancelledError, ProgramError or UpdateFailedError where it failed. */
+export function conclude(
+  settings: RunSettings,
+  command: Command,
+  pass: Pass,
+  outcome: Outcome,
+  planned = false,
+): Result {
+  const { project, stack, createdStack, started } = settings;
+  const { log, stop } = pass;
+  const failed = outcome.steps.some((step) => step.error !== undefined);
+  const result: Result = {
+    engine: "embedded",
+    command,
+    project: project.name,
+    stack,
+    ok: !failed && !stop.reason && outcome.programFailed === undefined,
+    planned,
+    createdStack,
+    steps: outcome.steps,
+    summary: summarise(outcome.steps),
+    outputs: shownProps(outcome.outputs),
+    diagnostics: log.diagnostics,
+    durationMs: Date.now() - started,
+  };
+  if (stop.reason === "cancelled") throw new CancelledError(result);
+  if (outcome.programFailed !== undefined) throw new ProgramError(outcome.programFailed, result);
+  if (!result.ok) {
+    const count = outcome.steps.filter((step) => step.error !== undefined).length;
+    throw new UpdateFailedError(`${count} resource${count === 1 ? "" : "s"} failed.`, result);
+  }
+  return result;
+}

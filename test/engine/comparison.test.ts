@@ -1,0 +1,57 @@
+// Puts both engines through the same scenarios. What the Pulumi CLI does is recorded in comparison/recorded.json, so
+// that the embedded engine is held to it also where there is no CLI. With a CLI on the PATH the recording itself is
+// tested. To record anew, after a scenario or the CLI's version has changed:
+//
+//   GATEHOUSE_RECORD=1 npx vitest run test/engine/comparison.test.ts && npx biome check .
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { findOnPath } from "../../provider/dist/engine/index.js";
+import { type Outcome, observe } from "./comparison/observe.ts";
+import type { Scenario } from "./comparison/scenario.ts";
+import { scenarios } from "./comparison/scenarios.ts";
+
+// Every run starts processes of its own, which takes long where all cores are busy.
+vi.setConfig({ testTimeout: 600_000 });
+
+const FILE = new URL("comparison/recorded.json", import.meta.url);
+const recording = Boolean(process.env.GATEHOUSE_RECORD);
+const recorded = JSON.parse(readFileSync(FILE, "utf8")) as Record<string, Outcome[]>;
+const cli = findOnPath("pulumi", process.env);
+const why = cli ? "" : " (skipped: there is no pulumi on the PATH)";
+
+const named = scenarios.map((scenario): [string, Scenario] => [scenario.name, scenario]);
+
+function expected({ name, steps }: Scenario): Outcome[] {
+  const outcomes = recorded[name];
+  if (!outcomes) throw new Error(`nothing is recorded for "${name}": see the head of this file`);
+  return outcomes.map((outcome, at) => steps[at]?.differs?.outcome(outcome) ?? outcome);
+}
+
+describe.skipIf(!cli)(`the recording is what the Pulumi CLI does${why}`, () => {
+  test.each(named)("%s", async (_name, scenario) => {
+    const outcomes = await observe(scenario, "cli");
+    if (recording) recorded[scenario.name] = outcomes;
+    expect(outcomes).toEqual(recorded[scenario.name]);
+  });
+
+  afterAll(() => {
+    if (recording) writeFileSync(FILE, `${JSON.stringify(recorded, null, 1)}\n`);
+  });
+});
+
+describe("the embedded engine does what the Pulumi CLI does", () => {
+  test.each(named)("%s", async (_name, scenario) => {
+    expect(await observe(scenario, "embedded")).toEqual(expected(scenario));
+  });
+
+  test("a difference that is meant is one, and says why", () => {
+    for (const { name, steps } of scenarios) {
+      for (const [at, { differs }] of steps.entries()) {
+        const outcome = recorded[name]?.[at];
+        if (!differs || !outcome) continue;
+        expect(differs.why).not.toBe("");
+        expect(differs.outcome(outcome)).not.toEqual(outcome);
+      }
+    }
+  });
+});

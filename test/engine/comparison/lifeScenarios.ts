@@ -1,0 +1,50 @@
+import { cleanUp, destroy, family, line, type Scenario, things, up } from "./scenario.ts";
+
+export const lifeScenarios: Scenario[] = [
+  {
+    name: "components, secrets and outputs",
+    steps: [
+      { what: "created", plan: family(1, "swordfish"), up },
+      { what: "unchanged", up },
+      { what: "changed, the secret too", plan: family(2, "marlin"), up },
+      {
+        what: "one child and one leaf gone",
+        plan: { ...family(2, "marlin"), things: family(2, "marlin").things?.slice(0, 2) ?? [], outputs: {} },
+        up,
+      },
+      cleanUp,
+    ],
+  },
+  {
+    name: "failures half-way",
+    steps: [
+      { what: "a creation fails", plan: line({ fail: "create" }), up },
+      { what: "it goes on", plan: line({}), up },
+      { what: "an update fails", plan: line({ size: 9, fail: "update" }, 2), up },
+      { what: "it goes on with less", plan: things({ name: "a", args: { size: 2, fail: "delete" } }), up },
+      { what: "a deletion fails", plan: things({ name: "a", args: { size: 3, fail: "delete" } }), up },
+      { what: "it fails", destroy },
+    ],
+  },
+  {
+    name: "an object that does not come up",
+    steps: [
+      {
+        what: "made, not in order",
+        plan: things({ name: "a", args: { fail: "init" } }, { name: "b", from: { ref: ["a", "id"] } }),
+        up,
+      },
+      { what: "brought up", plan: things({ name: "a" }, { name: "b", from: { ref: ["a", "id"] } }), up },
+      cleanUp,
+    ],
+  },
+  {
+    name: "an old object that cannot be deleted after its replacement",
+    steps: [
+      { what: "created", plan: things({ name: "a", args: { fail: "delete" } }), up },
+      { what: "replaced, the old one left", plan: things({ name: "a", args: { label: "z" } }), up },
+      { what: "tried again", up },
+      { what: "found gone", tamper: (ws) => ws.tamper("a"), up: { refresh: true } },
+    ],
+  },
+];

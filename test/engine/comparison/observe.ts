@@ -1,0 +1,183 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { openCrypter } from "../../../provider/dist/engine/crypter.js";
+import { EngineError, type EngineName } from "../../../provider/dist/engine/index.js";
+import { type ResourceState, references } from "../../../provider/dist/engine/resourceState.js";
+import { StateCodec, type StoredResource } from "../../../provider/dist/engine/stateCodec.js";
+import { type CloudRecord, type ProgramPlan, Workspace } from "../workspace.ts";
+import type { Scenario, ScenarioStep } from "./scenario.ts";
+
+/** What one step of a scenario did: all that must not depend on the engine. */
+export type Outcome = {
+  step: string;
+  ok: boolean;
+  /** Number of resources by what happened to them, of a step that did not fail. */
+  summary?: Record<string, number>;
+  /** Calls that the provider got, with arguments, in no order. */
+  calls: string[];
+  /** Pairs of calls about resources of which one depends on the other, in their order. */
+  order: string[];
+  /** Ids of the objects that are there. */
+  objects: string[];
+  /** The state's resources, without what no two runs have in common; secrets in clear. */
+  state: Record<string, unknown>[];
+};
+
+/** Runs a scenario with one engine in a folder of its own. */
+export async function observe(scenario: Scenario, engine: EngineName): Promise<Outcome[]> {
+  const ws = new Workspace();
+  ws.env.CLOUD_COUNTS = "1";
+  try {
+    const outcomes: Outcome[] = [];
+    let before: ProgramPlan = {};
+    let plan: ProgramPlan = {};
+    for (const step of scenario.steps) {
+      if (step.plan) [before, plan] = [plan, step.plan];
+      ws.plan(plan);
+      step.tamper?.(ws);
+      ws.records();
+      const result = await run(ws, engine, step);
+      const records = ws.records();
+      outcomes.push({
+        step: step.what,
+        ...result,
+        calls: callsOf(records),
+        order: orderOf(records, relations([before, plan])),
+        objects: ws.objects(),
+        state: await stateOf(ws),
+      });
+    }
+    return outcomes;
+  } finally {
+    ws.remove();
+  }
+}
+
+async function run(
+  ws: Workspace,
+  engine: EngineName,
+  step: ScenarioStep,
+): Promise<Pick<Outcome, "ok" | "summary">> {
+  const stack = await ws.open({ engine });
+  try {
+    const result = step.up
+      ? await stack.up(step.up)
+      : step.refresh
+        ? await stack.refresh(step.refresh)
+        : await stack.destroy(step.destroy);
+    return { ok: true, summary: result.summary };
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return { ok: false };
+  }
+}
+
+function callsOf(records: CloudRecord[]): string[] {
+  return records
+    .filter((record) => "kind" in record)
+    .map((record) => JSON.stringify(record))
+    .sort();
+}
+
+/** For each label, those that its resource depends on, directly or not, or that depend on it. */
+function relations(plans: ProgramPlan[]): (a: string, b: string) => boolean {
+  const needs = new Map<string, Set<string>>();
+  const labels = new Map<string, Set<string>>();
+  for (const { things = [] } of plans) {
+    for (const { name, args, from = {}, options = {} } of things) {
+      const { dependsOn = [], deletedWith } = options as { dependsOn?: string[]; deletedWith?: string };
+      const direct = [...Object.values(from).map(([other]) => other), ...dependsOn];
+      if (deletedWith) direct.push(deletedWith);
+      needs.set(name, new Set([...(needs.get(name) ?? []), ...direct]));
+      const label = String(args?.label ?? name);
+      labels.set(label, new Set([...(labels.get(label) ?? []), name]));
+    }
+  }
+  const reaches = (from: string, to: string): boolean =>
+    from === to || [...(needs.get(from) ?? [])].some((next) => reaches(next, to));
+  return (a, b) =>
+    [...(labels.get(a) ?? [])].some((x) =>
+      [...(labels.get(b) ?? [])].some((y) => reaches(x, y) || reaches(y, x)),
+    );
+}
+
+function orderOf(records: CloudRecord[], related: (a: string, b: string) => boolean): string[] {
+  const calls = records.flatMap((record, begin) => {
+    if (!("kind" in record) || record.kind === "read") return [];
+    const end = records.findIndex(
+      (other, at) =>
+        at > begin && "done" in other && other.done === record.kind && other.label === record.label,
+    );
+    return [
+      { title: `${record.kind} ${record.label}`, label: record.label, begin, end: Math.max(begin, end) },
+    ];
+  });
+  const pairs = calls.flatMap((a) =>
+    calls.filter((b) => a.end < b.begin && related(a.label, b.label)).map((b) => `${a.title} < ${b.title}`),
+  );
+  return pairs.sort();
+}
+
+const VOLATILE = ["created", "modified", "sourcePosition", "stackTrace"];
+
+async function stateOf(ws: Workspace): Promise<Record<string, unknown>[]> {
+  const file = join(ws.state, ".pulumi/stacks/cloud/test.json");
+  const { latest } = (
+    JSON.parse(readFileSync(file, "utf8")) as {
+      checkpoint: {
+        latest?: { secrets_providers: { state: { salt: string } }; resources?: StoredResource[] };
+      };
+    }
+  ).checkpoint;
+  if (!latest?.resources) return [];
+  const crypter = await openCrypter(
+    ws.env.PULUMI_CONFIG_PASSPHRASE ?? "",
+    latest.secrets_providers.state.salt,
+  );
+  const codec = new StateCodec(crypter);
+  const states = latest.resources.map((stored) => codec.decode(stored));
+  requireOrder(states);
+  return states.map(normal).sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
+}
+
+/** The CLI refuses a state in which a resource comes before one that it refers to. */
+function requireOrder(states: ResourceState[]): void {
+  const seen = new Set<string>();
+  for (const state of states) {
+    const missing = references(state).filter((urn) => !seen.has(urn));
+    if (missing.length > 0) throw new Error(`${state.urn} is in the state before ${missing.join(", ")}`);
+    seen.add(state.urn);
+  }
+}
+
+function normal(state: ResourceState): Record<string, unknown> {
+  const { urn, ...rest } = state;
+  const out: Record<string, unknown> = { urn };
+  for (const key of Object.keys(rest).sort()) {
+    const value = rest[key];
+    if (VOLATILE.includes(key) || value === undefined || isEmpty(value)) continue;
+    out[key] = key === "inputs" || key === "outputs" ? withoutCode(value as Record<string, unknown>) : value;
+  }
+  // Whether a property without dependencies is listed depends on what was done last, in the CLI too.
+  const dependencies = Object.entries(state.propertyDependencies ?? {}).filter(([, urns]) => urns.length > 0);
+  if (dependencies.length > 0) out.propertyDependencies = Object.fromEntries(dependencies);
+  else delete out.propertyDependencies;
+  if (state.type.startsWith("pulumi:providers:")) out.id = "<id>";
+  if (typeof state.provider === "string") out.provider = state.provider.replace(/::[^:]*$/, "::<id>");
+  return sorted(out) as Record<string, unknown>;
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === false || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
+}
+
+function withoutCode({ __provider, ...rest }: Record<string, unknown>): Record<string, unknown> {
+  return rest;
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => a.localeCompare(b));
+  return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]));
+}

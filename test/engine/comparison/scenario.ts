@@ -1,0 +1,66 @@
+import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../provider/dist/engine/index.js";
+import type { ProgramPlan, Thing, Workspace } from "../workspace.ts";
+import type { Outcome } from "./observe.ts";
+
+/** One command after the program, or the cloud, was changed. */
+export type ScenarioStep = {
+  what: string;
+  plan?: ProgramPlan;
+  tamper?: (ws: Workspace) => void;
+  up?: UpOptions;
+  refresh?: RefreshRunOptions;
+  destroy?: DestroyOptions;
+  /** Where the embedded engine is meant to differ from the CLI: why, and what follows from it. */
+  differs?: { why: string; outcome: (cli: Outcome) => Outcome };
+};
+
+export type Scenario = { name: string; steps: ScenarioStep[] };
+
+/** The urn of a thing without parent. */
+export const urn = (name: string): string =>
+  `urn:pulumi:test::cloud::pulumi-nodejs:dynamic/cloud:Thing::${name}`;
+
+/** A program of things alone. */
+export const things = (...list: Thing[]): ProgramPlan => ({ things: list });
+/** An update, and a destruction, without options. */
+export const up = {};
+export const destroy = {};
+/** The last step of a scenario that leaves nothing behind. */
+export const cleanUp: ScenarioStep = { what: "destroyed", destroy };
+
+/** Components with children, secrets and outputs. */
+export const family = (size: number, password: string): ProgramPlan => ({
+  groups: [{ name: "outer" }, { name: "inner", options: { parent: "group outer" } }],
+  things: [
+    { name: "a", args: { size, password }, secret: ["password"], group: "outer" },
+    { name: "b", from: { ref: ["a", "serial"] }, group: "inner" },
+    { name: "c", from: { ref: ["b", "id"], password: ["a", "password"] } },
+    { name: "d", args: { nested: { pin: password } }, secret: ["nested"], options: { dependsOn: ["c"] } },
+  ],
+  outputs: { serial: ["b", "serial"], password: ["c", "password"] },
+});
+
+/** A chain whose second is replaced with the first. */
+export const chain = (label: string, options: Thing["options"] = {}): ProgramPlan =>
+  things(
+    { name: "a", args: { label }, options },
+    { name: "b", args: { strict: true }, from: { ref: ["a", "id"] } },
+    { name: "c", from: { ref: ["b", "id"] } },
+    { name: "d", options: { dependsOn: ["b"] } },
+  );
+
+/** Three, each of which needs the one before. */
+export const line = (last: Thing["args"], size = 1): ProgramPlan =>
+  things(
+    { name: "a", args: { size } },
+    { name: "b", from: { ref: ["a", "id"] }, args: { size } },
+    { name: "c", from: { ref: ["b", "id"] }, args: { ...last } },
+  );
+
+/** One that goes with another, and one that only depends on it. */
+export const owned = (label: string, options: Thing["options"] = {}): ProgramPlan =>
+  things(
+    { name: "owner", args: { label }, options },
+    { name: "owned", options: { deletedWith: "owner" } },
+    { name: "beside", options: { dependsOn: ["owner"] } },
+  );

@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { UpdateFailedError } from "../../provider/dist/engine/index.js";
+import { findOnPath } from "../../provider/dist/engine/openStack.js";
+import { type Thing, Workspace } from "./workspace.ts";
+
+// Every run starts processes of its own, which takes long where all cores are busy.
+vi.setConfig({ testTimeout: 180_000 });
+
+let ws: Workspace;
+beforeEach(() => {
+  ws = new Workspace();
+});
+afterEach(() => ws.remove());
+
+/** The program declares `a`, and says that it is the object with this id. */
+function declare(id: string, args: Record<string, unknown>, options: Thing["options"] = {}): void {
+  ws.plan({ things: [{ name: "a", args, options: { import: id, ...options } }] });
+}
+
+/** Why `a` failed. */
+async function failure(): Promise<string | undefined> {
+  const error = await (await ws.open()).up().catch((e: unknown) => e);
+  expect(error).toBeInstanceOf(UpdateFailedError);
+  return (error as UpdateFailedError).result.steps.find((step) => step.name === "a")?.error;
+}
+
+const stored = () => ws.stored().resources?.find((resource) => resource.urn.endsWith("::a"));
+
+describe("the option import, with the embedded engine", () => {
+  test("takes an object over as it is; from there on it is like any other", async () => {
+    ws.place("x-1", { label: "x", size: 1 });
+    ws.plan({
+      things: [
+        { name: "a", args: { label: "x", size: 1 }, options: { import: "x-1" } },
+        { name: "b", from: { ref: ["a", "id"] } },
+      ],
+      outputs: { serial: ["a", "serial"] },
+    });
+    const stack = await ws.open();
+    const plan = await stack.preview();
+    expect(plan.summary).toMatchObject({ import: 1, create: 2 });
+    expect(plan.steps.find((step) => step.name === "b")?.fields).toContainEqual({ path: "ref", new: "x-1" });
+    expect(ws.names()).toEqual([]);
+
+    const up = await stack.up();
+    expect(up.summary).toMatchObject({ import: 1, create: 2 });
+    expect(up.outputs).toEqual({ serial: 3 });
+    expect(stored()).toMatchObject({
+      id: "x-1",
+      importID: "x-1",
+      inputs: { size: 1 },
+      outputs: { serial: 3 },
+    });
+    expect(ws.calls()).toEqual(["create b", "created b"]);
+    expect((await stack.up()).summary).toMatchObject({ import: 0, same: 3 });
+
+    ws.plan({ things: [{ name: "a", args: { label: "x", size: 2 }, options: { import: "x-1" } }] });
+    expect((await stack.up()).summary).toMatchObject({ update: 1, delete: 1 });
+    ws.plan({ things: [{ name: "a", args: { label: "x", size: 2 } }] });
+    expect((await stack.up()).summary).toMatchObject({ same: 2, update: 0 });
+    expect(stored()?.importID).toBeUndefined();
+    await stack.destroy();
+    expect(ws.objects()).toEqual([]);
+  });
+
+  test("does nothing for what the state has by that id already", async () => {
+    const stack = await ws.open();
+    ws.plan({ things: [{ name: "a" }] });
+    await stack.up();
+    declare(stored()?.id ?? "", {});
+    expect((await stack.up()).summary).toMatchObject({ import: 0, same: 2 });
+  });
+
+  test("fails where the object differs, with what differs, unless that is ignored", async () => {
+    ws.place("x-1", { label: "x", size: 1, password: "old" });
+    declare("x-1", { label: "x", size: 2, password: "old" });
+    expect(await failure()).toContain("size is 1, the program says 2");
+    expect(await failure()).not.toContain("label is");
+    expect(ws.names()).toEqual([]);
+    expect(ws.calls()).toEqual([]);
+    declare("x-1", { label: "x", size: 2, password: "old" }, { ignoreChanges: ["size"] });
+    expect((await (await ws.open()).up()).summary).toMatchObject({ import: 1 });
+    expect(stored()).toMatchObject({ inputs: { size: 1 } });
+  });
+
+  test("shows no secret that differs, and keeps what was read secret", async () => {
+    ws.place("x-1", { label: "x", password: "swordfish" });
+    const plan = (password: string) =>
+      ws.plan({
+        things: [
+          { name: "a", args: { label: "x", password }, secret: ["password"], options: { import: "x-1" } },
+        ],
+      });
+    plan("marlin-fish");
+    const why = await failure();
+    expect(why).toContain("password is");
+    expect(why).not.toMatch(/swordfish|marlin/);
+    plan("swordfish");
+    await (await ws.open()).up();
+    expect(JSON.stringify(ws.stored())).not.toContain("swordfish");
+  });
+
+  test("fails where there is no such object, or it cannot be read for an import", async () => {
+    declare("nowhere-1", {});
+    expect(await failure()).toContain('there is no object with the id "nowhere-1"');
+    ws.place("a-1", { label: "a", blind: true });
+    declare("a-1", {});
+    expect(await failure()).toContain("or one that gives no inputs");
+    expect(ws.names()).toEqual([]);
+  });
+
+  test("by another id replaces the object, unless that is protected", async () => {
+    const stack = await ws.open();
+    ws.plan({ things: [{ name: "a", args: { label: "old" }, options: { protect: true } }] });
+    await stack.up();
+    ws.place("x-1", { label: "x" });
+    ws.calls();
+    declare("x-1", { label: "x" }, { protect: true });
+    expect(await failure()).toContain("pulumi state unprotect");
+    declare("x-1", { label: "x" });
+    expect((await stack.up()).summary).toMatchObject({ replace: 1 });
+    expect(ws.calls()).toEqual(["delete old", "deleted old"]);
+    expect(ws.objects()).toEqual(["x"]);
+  });
+
+  test("stands against a later replacement", async () => {
+    ws.place("x-1", { label: "x" });
+    declare("x-1", { label: "x" });
+    await (await ws.open()).up();
+    declare("x-1", { label: "y" });
+    expect(await failure()).toContain("it was imported and would be replaced (because of label)");
+    expect(ws.objects()).toEqual(["x"]);
+  });
+});
+
+const cli = findOnPath("pulumi", process.env);
+const why = cli ? "" : " (skipped: there is no pulumi on the PATH)";
+
+describe.skipIf(!cli)(`the option import, with the Pulumi CLI${why}`, () => {
+  test("fails for dynamic resources, which is why the documentation names the embedded engine", async () => {
+    ws.place("x-1", { label: "x" });
+    declare("x-1", { label: "x" });
+    await expect((await ws.open({ engine: "cli" })).up()).rejects.toBeInstanceOf(UpdateFailedError);
+    expect(ws.calls()).toEqual([]);
+  });
+
+  test("goes on with what the embedded engine imported", async () => {
+    ws.place("x-1", { label: "x" });
+    declare("x-1", { label: "x" });
+    await (await ws.open()).up();
+    expect((await (await ws.open({ engine: "cli" })).up()).summary).toMatchObject({ same: 2, create: 0 });
+    expect(stored()).toMatchObject({ id: "x-1", importID: "x-1" });
+  });
+});

@@ -1,0 +1,140 @@
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { UpdateFailedError } from "../../provider/dist/engine/index.js";
+import { UrnPatterns } from "../../provider/dist/engine/targets.js";
+import { UNKNOWN } from "../../provider/dist/engine/value.js";
+import { engines } from "../support/gatehouse.ts";
+import { urn } from "./comparison/scenario.ts";
+import { Workspace } from "./workspace.ts";
+
+// Every run starts processes of its own, which takes long where all cores are busy.
+vi.setConfig({ testTimeout: 240_000 });
+
+let ws: Workspace;
+beforeEach(() => {
+  ws = new Workspace();
+});
+afterEach(() => ws.remove());
+
+describe("patterns of urns", () => {
+  const name = fc.stringMatching(/^[a-zA-Z0-9_.$-]{1,8}$/);
+
+  test("one star stays within a part of the urn, two go beyond; nothing else is special", () => {
+    fc.assert(
+      fc.property(name, name, (a, b) => {
+        expect(new UrnPatterns([urn(a)]).has(urn(b))).toBe(a === b);
+        expect(new UrnPatterns([`${urn(a)}*`]).has(urn(b))).toBe(b.startsWith(a));
+        expect(new UrnPatterns([`**::${a}`]).has(urn(b))).toBe(a === b);
+        expect(new UrnPatterns([`*::${a}`]).has(urn(b))).toBe(false);
+      }),
+    );
+    expect(new UrnPatterns().empty).toBe(true);
+  });
+});
+
+const two = (size: number) => ({
+  things: [
+    { name: "a", args: { size } },
+    { name: "b", args: { size }, from: { ref: ["a", "id"] as [string, string] } },
+  ],
+});
+
+describe.each(engines)("gatehouse with targets: $label", ({ engine, available }) => {
+  const gatehouse = (command: string, ...args: string[]) =>
+    ws.gatehouse(command, ws.folder, "--stack", "test", "--engine", engine, ...args).done;
+
+  test.skipIf(!available)("all commands keep to them", async () => {
+    ws.plan(two(1));
+    const missing = await gatehouse("up", "--yes", "--target", urn("b"));
+    expect(missing.code).toBe(1);
+    expect(missing.output).toContain(urn("a"));
+    expect(ws.calls()).toEqual([]);
+    expect((await gatehouse("up", "--yes")).code).toBe(0);
+    ws.calls();
+
+    ws.plan(two(2));
+    const preview = await gatehouse("preview", "-t", "**::b");
+    expect(preview.output).toContain("1 to update");
+    expect((await gatehouse("up", "--yes", "--target", urn("a"))).output).toContain("1 updated");
+    expect(ws.calls()).toEqual(["update a"]);
+    expect((await gatehouse("up", "--yes", "--exclude", urn("b"))).output).not.toContain("1 updated");
+    expect((await gatehouse("up", "--yes", "--replace", urn("b"), "--target", urn("b"))).output).toContain(
+      "1 replaced",
+    );
+    expect(ws.calls()).toEqual(["create b", "created b", "delete b", "deleted b"]);
+
+    ws.tamper("a", { size: 7 });
+    ws.tamper("b", { size: 8 });
+    const drift = await gatehouse("drift", "--target", urn("a"));
+    expect(drift.code).toBe(2);
+    expect(drift.output).toContain("size: 2 => 7");
+    expect(drift.output).not.toContain("2 => 8");
+    expect((await gatehouse("drift", "--target", urn("nobody"))).code).toBe(1);
+    expect((await gatehouse("refresh", "--yes", "--target", urn("a"))).output).toContain("1 updated");
+
+    const needed = await gatehouse("destroy", "--yes", "--target", urn("a"));
+    expect(needed.code).toBe(1);
+    expect(needed.output).toContain("--target-dependents");
+    expect(ws.objects()).toEqual(["a", "b"]);
+    expect((await gatehouse("destroy", "--yes", "--exclude", urn("a"))).code).toBe(0);
+    expect(ws.objects()).toEqual(["a"]);
+    expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
+  });
+
+  test.skipIf(!available)("flags that contradict each other are refused", async () => {
+    const both = await gatehouse("up", "--yes", "--target", urn("a"), "--exclude", urn("b"));
+    expect(both).toMatchObject({ code: 1, output: expect.stringContaining("cannot be combined") });
+    const alone = await gatehouse("up", "--yes", "--target-dependents");
+    expect(alone).toMatchObject({ code: 1, output: expect.stringContaining("needs a --target") });
+  });
+
+  test.skipIf(!available)("--parallel bounds creations, updates, reads and deletions", async () => {
+    const names = Array.from({ length: 6 }, (_, i) => `t${i}`);
+    const plan = (size: number) =>
+      ws.plan({ things: names.map((name) => ({ name, args: { size, slow: 150, slowRead: 150 } })) });
+    const most = (): number => {
+      let running = 0;
+      let highest = 0;
+      for (const record of ws.records()) {
+        running += "kind" in record ? 1 : -1;
+        highest = Math.max(highest, running);
+      }
+      return highest;
+    };
+    for (const limit of [1, 3]) {
+      plan(limit);
+      await gatehouse("up", "--yes", "--parallel", String(limit));
+      expect(most()).toBe(limit);
+      plan(limit + 10);
+      await gatehouse("up", "--yes", "--parallel", String(limit));
+      expect(most()).toBe(limit);
+      await gatehouse("drift", "--parallel", String(limit));
+      expect(most()).toBe(limit);
+      await gatehouse("destroy", "--yes", "--parallel", String(limit));
+      expect(most()).toBe(limit);
+    }
+  });
+});
+
+describe("a new resource that is left out", () => {
+  test.each([
+    ["--target", { target: [urn("b")] }],
+    ["--exclude", { exclude: [urn("a")] }],
+  ])("by %s is named to whoever needs it, with what to do", async (_flag, options) => {
+    ws.plan(two(1));
+    const error = await (await ws.open()).up(options).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(UpdateFailedError);
+    const failed = (error as UpdateFailedError).result.steps.find((step) => step.name === "b");
+    expect(failed?.error).toContain(`it depends on ${urn("a")}, which does not exist yet`);
+    expect(failed?.error).toContain("add it with --target");
+    expect(ws.calls()).toEqual([]);
+  });
+
+  test("leaves no placeholder in the state, where an output would come from it", async () => {
+    ws.plan({ ...two(1), outputs: { known: ["a", "serial"], left: ["b", "serial"] } });
+    const stack = await ws.open();
+    expect((await stack.up({ target: [urn("a")] })).outputs).toEqual({ known: expect.any(Number) });
+    expect(JSON.stringify(ws.stored())).not.toContain(UNKNOWN);
+    expect((await stack.up()).outputs).toMatchObject({ left: expect.any(Number) });
+  });
+});
