@@ -68,7 +68,7 @@ function open(settings: Record<string, string>): Connection {
 }
 
 /** True when the service takes this secret as an API key. */
-async function opens(url: string, secret: string): Promise<boolean> {
+export async function opens(url: string, secret: string): Promise<boolean> {
   const client = createClient({ url, credential: apiKeyCredential(secret), userAgent: USER_AGENT });
   try {
     await client.getTags();

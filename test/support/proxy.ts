@@ -1,25 +1,43 @@
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 
+type Matches = (method: string, path: string) => boolean;
+
 /** A proxy before a service that loses answers. */
 export interface LossyProxy {
   readonly url: string;
   /** The next request that matches reaches the service, and its answer never comes back. */
-  loseAnswer(matches: (method: string, path: string) => boolean): void;
+  loseAnswer(matches: Matches): void;
+  /** From the first request that matches on, no answer comes back to any that `then` matches; undefined ends it. */
+  loseAnswers(first: Matches | undefined, then?: Matches): void;
   /** How many answers were lost. */
   lost(): number;
   stop(): Promise<void>;
 }
 
-/** Starts a proxy before the service at `target`. */
-export async function startLossyProxy(target: string): Promise<LossyProxy> {
+/** Starts a proxy before the service at `target`; it may keep headers from it, as a service that ignores them. */
+export async function startLossyProxy(
+  target: string,
+  { dropHeaders = [] }: { readonly dropHeaders?: readonly string[] } = {},
+): Promise<LossyProxy> {
   const { hostname, port } = new URL(target);
-  let matches: ((method: string, path: string) => boolean) | undefined;
+  let first: Matches | undefined;
+  let then: Matches | undefined;
+  let begun = false;
   let lost = 0;
+
+  const loses: Matches = (method, path) => {
+    if (begun) return then?.(method, path) ?? false;
+    if (!first?.(method, path)) return false;
+    begun = true;
+    return true;
+  };
+
   const server = createServer((incoming, outgoing) => {
-    const { method = "GET", url: path = "/", headers } = incoming;
-    const lose = matches?.(method, path) ?? false;
-    if (lose) matches = undefined;
+    const { method = "GET", url: path = "/" } = incoming;
+    const headers = { ...incoming.headers };
+    for (const name of dropHeaders) delete headers[name];
+    const lose = loses(method, path);
     const onward = request({ hostname, port, method, path, headers }, (answer) => {
       if (!lose) {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
@@ -36,11 +54,15 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
     incoming.pipe(onward);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const set = (matches: Matches | undefined, others: Matches | undefined) => {
+    first = matches;
+    then = others;
+    begun = false;
+  };
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    loseAnswer(which) {
-      matches = which;
-    },
+    loseAnswer: (matches) => set(matches, undefined),
+    loseAnswers: set,
     lost: () => lost,
     async stop() {
       server.closeAllConnections();

@@ -1,5 +1,6 @@
 import { dynamicProvider } from "../../../provider/dist/pulumi/dynamicProvider.js";
 import { Run } from "../../../provider/dist/pulumi/run.js";
+import { opens } from "../../../provider/dist/pulumi/session.js";
 import { Connection } from "../../../provider/dist/resources/connection.js";
 import { definitions } from "../../../provider/dist/resources/index.js";
 import { type Client, createClient, passwordCredential } from "../../../sdk/dist/index.js";
@@ -73,7 +74,10 @@ export class Harness {
     const client = createClient({ url: GATEHOUSE_URL, credential });
     this.#clients.push(client);
     const defaultTenant = this.#env.GATEHOUSE_TENANT;
-    const connection = new Connection(client, { defaultTenant });
+    const connection = new Connection(client, {
+      defaultTenant,
+      opens: (secret) => opens(GATEHOUSE_URL, secret),
+    });
     const runtime = {
       run: new Run(),
       configure: () => {},

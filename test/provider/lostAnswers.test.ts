@@ -1,0 +1,138 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { definitions } from "../../provider/dist/resources/index.js";
+import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
+import { byHand } from "./support/byHand.ts";
+import { Harness } from "./support/harness.ts";
+import { sampleOf } from "./support/samples.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+let world: World;
+let proxy: LossyProxy;
+/** Before a service that knows no idempotency keys. */
+let older: LossyProxy;
+beforeAll(async () => {
+  world = await startWorld();
+  proxy = await startLossyProxy(world.service.url);
+  older = await startLossyProxy(world.service.url, { dropHeaders: ["idempotency-key"] });
+});
+afterAll(async () => {
+  await Promise.all([proxy.stop(), older.stop()]);
+  await world.stop();
+});
+
+const isLogin = (path: string) =>
+  path === "/api/login" || path.startsWith("/api/token") || path.startsWith("/api/auth");
+const isWrite = (method: string, path: string) => method !== "GET" && !isLogin(path);
+
+/** How many objects of each kind the user's namespaces hold. */
+async function census(): Promise<Record<string, number>> {
+  const { client } = world;
+  const query = { perPage: 100 };
+  const [keys, rules, apiKeys, namespaces, devices] = await Promise.all([
+    client.getPublicKeys({ query }),
+    client.getFirewallRules({ query }),
+    client.listApiKeys({ query }),
+    client.getNamespaces({ query }),
+    client.getDevices({ query }),
+  ]);
+  const members = namespaces.map((namespace) => namespace.members.length);
+  return {
+    keys: keys.length,
+    rules: rules.length,
+    apiKeys: apiKeys.length,
+    namespaces: namespaces.length,
+    members: members.reduce((sum, count) => sum + count, 0),
+    tags: devices.reduce((sum, device) => sum + device.tags.length, 0),
+    named: devices.filter((device) => device.name.startsWith("gate-")).length,
+  };
+}
+
+const cases = definitions.map((definition) => ({ type: definition.name, definition }));
+
+describe.each(cases)(
+  "$type: the answer of a write is lost after the service committed",
+  ({ type, definition }) => {
+    const { base, changes } = sampleOf(definition);
+    const program = (args: Record<string, unknown>) => ({ it: { type, args: world.here(args) } });
+    const hand = byHand[type];
+    let harness: Harness;
+    let empty: Record<string, number>;
+
+    beforeEach(async () => {
+      empty = await census();
+      harness = new Harness({ ...world.env, GATEHOUSE_URL: proxy.url });
+    });
+    afterEach(async () => {
+      await harness.up({});
+      await harness.close();
+      if (type === "Device") await world.restoreDevices();
+      expect(await census()).toEqual(empty);
+    });
+
+    /** Up, which may fail, and again until it does not: twice at most. */
+    async function upAgain(args: Record<string, unknown>): Promise<void> {
+      try {
+        await harness.up(program(args));
+      } catch {
+        await harness.up(program(args));
+      }
+      expect(await harness.preview(program(args))).toEqual([]);
+    }
+
+    it("its creation: the object is there once, and is this resource's", async () => {
+      const plain = new Harness(world.env);
+      await plain.up(program(base));
+      const once = await census();
+      await plain.up({});
+      await plain.close();
+      if (type === "Device") await world.restoreDevices();
+
+      const before = proxy.lost();
+      proxy.loseAnswer(isWrite);
+      await upAgain(base);
+      expect(proxy.lost()).toBe(before + 1);
+      expect(await census()).toEqual(once);
+      const { outputs = {} } = harness.state.get("it") ?? {};
+      expect(await hand?.look(world.client.forTenant(String(outputs.tenant)), outputs)).toBeDefined();
+      expect(await harness.refresh()).toEqual([]);
+    });
+
+    it("its creation, by a service without idempotency keys: looked for before it is repeated", async () => {
+      // Settings come by a second request, so a namespace that was just made would differ in them.
+      const { settings: _settings, ...args } = base;
+      const other = new Harness({ ...world.env, GATEHOUSE_URL: older.url });
+      older.loseAnswer(isWrite);
+      expect(await other.up(program(args))).toEqual(["create it"]);
+      expect(await other.refresh()).toEqual([]);
+      expect(await other.preview(program(args))).toEqual([]);
+      await other.up({});
+      await other.close();
+    });
+
+    it("its creation, and the process died with it: the next up converges", async () => {
+      // What the process knew is lost: the harness forgets a create that failed, and the proxy stays lossy for
+      // the look that would follow.
+      proxy.loseAnswers(isWrite, () => true);
+      await harness.up(program(base)).catch(() => undefined);
+      proxy.loseAnswers(undefined);
+      const { tenant: _tenant, ...known } = base;
+      await upAgain(known);
+      expect(await harness.refresh()).toEqual([]);
+    });
+
+    it.each([...changes.keys()])("a change of %s: the next up converges", async (field) => {
+      await harness.up(program(base));
+      proxy.loseAnswer(isWrite);
+      await upAgain({ ...base, [field]: changes.get(field) });
+      expect(await harness.refresh()).toEqual([]);
+      proxy.loseAnswer(() => false);
+    });
+
+    it("its deletion: the next up finds nothing left to do", async () => {
+      await harness.up(program(base));
+      proxy.loseAnswer(isWrite);
+      await harness.up({}).catch(() => undefined);
+      proxy.loseAnswer(() => false);
+    });
+  },
+);
