@@ -38,7 +38,7 @@ export class Run {
     const replaced = resource ? this.#inState.get(resource) : null;
     return {
       name: resource?.split("::").at(-1) ?? definition.name,
-      idempotencyKey: resource && replaced !== null ? idempotencyKey(resource, replaced?.id) : undefined,
+      idempotencyKey: resource && replaced !== null ? idempotencyKey(resource, replaced) : undefined,
       replaced: replaced ?? undefined,
       claim: (id) => resource && this.#claims.hold(definition, resource, id),
     };
@@ -57,10 +57,11 @@ export class Run {
 
 /**
  * The same for every try to make one object. What is replaced is part of it: else the service would answer the
- * new object's creation with the old object.
+ * new object's creation with the old object. Its time as well, because API keys that follow each other may have
+ * one name, and so one id.
  */
-function idempotencyKey(resource: string, replaced: string | undefined): string {
+function idempotencyKey(resource: string, replaced: Existing<Values> | undefined): string {
   return createHash("sha256")
-    .update(`${resource}\n${replaced ?? ""}`)
+    .update([resource, replaced?.id ?? "", replaced?.state.createdAt ?? ""].join("\n"))
     .digest("hex");
 }

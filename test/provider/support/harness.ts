@@ -28,10 +28,12 @@ const SECRET = "4dabf18193072939515e22adb298388d";
 export class Harness {
   readonly state = new Map<string, Entry>();
   readonly #env: Readonly<Record<string, string>>;
+  readonly #stack: string;
   readonly #clients: Client[] = [];
 
-  constructor(env: Readonly<Record<string, string>>) {
+  constructor(env: Readonly<Record<string, string>>, stack = "stack") {
     this.#env = env;
+    this.#stack = stack;
   }
 
   /** @throws AggregateError with what failed, after everything else was done */
@@ -102,7 +104,7 @@ export class Harness {
       const provider = providers[type];
       if (!provider?.check || !provider.diff || !provider.update) throw new Error(`no provider ${type}`);
       const old = this.state.get(name);
-      const urn = `urn:pulumi:stack::project::pulumi-nodejs:dynamic/gatehouse:${type}::${name}`;
+      const urn = `urn:pulumi:${this.#stack}::project::pulumi-nodejs:dynamic/gatehouse:${type}::${name}`;
       const given = { ...args, __provider: "x", __logicalId: urn };
       const { inputs, failures } = await provider.check(old ? { old: true } : {}, given);
       if (failures?.length) throw new Error(failures.map((failure) => failure.reason).join("; "));

@@ -1,0 +1,125 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { definitions } from "../../provider/dist/resources/index.js";
+import { Harness } from "./support/harness.ts";
+import { sampleOf } from "./support/samples.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.stop());
+
+let first: Harness;
+let second: Harness;
+beforeEach(() => {
+  // Two stacks that know nothing of each other.
+  first = new Harness(world.env, "first");
+  second = new Harness(world.env, "second");
+});
+afterEach(async () => {
+  await second.up({});
+  await first.up({});
+  await first.close();
+  await second.close();
+});
+
+const adoptable = definitions.filter((definition) => definition.inputs.adopt);
+/** A rule has no name by which another one could be in its way, and equal tags are what is wanted. */
+const NEVER_IN_THE_WAY = ["FirewallRule"];
+
+describe.each(adoptable.map((definition) => ({ type: definition.name, definition })))(
+  "$type that is there already",
+  ({ type, definition }) => {
+    const { base, changes } = sampleOf(definition);
+    const program = (args: Record<string, unknown>) => ({ it: { type, args: world.here(args) } });
+    const other = [...changes].find(
+      ([field]) => !definition.inputs[field]?.replaces && !["forceDestroy", "name"].includes(field),
+    );
+
+    it.skipIf(NEVER_IN_THE_WAY.includes(type))("is not touched, and the error says what to do", async () => {
+      await first.up(program(base));
+      const [field, value] = other ?? [];
+      const declared = field ? { ...base, [field]: value } : base;
+      await expect(second.up(program(declared))).rejects.toThrow(
+        field
+          ? new RegExp(`${type}\\.adopt: .* exists already.* differs: ${field} is .*adopt: "overwrite"`)
+          : new RegExp(`${type}\\.adopt: .* exists already.*adopt: true`),
+      );
+      expect(await first.refresh()).toEqual([]);
+    });
+
+    it("is taken over by adopt: true when it is equal, and then needs nothing", async () => {
+      await first.up(program(base));
+      const before = first.state.get("it");
+      expect(await second.up(program({ ...base, adopt: true }))).toEqual(["create it"]);
+      expect(second.state.get("it")?.id).toBe(before?.id);
+      expect(await second.preview(program(base))).toEqual([]);
+      expect(await second.preview(program({ ...base, adopt: "overwrite" }))).toEqual([]);
+      expect(await first.refresh()).toEqual([]);
+    });
+
+    it.runIf(other && type !== "FirewallRule")('is changed by adopt: "overwrite" only', async () => {
+      await first.up(program(base));
+      const [field = "", value] = other ?? [];
+      const declared = { ...base, [field]: value };
+      await expect(second.up(program({ ...declared, adopt: true }))).rejects.toThrow(/differs: /);
+      expect(await first.refresh()).toEqual([]);
+      await second.up(program({ ...declared, adopt: "overwrite" }));
+      expect(await second.preview(program(declared))).toEqual([]);
+      expect(await second.refresh()).toEqual([]);
+      expect(await first.refresh()).toEqual(["update it"]);
+    });
+
+    it("renamed in the program: the new resource takes over, and the old one's deletion leaves it", async () => {
+      await first.up(program(base));
+      const renamed = { renamed: { type, args: world.here({ ...base, adopt: true }) } };
+      expect(await first.up(renamed)).toEqual(["create renamed", "delete it"]);
+      expect(await first.refresh()).toEqual([]);
+      expect(await first.preview(renamed)).toEqual([]);
+    });
+  },
+);
+
+describe("twins in one program", () => {
+  const pairs = definitions
+    .filter((definition) => definition.identity)
+    .map((definition) => ({ type: definition.name, args: sampleOf(definition).base }));
+
+  it.each(pairs)("two $type of one object are refused at preview, naming both", async ({ type, args }) => {
+    const here = world.here(args);
+    await expect(first.preview({ one: { type, args: here }, two: { type, args: here } })).rejects.toThrow(
+      new RegExp(`${type}\\.\\w+: ${type} "two" and ${type} "one" manage the same object`),
+    );
+    expect(first.state.size).toBe(0);
+  });
+
+  it("DeviceTags and DeviceTagAttachment on one device are refused, also by other names of the device", async () => {
+    const [device = ""] = await world.client
+      .getDevices({ query: { perPage: 1 } })
+      .then((all) => all.map((one) => one.name));
+    const attachment = { type: "DeviceTagAttachment", args: { device, tag: "edge" } };
+    const tags = { type: "DeviceTags", args: { device, tags: ["edge"], adopt: "overwrite" } };
+    await expect(first.preview({ tags, attachment })).rejects.toThrow(
+      /DeviceTagAttachment "attachment" and DeviceTags "tags" manage the same object/,
+    );
+  });
+
+  it("one device by name and by uid is found out before anything is written", async () => {
+    const name = "tags-01";
+    const devices = await world.client.getDevices({ query: { perPage: 100 } });
+    const { uid = "" } = devices.find((device) => device.name === name) ?? {};
+    const program = {
+      byName: { type: "DeviceTags", args: { device: name, tags: ["edge"] } },
+      byUid: { type: "DeviceTags", args: { device: uid, tags: ["edge"] } },
+    };
+    await expect(first.up(program)).rejects.toThrow(/"byUid" and DeviceTags "byName" manage the same object/);
+    expect([...first.state.keys()]).toEqual(["byName"]);
+  });
+
+  it("several DeviceTagAttachments on one device are none", async () => {
+    const attach = (tag: string) => ({ type: "DeviceTagAttachment", args: { device: "attach-01", tag } });
+    await first.up({ one: attach("edge"), two: attach("prod") });
+    expect(await first.preview({ one: attach("edge"), two: attach("prod") })).toEqual([]);
+  });
+});

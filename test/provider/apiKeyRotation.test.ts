@@ -1,0 +1,142 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/dist/index.js";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { Harness, type Program } from "./support/harness.ts";
+
+const DAY = 86_400_000;
+let fleet: Fleet;
+let harness: Harness;
+
+beforeAll(async () => {
+  fleet = await startFleet();
+});
+afterAll(() => fleet.stop());
+beforeEach(() => {
+  harness = new Harness(fleet.env);
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await harness.up({});
+  await harness.close();
+  expect(await names()).toEqual([]);
+});
+
+const names = async () =>
+  (await fleet.client.listApiKeys({ query: { perPage: 100 } })).map((key) => key.name).sort();
+const key = (args: Record<string, unknown>): Program => ({
+  ci: { type: "ApiKey", args: { validDays: 30, role: "observer", ...args } },
+});
+const outputs = () => harness.state.get("ci")?.outputs ?? {};
+
+async function works(secret: unknown): Promise<boolean> {
+  const client = createClient({ url: fleet.service.url, credential: apiKeyCredential(String(secret)) });
+  try {
+    await client.getTags();
+    return true;
+  } catch (error) {
+    if (error instanceof AuthenticationError) return false;
+    throw error;
+  } finally {
+    await client.close();
+  }
+}
+
+/** The provider's clock only: the service's own key goes on being valid. */
+function daysLater(days: number): void {
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + days * DAY });
+}
+
+describe("rotation of an API key", () => {
+  it("is planned by the first up in the days before it expires", async () => {
+    await harness.up(key({ rotateBefore: 7 }));
+    daysLater(22);
+    expect(await harness.preview(key({ rotateBefore: 7 }))).toEqual([]);
+    daysLater(2);
+    expect(await harness.preview(key({ rotateBefore: 7 }))).toEqual(["replace ci rotateBefore"]);
+  });
+
+  it("replaces an expired key also where nothing says so", async () => {
+    await harness.up(key({}));
+    daysLater(31);
+    expect(await harness.preview(key({}))).toEqual(["replace ci rotateBefore"]);
+  });
+
+  it.each([{ name: undefined }, { name: "ci-bot" }])(
+    "ends the old key with the same up: %o",
+    async ({ name }) => {
+      await harness.up(key({ name, keepers: { year: "a" } }));
+      const { key: before } = outputs();
+      await harness.up(key({ name, keepers: { year: "b" } }));
+      expect(outputs()).toMatchObject({ previousKey: "", previous: [] });
+      expect(await Promise.all([works(before), works(outputs().key)])).toEqual([false, true]);
+      expect(await names()).toHaveLength(1);
+      if (name) expect(await names()).toEqual([name]);
+    },
+  );
+
+  it("lets the old keys go on for the overlap, and revokes them after it", async () => {
+    const program = (year: string) => key({ name: "ci-bot", keepers: { year }, overlap: 3 });
+    await harness.up(program("a"));
+    const first = outputs().key;
+    await harness.up(program("b"));
+    const second = outputs().key;
+    expect(outputs().previousKey).toBe(first);
+    await harness.up(program("c"));
+    expect(outputs().previousKey).toBe(second);
+    expect(await Promise.all([first, second, outputs().key].map(works))).toEqual([true, true, true]);
+    expect(await harness.preview(program("c"))).toEqual([]);
+
+    daysLater(4);
+    expect(await harness.preview(program("c"))).toEqual(["update ci"]);
+    await harness.up(program("c"));
+    expect(outputs()).toMatchObject({ previousKey: "", previous: [] });
+    expect(await names()).toEqual(["ci-bot"]);
+    expect(await Promise.all([first, second, outputs().key].map(works))).toEqual([false, false, true]);
+  });
+
+  it("shows a client that takes each new key not one refusal", async () => {
+    const program = (year: string) => key({ keepers: { year }, overlap: 1 });
+    await harness.up(program("a"));
+    let stopped = false;
+    let refusals = 0;
+    let calls = 0;
+    const client = (async () => {
+      while (!stopped) {
+        calls += 1;
+        if (!(await works(outputs().key))) refusals += 1;
+      }
+    })();
+    for (const year of ["b", "c", "d"]) {
+      const before = calls;
+      await harness.up(program(year));
+      await vi.waitUntil(() => calls > before + 2, { timeout: 10_000 });
+    }
+    stopped = true;
+    await client;
+    expect(refusals).toBe(0);
+    expect(calls).toBeGreaterThan(8);
+  });
+
+  it("is followed by what does not change when somebody renames the key, and its name is set back", async () => {
+    await harness.up(key({ name: "ci-bot" }));
+    await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
+    await fleet.client.createApiKey({ body: { name: "decoy", expiresAt: 30, role: "observer" } });
+    expect(await harness.refresh()).toEqual(["update ci"]);
+    await harness.up(key({ name: "ci-bot" }));
+    expect(await names()).toEqual(["ci-bot", "decoy"]);
+    // The deletion, too, means the key and not the name.
+    await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
+    await fleet.client.updateApiKey({ params: { key: "decoy" }, body: { name: "ci-bot" } });
+    await harness.up({});
+    expect(await names()).toEqual(["ci-bot"]);
+    await fleet.client.deleteApiKey({ params: { key: "ci-bot" } });
+  });
+
+  it("of a name that another key has is refused, and says what to do", async () => {
+    await fleet.client.createApiKey({ body: { name: "taken", expiresAt: 30, role: "observer" } });
+    await expect(harness.up(key({ name: "taken" }))).rejects.toThrow(
+      /ApiKey\.name: the namespace has an API key "taken" already.*choose another name/,
+    );
+    await fleet.client.deleteApiKey({ params: { key: "taken" } });
+  });
+});

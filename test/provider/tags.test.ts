@@ -1,0 +1,140 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { Connection } from "../../provider/dist/resources/connection.js";
+import { withTags } from "../../provider/dist/resources/tagWork.js";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { Harness, type Program } from "./support/harness.ts";
+import { sshKeyLine } from "./support/programs.ts";
+
+let fleet: Fleet;
+let harness: Harness;
+beforeAll(async () => {
+  fleet = await startFleet();
+  await fleet.enrol("web-01");
+  await fleet.enrol("web-02");
+});
+afterAll(() => fleet.stop());
+beforeEach(() => {
+  harness = new Harness(fleet.env);
+});
+afterEach(async () => {
+  await harness.up({});
+  await harness.close();
+});
+
+const data = sshKeyLine();
+const key = (tags: string[]) => ({
+  type: "PublicKey",
+  args: { name: "k", data, username: "^root$", filter: { tags } },
+});
+
+it("a filter with a tag that nothing carries is refused after a while, naming the tag", {
+  timeout: 20_000,
+}, async () => {
+  await expect(harness.up({ key: key(["nowhere"]) })).rejects.toThrow(
+    /PublicKey\.filter\.tags: nothing in the namespace \S+ carries the tag nowhere/,
+  );
+});
+
+it("a filter waits for tags that the same run is still giving", async () => {
+  const connection = new Connection(fleet.client, { defaultTenant: fleet.tenant });
+  const opened = await connection.tenant(undefined);
+  const uid = (await fleet.client.getDevices({ query: { perPage: 1 } }))[0]?.uid ?? "";
+  const body = {
+    data: Buffer.from(data).toString("base64"),
+    name: "k",
+    username: ".*",
+    filter: { tags: ["soon"] },
+  };
+  let sent = 0;
+  const made = withTags(opened, ["soon"], "PublicKey.filter.tags", () => {
+    sent += 1;
+    return fleet.client.createPublicKey({ body });
+  });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  // Work on another tag ends first: that is no reason to give up.
+  await opened.tagWork.during(async () => {});
+  await opened.tagWork.during(() =>
+    fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["soon"] } }),
+  );
+  const { fingerprint } = await made;
+  expect(sent).toBeGreaterThanOrEqual(2);
+  await fleet.client.deletePublicKey({ params: { fingerprint } });
+  await fleet.client.deleteDeviceTag({ params: { uid, tag: "soon" } });
+});
+
+it("DeviceTags in place of others' tags are refused without adopt, and leave them", async () => {
+  const uid = await fleet.enrol("web-03");
+  await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["mine"] } });
+  const tags: Program = { tags: { type: "DeviceTags", args: { device: "web-03", tags: ["ours"] } } };
+  await expect(harness.up(tags)).rejects.toThrow(
+    /DeviceTags\.adopt: .*tags is \["mine"\], declared \["ours"\]/,
+  );
+  expect((await fleet.client.getDevice({ params: { uid } })).tags).toEqual(["mine"]);
+});
+
+it("a fourth tag in place of one of three: the one that is replaced makes room", async () => {
+  const attach = (tag: string) => ({ type: "DeviceTagAttachment", args: { device: "web-02", tag } });
+  await harness.up({ a: attach("one"), b: attach("two"), c: attach("three") });
+  expect(await harness.up({ a: attach("one"), b: attach("two"), c: attach("four") })).toEqual([
+    "replace c tag",
+  ]);
+  const [device] = (await fleet.client.getDevices({ query: { perPage: 100 } })).filter(
+    (one) => one.name === "web-02",
+  );
+  expect(device?.tags.sort()).toEqual(["four", "one", "two"]);
+});
+
+it("a device that enrols again has no tags; a MAC address follows it, and up puts them back", async () => {
+  const mac = "02:00:00:00:cc:01";
+  const first = await fleet.enrol("edge-01", mac);
+  const program: Program = {
+    all: { type: "DeviceTags", args: { device: mac.toUpperCase().replaceAll(":", "-"), tags: ["edge"] } },
+  };
+  await harness.up(program);
+  await fleet.client.deleteDevice({ params: { uid: first } });
+  // Another name means another identity: hence another uid.
+  await fleet.client.authDevice({
+    body: {
+      info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },
+      hostname: "edge-01",
+      identity: { mac },
+      publicKey: "another key",
+      tenantId: fleet.tenant,
+    },
+  });
+  const [again] = (await fleet.client.getDevices({ query: { perPage: 100 } })).filter(
+    (device) => device.identity.mac === mac,
+  );
+  expect(again?.uid).not.toBe(first);
+  expect(await harness.refresh()).toEqual(["update all"]);
+  expect(await harness.preview(program)).toEqual(["update all"]);
+  await harness.up(program);
+  expect((await fleet.client.getDevice({ params: { uid: again?.uid ?? "" } })).tags).toEqual(["edge"]);
+});
+
+it("a pending device is accepted or rejected as declared; an accepted one is not rejected", async () => {
+  const enrolPending = async (mac: string) => {
+    await fleet.client.authDevice({
+      body: {
+        info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },
+        hostname: `host-${mac.slice(-2)}`,
+        identity: { mac },
+        publicKey: "a key",
+        tenantId: fleet.tenant,
+      },
+    });
+    return mac;
+  };
+  const device = (mac: string, status: string): Program => ({
+    d: { type: "Device", args: { device: mac, status } },
+  });
+  const [one, two] = [await enrolPending("02:00:00:00:dd:01"), await enrolPending("02:00:00:00:dd:02")];
+  await harness.up(device(one, "accepted"));
+  expect(harness.state.get("d")?.outputs.status).toBe("accepted");
+  await expect(harness.up(device(one, "rejected"))).rejects.toThrow(/Device\.status: the device is accepted/);
+  await harness.up({});
+  await harness.up(device(two, "rejected"));
+  expect(await harness.preview(device(two, "rejected"))).toEqual([]);
+  await harness.up(device(two, "accepted"));
+  expect(await harness.preview(device(two, "accepted"))).toEqual([]);
+});
