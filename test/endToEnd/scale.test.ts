@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { Stack } from "../support/gatehouse.ts";
+import { requestsDuring } from "../support/requests.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/manyKeys", import.meta.url));
 const KEYS = 300;
@@ -28,36 +29,23 @@ afterAll(async () => {
   await fleet.stop();
 });
 
-/** The requests that the service saw while `work` ran, as `METHOD /path` without the query. */
-async function requestsDuring(work: () => Promise<unknown>): Promise<string[]> {
-  const seen = () => fleet.service.logs().filter((line) => line.msg === "request");
-  const before = seen().length;
-  await work();
-  // The log is read through a pipe: what was answered may still be on its way.
-  await new Promise((resolve) => setTimeout(resolve, 200));
-  return seen()
-    .slice(before)
-    .map((line) => line.req as { method: string; url: string })
-    .map(({ method, url }) => `${method} ${url.split("?")[0]}`);
-}
-
 const isWrite = (request: string) => !request.startsWith("GET ") && request !== "POST /api/login";
 
 it("300 keys: one request for each write, none where nothing changes, pages where all are read", {
   timeout: 120_000,
 }, async () => {
-  const created = await requestsDuring(() => stack.result(["up"]));
+  const created = await requestsDuring(fleet.service, () => stack.result(["up"]));
   expect(created.filter(isWrite)).toEqual(Array(KEYS).fill("POST /api/sshkeys/public-keys"));
   expect(created.length - KEYS).toBeLessThanOrEqual(20);
 
-  const unchanged = await requestsDuring(async () => {
+  const unchanged = await requestsDuring(fleet.service, async () => {
     const result = await stack.result(["up"]);
     expect(result.summary).toMatchObject({ same: KEYS + 1, create: 0, update: 0 });
   });
   expect(unchanged.filter(isWrite)).toEqual([]);
   expect(unchanged.length).toBeLessThanOrEqual(20);
 
-  const read = await requestsDuring(async () => {
+  const read = await requestsDuring(fleet.service, async () => {
     const result = await stack.result(["drift"]);
     expect(result.summary).toMatchObject({ same: KEYS + 1, update: 0, delete: 0 });
   });

@@ -11,6 +11,10 @@ export interface Fleet {
   readonly env: Record<string, string>;
   /** Enrols and accepts a device, in the user's own namespace unless another one is named. */
   enrol(hostname: string, mac?: string, tenant?: string): Promise<string>;
+  /** Enrols, without accepting them, devices of which `report` knows the number. */
+  enrolMany(count: number): Promise<void>;
+  /** A device of `enrolMany` reports, as agents do all the time. */
+  report(index: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -21,6 +25,8 @@ const { publicKey: AGENT_KEY } = generateKeyPairSync("rsa", {
   privateKeyEncoding: { type: "pkcs1", format: "pem" },
 });
 
+const hex = (byte: number) => byte.toString(16).padStart(2, "0");
+
 /** Starts a service, sets up `admin`, and makes the users named. */
 export async function startFleet(users: readonly string[] = []): Promise<Fleet> {
   const service = await startService();
@@ -30,10 +36,32 @@ export async function startFleet(users: readonly string[] = []): Promise<Fleet> 
   const { tenant } = await client.identity();
   if (!tenant) throw new Error("the first user has no namespace");
   let enrolled = 0;
+  const auth = (hostname: string, mac: string, tenantId: string) => {
+    const info = {
+      id: "debian",
+      prettyName: "Debian",
+      version: "v0.19.0",
+      arch: "amd64",
+      platform: "native",
+    };
+    return client.authDevice({ body: { info, hostname, identity: { mac }, publicKey: AGENT_KEY, tenantId } });
+  };
+  const report = async (index: number) => {
+    const mac = `06:00:00:00:${hex(index >> 8)}:${hex(index & 255)}`;
+    await auth(`many-${index}`, mac, tenant);
+  };
   return {
     service,
     client,
     tenant,
+    report,
+    async enrolMany(count) {
+      let next = 0;
+      const worker = async () => {
+        while (next < count) await report(next++);
+      };
+      await Promise.all(Array.from({ length: 16 }, worker));
+    },
     env: {
       GATEHOUSE_URL: service.url,
       GATEHOUSE_USERNAME: login.username,
@@ -42,17 +70,8 @@ export async function startFleet(users: readonly string[] = []): Promise<Fleet> 
     },
     async enrol(hostname, mac, tenantId = tenant) {
       enrolled += 1;
-      const address = mac ?? `02:00:00:00:00:${enrolled.toString(16).padStart(2, "0")}`;
-      const info = {
-        id: "debian",
-        prettyName: "Debian",
-        version: "v0.19.0",
-        arch: "amd64",
-        platform: "native",
-      };
-      const { uid } = await client.authDevice({
-        body: { info, hostname, identity: { mac: address }, publicKey: AGENT_KEY, tenantId },
-      });
+      const address = mac ?? `02:00:00:00:00:${hex(enrolled)}`;
+      const { uid } = await auth(hostname, address, tenantId);
       await client.forTenant(tenantId).acceptDevice({ params: { uid } });
       return uid;
     },
