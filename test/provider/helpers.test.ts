@@ -1,0 +1,125 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { cidr, hostname, login } from "../../provider/dist/helpers/patterns.js";
+import { sshKeyFile } from "../../provider/dist/helpers/sshKeyFile.js";
+import { compilePattern } from "../../sdk/dist/policy/index.js";
+import { testFolder } from "../support/folder.ts";
+import { sshKeyLine } from "./support/programs.ts";
+
+/** As the service decides: RE2, not anchored. */
+const admits = (pattern: string, text: string) => compilePattern(pattern).test(text);
+
+describe("login() and hostname()", () => {
+  const names = fc.array(
+    fc.string({ minLength: 1, maxLength: 6, unit: fc.constantFrom(..."ab.*$^\\|()-_[]{}+?") }),
+    {
+      minLength: 1,
+      maxLength: 4,
+    },
+  );
+
+  it("admit the names given, and no other", () => {
+    fc.assert(
+      fc.property(names, names, (given, others) => {
+        const pattern = login(...given);
+        for (const name of given) expect(admits(pattern, name)).toBe(true);
+        for (const name of others) expect(admits(pattern, name)).toBe(given.includes(name));
+        for (const name of given) expect(admits(pattern, `x${name}`)).toBe(given.includes(`x${name}`));
+      }),
+    );
+  });
+
+  it("read well", () => {
+    expect(login("root")).toBe("^root$");
+    expect(login("root", "ana")).toBe("^(ana|root)$");
+    expect(hostname("Web-1")).toBe("^web-1$");
+    expect(admits(login("root"), "notroot")).toBe(false);
+  });
+
+  it.each([[[]], [[""]]])("refuse %j", (given) => {
+    expect(() => login(...given)).toThrow(/login\(\): needs one name or more/);
+  });
+});
+
+describe("cidr()", () => {
+  const toNumber = (address: string) =>
+    address.split(".").reduce((sum, octet) => sum * 256 + Number(octet), 0);
+  const toAddress = (value: number) =>
+    [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join(".");
+
+  it("matches the addresses of its range, and no other", () => {
+    const range = fc
+      .tuple(fc.nat(2 ** 32 - 1), fc.integer({ min: 0, max: 32 }))
+      .map(([value, bits]) => ({ first: value - (value % 2 ** (32 - bits)), bits }));
+    fc.assert(
+      fc.property(range, fc.nat(2 ** 32 - 1), fc.nat(), ({ first, bits }, other, offset) => {
+        const size = 2 ** (32 - bits);
+        const pattern = cidr(`${toAddress(first)}/${bits}`);
+        const inside = (value: number) => value >= first && value < first + size;
+        const edges = [first, first + size - 1, first - 1, first + size, first + (offset % size), other];
+        for (const value of edges.filter((edge) => edge >= 0 && edge < 2 ** 32)) {
+          expect(admits(pattern, toAddress(value)), `${pattern} ${toAddress(value)}`).toBe(inside(value));
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("matches whole addresses only", () => {
+    expect(admits(cidr("10.0.0.0/8"), "110.0.0.1")).toBe(false);
+    expect(admits(cidr("192.0.2.7"), "192.0.2.77")).toBe(false);
+    expect(admits(cidr("192.0.2.7"), "192a0b2c7")).toBe(false);
+    expect(toNumber("10.0.0.0")).toBe(167772160);
+  });
+
+  it("takes several ranges", () => {
+    const pattern = cidr("10.0.0.0/8", "192.168.0.0/16");
+    expect(["10.1.2.3", "192.168.9.9", "192.169.0.1"].map((address) => admits(pattern, address))).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it.each(["", "10.0.0.0/33", "10.0.0/8", "2001:db8::/32", "10.0.0.0/8/8", "10.0.0.0/-1", "10.0.0.0/08x"])(
+    "refuses %j, naming it",
+    (range) => {
+      expect(() => cidr(range)).toThrow(`cidr("${range}"): must be an IPv4 range`);
+    },
+  );
+
+  it("refuses a range whose first address it is not", () => {
+    expect(() => cidr("10.0.0.1/8")).toThrow(/bits are set after the prefix/);
+  });
+});
+
+describe("sshKeyFile()", () => {
+  const fileOf = (text: string) => {
+    const file = join(testFolder(), "key.pub");
+    writeFileSync(file, text);
+    return file;
+  };
+
+  it("reads the key that is in the file", () => {
+    const line = sshKeyLine("ana@laptop");
+    expect(sshKeyFile(fileOf(`# Ana's\n\n${line}\n`))).toBe(line);
+  });
+
+  it.each([
+    ["", /must hold one public key, and has 0 lines/],
+    [`${sshKeyLine()}\n${sshKeyLine()}\n`, /must hold one public key, and has 2 lines/],
+    ["-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", /holds a private key/],
+    ["ssh-ed25519 AAAA", /must hold a complete ssh-ed25519 key/],
+    ["x".repeat(70_000), /is no file of a public key/],
+  ])("refuses a file with something else, naming it", (text, message) => {
+    const file = fileOf(text);
+    expect(() => sshKeyFile(file)).toThrow(message);
+    expect(() => sshKeyFile(file)).toThrow(file);
+  });
+
+  it("names a file that is not there", () => {
+    expect(() => sshKeyFile("/nowhere/key.pub")).toThrow(/\/nowhere\/key\.pub/);
+  });
+});

@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import { check } from "../../provider/dist/resources/check.js";
+import type { ResourceDefinition } from "../../provider/dist/resources/definition.js";
+import { definitions } from "../../provider/dist/resources/index.js";
+import { sampleOf } from "./support/samples.ts";
+
+const byName = new Map<string, ResourceDefinition>(
+  definitions.map((definition) => [definition.name, definition]),
+);
+
+function reasonsOf(name: string, change: Record<string, unknown>): string[] {
+  const definition = byName.get(name);
+  if (!definition) throw new Error(`no resource ${name}`);
+  const { failures } = check(definition, { ...sampleOf(definition).base, ...change });
+  return failures.map((failure) => failure.reason);
+}
+
+const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
+  ["Namespace", { name: "a.b" }, /^Namespace\.name: must be one host-name label/],
+  ["Namespace", { name: "x".repeat(64) }, /^Namespace\.name: /],
+  ["Namespace", { settings: { record: true } }, /^Namespace\.settings: .*"record"/],
+  ["Namespace", { settings: { connectionAnnouncement: "x".repeat(4097) } }, /connectionAnnouncement: .*4096/],
+  ["Namespace", { forceDestroy: "yes" }, /^Namespace\.forceDestroy: .*boolean/],
+  ["Namespace", { adopt: "force" }, /^Namespace\.adopt: .*"overwrite"|^Namespace\.adopt: /],
+  ["Member", { tenant: "mine" }, /^Member\.tenant: must be a lower-case uuid/],
+  ["Member", { role: "owner" }, /^Member\.role: .*"observer"\|"operator"\|"administrator"/],
+  ["Member", { email: "nobody" }, /^Member\.email: .*email/i],
+  ["PublicKey", { name: "" }, /^PublicKey\.name: /],
+  ["PublicKey", { name: "x".repeat(256) }, /^PublicKey\.name: .*255/],
+  ["PublicKey", { username: "(" }, /^PublicKey\.username: must be a regular expression in RE2 syntax/],
+  ["PublicKey", { username: "(?=x)" }, /^PublicKey\.username: must be a regular expression in RE2 syntax/],
+  ["PublicKey", { username: "x".repeat(1025) }, /^PublicKey\.username: .*1024/],
+  ["PublicKey", { filter: {} }, /^PublicKey\.filter: must have exactly one of hostname and tags/],
+  ["PublicKey", { filter: { hostname: "a", tags: ["prod"] } }, /^PublicKey\.filter: must have exactly one/],
+  ["PublicKey", { filter: { hostname: "(" } }, /^PublicKey\.filter\.hostname: must be a regular expression/],
+  ["PublicKey", { filter: { tags: [] } }, /^PublicKey\.filter\.tags: .*1/],
+  ["PublicKey", { filter: { tags: ["a b c"] } }, /^PublicKey\.filter\.tags\.0: .*letters and digits/],
+  ["PublicKey", { data: "-----BEGIN OPENSSH PRIVATE KEY-----" }, /^PublicKey\.data: must be a public key/],
+  ["PublicKey", { data: "ssh-ed25519 AAAA" }, /^PublicKey\.data: must hold/],
+  ["FirewallRule", { action: "drop" }, /^FirewallRule\.action: .*"allow"\|"deny"/],
+  ["FirewallRule", { priority: -1 }, /^FirewallRule\.priority: .*>=0/],
+  ["FirewallRule", { priority: 1.5 }, /^FirewallRule\.priority: .*int/],
+  ["FirewallRule", { sourceIp: "[" }, /^FirewallRule\.sourceIp: must be a regular expression in RE2 syntax/],
+  ["FirewallRule", { username: "*" }, /^FirewallRule\.username: must be a regular expression in RE2 syntax/],
+  ["FirewallRule", { filter: { tags: ["a", "b"] } }, /^FirewallRule\.filter\.tags\.0: .*3/],
+  ["FirewallRule", { active: "yes" }, /^FirewallRule\.active: .*boolean/],
+  ["ApiKey", { name: "ab" }, /^ApiKey\.name: .*3/],
+  ["ApiKey", { name: "x".repeat(21) }, /^ApiKey\.name: .*20/],
+  ["ApiKey", { name: "with space" }, /^ApiKey\.name: must not hold white space/],
+  ["ApiKey", { role: "root" }, /^ApiKey\.role: .*"observer"/],
+  ["ApiKey", { validDays: 31 }, /^ApiKey\.validDays: .*30\|60\|90\|365/],
+  [
+    "ApiKey",
+    { validDays: 30, rotateBefore: 30 },
+    /^ApiKey\.rotateBefore: must be less than validDays \(30\)/,
+  ],
+  ["ApiKey", { rotateBefore: -1 }, /^ApiKey\.rotateBefore: .*>=0/],
+  ["ApiKey", { overlap: 91 }, /^ApiKey\.overlap: .*<=90/],
+  ["ApiKey", { keepers: { year: 2026 } }, /^ApiKey\.keepers\.year: .*string/],
+  ["DeviceTags", { device: "" }, /^DeviceTags\.device: /],
+  ["DeviceTags", { device: "x".repeat(65) }, /^DeviceTags\.device: .*64/],
+  ["DeviceTags", { tags: [] }, /^DeviceTags\.tags: .*1/],
+  ["DeviceTags", { tags: ["aaa", "bbb", "ccc", "ddd"] }, /^DeviceTags\.tags: .*3/],
+  ["DeviceTags", { tags: ["aaa", "aaa"] }, /^DeviceTags\.tags: must not repeat a tag/],
+  ["DeviceTagAttachment", { tag: "no-hyphens" }, /^DeviceTagAttachment\.tag: .*letters and digits/],
+  ["Device", { name: "a.b" }, /^Device\.name: may hold letters, digits/],
+  ["Device", { status: "pending" }, /^Device\.status: .*"accepted"\|"rejected"/],
+  ["Device", { onDestroy: "delete" }, /^Device\.onDestroy: .*"keep"\|"remove"/],
+];
+
+describe("a refused input names resource, field and what is allowed", () => {
+  it.each(RULES)("%s %j", (name, change, message) => {
+    expect(reasonsOf(name, change)).toContainEqual(expect.stringMatching(message));
+  });
+
+  const fields = definitions.flatMap((definition) =>
+    Object.keys(definition.inputs).map((field) => ({ type: definition.name, field })),
+  );
+
+  it.each(fields)("$type.$field of a wrong kind", ({ type, field }) => {
+    // No input takes a list of lists.
+    const reasons = reasonsOf(type, { [field]: [[1]] });
+    expect(reasons).not.toEqual([]);
+    for (const reason of reasons) expect(reason).toMatch(new RegExp(`^${type}\\.${field}`));
+  });
+});
