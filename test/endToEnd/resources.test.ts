@@ -1,0 +1,217 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { definitions } from "../../provider/dist/resources/index.js";
+import { Harness, type Program } from "../provider/support/harness.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { changesOf, engines, Stack } from "../support/gatehouse.ts";
+import { startLossyProxy } from "../support/proxy.ts";
+
+const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
+const PROJECT = "commonjs-program";
+
+type Policy = Record<string, { type: string; args: Record<string, unknown>; options?: { import: string } }>;
+const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
+
+const data = sshKeyLine("ana@laptop");
+
+/** One of each. Filters stand before the resources that give their tags, and name them by literals. */
+const base: Policy = {
+  key: {
+    type: "PublicKey",
+    args: { name: "laptop", data, username: "^root$", filter: { tags: ["edge", "web"] } },
+  },
+  rule: {
+    type: "FirewallRule",
+    args: { action: "deny", priority: 5, sourceIp: "^203\\.", username: ".*", filter: { tags: ["lab"] } },
+  },
+  tags: { type: "DeviceTags", args: { device: "web-01", tags: ["edge", "web"] } },
+  lab: { type: "DeviceTagAttachment", args: { device: "web-02", tag: "lab" } },
+  gate: { type: "Device", args: { device: "02:00:00:00:bb:01", name: "gate" } },
+  ci: { type: "ApiKey", args: { role: "observer", validDays: 30 } },
+  trials: { type: "Namespace", args: { name: "trials" } },
+  bob: {
+    type: "Member",
+    args: { tenant: { $ref: "trials.tenant" }, email: "bob@example.com", role: "observer" },
+  },
+};
+
+/** A change of one input of each, and the step that it is. */
+const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> = {
+  key: { args: { username: "^ana$" }, step: "update key username" },
+  rule: { args: { priority: 7 }, step: "update rule priority" },
+  tags: { args: { tags: ["edge", "web", "prod"] }, step: "update tags tags" },
+  lab: { args: { device: "web-03" }, step: "replace lab device" },
+  gate: { args: { name: "gate-b" }, step: "update gate name" },
+  ci: { args: { keepers: { year: "2027" } }, step: "replace ci keepers" },
+  trials: { args: { settings: { sessionRecord: false } }, step: "update trials settings" },
+  bob: { args: { role: "operator" }, step: "update bob role" },
+};
+
+const changed: Policy = Object.fromEntries(
+  Object.entries(base).map(([name, { type, args }]) => [
+    name,
+    { type, args: { ...args, ...CHANGES[name]?.args } },
+  ]),
+);
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name);
+    return statSync(path).isDirectory() ? filesBelow(path) : [path];
+  });
+}
+
+it("every resource has a part in this program", () => {
+  expect(
+    Object.values(base)
+      .map(({ type }) => type)
+      .sort(),
+  ).toEqual(definitions.map(({ name }) => name).sort());
+});
+
+describe.each(engines)("all resources, by the $label", ({ engine, available }) => {
+  let fleet: Fleet;
+  let folder: string;
+  let stack: Stack;
+
+  beforeAll(async () => {
+    if (!available) return;
+    fleet = await startFleet(["bob"]);
+    for (const name of ["web-01", "web-02", "web-03"]) await fleet.enrol(name);
+    await fleet.enrol("gatekeeper", "02:00:00:00:bb:01");
+    const uid = await fleet.enrol("anchor-01");
+    await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["anchor"] } });
+  });
+  afterAll(async () => fleet?.stop());
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
+    stack = new Stack({ program: PROGRAM, folder, engine, env: fleet?.env ?? {} });
+  });
+  afterEach(async () => {
+    if (available) await stack.run(["destroy", "--yes"], policyEnv(base));
+    stack.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it.runIf(available)(
+    "are made, changed as planned, and removed; no secret is in clear",
+    {
+      timeout: 240_000,
+    },
+    async () => {
+      const secretFile = join(mkdtempSync(join(tmpdir(), "gatehouse-secret-")), "secret");
+      const outputs: string[] = [];
+      const run = async (args: string[], policy: Policy) => {
+        const result = await stack.run(args, { ...policyEnv(policy), SECRET_FILE: secretFile });
+        outputs.push(result.stdout, result.stderr);
+        expect(result.code, result.stdout + result.stderr).toBe(0);
+      };
+      await run(["up", "--yes"], base);
+      const secret = readFileSync(secretFile, "utf8").trim();
+      expect(secret).toMatch(/^[0-9a-f-]{36}$/);
+      expect(changesOf(await stack.result(["preview"], policyEnv(base)))).toEqual([]);
+      await run(["drift"], base);
+
+      const steps = Object.values(CHANGES).map(({ step }) => step);
+      const planned = changesOf(await stack.result(["preview"], policyEnv(changed)));
+      expect(planned.map((line) => line.split(".")[0]).sort()).toEqual(steps.sort());
+      await run(["up", "--yes"], changed);
+      expect(changesOf(await stack.result(["preview"], policyEnv(changed)))).toEqual([]);
+      await run(["refresh", "--yes"], changed);
+      expect(changesOf(await stack.result(["preview"], policyEnv(changed)))).toEqual([]);
+      const secrets = [secret, readFileSync(secretFile, "utf8").trim()];
+      expect(new Set(secrets).size).toBe(2);
+
+      expect(stack.stateText(PROJECT)).toContain('"ciphertext"');
+      const written = filesBelow(folder).map((file) => readFileSync(file, "latin1"));
+      for (const text of [...written, ...outputs, fleet.service.output()]) {
+        for (const value of [...secrets, "correct-horse"]) expect(text.includes(value)).toBe(false);
+      }
+      await run(["destroy", "--yes"], changed);
+      const { client } = fleet;
+      expect(await client.getPublicKeys()).toEqual([]);
+      expect(await client.getFirewallRules()).toEqual([]);
+      expect(await client.listApiKeys()).toEqual([]);
+      expect(await client.getTags()).toEqual(["anchor"]);
+      rmSync(join(secretFile, ".."), { recursive: true });
+    },
+  );
+
+  it.runIf(available)("lookups see what was there before the run", { timeout: 60_000 }, async () => {
+    await stack.result(["up", "--yes"], {
+      ...policyEnv({
+        key: { ...base.key, args: { ...base.key?.args, filter: { hostname: ".*" } } } as never,
+      }),
+      LOOKUPS: "1",
+    });
+    const state = JSON.parse(stack.stateText(PROJECT));
+    const { outputs } = state.checkpoint.latest.resources.find(
+      (one: { type: string }) => one.type === "pulumi:pulumi:Stack",
+    );
+    expect(outputs.lookups).toMatchObject({
+      devices: ["anchor-01"],
+      namespace: fleet.tenant,
+      sameByName: fleet.tenant,
+      members: ["owner"],
+      counts: [0, 0, 0],
+      tags: ["anchor"],
+    });
+  });
+
+  it.runIf(available)(
+    "a lost answer: the next up converges without a twin",
+    { timeout: 120_000 },
+    async () => {
+      const proxy = await startLossyProxy(fleet.service.url);
+      const env = {
+        ...policyEnv({
+          rule: { ...base.rule, args: { ...base.rule?.args, filter: { hostname: ".*" } } } as never,
+        }),
+      };
+      const lossy = { ...env, GATEHOUSE_URL: proxy.url };
+      // Neither the creation nor the look that follows is answered: the run fails, knowing nothing.
+      proxy.loseAnswers(
+        (method, path) => method === "POST" && path.startsWith("/api/firewall"),
+        (_method, path) => path.startsWith("/api/firewall"),
+      );
+      expect((await stack.run(["up", "--yes"], lossy)).code).toBe(1);
+      expect(await fleet.client.getFirewallRules()).toHaveLength(1);
+      await stack.result(["up", "--yes"], env);
+      expect(await fleet.client.getFirewallRules()).toHaveLength(1);
+      expect(changesOf(await stack.result(["preview"], env))).toEqual([]);
+      await stack.result(["destroy", "--yes"], env);
+      expect(await fleet.client.getFirewallRules()).toEqual([]);
+      await proxy.stop();
+    },
+  );
+
+  it.runIf(available && engine === "embedded")("are imported by id", { timeout: 120_000 }, async () => {
+    const harness = new Harness(fleet.env, "elsewhere");
+    const plain = { ...base };
+    delete plain.bob;
+    // A key that was imported has no secret to be known, and is the same object by its name alone.
+    plain.ci = { type: "ApiKey", args: { name: "imported", role: "observer", validDays: 30 } };
+    const { key, rule, ...givers } = plain;
+    await harness.up({ ...givers, key, rule } as Program);
+    const imported: Policy = Object.fromEntries(
+      Object.entries(plain).map(([name, one]) => [
+        name,
+        { ...one, options: { import: harness.state.get(name)?.id ?? "" } },
+      ]),
+    );
+    const up = await stack.result(["up", "--yes"], policyEnv(imported));
+    expect(changesOf(up).filter((line) => !/^import /.test(line))).toEqual([
+      `create commonjs-program-${stack.name}`,
+    ]);
+    expect(changesOf(await stack.result(["preview"], policyEnv(imported)))).toEqual([]);
+    expect(changesOf(await stack.result(["preview"], policyEnv(plain)))).toEqual([]);
+    await stack.result(["destroy", "--yes"], policyEnv(plain));
+    await harness.refresh();
+    await harness.up({});
+    await harness.close();
+  });
+});
