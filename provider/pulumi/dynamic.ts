@@ -13,5 +13,14 @@ const providers = Object.fromEntries(
   definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),
 );
 
-export const { Namespace, Member, PublicKey, FirewallRule, ApiKey, DeviceTags, DeviceTagAttachment, Device } =
-  providers;
+export const {
+  Namespace,
+  Member,
+  PublicKey,
+  FirewallRule,
+  ApiKey,
+  Tag,
+  DeviceTags,
+  DeviceTagAttachment,
+  Device,
+} = providers;

@@ -69,8 +69,7 @@ export function dynamicProvider(
 
     async read(id, props: Values = {}) {
       const given = ownInputs(props);
-      // Of an import an engine knows what the program says, but nothing that the service decides.
-      const isImport = !Object.keys(definition.outputs).some((name) => given[name] !== undefined);
+      const isImport = !isState(definition, given);
       const state = isImport ? {} : given;
       const found = await goneIsUndefined(connection(), state.tenant, () =>
         definition.read(connection(), id, state),
@@ -88,6 +87,14 @@ export function dynamicProvider(
       await goneIsUndefined(connection(), state.tenant, () => definition.delete(connection(), id, state));
     },
   };
+}
+
+/** True for what was read or made before; of an import an engine has no more than what the program says. */
+function isState({ outputs }: ResourceDefinition, given: Values): boolean {
+  const decided = Object.keys(outputs);
+  return decided.length === 0
+    ? Object.keys(given).length > 0
+    : decided.some((name) => given[name] !== undefined);
 }
 
 /** What belongs to the engines and to this file is not the definition's. */

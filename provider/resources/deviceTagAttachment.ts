@@ -50,6 +50,7 @@ export const deviceTagAttachment = defineResource({
     const device = await deviceOf(opened, inputs.device, "DeviceTagAttachment");
     const made = existing(opened.tenant, inputs.device, device, inputs.tag);
     origin.claim(made.id);
+    if (wasRenamed(device, inputs.tag, origin)) return made;
     await opened.tagWork.during(() => attach(opened, device.uid, inputs.tag, origin));
     opened.devices.put({ ...device, tags: [...device.tags, inputs.tag] });
     return made;
@@ -72,6 +73,12 @@ export const deviceTagAttachment = defineResource({
     await client.deleteDeviceTag({ params: { uid, tag } });
   },
 });
+
+/** True when the tag that is replaced became the new one on the device itself, as a renamed Tag does. */
+function wasRenamed(device: Device, tag: string, { replaced }: Origin): boolean {
+  const old = replaced?.state;
+  return old?.uid === device.uid && device.tags.includes(tag) && !device.tags.includes(String(old.tag));
+}
 
 async function attach({ client }: TenantClient, uid: string, tag: string, origin: Origin): Promise<void> {
   const { idempotencyKey, replaced } = origin;

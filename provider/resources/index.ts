@@ -7,6 +7,7 @@ import { firewallRule } from "./firewallRule.ts";
 import { member } from "./member.ts";
 import { namespace } from "./namespace.ts";
 import { publicKey } from "./publicKey.ts";
+import { tag } from "./tag.ts";
 
 /** Every declarative resource; engines, schemas, suites and the reference go through this list. */
 export const definitions = [
@@ -15,6 +16,7 @@ export const definitions = [
   publicKey,
   firewallRule,
   apiKey,
+  tag,
   deviceTags,
   deviceTagAttachment,
   device,

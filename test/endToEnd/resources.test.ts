@@ -9,6 +9,7 @@ import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
 import { startLossyProxy } from "../support/proxy.ts";
+import { requestsDuring } from "../support/requests.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 const PROJECT = "commonjs-program";
@@ -37,6 +38,7 @@ const base: Policy = {
     type: "Member",
     args: { tenant: { $ref: "trials.tenant" }, email: "bob@example.com", role: "observer" },
   },
+  zone: { type: "Tag", args: { name: "zone1" } },
 };
 
 /** A change of one input of each, and the step that it is. */
@@ -49,6 +51,7 @@ const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> =
   ci: { args: { keepers: { year: "2027" } }, step: "replace ci keepers" },
   trials: { args: { settings: { sessionRecord: false } }, step: "update trials settings" },
   bob: { args: { role: "operator" }, step: "update bob role" },
+  zone: { args: { name: "zone2" }, step: "update zone name" },
 };
 
 const changed: Policy = Object.fromEntries(
@@ -138,6 +141,52 @@ describe.each(engines)("all resources, by the $label", ({ engine, available }) =
       expect(await client.listApiKeys()).toEqual([]);
       expect(await client.getTags()).toEqual(["anchor"]);
       rmSync(join(secretFile, ".."), { recursive: true });
+    },
+  );
+
+  it.runIf(available)(
+    "a tag is renamed at once on all that carries it, before anything else",
+    {
+      timeout: 120_000,
+    },
+    async () => {
+      const named = (name: string): Policy => ({
+        zone: { type: "Tag", args: { name } },
+        one: { type: "DeviceTags", args: { device: "web-01", tags: [{ $ref: "zone.name" }, "edge"] } },
+        two: { type: "DeviceTagAttachment", args: { device: "web-02", tag: { $ref: "zone.name" } } },
+        key: {
+          type: "PublicKey",
+          args: { name: "laptop", data, username: "^root$", filter: { tags: [{ $ref: "zone.name" }] } },
+        },
+        deny: {
+          type: "FirewallRule",
+          args: {
+            action: "deny",
+            priority: 1,
+            sourceIp: ".*",
+            username: ".*",
+            filter: { tags: [{ $ref: "zone.name" }] },
+          },
+        },
+      });
+      await stack.result(["up", "--yes"], policyEnv(named("zone1")));
+      // A device that no program knows carries it too.
+      const devices = await fleet.client.getDevices({ query: { perPage: 100 } });
+      const { uid = "" } = devices.find((device) => device.name === "web-03") ?? {};
+      await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["zone1"] } });
+
+      const requests = await requestsDuring(fleet.service, () =>
+        stack.result(["up", "--yes"], policyEnv(named("zone2"))),
+      );
+      const writes = requests.filter((request) => !/^GET |\/api\/login/.test(request));
+      expect(writes[0]).toBe("PUT /api/tags/zone1");
+      expect(writes.filter((request) => request.startsWith("PUT /api/tags/"))).toHaveLength(1);
+      expect((await fleet.client.getDevice({ params: { uid } })).tags).toEqual(["zone2"]);
+      expect(await fleet.client.getTags()).toEqual(["anchor", "edge", "zone2"]);
+      expect(changesOf(await stack.result(["preview"], policyEnv(named("zone2"))))).toEqual([]);
+      expect((await stack.run(["drift"], policyEnv(named("zone2")))).code).toBe(0);
+      await stack.result(["destroy", "--yes"], policyEnv(named("zone2")));
+      await fleet.client.deleteDeviceTag({ params: { uid, tag: "zone2" } });
     },
   );
 

@@ -7,7 +7,8 @@ type Change = (client: Client, outputs: Values) => Promise<unknown>;
 interface ByHand {
   /** By input. An input that is missing here can only be changed by making another object. */
   readonly change: Readonly<Record<string, Change>>;
-  readonly remove: Change;
+  /** Missing where there is nothing to remove. */
+  readonly remove?: Change;
   /** What the service holds, in the words of the inputs that `change` names; undefined: there is none. */
   readonly look: (client: Client, outputs: Values) => Promise<Values | undefined>;
 }
@@ -121,6 +122,8 @@ export const byHand: Readonly<Record<string, ByHand>> = {
     },
     look: apiKeyOf,
   },
+  // Nothing but a name that other resources refer to.
+  Tag: { change: {}, look: async (_client, { name }) => ({ name }) },
   DeviceTags: {
     change: {
       tags: (client, { uid }) =>

@@ -101,6 +101,8 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     },
     { requiredKeys: ["validDays"] },
   ),
+  // Names that nothing carries: renaming others would rename them for all.
+  Tag: fc.record({ tenant, name: fc.constantFrom("unused1", "unused2") }),
   DeviceTags: fc.record({ tenant, device: device(UNIVERSE.devices.DeviceTags), tags, adopt }),
   DeviceTagAttachment: fc.record({
     tenant,

@@ -1,0 +1,68 @@
+import { ConflictError, isNotFound } from "@gatehouse-access/sdk";
+import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
+import type { TenantClient } from "./connection.ts";
+import { defineResource, required } from "./definition.ts";
+import { tenantInput } from "./fields.ts";
+import { splitId } from "./ids.ts";
+
+export const tag = defineResource({
+  name: "Tag",
+  description:
+    "The name of a tag, for other resources to refer to. Changing it renames the tag at once on every device, key and rule of the namespace, so that no filter misses a device meanwhile. A tag exists while something carries it: declaring one makes nothing, and removing the declaration removes nothing.",
+  idFormat: "tenant/name at creation",
+  inputs: {
+    tenant: tenantInput,
+    name: required(tagSchema, { description: "The tag: 3 to 255 letters and digits." }),
+  },
+  outputs: {},
+  identity: {
+    fields: ["tenant", "name"],
+    ofInputs: ({ tenant, name }) => [{ key: `tag ${tenant ?? ""} ${name}`, property: "name" }],
+    // A tag that was renamed keeps its id, and another one may be declared under the name that came free.
+    ofId: () => [],
+  },
+
+  async create(connection, inputs) {
+    const { tenant } = await connection.tenant(inputs.tenant);
+    return { id: `${tenant}/${inputs.name}`, state: { tenant, name: inputs.name } };
+  },
+
+  async read(connection, id, state) {
+    const { tenant, name } = splitId(id, "Tag", "tenant", "name");
+    // Fails where the namespace is gone; whether anything carries the tag today says nothing about it.
+    await connection.tenant(tenant);
+    return { id, state: { tenant, name: state.name ?? name } };
+  },
+
+  async update(connection, id, state, inputs) {
+    const { tenant } = splitId(id, "Tag", "tenant", "name");
+    const opened = await connection.tenant(tenant);
+    if (state.name !== inputs.name)
+      await opened.tagWork.during(() => rename(opened, state.name, inputs.name));
+    return { tenant, name: inputs.name };
+  },
+
+  async delete() {
+    // Whoever carries the tag goes on carrying it.
+  },
+});
+
+async function rename(
+  { client, devices, keys, rules }: TenantClient,
+  from: string,
+  to: string,
+): Promise<void> {
+  try {
+    await client.renameTag({ params: { tag: from }, body: { tag: to } });
+  } catch (error) {
+    if (error instanceof ConflictError) {
+      throw new Error(
+        `Tag.name: "${to}" is carried already, so "${from}" cannot become it; declare "${to}" where it is meant instead`,
+        { cause: error },
+      );
+    }
+    // Nothing carries the old name: nothing is to be renamed, or an earlier try did it.
+    if (!isNotFound(error)) throw error;
+  }
+  for (const listing of [devices, keys, rules]) listing.forget();
+}
