@@ -1,6 +1,10 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
+import { z } from "zod";
 import { pages } from "../docs/pages.ts";
+import { classSource } from "../provider/dist/pulumi/classSource.js";
+import { defineResource, optional, output } from "../provider/dist/resources/definition.js";
+import { definitions } from "../provider/dist/resources/index.js";
 
 it.each(Object.entries(pages()))("docs/%s is what the definitions say (else: npm run docs)", (name, text) => {
   expect(readFileSync(new URL(`../docs/${name}`, import.meta.url), "utf8")).toBe(text);
@@ -13,4 +17,23 @@ it("every field of every resource is described", () => {
       .filter((line) => line.startsWith("| `")) ?? [];
   expect(rows.length).toBeGreaterThan(20);
   for (const row of rows) expect(row).toMatch(/\S[^|]* \|$/);
+});
+
+const described = (inner: z.ZodType, description: string, outer = "An input.") =>
+  defineResource({
+    ...definitions[0],
+    name: "Thing",
+    inputs: { input: optional(z.object({ inner }), { description: outer }) },
+    outputs: { output: output(z.string(), { description }) },
+  } as never) as never;
+
+it("the build fails where a field has no description, naming it", () => {
+  expect(() => classSource([described(z.string().describe("A member."), "An output.")])).not.toThrow();
+  expect(() => classSource([described(z.string().describe("A member."), "")])).toThrow(
+    "Thing.output needs a description",
+  );
+  expect(() => classSource([described(z.string().describe("A member."), "An output.", " ")])).toThrow(
+    "Thing.input needs a description",
+  );
+  expect(() => classSource([described(z.string(), "An output.")])).toThrow("inner needs a description");
 });

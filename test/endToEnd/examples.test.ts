@@ -1,0 +1,47 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { exampleOf } from "../../docs/examples.ts";
+import { definitions } from "../../provider/dist/resources/index.js";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { changesOf, engines, Stack } from "../support/gatehouse.ts";
+
+const PROGRAM = fileURLToPath(new URL("../../examples/resources", import.meta.url));
+
+it.each(definitions.map(({ name }) => name))("%s has an example that the program runs", (name) => {
+  expect(existsSync(exampleOf(name))).toBe(true);
+  expect(readFileSync(exampleOf(name), "utf8")).toContain(`new ${name}(`);
+});
+
+describe.each(engines)("the examples, by the $label", ({ engine, available }) => {
+  let fleet: Fleet;
+  let stack: Stack;
+  let folder: string;
+  beforeAll(async () => {
+    if (!available) return;
+    fleet = await startFleet(["carla"]);
+    for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enrol(name);
+    await fleet.enrol("gate-old", "02:00:00:00:0a:01");
+    folder = mkdtempSync(join(tmpdir(), "gatehouse-examples-"));
+    stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
+  });
+  afterAll(async () => {
+    if (!available) return;
+    stack.dispose();
+    rmSync(folder, { recursive: true, force: true });
+    await fleet.stop();
+  });
+
+  it.runIf(available)("are made as they stand, and then need nothing", { timeout: 180_000 }, async () => {
+    const up = await stack.result(["up", "--yes"]);
+    const made = changesOf(up).filter((line) => line.startsWith("create "));
+    // The stack itself, as the Pulumi CLI counts, two gateways and two rules.
+    expect(made).toHaveLength(1 + definitions.length + 2);
+    expect(changesOf(await stack.result(["preview"]))).toEqual([]);
+    expect((await stack.run(["drift"])).code).toBe(0);
+    await stack.result(["destroy", "--yes"]);
+    expect(await fleet.client.getPublicKeys()).toEqual([]);
+  });
+});

@@ -1,0 +1,112 @@
+import { execFile, spawn } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const PACKAGES = ["sdk", "provider", "server"];
+const MINUTE = 60_000;
+
+const run = promisify(execFile);
+let folder: string;
+let fleet: Fleet;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "gatehouse-install-"));
+  fleet = await startFleet(["carla"]);
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  await fleet.stop();
+});
+
+const npm = (args: readonly string[], cwd: string) => run("npm", args, { cwd, maxBuffer: 64 * 1024 * 1024 });
+
+/** Packs a workspace as a release would; answers the tarball's file. */
+async function pack(name: string): Promise<string> {
+  const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], join(ROOT, name));
+  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
+  return join(folder, filename);
+}
+
+it("the packages install elsewhere within a minute, without compiling, and run an example", {
+  timeout: 5 * MINUTE,
+}, async ({ skip }) => {
+  const tarballs = await Promise.all(PACKAGES.map(pack));
+  const project = join(folder, "project");
+  mkdirSync(project);
+  cpSync(join(ROOT, "examples", "resources"), project, { recursive: true });
+  const dependencies = Object.fromEntries(
+    tarballs.map((file, index) => [`@gatehouse-access/${PACKAGES[index]}`, `file:${file}`]),
+  );
+  const own = JSON.parse(readFileSync(join(project, "package.json"), "utf8"));
+  const manifest = { ...own, dependencies: { ...own.dependencies, ...dependencies } };
+  writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
+
+  const started = Date.now();
+  try {
+    await npm(["install", "--no-audit", "--no-fund", "--foreground-scripts"], project);
+  } catch (error) {
+    const text = String((error as { stderr?: string }).stderr ?? error);
+    if (/E(NOTFOUND|AI_AGAIN|CONNREFUSED|TIMEDOUT|NETUNREACH)/.test(text)) skip("npm reaches no registry");
+    throw error;
+  }
+  const seconds = (Date.now() - started) / 1000;
+  const sizes = tarballs.map(
+    (file, index) => `${PACKAGES[index]} ${Math.round(statSync(file).size / 1024)} KiB`,
+  );
+  console.log(`packed: ${sizes.join(", ")}; installed in ${seconds.toFixed(0)} s`);
+  expect(seconds).toBeLessThan(60);
+  // What was compiled here would have left its object files.
+  const built = readdirSync(join(project, "node_modules"), { recursive: true, encoding: "utf8" });
+  expect(built.filter((file) => /(^|\/)(obj\.target|build\/Release\/\.deps)(\/|$)/.test(file))).toEqual([]);
+
+  for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enrol(name);
+  await fleet.enrol("gate-old", "02:00:00:00:0a:01");
+  const env = {
+    ...process.env,
+    ...fleet.env,
+    PULUMI_BACKEND_URL: `file://${mkdtempSync(join(folder, "state-"))}`,
+    PULUMI_CONFIG_PASSPHRASE: "install",
+  };
+  const gatehouse = (...args: string[]) =>
+    run(
+      process.execPath,
+      [join(project, "node_modules/.bin/gatehouse"), ...args, "--stack", "s", "--engine", "embedded"],
+      { cwd: project, env },
+    );
+  expect((await gatehouse("up", "--yes")).stdout).toMatch(/\d+ created/);
+  expect((await gatehouse("drift")).stdout).toMatch(/as in the state/);
+  await gatehouse("destroy", "--yes");
+});
+
+it("the packed server starts from there", { timeout: MINUTE }, async ({ skip }) => {
+  const bin = join(folder, "project", "node_modules/.bin/gatehouse-server");
+  if (!statSync(bin, { throwIfNoEntry: false })) skip("the packages are not installed");
+  const data = mkdtempSync(join(folder, "data-"));
+  const child = spawn(process.execPath, [bin, "serve", "--port", "0", "--data-dir", data]);
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  const deadline = Date.now() + 30_000;
+  while (!output.includes('"listening"') && Date.now() < deadline)
+    await new Promise((go) => setTimeout(go, 100));
+  const [, address] = /"address":"([^"]+)"/.exec(output) ?? [];
+  expect(address, output).toBeDefined();
+  expect((await fetch(`${address}/info`)).status).toBe(200);
+  child.kill("SIGTERM");
+  expect(await new Promise((resolve) => child.on("close", resolve))).toBe(0);
+});
