@@ -90,6 +90,10 @@ const commands = {
     run("Checking types of the tests", node(), ["node_modules/typescript/bin/tsc", "-p", "test"]);
     run("test", node(), ["node_modules/vitest/vitest.mjs", "run", ...args], { quiet: false });
   },
+  bench() {
+    build();
+    run("bench", node(), ["bench/provider.ts", ...args], { quiet: false });
+  },
   docs() {
     build();
     run("Writing the reference", node(), ["docs/generate.ts"]);

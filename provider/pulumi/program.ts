@@ -9,7 +9,11 @@ export function identifying(
   name: string,
   options: pulumi.CustomResourceOptions | undefined,
 ): Args {
-  return { [LOGICAL_ID]: pulumi.createUrn(name, type, options?.parent) };
+  // Each output costs Pulumi's SDK a stack trace; without a parent none is needed.
+  const urn = options?.parent
+    ? pulumi.createUrn(name, type, options.parent)
+    : `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${type}::${name}`;
+  return { [LOGICAL_ID]: urn };
 }
 
 /** A resource of this program that gives a tag to a device. */
