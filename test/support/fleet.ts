@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { type Client, createClient, passwordCredential } from "../../sdk/dist/index.js";
-import { startService, type TestService } from "./service.ts";
+import { type ServiceOptions, startService, type TestService } from "./service.ts";
 
 /** A service with its first user, other users and devices. */
 export interface Fleet {
@@ -28,8 +28,11 @@ const { publicKey: AGENT_KEY } = generateKeyPairSync("rsa", {
 const hex = (byte: number) => byte.toString(16).padStart(2, "0");
 
 /** Starts a service, sets up `admin`, and makes the users named. */
-export async function startFleet(users: readonly string[] = []): Promise<Fleet> {
-  const service = await startService();
+export async function startFleet(
+  users: readonly string[] = [],
+  options: ServiceOptions = {},
+): Promise<Fleet> {
+  const service = await startService(options);
   const login = await service.setup();
   for (const username of users) await service.createUser({ username, password: "correct-horse" });
   const client = createClient({ url: service.url, credential: passwordCredential(login) });

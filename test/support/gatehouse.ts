@@ -29,13 +29,24 @@ export interface Run {
   readonly stderr: string;
 }
 
+export interface StackOptions {
+  readonly program: string;
+  /** Where the states are. */
+  readonly folder: string;
+  readonly engine: Engine;
+  readonly env: Record<string, string>;
+  /** Default: one of its own. */
+  readonly name?: string;
+}
+
 /** A stack of one program, with a state folder of its own. */
 export class Stack {
-  readonly #options: { program: string; folder: string; engine: Engine; env: Record<string, string> };
-  readonly name = `test-${Math.random().toString(36).slice(2, 8)}`;
+  readonly #options: StackOptions;
+  readonly name: string;
 
-  constructor(options: { program: string; folder: string; engine: Engine; env: Record<string, string> }) {
+  constructor(options: StackOptions) {
     this.#options = options;
+    this.name = options.name ?? `test-${Math.random().toString(36).slice(2, 8)}`;
   }
 
   /** Runs `gatehouse <command>`; `env` is added for this run. */
