@@ -5,6 +5,7 @@ export * from "./device";
 export * from "./deviceTagAttachment";
 export * from "./deviceTags";
 export * from "./firewallRule";
+export * from "./helpers";
 export * from "./member";
 export * from "./namespace";
 export * from "./publicKey";

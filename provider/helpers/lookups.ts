@@ -1,6 +1,5 @@
-import { and, type Filter, where } from "@gatehouse-access/sdk";
+import type { Filter } from "@gatehouse-access/sdk";
 import * as pulumi from "@pulumi/pulumi";
-import { configure, connection } from "../pulumi/session.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../resources/listings.ts";
 
 /** Whose objects a lookup reads. */
@@ -22,13 +21,18 @@ export interface DeviceLookup extends LookupOptions {
 
 const PAGE = { perPage: 100, sortBy: "uid", orderBy: "asc" } as const;
 
+// Loaded by the first lookup: most programs need no client, and it would slow the start of them all.
+const sdk = () => import("@gatehouse-access/sdk");
+
 async function opened({ tenant }: LookupOptions) {
+  const { configure, connection } = await import("../pulumi/session.ts");
   const settings = new pulumi.Config("gatehouse");
   configure((key) => settings.get(key.slice("gatehouse:".length)));
   return connection().tenant(tenant);
 }
 
-function allOf([first, ...others]: readonly Filter[]): { filter?: Filter } {
+async function allOf([first, ...others]: readonly Filter[]): Promise<{ filter?: Filter }> {
+  const { and } = await sdk();
   return first ? { filter: and(first, ...others) } : {};
 }
 
@@ -44,13 +48,14 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
  */
 export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
   const { client } = await opened(lookup);
+  const { where } = await sdk();
   const { tags, status, name, online } = lookup;
   const conditions: Filter[] = [
     ...(tags?.length ? [where("tags").contains(tags)] : []),
     ...(name === undefined ? [] : [where("name").eq(name.toLowerCase())]),
     ...(online === undefined ? [] : [where("online").bool(online)]),
   ];
-  const query = { ...PAGE, ...(status && { status }), ...allOf(conditions) };
+  const query = { ...PAGE, ...(status && { status }), ...(await allOf(conditions)) };
   return collect(client.iterate("getDevices", { query }));
 }
 
@@ -67,6 +72,7 @@ export async function getNamespace(
     return client.getNamespace({ params: { tenant } });
   }
   const { client } = await opened({});
+  const { where } = await sdk();
   const query = { filter: where("name").eq(name.toLowerCase()), perPage: 100 };
   const found = await collect(client.iterate("getNamespaces", { query }));
   const namespace = found.find((candidate) => candidate.name === name.toLowerCase());

@@ -1,5 +1,8 @@
 import { readFileSync } from "node:fs";
-import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
+import { createRequire } from "node:module";
+import type * as contract from "@gatehouse-access/sdk/contract";
+
+const require = createRequire(import.meta.url);
 
 /** Bytes that a file of public keys has at most; more is some other file. */
 const MAX_SIZE = 64 * 1024;
@@ -24,6 +27,8 @@ export function sshKeyFile(path: string): string {
   if (line === undefined || lines.length > 1) {
     throw new Error(`${path}: must hold one public key, and has ${lines.length} lines`);
   }
+  // Loaded where it is needed only: it would slow the start of every program.
+  const { parseSshPublicKey } = require("@gatehouse-access/sdk/contract") as typeof contract;
   try {
     parseSshPublicKey(line);
   } catch (error) {

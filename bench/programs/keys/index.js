@@ -1,7 +1,6 @@
 // The same program twice: keys of the service, or resources that do nothing, by KIND.
 const { readFileSync } = require("node:fs");
 const pulumi = require("@pulumi/pulumi");
-const { PublicKey } = require("@gatehouse-access/provider");
 
 const nothing = {
   async check(_olds, news) {
@@ -28,7 +27,7 @@ class Nothing extends pulumi.dynamic.Resource {
   }
 }
 
-const Kind = process.env.KIND === "nothing" ? Nothing : PublicKey;
+const Kind = process.env.KIND === "nothing" ? Nothing : require("@gatehouse-access/provider").PublicKey;
 const lines = readFileSync(process.env.KEYS, "utf8").trim().split("\n");
 for (const [index, data] of lines.entries()) {
   new Kind(`key-${index}`, {

@@ -1,0 +1,55 @@
+import { readFileSync } from "node:fs";
+import { exampleOf } from "./examples.ts";
+
+interface Documented {
+  readonly name: string;
+  readonly signature: string;
+  readonly text: string;
+}
+
+/** The exported functions and interfaces of a helper's file, with their doc comments. */
+function documented(file: string): Documented[] {
+  const source = readFileSync(new URL(`../provider/helpers/${file}`, import.meta.url), "utf8");
+  const declared =
+    /(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n)?export (?:async )?((?:function|interface) (\w+)[\s\S]*?)(?:\n}\n)/g;
+  return [...source.matchAll(declared)].map(([, comment, declaration = "", name = ""]) => {
+    if (!comment) throw new Error(`${file}: ${name} has no doc comment`);
+    const text = comment
+      .replaceAll(/^ *\* ?/gm, "")
+      .trim()
+      .replace(/\s*@throws /, "\n\nThrows ");
+    return { name, signature: signatureOf(declaration), text };
+  });
+}
+
+/** A function without its body; an interface whole. */
+function signatureOf(declaration: string): string {
+  if (declaration.startsWith("interface")) return `${declaration}\n}`;
+  const head = declaration.slice(0, declaration.indexOf(" {\n"));
+  return head
+    .replaceAll(/\s*\n\s*/g, " ")
+    .replace(/\( /, "(")
+    .replace(/, \)/, ")");
+}
+
+function helperSection({ name, signature, text }: Documented): string {
+  return `### ${name}\n\n\`\`\`ts\n${signature}\n\`\`\`\n\n${text}`;
+}
+
+/** The page of the helpers, from their doc comments. */
+export function helpersPage(note: string): string {
+  const head = `# Helpers and lookups
+
+Exported by \`@gatehouse-access/provider\`, beside the [resources](resources.md).`;
+  return [
+    note,
+    head,
+    `\`\`\`ts\n${readFileSync(exampleOf("helpers"), "utf8").trim()}\n\`\`\``,
+    "From `examples/resources/helpers.ts`, which a test runs.",
+    "## Values for inputs",
+    ...[...documented("patterns.ts"), ...documented("sshKeyFile.ts")].map(helperSection),
+    "## Lookups",
+    "What is there, read while the program runs. The settings and the credential are those of the resources.",
+    ...documented("lookups.ts").map(helperSection),
+  ].join("\n\n");
+}
