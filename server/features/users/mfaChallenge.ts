@@ -3,19 +3,20 @@ import type { User } from "../../db/generated/sqlite/client.ts";
 import { UnauthenticatedError } from "../../http/errors.ts";
 import { digestOf } from "../../secrets.ts";
 import type { Services } from "../../services.ts";
+import { inTransaction } from "../transaction.ts";
 import { countFailure, forgetFailures, type LockoutKey } from "./lockout.ts";
 
 /** How long a login waits for its second factor, in milliseconds (rules section 10.4). */
 const CHALLENGE_LIFE = 30 * 60_000;
 /** Seconds of a TOTP step (rules section 10). */
 const STEP = 30;
-/** Wrong codes that one login may try; the rules name no limit, but six digits can be guessed without one. */
+/**
+ * Codes that the waiting logins of a user may try, all together: the rules name no limit, but six digits can be
+ * guessed without one, and a stolen password makes as many logins as it likes.
+ */
 const ATTEMPTS = 5;
 
-/**
- * Logins that used up their wrong codes count as wrong logins, whatever their source: otherwise a stolen
- * password, which makes new logins as it likes, would leave all codes to be tried.
- */
+/** Tries beyond them count as wrong logins, whatever their source. */
 export const mfaLockoutKey = (userId: string): LockoutKey => ({ source: "mfa", subject: userId });
 
 /**
@@ -49,24 +50,38 @@ export async function finishMfa(services: Services, token: string, code: string)
   if (!challenge || challenge.expiresAt <= services.now()) throw refused();
   const { user } = challenge;
   // Taken before the code is looked at, so that guesses sent side by side count one by one.
-  const attempt = await services.db.mfaChallenge.updateMany({
-    where: { digest, attempts: { lt: ATTEMPTS } },
-    data: { attempts: { increment: 1 } },
-  });
-  if (attempt.count === 0) throw refused();
-  const step = user.mfaSecret === null ? null : matchingStep(services, user.mfaSecret, code);
-  const accepted = step !== null && (await claimStep(services, user.id, step));
-  if (!accepted) {
-    const usedUp = await services.db.mfaChallenge.deleteMany({
-      where: { digest, attempts: { gte: ATTEMPTS } },
-    });
-    if (usedUp.count > 0) await countFailure(services, mfaLockoutKey(user.id));
+  if (!(await takeAttempt(services, digest, user.id))) {
+    await countFailure(services, mfaLockoutKey(user.id));
     throw refused();
   }
+  const step = user.mfaSecret === null ? null : matchingStep(services, user.mfaSecret, code);
+  const accepted = step !== null && (await claimStep(services, user.id, step));
+  if (!accepted) throw refused();
   const consumed = await services.db.mfaChallenge.deleteMany({ where: { digest } });
   if (consumed.count === 0) throw refused();
+  // Whoever has the second factor is no guesser: other waiting logins begin anew.
+  await services.db.mfaChallenge.updateMany({ where: { userId: user.id }, data: { attempts: 0 } });
   await forgetFailures(services, mfaLockoutKey(user.id));
   return user;
+}
+
+/**
+ * Takes one of the attempts that the user's waiting logins share. A login that was given up counts until it would
+ * have ended, so that a new one brings no new attempts.
+ */
+async function takeAttempt(services: Services, digest: string, userId: string): Promise<boolean> {
+  return inTransaction(services, async (tx) => {
+    const { _sum } = await tx.mfaChallenge.aggregate({
+      where: { userId, expiresAt: { gt: services.now() } },
+      _sum: { attempts: true },
+    });
+    if ((_sum.attempts ?? 0) >= ATTEMPTS) return false;
+    const { count } = await tx.mfaChallenge.updateMany({
+      where: { digest },
+      data: { attempts: { increment: 1 } },
+    });
+    return count === 1;
+  });
 }
 
 /** Marks a step as used; false when it, or a later one, was used before. */

@@ -125,18 +125,39 @@ test("the token lives 30 minutes", async () => {
   expect((await second("c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10", code())).status).toBe(401);
 });
 
-test("guessing ends: a login has five tries, and logins used up so lock the user", async () => {
+test("guessing ends: a user's waiting logins have five tries together, and more of them lock the user", async () => {
   await enabled();
-  for (let logins = 0; logins < 3; logins += 1) {
-    const token = await challenge();
-    for (let tries = 0; tries < 5; tries += 1) expect((await second(token, wrongCode())).status).toBe(401);
-    expect((await second(token, code())).status).toBe(401);
-  }
+  const token = await challenge();
+  for (let tries = 0; tries < 5; tries += 1) expect((await second(token, wrongCode())).status).toBe(401);
+  for (let tries = 0; tries < 3; tries += 1) expect((await second(token, code())).status).toBe(401);
   const locked = await login();
   expect(locked.status).toBe(429);
   expect(Number(locked.headers.get("x-account-lockout"))).toBeGreaterThan(0);
+  // The lock ends before the tries come back.
   app.pass(61);
+  expect((await second(await challenge(), code())).status).toBe(401);
+  app.pass(30 * 60);
   expect((await second(await challenge(), code())).status).toBe(200);
+});
+
+test("new logins bring no new tries, neither one after the other nor side by side", async () => {
+  await enabled();
+  const tokens = [await challenge(), await challenge(), await challenge(), await challenge()];
+  for (const token of tokens) expect((await second(token, wrongCode())).status).toBe(401);
+  expect((await second(await challenge(), wrongCode())).status).toBe(401);
+  expect((await second(await challenge(), code())).status).toBe(401);
+  app.pass(31 * 60);
+  expect((await second(await challenge(), code())).status).toBe(200);
+});
+
+test("the right code in time gives other waiting logins their tries back", async () => {
+  await enabled();
+  const other = await challenge();
+  for (let tries = 0; tries < 4; tries += 1) expect((await second(other, wrongCode())).status).toBe(401);
+  expect((await second(await challenge(), code())).status).toBe(200);
+  app.pass(60);
+  for (let tries = 0; tries < 4; tries += 1) expect((await second(other, wrongCode())).status).toBe(401);
+  expect((await second(other, code())).status).toBe(200);
 });
 
 test("tokens and recovery codes are stored as digests only", async () => {
