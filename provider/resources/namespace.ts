@@ -20,7 +20,7 @@ export const namespace = defineResource({
   name: "Namespace",
   description:
     "A tenant of the service: its members, keys and devices live in it. Made by a user, who owns it.",
-  idFormat: "tenant",
+  idFormat: "tenant; an import also takes the name",
   inputs: {
     name: required(namespaces.namespaceName, {
       description: "Name, unique on the service: one host-name label, stored in lower case.",
@@ -49,12 +49,8 @@ export const namespace = defineResource({
   },
 
   async find({ client }, inputs) {
-    const query = { filter: where("name").eq(inputs.name), perPage: 100 };
-    for await (const found of client.iterate("getNamespaces", { query })) {
-      if (found.name === inputs.name)
-        return { id: found.tenantId, state: toState(found, inputs.forceDestroy) };
-    }
-    return undefined;
+    const found = await byName(client, inputs.name);
+    return found && { id: found.tenantId, state: toState(found, inputs.forceDestroy) };
   },
 
   async create(connection, inputs, { idempotencyKey }) {
@@ -72,9 +68,11 @@ export const namespace = defineResource({
     }
   },
 
-  async read({ namespaces }, id, state) {
-    const found = await namespaces.find(id);
-    return found && { id, state: toState(found, state.forceDestroy) };
+  async read({ client, namespaces }, id, state) {
+    // An import may name it.
+    const isId = tenantId.safeParse(id).success;
+    const found = isId ? await namespaces.find(id) : await byName(client, id.toLowerCase());
+    return found && { id: found.tenantId, state: toState(found, state.forceDestroy) };
   },
 
   async update(connection, id, state, inputs) {
@@ -90,6 +88,12 @@ export const namespace = defineResource({
     await client.deleteNamespace({ params: { tenant: id } });
   },
 });
+
+async function byName(client: Client, name: string): Promise<Wire | undefined> {
+  const query = { filter: where("name").eq(name), perPage: 100 };
+  for await (const found of client.iterate("getNamespaces", { query })) if (found.name === name) return found;
+  return undefined;
+}
 
 type Settings = Partial<z.output<typeof settings>>;
 

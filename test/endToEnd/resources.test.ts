@@ -252,6 +252,8 @@ describe.each(engines)("all resources, by the $label", ({ engine, available }) =
         { ...one, options: { import: harness.state.get(name)?.id ?? "" } },
       ]),
     );
+    // A namespace also goes by the name that people know.
+    if (imported.trials?.options) imported.trials.options.import = "trials";
     const up = await stack.result(["up", "--yes"], policyEnv(imported));
     expect(changesOf(up).filter((line) => !/^import /.test(line))).toEqual([
       `create commonjs-program-${stack.name}`,

@@ -32,7 +32,10 @@ afterAll(async () => {
   await fleet.stop();
 });
 
-const npm = (args: readonly string[], cwd: string) => run("npm", args, { cwd, maxBuffer: 64 * 1024 * 1024 });
+// As a user's: `npm test` hands its own settings on, scripts that are ignored among them.
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
+const npm = (args: readonly string[], cwd: string) =>
+  run("npm", args, { cwd, env, maxBuffer: 64 * 1024 * 1024 });
 
 /** Packs a workspace as a release would; answers the tarball's file. */
 async function pack(name: string): Promise<string> {
@@ -75,8 +78,8 @@ it("the packages install elsewhere within a minute, without compiling, and run a
 
   for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enrol(name);
   await fleet.enrol("gate-old", "02:00:00:00:0a:01");
-  const env = {
-    ...process.env,
+  const settings = {
+    ...env,
     ...fleet.env,
     PULUMI_BACKEND_URL: `file://${mkdtempSync(join(folder, "state-"))}`,
     PULUMI_CONFIG_PASSPHRASE: "install",
@@ -85,7 +88,7 @@ it("the packages install elsewhere within a minute, without compiling, and run a
     run(
       process.execPath,
       [join(project, "node_modules/.bin/gatehouse"), ...args, "--stack", "s", "--engine", "embedded"],
-      { cwd: project, env },
+      { cwd: project, env: settings },
     );
   expect((await gatehouse("up", "--yes")).stdout).toMatch(/\d+ created/);
   expect((await gatehouse("drift")).stdout).toMatch(/as in the state/);
