@@ -1,12 +1,29 @@
 import { defineConfig } from "vitest/config";
 
+const server = "test/server/**/*.test.ts";
+const test = {
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+};
+
+/** What the service does, it does on both databases: its tests run twice. */
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
     // Tests start real server and Pulumi processes; more files at once than cores only makes them wait.
     maxWorkers: 2,
     reporters: ["default"],
+    projects: [
+      { test: { ...test, name: "main", include: ["test/**/*.test.ts"], exclude: [server] } },
+      { test: { ...test, name: "sqlite", include: [server], exclude: ["test/server/postgresql/**"] } },
+      {
+        test: {
+          ...test,
+          name: "postgresql",
+          include: [server],
+          exclude: ["test/server/sqlite/**"],
+          globalSetup: "test/support/postgresql/globalSetup.ts",
+        },
+      },
+    ],
   },
 });

@@ -1,12 +1,16 @@
 import { join, resolve } from "node:path";
+import type { DatabaseLocation } from "./db/openDatabase.ts";
 import { OperatorError } from "./OperatorError.ts";
+import { readSecretFile } from "./readSecretFile.ts";
 import type { ServiceSettings } from "./services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./settings.ts";
 
 /** How one process of the service runs. */
 export interface Config {
   readonly dataDir: string;
-  readonly databaseFile: string;
+  readonly database: DatabaseLocation;
+  /** Undefined: the data folder's own. */
+  readonly secret: string | undefined;
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
@@ -29,16 +33,35 @@ type Reading<T> = { readonly value: T } | { readonly problem: string };
 
 /** A flag wins over its variable; an empty variable counts as one that is not set. */
 function read(setting: Setting, flag: string | undefined, environment: Environment): Reading<unknown> {
+  const refused = flag === undefined ? undefined : setting.refusedAsFlag?.(flag);
+  if (refused) {
+    return {
+      problem: `${setting.flag}: ${refused}; set ${setting.variable} or ${setting.variable}_FILE instead`,
+    };
+  }
   const variable = environment[setting.variable] || undefined;
-  const text = flag ?? variable ?? setting.fallback;
+  const file = (setting.secret && environment[`${setting.variable}_FILE`]) || undefined;
+  if (variable !== undefined && file !== undefined) {
+    return { problem: `${setting.variable} and ${setting.variable}_FILE are set: it must be one of them` };
+  }
+  let text: string | undefined;
+  try {
+    text = flag ?? variable ?? (file === undefined ? setting.fallback : readSecretFile(file));
+  } catch (error) {
+    return { problem: `${setting.variable}_FILE: ${error instanceof Error ? error.message : String(error)}` };
+  }
   const parsed = setting.schema.safeParse(text);
   if (parsed.success) return { value: parsed.data };
+  const other = setting.flag === undefined ? "" : ` (flag ${setting.flag})`;
   const source =
-    flag === undefined
-      ? `${setting.variable} (flag ${setting.flag})`
-      : `${setting.flag} (variable ${setting.variable})`;
+    flag === undefined ? `${setting.variable}${other}` : `${setting.flag} (variable ${setting.variable})`;
   const shown = setting.secret ? "has a value that cannot be used" : `is ${JSON.stringify(text)}`;
   return { problem: `${source} ${shown}: it must be ${setting.allowed}` };
+}
+
+function databaseAt(url: string | undefined, dataDir: string, connections: number): DatabaseLocation {
+  if (url === undefined) return { file: join(dataDir, "gatehouse.db") };
+  return url.startsWith("file:") ? { file: resolve(url.slice("file:".length)) } : { url, connections };
 }
 
 /**
@@ -70,7 +93,8 @@ export function readConfig(environment: Environment, flags: Flags): Config {
   const dataDir = resolve(values.dataDir);
   return {
     dataDir,
-    databaseFile: resolve(values.databaseUrl?.slice("file:".length) ?? join(dataDir, "gatehouse.db")),
+    database: databaseAt(values.databaseUrl, dataDir, values.databaseConnections),
+    secret: values.secret,
     host: values.host,
     port: values.port,
     logLevel: values.logLevel,

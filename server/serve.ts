@@ -8,10 +8,12 @@ import type { Config } from "./config.ts";
 import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { healthPlugin } from "./health.ts";
-import { loadSigningKeys } from "./keys.ts";
+import { instanceSecret } from "./instanceSecret.ts";
 import { loggerOptions } from "./logging.ts";
 import { OperatorError } from "./OperatorError.ts";
+import { sealerOf } from "./sealer.ts";
 import type { Services } from "./services.ts";
+import { DatabaseSigningKeys } from "./signingKeys.ts";
 
 /** A service that accepts requests. */
 export interface RunningService {
@@ -42,22 +44,21 @@ export async function serve(config: Config): Promise<RunningService> {
     // Files of the service are for its user alone, those that SQLite and the socket make included.
     process.umask(0o077);
     prepareDataFolder(config.dataDir);
-    const database = await openDatabase({ file: config.databaseFile });
+    const database = await openDatabase(config.database);
     undo.push(() => database.close());
     const socket = await prepareSocketPath(config.dataDir);
     undo.push(() => removeSocket(config.dataDir));
-    const { made, ...keys } = await loadSigningKeys(config.dataDir);
-    const services: Services = {
+    const base = {
       db: database.client,
-      keys,
-      settings: config.service,
+      sealer: sealerOf(instanceSecret(config.dataDir, config.secret)),
       now: () => new Date(),
     };
+    const keys = await DatabaseSigningKeys.load(base);
+    const services: Services = { ...base, keys, settings: config.service };
 
     const app = await buildApp(services, { logger: loggerOptions(config.logLevel) });
     await app.register(healthPlugin, { services });
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
-    if (made) app.log.info("signing key made");
 
     const admin = buildAdminServer(services, { logger: app.log, address: () => browserAddress(app) });
     undo.push(() => admin.close());

@@ -1,20 +1,26 @@
 import type { KeyObject } from "node:crypto";
 import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
+import type { Sealer } from "./sealer.ts";
 
 /** What the features of the service work with; made once by `main.ts`, or by a test. */
 export interface Services {
   readonly db: PrismaClient;
   readonly keys: SigningKeys;
+  readonly sealer: Sealer;
   readonly settings: ServiceSettings;
   /** The current time; replaceable, so that tests can let hours pass. */
   readonly now: () => Date;
 }
 
-/** RSA key pair that signs tokens (RS256) and the setup link. */
+/** RSA keys that sign tokens (RS256); the present one also signs the setup link. */
 export interface SigningKeys {
+  /** Id of the present key. */
+  readonly kid: string;
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
+  /** The public half of a key whose signatures are believed, the present one or an older one. */
+  find(kid: string): Promise<KeyObject | undefined>;
 }
 
 export interface ServiceSettings {

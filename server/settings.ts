@@ -1,18 +1,21 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 
-/** One setting: an environment variable, and a flag of `serve` that wins over it. */
+/** One setting: an environment variable, and mostly a flag of `serve` that wins over it. */
 export interface Setting<T extends z.ZodType = z.ZodType> {
   readonly variable: string;
-  readonly flag: string;
+  /** Left out for a secret: arguments can be read by every user of the machine. */
+  readonly flag?: string;
   /** How the flag's value is called in the help. */
   readonly value: string;
   readonly about: string;
   /** What is allowed, as the end of the sentence "it must be …". */
   readonly allowed: string;
   readonly fallback?: string;
-  /** The value is not repeated in messages. */
+  /** The value is not repeated in messages, and may stand in a file that the variable `<variable>_FILE` names. */
   readonly secret?: boolean;
+  /** Why a value must not be given as a flag; undefined when it may. */
+  readonly refusedAsFlag?: (text: string) => string | undefined;
   /** From text to the value that the service uses. */
   readonly schema: T;
 }
@@ -28,6 +31,12 @@ const hostAndPort = z.string().refine((text) => {
   const match = /^(?<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):(?<port>\d{1,5})$/.exec(text);
   return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
 });
+
+function isPostgresql(text: string): boolean {
+  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) return false;
+  const { hostname, pathname } = new URL(text);
+  return hostname !== "" && pathname.length > 1;
+}
 
 const addresses = z
   .string()
@@ -69,13 +78,39 @@ export const settings = {
     variable: "GATEHOUSE_DATABASE_URL",
     flag: "--database-url",
     value: "url",
-    about: "Database, when it is not the file gatehouse.db in the data folder: file:<path> of a SQLite file",
-    allowed: "file:<path> of a SQLite file (PostgreSQL is served from a later version on), or left out",
+    about:
+      "Database, when it is not the file gatehouse.db in the data folder: file:<path> of a SQLite file, or " +
+      "postgresql://user@host/name, which several instances may share",
+    allowed: "file:<path> of a SQLite file, or postgresql://[user[:password]@]host[:port]/name",
     secret: true,
+    refusedAsFlag: (text) => {
+      return URL.canParse(text) && new URL(text).password !== ""
+        ? "a password on the command line can be read by every user of the machine"
+        : undefined;
+    },
     schema: z
       .string()
-      .regex(/^file:[^?]+$/)
+      .refine((text) => /^file:[^?]+$/.test(text) || isPostgresql(text))
       .optional(),
+  }),
+  databaseConnections: setting({
+    variable: "GATEHOUSE_DATABASE_CONNECTIONS",
+    flag: "--database-connections",
+    value: "number",
+    about: "Most connections to a PostgreSQL database that this process opens",
+    allowed: "a whole number from 2 to 1000",
+    fallback: "10",
+    schema: wholeNumber.refine((count) => count >= 2 && count <= 1000),
+  }),
+  secret: setting({
+    variable: "GATEHOUSE_SECRET",
+    value: "text",
+    about:
+      "Secret that seals the signing keys and the MFA secrets in the database: the same for all instances on one " +
+      "database. Left out: the file `secret` in the data folder, made at the first start. Back it up with the database",
+    allowed: "a text of 32 characters at least, as `openssl rand -base64 32` makes one",
+    secret: true,
+    schema: z.string().min(32).max(1024).optional(),
   }),
   edition: setting({
     variable: "GATEHOUSE_EDITION",

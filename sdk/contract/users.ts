@@ -107,6 +107,7 @@ export const authMfa = defineOperation({
   errors: {
     400: "token or code missing",
     401: "token unknown or older than 30 minutes, or TOTP code wrong",
+    429: "too many wrong codes; X-Account-Lockout is the unix second when it ends",
   },
 });
 
@@ -196,6 +197,7 @@ export const updateUser = defineOperation({
     403: "called with an API key",
     404: "user no longer exists",
     409: "array of taken field names",
+    429: "too many wrong values of current_password; X-Account-Lockout is the unix second when it ends",
   },
 });
 

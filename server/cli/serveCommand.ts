@@ -25,8 +25,9 @@ export function serveCommand(): Command {
   });
 }
 
-/** A flag for a setting; commander names its value as the settings do (`--data-dir`: `dataDir`). */
+/** A flag for a setting that has one; commander names its value as the settings do (`--data-dir`: `dataDir`). */
 export function addOption(command: Command, setting: Setting): void {
+  if (setting.flag === undefined) return;
   const fallback = setting.fallback === undefined ? "" : `, default ${setting.fallback}`;
   command.option(`${setting.flag} <${setting.value}>`, `${setting.about} (${setting.variable}${fallback})`);
 }

@@ -1,12 +1,7 @@
-import { chmodSync, existsSync } from "node:fs";
 import type Sqlite from "better-sqlite3";
+import { copySqlite } from "./copySqlite.ts";
 import { DatabaseError } from "./DatabaseError.ts";
-import type { Migration } from "./migrations.ts";
-
-interface Applied {
-  readonly name: string;
-  readonly checksum: string;
-}
+import { type AppliedMigration, type Migration, pendingMigrations } from "./migrations.ts";
 
 /**
  * Takes the steps that the database has not taken yet, each one whole or not at all, after writing a copy of a
@@ -23,12 +18,13 @@ export function migrateSqlite(sqlite: Sqlite.Database, migrations: readonly Migr
   sqlite.exec(
     'CREATE TABLE IF NOT EXISTS "_migration" ("name" TEXT PRIMARY KEY, "checksum" TEXT NOT NULL, "appliedAt" TEXT NOT NULL)',
   );
-  const applied = sqlite.prepare('SELECT name, checksum FROM "_migration" ORDER BY name').all() as Applied[];
-  checkHistory(sqlite.name, applied, migrations);
-  const pending = migrations.slice(applied.length);
+  const applied = sqlite
+    .prepare('SELECT name, checksum FROM "_migration" ORDER BY name')
+    .all() as AppliedMigration[];
+  const pending = pendingMigrations(`The database ${sqlite.name}`, applied, migrations);
   const [first] = pending;
   if (first === undefined) return [];
-  if (applied.length > 0) copy(sqlite, `${sqlite.name}.before-${first.name}`);
+  if (applied.length > 0) copySqlite(sqlite, `${sqlite.name}.before-${first.name}`);
   sqlite.pragma("foreign_keys = OFF");
   try {
     for (const migration of pending) apply(sqlite, migration);
@@ -36,32 +32,6 @@ export function migrateSqlite(sqlite: Sqlite.Database, migrations: readonly Migr
     sqlite.pragma("foreign_keys = ON");
   }
   return pending.map((migration) => migration.name);
-}
-
-function checkHistory(file: string, applied: readonly Applied[], migrations: readonly Migration[]): void {
-  for (const [index, { name, checksum }] of applied.entries()) {
-    const known = migrations[index];
-    if (known?.name !== name) {
-      throw new DatabaseError(
-        `The database ${file} was written by a newer version of the service: ` +
-          `this version does not know its migration ${name}. Start the version that wrote it, or a newer one.`,
-      );
-    }
-    if (known.checksum !== checksum) {
-      throw new DatabaseError(
-        `The migration ${name} of this version is not the one that the database ${file} was made with. ` +
-          "Start the version that wrote it.",
-      );
-    }
-  }
-}
-
-/** VACUUM INTO, since reading the file from within this process would free its locks. */
-function copy(sqlite: Sqlite.Database, target: string): void {
-  // From an earlier try that did not get further than this.
-  if (existsSync(target)) return;
-  sqlite.prepare("VACUUM INTO ?").run(target);
-  chmodSync(target, 0o600);
 }
 
 function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): void {

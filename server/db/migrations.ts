@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { DatabaseError } from "./DatabaseError.ts";
 
 /** One step from an older layout of the database to a newer one. */
 export interface Migration {
@@ -12,8 +13,9 @@ export interface Migration {
   readonly checksum: string;
 }
 
-/** The folder of the migrations for SQLite that come with the package. */
-export const sqliteMigrations = fileURLToPath(new URL("../../db/migrations/sqlite", import.meta.url));
+/** The folder of a database's migrations, which come with the package. */
+export const migrationsFolder = (database: "sqlite" | "postgresql"): string =>
+  fileURLToPath(new URL(`../../db/migrations/${database}`, import.meta.url));
 
 /** All migrations of a folder, in order. */
 export function readMigrations(folder: string): Migration[] {
@@ -29,3 +31,39 @@ export function readMigrations(folder: string): Migration[] {
       };
     });
 }
+
+/** A step that a database has taken. */
+export interface AppliedMigration {
+  readonly name: string;
+  readonly checksum: string;
+}
+
+/**
+ * The steps that a database has still to take.
+ * @param database how the database is called in messages
+ * @throws DatabaseError when it comes from a newer version, or when a step already taken has changed
+ */
+export function pendingMigrations(
+  database: string,
+  applied: readonly AppliedMigration[],
+  migrations: readonly Migration[],
+): readonly Migration[] {
+  for (const [index, { name, checksum }] of applied.entries()) {
+    const known = migrations[index];
+    if (known?.name !== name) {
+      throw new DatabaseError(
+        `${database} was written by a newer version of the service: ` +
+          `this version does not know its migration ${name}. Start the version that wrote it, or a newer one.`,
+      );
+    }
+    if (known.checksum !== checksum) {
+      throw new DatabaseError(
+        `The migration ${name} of this version is not the one that ${lowerFirst(database)} was made with. ` +
+          "Start the version that wrote it.",
+      );
+    }
+  }
+  return migrations.slice(applied.length);
+}
+
+const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

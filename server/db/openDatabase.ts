@@ -1,44 +1,34 @@
-import { PrismaClient } from "./generated/sqlite/client.ts";
-import { migrateSqlite } from "./migrateSqlite.ts";
-import { readMigrations, sqliteMigrations } from "./migrations.ts";
-import { openSqlite } from "./openSqlite.ts";
-import { sqliteAdapter } from "./sqliteAdapter.ts";
+import type { PrismaClient } from "./generated/sqlite/client.ts";
+import { openPostgresqlDatabase } from "./openPostgresql.ts";
+import { openSqliteDatabase } from "./openSqliteDatabase.ts";
 
 export interface Database {
   readonly client: PrismaClient;
   /** Names of the migrations that opening it applied. */
   readonly migrated: readonly string[];
-  /** Ends the use of the file. Statements that have begun end first; none can follow. */
+  /** Ends the use of the database. Statements that have begun end first; none can follow. */
   close(): Promise<void>;
 }
 
-export interface DatabaseOptions {
-  /** Path of the SQLite file; made when there is none. */
-  readonly file: string;
-}
+/** Where the service keeps its data. */
+export type DatabaseLocation =
+  | {
+      /** Path of the SQLite file; made when there is none. It then belongs to this process alone. */
+      readonly file: string;
+    }
+  | {
+      /** postgresql://…, with the password if one is needed. Several processes may use it. */
+      readonly url: string;
+      /** Most connections that this process opens. */
+      readonly connections: number;
+    };
 
 /**
- * Opens the service's database and brings its layout up to date. The file then belongs to this process alone.
- * A write that was acknowledged survives the end of the process and of the power.
- * @throws DatabaseError when it cannot be used; the message is for the person who runs the service
+ * Opens the service's database and brings its layout up to date. A write that was acknowledged survives the end of
+ * the process and of the power.
+ * @throws DatabaseError when it cannot be used; the message is for the person who runs the service, and holds no
+ * password
  */
-export async function openDatabase({ file }: DatabaseOptions): Promise<Database> {
-  const sqlite = openSqlite(file);
-  try {
-    const migrated = migrateSqlite(sqlite, readMigrations(sqliteMigrations));
-    // Minimal: the longer formats quote the arguments of a failed call, and with them secrets, in the message.
-    const client = new PrismaClient({ adapter: sqliteAdapter(sqlite), errorFormat: "minimal" });
-    return {
-      client,
-      migrated,
-      async close() {
-        await client.$disconnect();
-        // Prisma does not close what it has not used yet.
-        sqlite.close();
-      },
-    };
-  } catch (error) {
-    sqlite.close();
-    throw error;
-  }
+export function openDatabase(location: DatabaseLocation): Promise<Database> {
+  return "file" in location ? openSqliteDatabase(location.file) : openPostgresqlDatabase(location);
 }

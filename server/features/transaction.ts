@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import type { Prisma } from "../db/generated/sqlite/client.ts";
 import { isDatabaseError } from "../http/errors.ts";
 import type { Services } from "../services.ts";
@@ -5,14 +6,17 @@ import type { Services } from "../services.ts";
 export type Transaction = Prisma.TransactionClient;
 
 /** How often work is begun again when another transaction changed what it had read. */
-const ATTEMPTS = 5;
+const ATTEMPTS = 12;
+/** Longest wait before the second attempt, in milliseconds; it doubles with each one. */
+const FIRST_WAIT = 4;
+const LONGEST_WAIT = 400;
 
 /**
  * Runs work as one transaction that sees no other one's changes, so that what it checked still holds when it
  * writes. It may run more than once: it must do nothing but use the transaction.
  */
 export async function inTransaction<T>(
-  services: Services,
+  services: Pick<Services, "db">,
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -24,6 +28,8 @@ export async function inTransaction<T>(
       });
     } catch (error) {
       if (attempt === ATTEMPTS || !isDatabaseError(error, "P2034")) throw error;
+      // At random, so that those that met do not meet again.
+      await wait(Math.random() * Math.min(FIRST_WAIT * 2 ** (attempt - 1), LONGEST_WAIT));
     }
   }
 }

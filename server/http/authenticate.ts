@@ -37,11 +37,32 @@ async function authenticateToken(services: Services, token: string): Promise<Cal
   if (claims === undefined) throw refusal();
   const { tenant } = claims;
   if (claims.claims === "device") return { kind: "device", tenant, uid: claims.uid };
-  const user = { kind: "user", userId: claims.id, username: claims.name, tenant } as const;
-  if (tenant === "") return { ...user, role: null };
-  const role = await roleIn(services, tenant, claims.id);
-  if (role === null) throw refusal();
-  return { ...user, role };
+  const role = await presentRole(services, claims);
+  if (role === undefined || (tenant !== "" && role === null)) throw refusal();
+  return { kind: "user", userId: claims.id, username: claims.name, tenant, role };
+}
+
+interface CallerRow {
+  readonly tokenVersion: number;
+  readonly userStatus: string;
+  readonly role: string | null;
+  readonly status: string | null;
+}
+
+/**
+ * The present role of a token's user in its namespace, read with every request so that a change counts at once;
+ * null without a membership, undefined when the token is void: the user was deleted, or its tokens were revoked.
+ */
+async function presentRole(
+  services: Services,
+  token: { readonly id: string; readonly tenant: string; readonly version: number },
+): Promise<Role | null | undefined> {
+  const [row] = await services.db.$queryRaw<CallerRow[]>`
+    SELECT "User"."tokenVersion" AS "tokenVersion", "User"."status" AS "userStatus", "Member"."role", "Member"."status"
+    FROM "User" LEFT JOIN "Member" ON "Member"."userId" = "User"."id" AND "Member"."tenantId" = ${token.tenant}
+    WHERE "User"."id" = ${token.id}`;
+  if (row?.userStatus !== "confirmed" || Number(row.tokenVersion) !== token.version) return undefined;
+  return row.status === "accepted" ? (row.role as Role) : null;
 }
 
 /** The user's role in a namespace; null for one who is no member, or a pending one (rules Q6). */

@@ -5,7 +5,9 @@ import { answerTo } from "./errors.ts";
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(async (error, request, reply) => {
     const answer = answerTo(error);
-    if (answer === undefined) {
+    if (request.signal.aborted && error === request.signal.reason) {
+      request.log.info("the caller hung up, its request was dropped");
+    } else if (answer === undefined) {
       // The logger carries the request id, which the caller has too (X-Request-ID).
       request.log.error({ err: error }, "request failed");
     }

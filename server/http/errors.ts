@@ -27,6 +27,10 @@ export class ConflictError extends ServiceError {}
 export class ContentTypeError extends ServiceError {}
 /** The body is no JSON, or a value has the wrong JSON type. */
 export class WrongTypeError extends ServiceError {}
+/** The object is not as the request expects it. */
+export class PreconditionError extends ServiceError {}
+/** The service has too much to do; the request has changed nothing. */
+export class BusyError extends ServiceError {}
 /** Source and user are locked out. */
 export class LockedOutError extends ServiceError {}
 
@@ -54,9 +58,11 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [NotFoundError, 404],
   [ConflictError, 409],
   [TakenFieldsError, 409],
+  [PreconditionError, 412],
   [ContentTypeError, 415],
   [WrongTypeError, 422],
   [LockedOutError, 429],
+  [BusyError, 503],
 ]);
 
 /** Prisma's codes that a race can bring about: the check before the write saw another state. */
@@ -64,6 +70,9 @@ const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readon
   P2002: { status: 409, message: "already exists" },
   P2003: { status: 404, message: "what the request refers to does not exist any more" },
   P2025: { status: 404, message: "not found" },
+  P2024: { status: 503, message: "the database is busy, try again" },
+  P2028: { status: 503, message: "the database is busy, try again" },
+  P2034: { status: 503, message: "too many changes at once, try again" },
 };
 
 export interface ErrorAnswer {

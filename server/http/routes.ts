@@ -22,6 +22,8 @@ interface RequestContext<Params, Query, Body, Identity> {
   readonly request: RequestFacts;
   /** Digest of the request's Idempotency-Key, for operations that take it; null without one. */
   readonly creationKey: string | null;
+  /** Aborted when the caller hangs up. */
+  readonly signal: AbortSignal;
   readonly log: FastifyBaseLogger;
   /** Sets a response header. */
   header(name: string, value: string | number): void;
@@ -115,6 +117,10 @@ async function respond(
     identity: request.identity as IdentityOf<Operation>,
     request: factsOf(request),
     creationKey: readCreationKey(operation, request.headers),
+    // Made when it is asked for, which few handlers do.
+    get signal() {
+      return request.signal;
+    },
     log: request.log,
     header: (name, value) => void reply.header(name, String(value)),
   });

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { type KeyObject, randomUUID } from "node:crypto";
 import { jwtVerify, SignJWT } from "jose";
 import type { Services } from "../services.ts";
 
@@ -6,7 +6,13 @@ import type { Services } from "../services.ts";
 const USER_TOKEN_LIFE = 72 * 60 * 60;
 
 export type TokenClaims =
-  | { readonly claims: "user"; readonly id: string; readonly name: string; readonly tenant: string }
+  | {
+      readonly claims: "user";
+      readonly id: string;
+      readonly name: string;
+      readonly tenant: string;
+      readonly version: number;
+    }
   | { readonly claims: "device"; readonly uid: string; readonly tenant: string };
 
 const seconds = (time: Date): number => Math.floor(time.getTime() / 1000);
@@ -16,14 +22,16 @@ interface UserTokenSubject {
   readonly origin: string;
   readonly username: string;
   readonly mfa: boolean;
+  readonly tokenVersion: number;
   /** Empty without a namespace. */
   readonly tenant: string;
 }
 
 /** A token for 72 hours. It carries no role: that is looked up with every request (rules section 1.4). */
 export function signUserToken(services: Services, user: UserTokenSubject): Promise<string> {
-  const { id, origin, tenant, username, mfa } = user;
-  return sign(services, { claims: "user", id, origin, tenant, name: username, mfa }, USER_TOKEN_LIFE);
+  const { id, origin, tenant, username, mfa, tokenVersion } = user;
+  const claims = { claims: "user", id, origin, tenant, name: username, mfa, ver: tokenVersion };
+  return sign(services, claims, USER_TOKEN_LIFE);
 }
 
 /** A token that a device's agent keeps; it does not expire. */
@@ -37,7 +45,7 @@ export function signDeviceToken(
 function sign(services: Services, claims: Record<string, unknown>, life?: number): Promise<string> {
   const now = seconds(services.now());
   const jwt = new SignJWT(claims)
-    .setProtectedHeader({ alg: "RS256", typ: "JWT" })
+    .setProtectedHeader({ alg: "RS256", typ: "JWT", kid: services.keys.kid })
     .setJti(randomUUID())
     .setIssuedAt(now)
     .setNotBefore(now);
@@ -45,18 +53,25 @@ function sign(services: Services, claims: Record<string, unknown>, life?: number
   return jwt.sign(services.keys.privateKey);
 }
 
+async function keyOf(services: Services, kid: string | undefined): Promise<KeyObject> {
+  const key = kid === undefined ? undefined : await services.keys.find(kid);
+  if (key === undefined) throw new Error("unknown signing key");
+  return key;
+}
+
 /** The claims of a token that is ours, in time and complete; undefined for any other one. */
 export async function verifyToken(services: Services, token: string): Promise<TokenClaims | undefined> {
   try {
-    const { payload } = await jwtVerify(token, services.keys.publicKey, {
+    const { payload } = await jwtVerify(token, (header) => keyOf(services, header.kid), {
       // Named here, so that no token can choose a weaker algorithm by itself.
       algorithms: ["RS256"],
       currentDate: services.now(),
     });
-    const { claims, id, name, tenant, uid, exp } = payload;
+    const { claims, id, name, tenant, uid, exp, ver: version } = payload;
     if (typeof tenant !== "string") return undefined;
-    if (claims === "user" && typeof id === "string" && typeof name === "string" && exp !== undefined) {
-      return { claims, id, name, tenant };
+    if (claims === "user") {
+      const complete = typeof id === "string" && typeof name === "string" && typeof version === "number";
+      return complete && exp !== undefined ? { claims, id, name, tenant, version } : undefined;
     }
     if (claims === "device" && typeof uid === "string") return { claims, uid, tenant };
     return undefined;

@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   copyFileSync,
   mkdirSync,
   mkdtempSync,
@@ -10,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { DATABASE, PROGRAM, PROJECT, RELEASES, STACK } from "../fixtures/release.ts";
+import { DATA, PROGRAM, PROJECT, RELEASES, STACK } from "../fixtures/release.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
 import { startService } from "../support/service.ts";
 
@@ -37,7 +38,11 @@ describe.each(readdirSync(RELEASES))("state and database of %s", (version) => {
       copyFileSync(join(release, "settings.yaml"), join(PROGRAM, `Pulumi.${STACK}.yaml`));
       const dataDir = join(folder, "data");
       mkdirSync(dataDir);
-      copyFileSync(join(release, DATABASE), join(dataDir, DATABASE));
+      for (const file of DATA) {
+        copyFileSync(join(release, file), join(dataDir, file));
+        // Git keeps no permissions but whether a file can be run.
+        chmodSync(join(dataDir, file), 0o600);
+      }
       const service = await startService({ dataDir });
       onTestFinished(async () => void (await service.stop()));
 

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { newPostgresql, postgresqlAddress, type TestPostgresql } from "./postgresql/database.ts";
 
 /** The command, as an installed package has it. */
 const command = fileURLToPath(new URL("../../server/bin/gatehouse-server.js", import.meta.url));
@@ -86,6 +87,18 @@ export async function runServerCommand(
   return { code, stdout, stderr };
 }
 
+/** The databases of data folders, where the tests run on PostgreSQL. */
+const databases = new Map<string, Promise<TestPostgresql>>();
+
+/** The PostgreSQL database that belongs to a data folder, made at the first call; undefined on SQLite. */
+function databaseOf(dataDir: string): Promise<TestPostgresql> | undefined {
+  const address = postgresqlAddress();
+  if (address === undefined) return undefined;
+  const database = databases.get(dataDir) ?? newPostgresql(address);
+  databases.set(dataDir, database);
+  return database;
+}
+
 /** A new, empty folder for a service's data. */
 export function makeDataDir(): Promise<string> {
   return mkdtemp(join(tmpdir(), "gatehouse-test-"));
@@ -94,9 +107,14 @@ export function makeDataDir(): Promise<string> {
 /** Starts `gatehouse-server serve` on a free port and waits until it listens. */
 export async function startService(options: ServiceOptions = {}): Promise<TestService> {
   const dataDir = options.dataDir ?? (await makeDataDir());
+  const database = await databaseOf(dataDir);
   const args = ["serve", "--data-dir", dataDir, "--port", "0", ...(options.flags ?? [])];
   const child = spawn(process.execPath, [command, ...args], {
-    env: { ...cleanEnvironment(), ...options.env },
+    env: {
+      ...cleanEnvironment(),
+      ...(database && { GATEHOUSE_DATABASE_URL: database.url }),
+      ...options.env,
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = once(child, "exit") as Promise<[number | null]>;
@@ -129,7 +147,10 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     output: () => lines.join("\n"),
     async stop() {
       const code = await end(child, ended, "SIGTERM");
-      if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
+      if (options.dataDir === undefined) {
+        await rm(dataDir, { recursive: true, force: true });
+        await database?.drop();
+      }
       return code;
     },
     async kill() {

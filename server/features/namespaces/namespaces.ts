@@ -5,6 +5,7 @@ import type { Services } from "../../services.ts";
 import { createOnce } from "../createOnce.ts";
 import { listRows } from "../lists/listRows.ts";
 import { sql } from "../lists/sql.ts";
+import { inTransaction } from "../transaction.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { insertNamespace, type NewNamespaceRow } from "./insertNamespace.ts";
 import { namespaceTable } from "./namespaceTable.ts";
@@ -60,6 +61,9 @@ export const createNamespace: Handler<PublicOperations["createNamespace"]> = asy
       if (limit >= 0 && (await tx.namespace.count({ where: { ownerId: user.id } })) >= limit) {
         throw new ForbiddenError(`the user may own ${limit} namespaces at most`);
       }
+      if (body.tenant && (await tx.retiredTenant.findUnique({ where: { tenantId: body.tenant } }))) {
+        throw new ConflictError("tenant: belonged to a namespace that was deleted");
+      }
       return insertNamespace(services, tx, {
         name: body.name.toLowerCase(),
         ownerId: user.id,
@@ -105,7 +109,11 @@ export const deleteNamespace: Handler<PublicOperations["deleteNamespace"]> = asy
   services,
   identity,
 }) => {
-  await services.db.namespace.delete({ where: { tenantId: identity.tenant } });
+  const key = { tenantId: identity.tenant };
+  await inTransaction(services, async (tx) => {
+    await tx.namespace.delete({ where: key });
+    await tx.retiredTenant.create({ data: key });
+  });
   return undefined;
 };
 

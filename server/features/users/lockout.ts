@@ -1,3 +1,4 @@
+import { LockedOutError } from "../../http/errors.ts";
 import type { Services } from "../../services.ts";
 import { inTransaction } from "../transaction.ts";
 
@@ -62,4 +63,11 @@ export async function forgetFailures(services: Services, key: LockoutKey): Promi
 /** Value of `X-Account-Lockout`: unix second of the end, 0 without a lock. */
 export function lockoutHeader(end: Date | null): string {
   return end === null ? "0" : String(Math.ceil(end.getTime() / 1000));
+}
+
+/** @param end when the lock ends */
+export function lockedOut(end: Date): LockedOutError {
+  return new LockedOutError("too many wrong logins, try again later", {
+    "X-Account-Lockout": lockoutHeader(end),
+  });
 }

@@ -1,42 +1,40 @@
 import { randomUUID } from "node:crypto";
 import { email, type PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
-import { ForbiddenError, LockedOutError, UnauthenticatedError } from "../../http/errors.ts";
+import { ForbiddenError, UnauthenticatedError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { DUMMY_HASH, verifyPassword } from "../../passwords.ts";
 import { digestOf } from "../../secrets.ts";
 import type { Services } from "../../services.ts";
-import { countFailure, forgetFailures, lockEnd, lockoutHeader } from "./lockout.ts";
-import { mfaLockoutKey, startMfa } from "./mfaChallenge.ts";
+import { countFailure, forgetFailures, lockEnd, lockedOut, lockoutHeader } from "./lockout.ts";
+import { startMfa } from "./mfaChallenge.ts";
 import { homeOf, sessionOf } from "./session.ts";
 import { sourceOf } from "./source.ts";
 
-/** The user with that name, or with that e-mail address when it is one (rules section 11). */
-function findUser(services: Services, identifier: string): Promise<User | null> {
+/**
+ * The user with that name, or with that e-mail address when it is one (rules section 11).
+ * @param identifier in lower case
+ */
+export function findUser(services: Services, identifier: string): Promise<User | null> {
   const where = email.safeParse(identifier).success ? { email: identifier } : { username: identifier };
   return services.db.user.findUnique({ where });
 }
 
-function lockedOut(end: Date): LockedOutError {
-  return new LockedOutError("too many wrong logins, try again later", {
-    "X-Account-Lockout": lockoutHeader(end),
-  });
-}
-
 /**
  * Login with a password (rules sections 9 to 11). A name that no user has is treated as one with a wrong
- * password, in answer, time and lockout: the rules never lock it, which would tell who exists.
+ * password, in answer, time and lockout: the rules never lock it, which would tell who exists. (A name and an
+ * address of one user share a counter, so that trying both tells that they belong together.)
  */
-export const login: Handler<PublicOperations["login"]> = async ({ services, body, request, header }) => {
+export const login: Handler<PublicOperations["login"]> = async (context) => {
+  const { services, body, request, header, signal } = context;
   const identifier = body.username.toLowerCase();
   const found = await findUser(services, identifier);
-  if (found?.status === "not-confirmed") throw new ForbiddenError("the account is not confirmed yet");
-  const user = found?.status === "confirmed" && found.origin === "local" ? found : null;
+  const user = found?.status !== "invited" && found?.origin === "local" ? found : null;
   const key = { source: sourceOf(services.settings, request), subject: user?.id ?? digestOf(identifier) };
 
   const lockedBefore = await lockEnd(services, key);
   if (lockedBefore) throw lockedOut(lockedBefore);
-  const right = await verifyPassword(body.password, user?.passwordHash ?? DUMMY_HASH);
+  const right = await verifyPassword(body.password, user?.passwordHash ?? DUMMY_HASH, signal);
   if (!user || !right) {
     const locked = await countFailure(services, key);
     if (locked) throw lockedOut(locked);
@@ -45,9 +43,11 @@ export const login: Handler<PublicOperations["login"]> = async ({ services, body
     });
   }
   // Guesses sent side by side all passed the first look; the lock that the wrong ones brought holds for all.
-  const lockedMeanwhile = (await lockEnd(services, key)) ?? (await lockEnd(services, mfaLockoutKey(user.id)));
+  const lockedMeanwhile = await lockEnd(services, key);
   if (lockedMeanwhile) throw lockedOut(lockedMeanwhile);
   await forgetFailures(services, key);
+  // Not before the password is known to be right: others need not learn that the account exists.
+  if (user.status !== "confirmed") throw new ForbiddenError("the account is not confirmed yet");
 
   header("X-Account-Lockout", lockoutHeader(null));
   if (user.mfaSecret !== null) {

@@ -6,7 +6,7 @@ import type { Handler } from "../../http/routes.ts";
 import { digestOf } from "../../secrets.ts";
 import { inTransaction } from "../transaction.ts";
 import { callingUser } from "./callingUser.ts";
-import { finishMfa, matchingStep } from "./mfaChallenge.ts";
+import { finishMfa, matchingStep, sealMfaSecret } from "./mfaChallenge.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
 const ISSUER = "Gatehouse";
@@ -48,7 +48,7 @@ export const enableMfa: Handler<PublicOperations["enableMfa"]> = async ({ servic
   await inTransaction(services, async (tx) => {
     const { count } = await tx.user.updateMany({
       where: { id: user.id, mfaSecret: null },
-      data: { mfaSecret: body.secret, mfaLastStep: null },
+      data: { mfaSecret: sealMfaSecret(services, user.id, body.secret), mfaLastStep: null },
     });
     if (count === 0) throw new InvalidError("MFA is enabled already");
     await tx.recoveryCode.deleteMany({ where: { userId: user.id } });

@@ -4,20 +4,24 @@ import { UnauthenticatedError } from "../../http/errors.ts";
 import { digestOf } from "../../secrets.ts";
 import type { Services } from "../../services.ts";
 import { inTransaction } from "../transaction.ts";
-import { countFailure, forgetFailures, type LockoutKey } from "./lockout.ts";
+import { forgetFailures, lockedOut } from "./lockout.ts";
 
 /** How long a login waits for its second factor, in milliseconds (rules section 10.4). */
 const CHALLENGE_LIFE = 30 * 60_000;
 /** Seconds of a TOTP step (rules section 10). */
 const STEP = 30;
 /**
- * Codes that the waiting logins of a user may try, all together: the rules name no limit, but six digits can be
+ * Wrong codes in a row after which a user's codes are not looked at: the rules name no limit, but six digits can be
  * guessed without one, and a stolen password makes as many logins as it likes.
  */
 const ATTEMPTS = 5;
+/** How long that lasts, and how long a wrong code is remembered, in milliseconds. */
+const LOCK = 30 * 60_000;
+/** Logins of one user that may wait; a further one ends the oldest. */
+const WAITING = 10;
 
-/** Tries beyond them count as wrong logins, whatever their source. */
-export const mfaLockoutKey = (userId: string): LockoutKey => ({ source: "mfa", subject: userId });
+/** Where a user's wrong codes are counted: whatever their source, and whatever login they were for. */
+const counterOf = (userId: string) => ({ source: "mfa", subject: userId });
 
 /**
  * The time step that a code belongs to: the present one or one of its neighbours; null for a wrong code.
@@ -30,18 +34,33 @@ export function matchingStep(services: Services, secret: string, code: string): 
   return delta === null ? null : Math.floor(timestamp / 1000 / STEP) + delta;
 }
 
-/** Keeps a login waiting for its second factor; of the token only a digest is stored. */
+/**
+ * Keeps a login waiting for its second factor; of the token only a digest is stored.
+ * @throws LockedOutError too many wrong codes
+ */
 export async function startMfa(services: Services, userId: string, token: string): Promise<void> {
   const now = services.now();
-  await services.db.mfaChallenge.deleteMany({ where: { expiresAt: { lte: now } } });
-  await services.db.mfaChallenge.create({
-    data: { digest: digestOf(token), userId, expiresAt: new Date(now.getTime() + CHALLENGE_LIFE) },
+  await inTransaction(services, async (tx) => {
+    const counter = await tx.loginFailure.findUnique({ where: { source_subject: counterOf(userId) } });
+    if (counter && counter.attempts >= ATTEMPTS && counter.expiresAt > now)
+      throw lockedOut(counter.expiresAt);
+    await tx.mfaChallenge.deleteMany({ where: { expiresAt: { lte: now } } });
+    const waiting = await tx.mfaChallenge.findMany({
+      where: { userId },
+      orderBy: { expiresAt: "desc" },
+      skip: WAITING - 1,
+    });
+    await tx.mfaChallenge.deleteMany({ where: { digest: { in: waiting.map(({ digest }) => digest) } } });
+    await tx.mfaChallenge.create({
+      data: { digest: digestOf(token), userId, expiresAt: new Date(now.getTime() + CHALLENGE_LIFE) },
+    });
   });
 }
 
 /**
  * Ends a waiting login: its token works once, and a code is accepted once.
  * @throws UnauthenticatedError token unknown or too old, code wrong or used before
+ * @throws LockedOutError too many wrong codes
  */
 export async function finishMfa(services: Services, token: string, code: string): Promise<User> {
   const refused = () => new UnauthenticatedError("wrong token or code");
@@ -50,38 +69,47 @@ export async function finishMfa(services: Services, token: string, code: string)
   if (!challenge || challenge.expiresAt <= services.now()) throw refused();
   const { user } = challenge;
   // Taken before the code is looked at, so that guesses sent side by side count one by one.
-  if (!(await takeAttempt(services, digest, user.id))) {
-    await countFailure(services, mfaLockoutKey(user.id));
-    throw refused();
-  }
-  const step = user.mfaSecret === null ? null : matchingStep(services, user.mfaSecret, code);
+  await takeAttempt(services, user.id);
+  const secret = mfaSecretOf(services, user);
+  const step = secret === null ? null : matchingStep(services, secret, code);
   const accepted = step !== null && (await claimStep(services, user.id, step));
   if (!accepted) throw refused();
   const consumed = await services.db.mfaChallenge.deleteMany({ where: { digest } });
   if (consumed.count === 0) throw refused();
-  // Whoever has the second factor is no guesser: other waiting logins begin anew.
-  await services.db.mfaChallenge.updateMany({ where: { userId: user.id }, data: { attempts: 0 } });
-  await forgetFailures(services, mfaLockoutKey(user.id));
+  // Whoever has the second factor is no guesser.
+  await forgetFailures(services, counterOf(user.id));
   return user;
 }
 
 /**
- * Takes one of the attempts that the user's waiting logins share. A login that was given up counts until it would
- * have ended, so that a new one brings no new attempts.
+ * Takes one of the attempts of the user, for all logins together and for as long as guesses come.
+ * @throws LockedOutError none is left
  */
-async function takeAttempt(services: Services, digest: string, userId: string): Promise<boolean> {
-  return inTransaction(services, async (tx) => {
-    const { _sum } = await tx.mfaChallenge.aggregate({
-      where: { userId, expiresAt: { gt: services.now() } },
-      _sum: { attempts: true },
+async function takeAttempt(services: Services, userId: string): Promise<void> {
+  const key = counterOf(userId);
+  await inTransaction(services, async (tx) => {
+    const now = services.now();
+    const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });
+    const attempts = known && known.expiresAt > now ? known.attempts : 0;
+    if (known && attempts >= ATTEMPTS) throw lockedOut(known.expiresAt);
+    const data = { attempts: attempts + 1, expiresAt: new Date(now.getTime() + LOCK) };
+    await tx.loginFailure.upsert({
+      where: { source_subject: key },
+      create: { ...key, ...data },
+      update: data,
     });
-    if ((_sum.attempts ?? 0) >= ATTEMPTS) return false;
-    const { count } = await tx.mfaChallenge.updateMany({
-      where: { digest },
-      data: { attempts: { increment: 1 } },
-    });
-    return count === 1;
   });
+}
+
+const sealPurpose = (userId: string): string => `MFA secret of ${userId}`;
+
+/** A user's MFA secret as the database keeps it. */
+export const sealMfaSecret = (services: Services, userId: string, secret: string): string =>
+  services.sealer.seal(secret, sealPurpose(userId));
+
+/** A user's MFA secret in base32; null without MFA. */
+function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null {
+  return mfaSecret === null ? null : services.sealer.open(mfaSecret, sealPurpose(id));
 }
 
 /** Marks a step as used; false when it, or a later one, was used before. */

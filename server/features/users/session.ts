@@ -36,9 +36,9 @@ export async function homeOf(services: Services, user: User): Promise<Place | nu
 export async function sessionOf(services: Services, user: User, place: Place | null): Promise<Session> {
   const tenant = place?.tenant ?? "";
   const mfa = user.mfaSecret !== null;
-  const { id, origin, username } = user;
+  const { id, origin, username, tokenVersion } = user;
   return {
-    token: await signUserToken(services, { id, origin, username, mfa, tenant }),
+    token: await signUserToken(services, { id, origin, username, mfa, tenant, tokenVersion }),
     id,
     origin,
     auth_methods: [origin.toLowerCase()],

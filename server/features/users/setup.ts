@@ -27,12 +27,12 @@ function labelOf(username: string): string {
 }
 
 /** The first user with its namespace, by whoever holds the setup link (rules section 11). */
-export const setup: Handler<PublicOperations["setup"]> = async ({ services, query, body }) => {
+export const setup: Handler<PublicOperations["setup"]> = async ({ services, query, body, signal }) => {
   const done = () => new ForbiddenError("setup is done already");
   if ((await services.db.user.count()) > 0) throw done();
   if (!sameText(query.sign, setupSign(services.keys)))
     throw new ForbiddenError("sign: is not the setup link's");
-  const passwordHash = await hashPassword(body.password);
+  const passwordHash = await hashPassword(body.password, signal);
   await inTransaction(services, async (tx) => {
     if ((await tx.user.count()) > 0) throw done();
     const user = await insertUser(services, tx, body, passwordHash);

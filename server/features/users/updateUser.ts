@@ -5,6 +5,7 @@ import type { Context, Handler } from "../../http/routes.ts";
 import { hashPassword, verifyPassword } from "../../passwords.ts";
 import type { Services } from "../../services.ts";
 import { callingUser } from "./callingUser.ts";
+import { countFailure, forgetFailures, lockEnd, lockedOut } from "./lockout.ts";
 
 type Body = Context<PublicOperations["updateUser"]>["body"];
 
@@ -36,11 +37,22 @@ function checkRecoveryEmail(user: User, changes: Changes): void {
     throw new InvalidFieldsError(["email", "recovery_email"]);
 }
 
-async function checkPassword(user: User, body: Body): Promise<void> {
+/**
+ * Wrong ones are counted as wrong logins are, from wherever they come: with a stolen token the password could be
+ * guessed here.
+ */
+async function checkPassword(services: Services, user: User, body: Body, signal: AbortSignal): Promise<void> {
   if (!body.password) return;
   if (!body.current_password) throw new InvalidFieldsError(["current_password"]);
-  const right = await verifyPassword(body.current_password, user.passwordHash);
-  if (!right) throw new InvalidFieldsError(["password"]);
+  const key = { source: "password", subject: user.id };
+  const locked = await lockEnd(services, key);
+  if (locked) throw lockedOut(locked);
+  if (await verifyPassword(body.current_password, user.passwordHash, signal)) {
+    await forgetFailures(services, key);
+    return;
+  }
+  const end = await countFailure(services, key);
+  throw end ? lockedOut(end) : new InvalidFieldsError(["password"]);
 }
 
 /** Which of the changed names belong to another user. */
@@ -55,18 +67,20 @@ async function takenFields(services: Services, user: User, changes: Changes): Pr
   return taken;
 }
 
-export const updateUser: Handler<PublicOperations["updateUser"]> = async ({ services, identity, body }) => {
+/** A new password makes all tokens void, the caller's own too: whoever has a copy of one is out. */
+export const updateUser: Handler<PublicOperations["updateUser"]> = async (context) => {
+  const { services, identity, body, signal } = context;
   const user = await callingUser(services, identity);
   const changes = changesOf(body);
   checkRecoveryEmail(user, changes);
-  await checkPassword(user, body);
+  await checkPassword(services, user, body, signal);
   const taken = await takenFields(services, user, changes);
   if (taken.length > 0) throw new TakenFieldsError(taken);
-  const passwordHash = body.password ? await hashPassword(body.password) : undefined;
+  const passwordHash = body.password ? await hashPassword(body.password, signal) : undefined;
   try {
     await services.db.user.update({
       where: { id: user.id },
-      data: { ...changes, ...(passwordHash && { passwordHash }) },
+      data: { ...changes, ...(passwordHash && { passwordHash, tokenVersion: { increment: 1 } }) },
     });
   } catch (error) {
     if (!isDatabaseError(error, "P2002")) throw error;

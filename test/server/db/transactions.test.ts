@@ -34,26 +34,6 @@ test("an acknowledged write outlives the rollback of another request's transacti
   expect(await read).not.toContain("rolledback");
 });
 
-test("a committed transaction is there as a whole, and no other one comes between", async () => {
-  const { client } = await testDatabase();
-  await client.user.create({ data: { ...user("counter"), maxNamespaces: 0 } });
-  await Promise.all(
-    Array.from({ length: 50 }, () =>
-      client.$transaction(
-        async (transaction) => {
-          const { maxNamespaces } = await transaction.user.findUniqueOrThrow({ where: { id: "counter" } });
-          await transaction.user.update({
-            where: { id: "counter" },
-            data: { maxNamespaces: maxNamespaces + 1 },
-          });
-        },
-        { maxWait: 30_000, timeout: 30_000 },
-      ),
-    ),
-  );
-  expect(await client.user.findUnique({ where: { id: "counter" } })).toMatchObject({ maxNamespaces: 50 });
-});
-
 test("a statement that fails inside of a batch undoes the batch and nothing else", async () => {
   const { client } = await testDatabase();
   await client.user.create({ data: user("ann") });
@@ -75,24 +55,4 @@ test("a transaction that takes too long is undone, and the database goes on", as
   await expect(slow).rejects.toMatchObject({ code: "P2028" });
   await client.user.create({ data: user("ann") });
   expect((await client.user.findMany()).map((found) => found.id)).toEqual(["ann"]);
-});
-
-test("a transaction that waited too long for its turn leaves nothing open", async () => {
-  const { client } = await testDatabase();
-  const [begun, mayEnd] = [signal(), signal()];
-  const first = client.$transaction(
-    async (transaction) => {
-      await transaction.user.create({ data: user("first") });
-      begun.resolve();
-      await mayEnd.promise;
-    },
-    { timeout: 10_000 },
-  );
-  await Promise.race([begun.promise, first]);
-  const impatient = client.$transaction(async (transaction) => transaction.user.count(), { maxWait: 50 });
-  await expect(impatient).rejects.toMatchObject({ code: "P2028" });
-  mayEnd.resolve();
-  await first;
-  await client.$transaction(async (transaction) => transaction.user.create({ data: user("second") }));
-  expect(await client.user.count()).toBe(2);
 });

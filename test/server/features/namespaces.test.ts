@@ -240,3 +240,12 @@ describe("members", () => {
     await cloud.stop();
   });
 });
+
+test("the id of a deleted namespace is nobody's any more: its agents would enrol with the new owner", async () => {
+  const owner = await app.user("leaver", "leavers");
+  const params = { tenant: owner.tenant };
+  expect((await app.call("deleteNamespace", { token: owner.token, params })).status).toBe(200);
+  const taker = await app.user("taker");
+  const body = { name: "takers", tenant: owner.tenant };
+  expect((await app.call("createNamespace", { token: taker.token, body })).status).toBe(409);
+});

@@ -85,11 +85,11 @@ describe("updateUser", () => {
     expect(answers.find((answer) => answer.status === 409)?.body).toEqual(["username"]);
   });
 
-  test("a deleted user's token without a namespace is 404", async () => {
+  test("a deleted user's token without a namespace is 401", async () => {
     const gone = await app.user("gone");
     await app.services.db.user.delete({ where: { id: gone.id } });
-    expect((await app.call("updateUser", { token: gone.token, body: {} })).status).toBe(404);
-    expect((await app.call("getUserInfo", { token: gone.token })).status).toBe(404);
+    expect((await app.call("updateUser", { token: gone.token, body: {} })).status).toBe(401);
+    expect((await app.call("getUserInfo", { token: gone.token })).status).toBe(401);
   });
 });
 
@@ -214,4 +214,38 @@ test("createUser stores names in lower case and refuses taken ones", async () =>
   });
   await expect(createUser(app.services, user)).rejects.toThrow("username or email is taken");
   await app.stop();
+});
+
+describe("a new password", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startApp();
+  });
+  afterAll(() => app.stop());
+  const change = (token: string, current: string) =>
+    app.call("updateUser", { token, body: { password: "another-horse", current_password: current } });
+
+  test("makes every token of the user void", async () => {
+    const user = await app.user("pat", "pats");
+    const { body } = await app.call("login", { body: { username: "pat", password: PASSWORD } });
+    expect((await change(user.token, PASSWORD)).status).toBe(200);
+    for (const token of [user.token, body.token]) {
+      expect((await app.call("getUserInfo", { token })).status).toBe(401);
+      expect((await app.call("getDevices", { token })).status).toBe(401);
+    }
+    const login = await app.call("login", { body: { username: "pat", password: "another-horse" } });
+    expect((await app.call("getUserInfo", { token: login.body.token })).status).toBe(200);
+  });
+
+  test("cannot be set by guessing the old one: wrong ones lock, as logins do", async () => {
+    const { token } = await app.user("quin");
+    expect((await change(token, "wrong-1")).status).toBe(400);
+    expect((await change(token, "wrong-2")).status).toBe(400);
+    expect((await change(token, "wrong-3")).status).toBe(429);
+    const locked = await change(token, PASSWORD);
+    expect(locked.status).toBe(429);
+    expect(Number(locked.headers.get("x-account-lockout"))).toBeGreaterThan(0);
+    app.pass(61);
+    expect((await change(token, PASSWORD)).status).toBe(200);
+  });
 });

@@ -6,7 +6,7 @@ import {
   type Role,
   roleAtLeast,
 } from "@gatehouse-access/sdk/contract";
-import { SignJWT } from "jose";
+import { type JWTPayload, SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type CallOptions,
@@ -92,9 +92,12 @@ describe.each(closed)("%s", (id) => {
 
   test("needs a credential that is ours", async () => {
     const { publicKey, privateKey: ours } = app.services.keys;
-    const claims = { claims: "user", id: owner.id, name: "owner", tenant: owner.tenant, mfa: false };
+    const claims = { claims: "user", id: owner.id, name: "owner", tenant: owner.tenant, ver: 0 };
+    const kid = app.services.keys.kid;
     const sign = (alg: string, key: Parameters<SignJWT["sign"]>[0], exp: string | number = "1h") =>
-      new SignJWT(claims).setProtectedHeader({ alg }).setIssuedAt().setExpirationTime(exp).sign(key);
+      new SignJWT(claims).setProtectedHeader({ alg, kid }).setIssuedAt().setExpirationTime(exp).sign(key);
+    const signed = (header: { alg: string; kid?: string }, payload: JWTPayload) =>
+      new SignJWT(payload).setProtectedHeader(header).setExpirationTime("1h").sign(ours);
     const [, payload] = owner.token.split(".");
     const none = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${payload}.`;
     const pem = createSecretKey(Buffer.from(publicKey.export({ type: "spki", format: "pem" })));
@@ -106,7 +109,11 @@ describe.each(closed)("%s", (id) => {
       { token: await sign("HS256", pem) },
       { token: await sign("RS512", ours) },
       { token: await sign("RS256", ours, Math.floor(Date.now() / 1000) - 1) },
-      { token: await new SignJWT(claims).setProtectedHeader({ alg: "RS256" }).sign(ours) },
+      { token: await new SignJWT(claims).setProtectedHeader({ alg: "RS256", kid }).sign(ours) },
+      { token: await signed({ alg: "RS256" }, claims) },
+      { token: await signed({ alg: "RS256", kid: "another" }, claims) },
+      { token: await signed({ alg: "RS256", kid }, { ...claims, ver: 1 }) },
+      { token: await signed({ alg: "RS256", kid }, { ...claims, ver: undefined }) },
       { apiKey: "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10" },
       { apiKey: "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10", token: owner.token },
     ];

@@ -9,7 +9,9 @@ import { openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
-import type { ServiceSettings, Services } from "../../../server/dist/services.js";
+import { sealerOf } from "../../../server/dist/sealer.js";
+import type { ServiceSettings, Services, SigningKeys } from "../../../server/dist/services.js";
+import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { makeDataDir } from "../../support/service.ts";
 
 export interface Credentials {
@@ -60,7 +62,12 @@ export interface TestUser {
 export const PASSWORD = "correct-horse";
 
 // One pair for all tests of a file: making it takes longer than most tests.
-const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const keys: SigningKeys = {
+  kid: "test",
+  ...pair,
+  find: async (kid) => (kid === "test" ? pair.publicKey : undefined),
+};
 
 // Hashing is slow by design, and here of no interest.
 let passwordHash: string | undefined;
@@ -75,11 +82,16 @@ const SETTINGS: ServiceSettings = {
 
 export async function startApp(settings: Partial<ServiceSettings> = {}): Promise<TestApp> {
   const folder = await makeDataDir();
-  const database = await openDatabase({ file: join(folder, "test.db") });
+  const address = postgresqlAddress();
+  const postgresql = address === undefined ? undefined : await newPostgresql(address);
+  const database = await openDatabase(
+    postgresql ? { url: postgresql.url, connections: 10 } : { file: join(folder, "test.db") },
+  );
   let ahead = 0;
   const services: Services = {
     db: database.client,
     keys,
+    sealer: sealerOf("a secret of the tests"),
     settings: { ...SETTINGS, ...settings },
     now: () => new Date(Date.now() + ahead),
   };
@@ -117,7 +129,7 @@ export async function startApp(settings: Partial<ServiceSettings> = {}): Promise
       passwordHash,
     );
     const tokenFor = (tenant: string) =>
-      signUserToken(services, { id, origin: "local", username, mfa: false, tenant });
+      signUserToken(services, { id, origin: "local", username, mfa: false, tenant, tokenVersion: 0 });
     if (!namespace) return { id, username, email, tenant: "", token: await tokenFor("") };
     const made = await call("createNamespace", { token: await tokenFor(""), body: { name: namespace } });
     expect(made.status).toBe(200);
@@ -136,6 +148,7 @@ export async function startApp(settings: Partial<ServiceSettings> = {}): Promise
     stop: async () => {
       await app.close();
       await database.close();
+      await postgresql?.drop();
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -1,5 +1,8 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigError, readConfig } from "../../../server/dist/config.js";
+import { testFolder } from "../../support/folder.ts";
 
 describe("without any setting", () => {
   test("an enterprise instance listens on this machine alone", () => {
@@ -10,7 +13,7 @@ describe("without any setting", () => {
       logLevel: "info",
       shutdownTimeout: 10_000,
     });
-    expect(config.databaseFile).toBe(`${config.dataDir}/gatehouse.db`);
+    expect(config.database).toEqual({ file: `${config.dataDir}/gatehouse.db` });
     expect(config.service).toEqual({
       edition: "enterprise",
       maximumLockoutMinutes: 60,
@@ -40,7 +43,7 @@ test("every setting can come from the environment", () => {
   );
   expect(config).toEqual({
     dataDir: "/data",
-    databaseFile: "/disk/policy.db",
+    database: { file: "/disk/policy.db" },
     host: "::1",
     port: 0,
     logLevel: "debug",
@@ -89,8 +92,42 @@ test("there is one line for each wrong setting", () => {
   );
 });
 
-test("PostgreSQL is announced for later, and the password of its URL is not repeated", () => {
-  const read = () => readConfig({ GATEHOUSE_DATABASE_URL: "postgresql://gate:pa55word@db/gate" }, {});
-  expect(read).toThrow("PostgreSQL is served from a later version on");
-  expect(read).not.toThrow("pa55word");
+describe("a PostgreSQL database", () => {
+  const url = "postgresql://gatehouse:pa55word@db.example.org:5433/policy";
+
+  test("is named by its URL, from the environment or a file", () => {
+    const expected = { url, connections: 4 };
+    const environment = { GATEHOUSE_DATABASE_URL: url, GATEHOUSE_DATABASE_CONNECTIONS: "4" };
+    expect(readConfig(environment, {}).database).toEqual(expected);
+    const file = join(testFolder(), "url");
+    writeFileSync(file, `${url}\n`);
+    const { GATEHOUSE_DATABASE_URL: _, ...others } = environment;
+    expect(readConfig({ ...others, GATEHOUSE_DATABASE_URL_FILE: file }, {}).database).toEqual(expected);
+  });
+
+  test("with a password is refused on the command line, without one it is not", () => {
+    const read = () => readConfig({}, { databaseUrl: url });
+    expect(read).toThrow(
+      "--database-url: a password on the command line can be read by every user of the machine",
+    );
+    expect(read).not.toThrow("pa55word");
+    const without = "postgresql://gatehouse@db.example.org/policy";
+    expect(readConfig({}, { databaseUrl: without }).database).toMatchObject({ url: without });
+  });
+
+  test.each(["postgresql://", "postgresql://host", "mysql://host/name", "/path"])("%s is none", (wrong) => {
+    expect(() => readConfig({ GATEHOUSE_DATABASE_URL: wrong }, {})).toThrow(
+      "GATEHOUSE_DATABASE_URL (flag --database-url) has a value that cannot be used: it must be file:<path>",
+    );
+  });
+
+  test("a variable and a file at once, a missing file and an empty one are errors", () => {
+    const missing = join(testFolder(), "missing");
+    expect(() =>
+      readConfig({ GATEHOUSE_DATABASE_URL: url, GATEHOUSE_DATABASE_URL_FILE: missing }, {}),
+    ).toThrow("GATEHOUSE_DATABASE_URL and GATEHOUSE_DATABASE_URL_FILE are set");
+    expect(() => readConfig({ GATEHOUSE_DATABASE_URL_FILE: missing }, {})).toThrow(`cannot read ${missing}`);
+    writeFileSync(missing, "\n");
+    expect(() => readConfig({ GATEHOUSE_DATABASE_URL_FILE: missing }, {})).toThrow(`${missing} is empty`);
+  });
 });

@@ -1,73 +1,114 @@
-import { execFileSync } from "node:child_process";
-import { generateKeyPairSync } from "node:crypto";
-import { chmodSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { loadSigningKeys } from "../../../server/dist/keys.js";
+import { signUserToken, verifyToken } from "../../../server/dist/http/tokens.js";
+import { instanceSecret } from "../../../server/dist/instanceSecret.js";
+import { sealerOf } from "../../../server/dist/sealer.js";
+import type { Services } from "../../../server/dist/services.js";
 import { setupSign } from "../../../server/dist/setupSign.js";
+import { DatabaseSigningKeys } from "../../../server/dist/signingKeys.js";
 import { testFolder } from "../../support/folder.ts";
+import { testDatabase } from "../db/database.ts";
 
-const pem = (type: "rsa" | "ec", bits = 2048) => {
-  const pair =
-    type === "rsa"
-      ? generateKeyPairSync("rsa", { modulusLength: bits })
-      : generateKeyPairSync("ec", { namedCurve: "P-256" });
-  return pair.privateKey.export({ type: "pkcs8", format: "pem" });
-};
+const subject = { id: "a", origin: "local", username: "ana", mfa: false, tokenVersion: 0, tenant: "" };
 
-function folderWithKey(text: string | Buffer, mode = 0o600): string {
-  const folder = testFolder();
-  writeFileSync(join(folder, "signing-key.pem"), text, { mode });
-  chmodSync(join(folder, "signing-key.pem"), mode);
-  return folder;
+/** Instances on one database, with a clock that the test turns. */
+async function instances() {
+  const { client: db } = await testDatabase();
+  let ahead = 0;
+  const now = () => new Date(Date.now() + ahead);
+  const start = async (secret = "the secret of the instances") => {
+    const base = { db, now, sealer: sealerOf(secret) };
+    return { ...base, keys: await DatabaseSigningKeys.load(base) } as Services & {
+      keys: DatabaseSigningKeys;
+    };
+  };
+  const pass = (seconds: number) => {
+    ahead += seconds * 1000;
+  };
+  return { db, start, pass };
 }
 
-test("the first start makes an RSA key that its user alone can read; later ones use it", async () => {
+test("the first start makes an RSA key; later ones, and those at the same time, use it", async () => {
+  const { db, start } = await instances();
+  const all = await Promise.all([start(), start(), start()]);
+  expect(await db.signingKey.count()).toBe(1);
+  const [first] = all;
+  expect(first.keys.privateKey.asymmetricKeyDetails?.modulusLength).toBeGreaterThanOrEqual(2048);
+  for (const other of all) {
+    expect(other.keys.kid).toBe(first.keys.kid);
+    expect(other.keys.privateKey.equals(first.keys.privateKey)).toBe(true);
+    expect(setupSign(other.keys)).toBe(setupSign(first.keys));
+  }
+});
+
+test("the private key is sealed: without the instance's secret nothing starts", async () => {
+  const { db, start } = await instances();
+  await start();
+  const [row] = await db.signingKey.findMany();
+  expect(Buffer.from(row?.sealed ?? "", "base64url").toString("latin1")).not.toContain("PRIVATE");
+  await expect(start("another secret")).rejects.toThrow("the same GATEHOUSE_SECRET_FILE");
+});
+
+test("after a rotation the new key signs, and tokens of the old one are believed until they end", async () => {
+  const { start, pass } = await instances();
+  const [one, other] = [await start(), await start()];
+  const old = await signUserToken(one, subject);
+  const kid = await one.keys.rotate({ revoke: false });
+  expect(one.keys.kid).toBe(kid);
+  const fresh = await signUserToken(one, subject);
+  for (const token of [old, fresh]) expect(await verifyToken(one, token)).toMatchObject({ id: "a" });
+  // The other instance learns of the key at the latest when it reads again.
+  await other.keys.refresh();
+  expect(other.keys.kid).toBe(kid);
+  expect(await verifyToken(other, fresh)).toMatchObject({ id: "a" });
+  pass(72 * 3600 + 1);
+  await one.keys.refresh();
+  expect(await one.keys.find(JSON.parse(atob(old.split(".")[0] ?? "")).kid)).toBeUndefined();
+});
+
+test("revoked keys end every token at once", async () => {
+  const { start } = await instances();
+  const [one, other] = [await start(), await start()];
+  const token = await signUserToken(one, subject);
+  await one.keys.rotate({ revoke: true });
+  expect(await verifyToken(one, token)).toBeUndefined();
+  await other.keys.refresh();
+  expect(await verifyToken(other, token)).toBeUndefined();
+});
+
+test("the instance's secret is made once, for its user alone", () => {
   const folder = testFolder();
-  const first = await loadSigningKeys(folder);
-  expect(first.made).toBe(true);
-  expect(first.privateKey.asymmetricKeyDetails?.modulusLength).toBeGreaterThanOrEqual(2048);
-  expect(readdirSync(folder)).toEqual(["signing-key.pem"]);
-  expect(statSync(join(folder, "signing-key.pem")).mode & 0o777).toBe(0o600);
-
-  const second = await loadSigningKeys(folder);
-  expect(second.made).toBe(false);
-  expect(second.privateKey.equals(first.privateKey)).toBe(true);
-  expect(second.publicKey.equals(first.publicKey)).toBe(true);
+  const secret = instanceSecret(folder, undefined);
+  expect(secret.length).toBeGreaterThanOrEqual(32);
+  expect(instanceSecret(folder, undefined)).toBe(secret);
+  expect(readdirSync(folder)).toEqual(["secret"]);
+  expect(statSync(join(folder, "secret")).mode & 0o777).toBe(0o600);
+  expect(instanceSecret(folder, "configured")).toBe("configured");
 });
 
-test("what an interrupted first start left is replaced", async () => {
+test("one that others can read, or that is empty, is refused", () => {
   const folder = testFolder();
-  writeFileSync(join(folder, "signing-key.pem.new"), "half of a k");
-  expect((await loadSigningKeys(folder)).made).toBe(true);
-  expect(readdirSync(folder)).toEqual(["signing-key.pem"]);
+  const file = join(folder, "secret");
+  writeFileSync(file, "x".repeat(40), { mode: 0o640 });
+  chmodSync(file, 0o640);
+  expect(() => instanceSecret(folder, undefined)).toThrow(`chmod 600 ${file}`);
+  chmodSync(file, 0o600);
+  expect(instanceSecret(folder, undefined)).toBe(readFileSync(file, "utf8"));
+  writeFileSync(file, "");
+  expect(() => instanceSecret(folder, undefined)).toThrow("is empty");
 });
 
-test.each([0o640, 0o604, 0o620])("a key with mode %o is refused", async (mode) => {
-  const folder = folderWithKey(pem("rsa"), mode);
-  await expect(loadSigningKeys(folder)).rejects.toThrow(
-    /Others than its user .*signing-key\.pem: run `chmod 600/,
-  );
-});
-
-test("another kind of key, a short one and one that cannot be read are refused, without being quoted", async () => {
-  await expect(loadSigningKeys(folderWithKey(pem("ec")))).rejects.toThrow("must be an RSA key of 2048 bits");
-  await expect(loadSigningKeys(folderWithKey(pem("rsa", 1024)))).rejects.toThrow(
-    "must be an RSA key of 2048",
-  );
-  const broken = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n";
-  const failure = await loadSigningKeys(folderWithKey(broken)).catch((error: unknown) => error);
-  expect(String(failure)).toContain("cannot be read: it must be an RSA private key in PEM form");
-  expect(String(failure)).not.toContain("c2VjcmV0");
-});
-
-test("the setup sign is the digest of the key's signature of a fixed text", async () => {
-  const folder = testFolder();
-  const keys = await loadSigningKeys(folder);
-  // As an operator would compute it, without the service.
-  const command = 'printf shellhub | openssl dgst -sha256 -sign "$1" | openssl dgst -sha256 -r | cut -c1-64';
-  const expected = execFileSync("sh", ["-c", command, "sh", join(folder, "signing-key.pem")], {
-    encoding: "utf8",
-  });
-  expect(setupSign(keys)).toBe(expected.trim());
+test("a sealed text opens for its purpose only, and not when it was changed", () => {
+  const sealer = sealerOf("secret");
+  const sealed = sealer.seal("text", "purpose");
+  expect(sealer.open(sealed, "purpose")).toBe("text");
+  expect(sealer.seal("text", "purpose")).not.toBe(sealed);
+  for (const [changed, purpose] of [
+    [sealed, "another purpose"],
+    [`${sealed.slice(0, -2)}AA`, "purpose"],
+    ["", "purpose"],
+  ] as const) {
+    expect(() => sealer.open(changed, purpose)).toThrow("another instance secret");
+  }
 });

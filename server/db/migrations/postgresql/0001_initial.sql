@@ -13,6 +13,7 @@ CREATE TABLE "User" (
     "passwordHash" TEXT NOT NULL,
     "mfaSecret" TEXT,
     "mfaLastStep" INTEGER,
+    "tokenVersion" INTEGER NOT NULL DEFAULT 0,
     "emailMarketing" BOOLEAN NOT NULL DEFAULT false,
     "maxNamespaces" INTEGER NOT NULL DEFAULT -1,
     "preferredTenantId" TEXT,
@@ -35,7 +36,6 @@ CREATE TABLE "MfaChallenge" (
     "digest" TEXT NOT NULL,
     "userId" TEXT NOT NULL,
     "expiresAt" TIMESTAMP(3) NOT NULL,
-    "attempts" INTEGER NOT NULL DEFAULT 0,
 
     CONSTRAINT "MfaChallenge_pkey" PRIMARY KEY ("digest")
 );
@@ -49,6 +49,42 @@ CREATE TABLE "LoginFailure" (
     "expiresAt" TIMESTAMP(3) NOT NULL,
 
     CONSTRAINT "LoginFailure_pkey" PRIMARY KEY ("source","subject")
+);
+
+-- CreateTable
+CREATE TABLE "RetiredTenant" (
+    "tenantId" TEXT NOT NULL,
+
+    CONSTRAINT "RetiredTenant_pkey" PRIMARY KEY ("tenantId")
+);
+
+-- CreateTable
+CREATE TABLE "SigningKey" (
+    "kid" TEXT NOT NULL,
+    "sealed" TEXT NOT NULL,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+    "retiredAt" TIMESTAMP(3),
+
+    CONSTRAINT "SigningKey_pkey" PRIMARY KEY ("kid")
+);
+
+-- CreateTable
+CREATE TABLE "AuditEntry" (
+    "id" SERIAL NOT NULL,
+    "tenantId" TEXT,
+    "at" TIMESTAMP(3) NOT NULL,
+    "requestId" TEXT NOT NULL,
+    "address" TEXT NOT NULL,
+    "actorKind" TEXT NOT NULL,
+    "actorId" TEXT NOT NULL,
+    "actorName" TEXT NOT NULL,
+    "operation" TEXT NOT NULL,
+    "objectKind" TEXT NOT NULL,
+    "objectId" TEXT NOT NULL,
+    "before" TEXT,
+    "after" TEXT,
+
+    CONSTRAINT "AuditEntry_pkey" PRIMARY KEY ("id")
 );
 
 -- CreateTable
@@ -190,6 +226,12 @@ CREATE INDEX "MfaChallenge_expiresAt_idx" ON "MfaChallenge"("expiresAt");
 
 -- CreateIndex
 CREATE INDEX "LoginFailure_expiresAt_idx" ON "LoginFailure"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "AuditEntry_tenantId_id_idx" ON "AuditEntry"("tenantId", "id");
+
+-- CreateIndex
+CREATE INDEX "AuditEntry_at_idx" ON "AuditEntry"("at");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");

@@ -10,6 +10,7 @@ CREATE TABLE "User" (
     "passwordHash" TEXT NOT NULL,
     "mfaSecret" TEXT,
     "mfaLastStep" INTEGER,
+    "tokenVersion" INTEGER NOT NULL DEFAULT 0,
     "emailMarketing" BOOLEAN NOT NULL DEFAULT false,
     "maxNamespaces" INTEGER NOT NULL DEFAULT -1,
     "preferredTenantId" TEXT,
@@ -31,7 +32,6 @@ CREATE TABLE "MfaChallenge" (
     "digest" TEXT NOT NULL PRIMARY KEY,
     "userId" TEXT NOT NULL,
     "expiresAt" DATETIME NOT NULL,
-    "attempts" INTEGER NOT NULL DEFAULT 0,
     CONSTRAINT "MfaChallenge_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User" ("id") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
@@ -44,6 +44,36 @@ CREATE TABLE "LoginFailure" (
     "expiresAt" DATETIME NOT NULL,
 
     PRIMARY KEY ("source", "subject")
+);
+
+-- CreateTable
+CREATE TABLE "RetiredTenant" (
+    "tenantId" TEXT NOT NULL PRIMARY KEY
+);
+
+-- CreateTable
+CREATE TABLE "SigningKey" (
+    "kid" TEXT NOT NULL PRIMARY KEY,
+    "sealed" TEXT NOT NULL,
+    "createdAt" DATETIME NOT NULL,
+    "retiredAt" DATETIME
+);
+
+-- CreateTable
+CREATE TABLE "AuditEntry" (
+    "id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    "tenantId" TEXT,
+    "at" DATETIME NOT NULL,
+    "requestId" TEXT NOT NULL,
+    "address" TEXT NOT NULL,
+    "actorKind" TEXT NOT NULL,
+    "actorId" TEXT NOT NULL,
+    "actorName" TEXT NOT NULL,
+    "operation" TEXT NOT NULL,
+    "objectKind" TEXT NOT NULL,
+    "objectId" TEXT NOT NULL,
+    "before" TEXT,
+    "after" TEXT
 );
 
 -- CreateTable
@@ -187,6 +217,12 @@ CREATE INDEX "MfaChallenge_expiresAt_idx" ON "MfaChallenge"("expiresAt");
 
 -- CreateIndex
 CREATE INDEX "LoginFailure_expiresAt_idx" ON "LoginFailure"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "AuditEntry_tenantId_id_idx" ON "AuditEntry"("tenantId", "id");
+
+-- CreateIndex
+CREATE INDEX "AuditEntry_at_idx" ON "AuditEntry"("at");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");

@@ -1,11 +1,17 @@
 import { spawnSync } from "node:child_process";
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { testFolder } from "../../support/folder.ts";
-import { testDatabase } from "./database.ts";
-import { user } from "./rows.ts";
+import { user } from "../db/rows.ts";
+
+async function testDatabase() {
+  const file = join(testFolder(), "gatehouse.db");
+  const database = await openDatabase({ file });
+  onTestFinished(() => database.close());
+  return { ...database, file };
+}
 
 test("runs in WAL mode, with every commit on the disk, and with foreign keys", async () => {
   const { client } = await testDatabase();

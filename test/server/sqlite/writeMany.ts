@@ -1,7 +1,7 @@
 // Run by memory.test.ts in a process of its own: writes rows one by one, every other one in a transaction, and
 // prints the most memory that the process ever had, in megabytes.
 import { openDatabase } from "../../../server/dist/db/openDatabase.js";
-import { user } from "./rows.ts";
+import { user } from "../db/rows.ts";
 
 const [file = "", count = "0"] = process.argv.slice(2);
 const { client, close } = await openDatabase({ file });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { DatabaseError } from "../../../server/dist/db/DatabaseError.js";
 import { migrateSqlite } from "../../../server/dist/db/migrateSqlite.js";
-import { readMigrations, sqliteMigrations } from "../../../server/dist/db/migrations.js";
+import { migrationsFolder, readMigrations } from "../../../server/dist/db/migrations.js";
 import { openSqlite } from "../../../server/dist/db/openSqlite.js";
 import { testFolder } from "../../support/folder.ts";
 
@@ -119,7 +119,7 @@ test("a migration that was changed after it was applied is refused", () => {
 
 test("the package's migrations lead to tables without broken references", () => {
   const sqlite = open();
-  migrateSqlite(sqlite, readMigrations(sqliteMigrations));
+  migrateSqlite(sqlite, readMigrations(migrationsFolder("sqlite")));
   expect(sqlite.pragma("integrity_check", { simple: true })).toBe("ok");
 });
 

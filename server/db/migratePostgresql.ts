@@ -1,0 +1,54 @@
+import { Client, type ClientConfig } from "pg";
+import { DatabaseError } from "./DatabaseError.ts";
+import { type AppliedMigration, type Migration, pendingMigrations } from "./migrations.ts";
+
+/** The advisory lock of whoever migrates; any number that nobody else uses. */
+const LOCK = 4_727_466;
+
+/**
+ * Takes the steps that the database has not taken yet, each one whole or not at all. Of several processes that
+ * start at once, one takes them, and the others wait.
+ * @returns names of the steps taken
+ * @throws DatabaseError when the database comes from a newer version, when a step already taken has changed, or
+ * when a step fails; the database is then as it was before that step
+ */
+export async function migratePostgresql(
+  config: ClientConfig,
+  migrations: readonly Migration[],
+): Promise<string[]> {
+  const client = new Client(config);
+  await client.connect();
+  try {
+    await client.query("SELECT pg_advisory_lock($1)", [LOCK]);
+    await client.query(
+      'CREATE TABLE IF NOT EXISTS "_migration" ("name" TEXT PRIMARY KEY, "checksum" TEXT NOT NULL, "appliedAt" TEXT NOT NULL)',
+    );
+    const { rows } = await client.query<AppliedMigration>(
+      'SELECT "name", "checksum" FROM "_migration" ORDER BY "name" COLLATE "C"',
+    );
+    const pending = pendingMigrations(`The database ${client.database}`, rows, migrations);
+    for (const migration of pending) await apply(client, migration);
+    return pending.map((migration) => migration.name);
+  } finally {
+    // The end of the session frees the lock.
+    await client.end();
+  }
+}
+
+async function apply(client: Client, { name, sql, checksum }: Migration): Promise<void> {
+  try {
+    await client.query("BEGIN");
+    await client.query(sql);
+    await client.query('INSERT INTO "_migration" ("name", "checksum", "appliedAt") VALUES ($1, $2, $3)', [
+      name,
+      checksum,
+      new Date().toISOString(),
+    ]);
+    await client.query("COMMIT");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new DatabaseError(`The migration ${name} of the database ${client.database} failed: ${reason}`, {
+      cause: error,
+    });
+  }
+}

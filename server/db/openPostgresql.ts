@@ -1,0 +1,61 @@
+import { PrismaPg } from "@prisma/adapter-pg";
+import { DatabaseError } from "./DatabaseError.ts";
+import { PrismaClient } from "./generated/postgresql/client.ts";
+import type { PrismaClient as SharedClient } from "./generated/sqlite/client.ts";
+import { migratePostgresql } from "./migratePostgresql.ts";
+import { migrationsFolder, readMigrations } from "./migrations.ts";
+import type { Database } from "./openDatabase.ts";
+import { statementNames } from "./statementNames.ts";
+
+/** How long to wait for a connection, in milliseconds. */
+const CONNECT_TIMEOUT = 10_000;
+/** After how many milliseconds the database gives up a statement, so that none can hold a connection for ever. */
+const STATEMENT_TIMEOUT = 60_000;
+/** The same for a transaction whose process does not go on with it. */
+const IDLE_TRANSACTION_TIMEOUT = 60_000;
+
+/** See {@link openDatabase}. Transactions are durable when they are acknowledged, as PostgreSQL is set up by default. */
+export async function openPostgresqlDatabase(location: {
+  readonly url: string;
+  readonly connections: number;
+}): Promise<Database> {
+  const { url, connections } = location;
+  const migrated = await migratePostgresql(
+    { connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT },
+    readMigrations(migrationsFolder("postgresql")),
+  ).catch((error: unknown) => {
+    throw error instanceof DatabaseError ? error : new DatabaseError(reason(url, error), { cause: error });
+  });
+  const adapter = new PrismaPg(
+    {
+      connectionString: url,
+      max: connections,
+      connectionTimeoutMillis: CONNECT_TIMEOUT,
+      statement_timeout: STATEMENT_TIMEOUT,
+      idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT,
+      application_name: "gatehouse",
+    },
+    { statementNameGenerator: statementNames() },
+  );
+  const client = new PrismaClient({ adapter, errorFormat: "minimal" });
+  return {
+    // Both clients come from the same models, so they differ in their names only.
+    client: client as unknown as SharedClient,
+    migrated,
+    close: () => client.$disconnect(),
+  };
+}
+
+/** The database without the user's password, as messages may name it. */
+export function shownUrl(url: string): string {
+  const shown = new URL(url);
+  shown.password = "";
+  shown.search = "";
+  return shown.toString();
+}
+
+function reason(url: string, error: unknown): string {
+  const text =
+    error instanceof Error ? error.message || ("code" in error ? String(error.code) : "") : String(error);
+  return `Cannot use the database ${shownUrl(url)}: ${text}`;
+}

