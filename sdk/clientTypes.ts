@@ -40,7 +40,10 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Further request headers; those of the credential can not be replaced. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as `Idempotency-Key`: a server that knows it makes one object of repeated creations. */
+  /**
+   * Sent as `Idempotency-Key`: a server that knows it makes one object of repeated creations. Repeating them is
+   * the caller's part: the client can not tell whether the server does.
+   */
   readonly idempotencyKey?: string;
   readonly retry?: Partial<RetryPolicy>;
 }

@@ -44,8 +44,9 @@ export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set(["login", "authUser
 const PASSING_STATUSES = [502, 503, 504];
 
 /**
- * True when `error` lets `operation` be sent again: it never arrived, the server refused it for now, or
- * running it twice changes nothing more.
+ * True when `error` lets `operation` be sent again: it never arrived, the server refused it before doing
+ * anything (429), or running it twice changes nothing more. An idempotency key does not count: the client can
+ * not tell a server that knows it from one that ignores it, and would make two objects there.
  */
 export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error: unknown): boolean {
   if (LOGIN_OPERATIONS.has(operation.id)) {
@@ -59,8 +60,7 @@ export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error
     return true;
   }
   if (error instanceof ServerError) {
-    const refused = error.status === 503 && error.retryAfter !== undefined;
-    return refused || (operation.repeatable && PASSING_STATUSES.includes(error.status ?? 0));
+    return operation.repeatable && PASSING_STATUSES.includes(error.status ?? 0);
   }
   return false;
 }

@@ -53,12 +53,32 @@ test("attempts are limited", async () => {
   expect(server.requests).toHaveLength(4);
 });
 
-test.each([429, 503])("%i with Retry-After is repeated after that time, also a creation", async (status) => {
+const retryAfter = { "retry-after": "7" };
+
+test.each([429, 503])("a read is repeated after the Retry-After of a %i", async (status) => {
   const { server, client, clock } = await start();
-  server.script({ status, headers: { "retry-after": "7" } }, { body: wireKey });
+  server.script({ status, headers: retryAfter }, { body: ["a"] });
+  expect(await client.getTags()).toEqual(["a"]);
+  expect(clock.slept).toEqual([7000 + 125]);
+});
+
+test("a creation that was refused with 429 is repeated after the Retry-After", async () => {
+  const { server, client, clock } = await start();
+  server.script({ status: 429, headers: retryAfter }, { body: wireKey });
   await createKey(client);
   expect(clock.slept).toEqual([7000 + 125]);
 });
+
+test.each([{}, { idempotencyKey: "k1" }])(
+  "a creation with %j is not repeated after a 503, which a proxy may give for what was done",
+  async (options) => {
+    const { server, client } = await start();
+    server.script({ status: 503, headers: retryAfter }, { body: wireKey });
+    const error = await failure(createKey(client, options), ServerError);
+    expect(error).toMatchObject({ outcome: "unknown", retryAfter: 7000 });
+    expect(server.requests).toHaveLength(1);
+  },
+);
 
 test("a Retry-After beyond the deadline fails at once", async () => {
   const { server, client, clock } = await start();
