@@ -75,7 +75,7 @@ class Core implements ClientCore {
   }
 
   identity(options: Pick<CallOptions, "signal"> = {}): Promise<Identity> {
-    return abortable(this.#shared.authorizer.identity(this.#host(), this.#tenant), options.signal);
+    return abortable(() => this.#shared.authorizer.identity(this.#host(), this.#tenant), options.signal);
   }
 
   close(): Promise<void> {
@@ -124,7 +124,7 @@ class Core implements ClientCore {
     let authorization: Authorization | undefined;
     try {
       authorization = await abortable(
-        this.#shared.authorizer.authorize(this.#host(), this.#tenant),
+        () => this.#shared.authorizer.authorize(this.#host(), this.#tenant),
         options.signal,
       );
     } catch (error) {

@@ -365,3 +365,22 @@ test("one caller that gives up does not end the login of the others", async () =
   expect(patient.status).toBe("fulfilled");
   expect(paths()).toEqual([LOGIN, TAGS]);
 });
+
+test("a caller that has given up already starts no login, whose failure would be nobody's", async () => {
+  const { server, client, paths } = await start(user);
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => unhandled.push(reason);
+  process.on("unhandledRejection", note);
+  onTestFinished(() => {
+    process.off("unhandledRejection", note);
+  });
+  server.always(({ path }) => (path === "/info" ? { body: {} } : { status: 401 }));
+  const signal = AbortSignal.abort();
+  await expect(client.getTags({}, { signal })).rejects.toMatchObject({ reason: "aborted", outcome: "none" });
+  await expect(client.identity({ signal })).rejects.toBe(signal.reason);
+  // What the calls had sent would come before this.
+  await client.getInfo();
+  await client.getInfo();
+  expect(paths()).toEqual(["GET /info", "GET /info"]);
+  expect(unhandled).toEqual([]);
+});
