@@ -40,6 +40,12 @@ export const SYSTEM_TIMING: Timing = {
 /** Logins are never repeated by the client: three wrong ones lock the account (rules section 9). */
 export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set(["login", "authUser", "authMfa"]);
 
+/**
+ * Operations with a token whose 401 may be about a code in the request instead (rules section 10): sending it
+ * again under another token would be a second guess.
+ */
+export const CODE_OPERATIONS: ReadonlySet<string> = new Set(["enableMfa"]);
+
 /** Statuses of a proxy or a starting server, worth another try; a 500 is not, it would be the same. */
 const PASSING_STATUSES = [502, 503, 504];
 
