@@ -36,9 +36,8 @@ function isRefusal(error: unknown): boolean {
 /**
  * The tokens of one user: one for each namespace that is asked for. Logs in when the first one is needed,
  * and again only when the server refuses a token: its time is over, or another signing key or password made it
- * void before. A login that was answered with "no" is
- * not tried again as long as the process lives, also not after a lockout: its error is given to everyone who
- * asks (three wrong ones lock the account, rules section 9).
+ * void before. A login that was answered with "no" is not tried again as long as the process lives, also not
+ * after a lockout: its error is given to everyone who asks (three wrong ones lock the account, rules section 9).
  */
 export class UserSession {
   readonly #credential: PasswordCredential | TokenCredential;
@@ -179,7 +178,10 @@ export class UserSession {
       if (given !== undefined && given !== tenant) {
         throw new GatehouseError(`asked for a token of namespace ${tenant}, the server gave one of ${given}`);
       }
-      this.#live.add(token);
+      // Exchanged for with a token that was given up meanwhile: it may be void as well.
+      if (this.#live.has(base)) {
+        this.#live.add(token);
+      }
       await this.#preferHome(host, base, tenant);
       return token;
     } catch (error) {
