@@ -167,12 +167,13 @@ class Core implements ClientCore {
     authorization: Authorization | undefined,
   ): Promise<Answer> {
     const { transport, authorizer, retry } = this.#shared;
-    const { signal, idempotencyKey } = options;
+    const { signal, idempotencyKey, ifMatch } = options;
     const token = authorization?.token;
     return transport.send(operation, request, {
       headers: {
         ...lowerCase(options.headers ?? {}),
         ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+        ...(ifMatch !== undefined && { "if-match": ifMatch }),
         ...authorization?.headers,
       },
       retry: { ...retry, ...options.retry },

@@ -45,6 +45,11 @@ export interface CallOptions {
    * the caller's part: the client can not tell whether the server does.
    */
   readonly idempotencyKey?: string;
+  /**
+   * Sent as `If-Match`: the `ETag` of the object as it was read, quotes included. A server that knows it changes
+   * nothing when the object has changed since, and the call fails with a PreconditionFailedError; others ignore it.
+   */
+  readonly ifMatch?: string;
   readonly retry?: Partial<RetryPolicy>;
 }
 

@@ -3,6 +3,7 @@ import { MockAgent } from "undici";
 import { expect, test } from "vitest";
 import {
   NotFoundError,
+  PreconditionFailedError,
   RateLimitError,
   RequestError,
   type RequestReport,
@@ -42,6 +43,14 @@ test("a repeated deletion that finds nothing may have been the one that deleted"
   const { server, client } = await start();
   server.script("die", { status: 404 });
   const error = await failure(client.deleteTag({ params: { tag: "prod" } }), NotFoundError);
+  expect(error).toMatchObject({ attempts: 2, outcome: "unknown" });
+});
+
+test("a repeated change that finds another revision may have made it itself", async () => {
+  const { server, client } = await start();
+  server.script("die", { status: 412 });
+  const call = client.deleteTag({ params: { tag: "prod" } }, { ifMatch: '"7"' });
+  const error = await failure(call, PreconditionFailedError);
   expect(error).toMatchObject({ attempts: 2, outcome: "unknown" });
 });
 

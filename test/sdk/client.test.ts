@@ -6,6 +6,7 @@ import {
   isNotFound,
   NotFoundError,
   PermissionError,
+  PreconditionFailedError,
   ProtocolError,
   RequestError,
   ServerError,
@@ -41,6 +42,16 @@ test("what the contract does not know survives as it is", async () => {
     devices_accepted_count: 2,
     settings: { ssh_access_mode: "x" },
   });
+});
+
+test("a field that a newer server adds to its objects is given on, and disturbs nothing", async () => {
+  const { server, client } = await start();
+  const device = { uid: "u", tenant_id: TENANT, revision: 7 };
+  server.script({ body: [device] }, { body: device }, { body: { ...wireKey, revision: 1 } });
+  const known = { uid: "u", tenantId: TENANT, revision: 7 };
+  expect(await client.getDevices()).toEqual([known]);
+  expect(await client.getDevice({ params: { uid: "u" } })).toEqual(known);
+  expect(await createKey(client)).toMatchObject({ tenantId: TENANT, revision: 1 });
 });
 
 test("query, filter and path parameters are escaped", async () => {
@@ -81,6 +92,24 @@ test("a path in the URL is kept; user agent, headers and idempotency key are sen
   });
 });
 
+test("ifMatch is sent as it is, and only where it is given", async () => {
+  const { server, client } = await start();
+  server.always({ status: 200 });
+  const params = { tag: "prod" };
+  await client.deleteTag({ params }, { ifMatch: '"7"', headers: { "If-Match": "not this" } });
+  await client.deleteTag({ params });
+  expect(server.requests.map(({ headers }) => headers["if-match"])).toEqual(['"7"', undefined]);
+});
+
+test("an object that changed since it was read is an error that says so", async () => {
+  const { server, client } = await start();
+  server.script({ status: 412, headers: { etag: '"8"' }, body: { message: "revision is 8" } });
+  const call = client.deleteTag({ params: { tag: "prod" } }, { ifMatch: '"7"' });
+  const error = await failure(call, PreconditionFailedError);
+  expect(error).toMatchObject({ name: "PreconditionFailedError", status: 412, outcome: "none" });
+  expect(error.message).toContain("the object has changed since it was read (412): revision is 8");
+});
+
 test("call gives status and headers", async () => {
   const { server, client } = await start();
   server.script({ headers: { "X-Total-Count": "7" }, body: ["a"] });
@@ -97,6 +126,7 @@ test.each([
   [404, NotFoundError],
   [409, ConflictError],
   [406, RequestError],
+  [412, PreconditionFailedError],
   [500, ServerError],
   [302, ProtocolError],
 ])("%i is a %o with all that helps", async (status, kind) => {
