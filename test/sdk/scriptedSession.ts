@@ -33,7 +33,7 @@ export const LOGIN = "POST /api/login";
 export const TAGS = "GET /api/tags";
 export const bearer = (token: string) => `Bearer ${token}`;
 
-/** A token for each namespace, which ends never. */
+/** A token for each namespace, without an end. */
 export const tokens: Record<string, string | undefined> = {
   [TENANT]: fakeToken({ tenant: TENANT }),
   [OTHER]: fakeToken({ tenant: OTHER }),
