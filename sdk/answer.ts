@@ -6,6 +6,7 @@ import {
   LockoutError,
   NotFoundError,
   PermissionError,
+  PreconditionFailedError,
   ProtocolError,
   RateLimitError,
   RequestError,
@@ -118,6 +119,8 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
       return new NotFoundError("not found (404)", details);
     case 409:
       return new ConflictError("conflicts with what exists (409)", details, fields);
+    case 412:
+      return new PreconditionFailedError("the object has changed since it was read (412)", details);
     case 429:
       return LOGIN_OPERATIONS.has(operation.id)
         ? lockoutError(headers, details)

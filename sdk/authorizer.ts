@@ -29,7 +29,9 @@ export interface Authorizer {
   readonly knownTenant: string | undefined;
   /** For requests of `tenant`, or of the credential's own namespace; undefined without a credential. */
   authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization | undefined>;
-  /** True when the refused `token` is over, and another authorization can be had. */
+  /** The server has taken `token`. */
+  accepted(token: string): void;
+  /** True when another authorization can be had than the refused `token`. */
   renew(host: AuthorizerHost, token: string): boolean;
   identity(host: AuthorizerHost, tenant?: string): Promise<Identity>;
   /** Values that no error may show. */
@@ -39,6 +41,7 @@ export interface Authorizer {
 const anonymous: Authorizer = {
   knownTenant: undefined,
   authorize: async () => undefined,
+  accepted: () => undefined,
   renew: () => false,
   identity: async () => ({ kind: "anonymous" }),
   secrets: () => [],
@@ -62,6 +65,7 @@ export function authorizerOf(address: string, credential: Credential | undefined
         }
         return { headers: { "x-api-key": key } };
       },
+      accepted: () => undefined,
       renew: () => false,
       identity: async (host, wanted) => {
         const tenant = wanted ?? (await tenants.own(host.callWithKey));
@@ -80,6 +84,7 @@ export function authorizerOf(address: string, credential: Credential | undefined
       const token = await session.token(host, tenant);
       return { headers: { authorization: `Bearer ${token}` }, token };
     },
+    accepted: (token) => session.accepted(token),
     renew: (host, token) => session.renew(host, token),
     identity: async (host, wanted) => {
       const { tenant = undefined, userId = undefined } = readClaims(await session.token(host)) ?? {};

@@ -13,7 +13,7 @@ import { AuthenticationError, TransportError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, RequestOf, ResponseOf } from "./operations.ts";
 import { iteratePages } from "./pages.ts";
 import { buildRequest, type RequestParts, type WireRequest } from "./request.ts";
-import { DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
+import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
 import { type Answer, Transport } from "./transport.ts";
 
 const DEFAULTS = {
@@ -75,7 +75,7 @@ class Core implements ClientCore {
   }
 
   identity(options: Pick<CallOptions, "signal"> = {}): Promise<Identity> {
-    return abortable(this.#shared.authorizer.identity(this.#host(), this.#tenant), options.signal);
+    return abortable(() => this.#shared.authorizer.identity(this.#host(), this.#tenant), options.signal);
   }
 
   close(): Promise<void> {
@@ -98,19 +98,37 @@ class Core implements ClientCore {
     }
     const authorization = await this.#authorize(operation, request, options);
     try {
-      return await this.#send(operation, request, options, authorization);
+      return await this.#accepted(operation, request, options, authorization);
     } catch (error) {
-      const { token } = authorization;
-      const renewable =
-        error instanceof AuthenticationError &&
-        token !== undefined &&
-        this.#shared.authorizer.renew(this.#host(), token);
-      if (!renewable) {
+      if (!this.#renewed(operation, authorization, error)) {
         throw error;
       }
       // Refused with 401, so it had no effect and may be sent again, whatever it is.
-      return this.#send(operation, request, options, await this.#authorize(operation, request, options));
+      const again = await this.#authorize(operation, request, options);
+      return this.#accepted(operation, request, options, again);
     }
+  }
+
+  async #accepted(
+    operation: Operation,
+    request: WireRequest,
+    options: CallOptions,
+    authorization: Authorization,
+  ): Promise<Answer> {
+    const answer = await this.#send(operation, request, options, authorization);
+    if (authorization.token !== undefined) {
+      this.#shared.authorizer.accepted(authorization.token);
+    }
+    return answer;
+  }
+
+  /** True when `error` means that the token was refused, and another one can be had. */
+  #renewed(operation: Operation, { token }: Authorization, error: unknown): boolean {
+    if (!(error instanceof AuthenticationError) || token === undefined) {
+      return false;
+    }
+    const ofRequest = CODE_OPERATIONS.has(operation.id) && error.expiredAt === undefined;
+    return !ofRequest && this.#shared.authorizer.renew(this.#host(), token);
   }
 
   async #authorize(operation: Operation, request: WireRequest, options: CallOptions): Promise<Authorization> {
@@ -124,7 +142,7 @@ class Core implements ClientCore {
     let authorization: Authorization | undefined;
     try {
       authorization = await abortable(
-        this.#shared.authorizer.authorize(this.#host(), this.#tenant),
+        () => this.#shared.authorizer.authorize(this.#host(), this.#tenant),
         options.signal,
       );
     } catch (error) {
@@ -149,12 +167,13 @@ class Core implements ClientCore {
     authorization: Authorization | undefined,
   ): Promise<Answer> {
     const { transport, authorizer, retry } = this.#shared;
-    const { signal, idempotencyKey } = options;
+    const { signal, idempotencyKey, ifMatch } = options;
     const token = authorization?.token;
     return transport.send(operation, request, {
       headers: {
         ...lowerCase(options.headers ?? {}),
         ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+        ...(ifMatch !== undefined && { "if-match": ifMatch }),
         ...authorization?.headers,
       },
       retry: { ...retry, ...options.retry },

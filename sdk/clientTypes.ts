@@ -40,8 +40,16 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Further request headers; those of the credential can not be replaced. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as `Idempotency-Key`: a server that knows it makes one object of repeated creations. */
+  /**
+   * Sent as `Idempotency-Key`: a server that knows it makes one object of repeated creations. Repeating them is
+   * the caller's part: the client can not tell whether the server does.
+   */
   readonly idempotencyKey?: string;
+  /**
+   * Sent as `If-Match`: the `ETag` of the object as it was read, quotes included. A server that knows it changes
+   * nothing when the object has changed since, and the call fails with a PreconditionFailedError; others ignore it.
+   */
+  readonly ifMatch?: string;
   readonly retry?: Partial<RetryPolicy>;
 }
 

@@ -127,6 +127,11 @@ export class ConflictError extends RequestError {
   }
 }
 
+/** 412: the object is not as `ifMatch` says, so that nothing was done. Read it again before changing it. */
+export class PreconditionFailedError extends RequestError {
+  override readonly name = "PreconditionFailedError";
+}
+
 /** 429 of a login: too many wrong passwords (rules section 9). Never repeated by the client. */
 export class LockoutError extends RequestError {
   override readonly name = "LockoutError";

@@ -1,8 +1,12 @@
+import { isDeepStrictEqual } from "node:util";
 import type { ResponseHeaders } from "./answer.ts";
 import type { Operation } from "./contract/index.ts";
 
 /** Most items a server puts on a page (rules section 6). */
 export const MAX_PAGE_SIZE = 100;
+
+/** Items a server puts on a page when it is asked for none (rules section 6). */
+const DEFAULT_PAGE_SIZE = 10;
 
 /** One page as it came. */
 interface Page<Item> {
@@ -15,10 +19,16 @@ function totalOf(headers: ResponseHeaders): number | undefined {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
+/** The page size that a server makes of `asked` (rules section 6). */
+function pageSizeOf(asked: number): number {
+  return asked === 0 ? DEFAULT_PAGE_SIZE : Math.min(Math.max(asked, 1), MAX_PAGE_SIZE);
+}
+
 /**
  * The items of a list, page after page, until `X-Total-Count` of them came; without that header, until a page
- * is not full. Items that are added or removed meanwhile can move others over a page's edge, and so be given
- * twice or not at all.
+ * is empty or shorter than the one before. `page` and `perPage` are moved into their bounds as servers do
+ * (rules section 6). Items that are added or removed meanwhile can move others over a page's edge, and so be
+ * given twice or not at all.
  */
 export async function* iteratePages<Item>(
   operation: Pick<Operation, "query">,
@@ -26,10 +36,11 @@ export async function* iteratePages<Item>(
   fetch: (query: Record<string, unknown>) => Promise<Page<Item>>,
 ): AsyncGenerator<Item, void, undefined> {
   const asked = (query ?? {}) as { page?: number; perPage?: number; sortBy?: string };
-  const perPage = asked.perPage ?? MAX_PAGE_SIZE;
+  const perPage = pageSizeOf(asked.perPage ?? MAX_PAGE_SIZE);
   const sortable = "sort_by" in operation.query.shape && asked.sortBy === undefined;
-  const firstPage = asked.page ?? 1;
-  let seen = (firstPage - 1) * perPage;
+  const firstPage = Math.max(asked.page ?? 1, 1);
+  let seen: number | undefined;
+  let before: readonly Item[] = [];
   for (let page = firstPage; ; page += 1) {
     const { headers, items } = await fetch({
       ...(sortable && { sortBy: "name", orderBy: "asc" }),
@@ -37,12 +48,17 @@ export async function* iteratePages<Item>(
       perPage,
       page,
     });
-    yield* items;
-    seen += items.length;
     const total = totalOf(headers);
-    const last = total === undefined ? items.length < perPage : seen >= total;
-    if (items.length === 0 || last) {
+    // A server that knows no pages gives the same one for ever.
+    if (items.length === 0 || (total === undefined && isDeepStrictEqual(items, before))) {
       return;
     }
+    yield* items;
+    // Counted in pages as long as the one that came, not as asked for: a server may make them smaller still.
+    seen = (seen ?? (firstPage - 1) * items.length) + items.length;
+    if (total === undefined ? items.length < before.length : seen >= total) {
+      return;
+    }
+    before = items;
   }
 }

@@ -40,12 +40,19 @@ export const SYSTEM_TIMING: Timing = {
 /** Logins are never repeated by the client: three wrong ones lock the account (rules section 9). */
 export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set(["login", "authUser", "authMfa"]);
 
+/**
+ * Operations with a token whose 401 may be about a code in the request instead (rules section 10): sending it
+ * again under another token would be a second guess.
+ */
+export const CODE_OPERATIONS: ReadonlySet<string> = new Set(["enableMfa"]);
+
 /** Statuses of a proxy or a starting server, worth another try; a 500 is not, it would be the same. */
 const PASSING_STATUSES = [502, 503, 504];
 
 /**
- * True when `error` lets `operation` be sent again: it never arrived, the server refused it for now, or
- * running it twice changes nothing more.
+ * True when `error` lets `operation` be sent again: it never arrived, the server refused it before doing
+ * anything (429), or running it twice changes nothing more. An idempotency key does not count: the client can
+ * not tell a server that knows it from one that ignores it, and would make two objects there.
  */
 export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error: unknown): boolean {
   if (LOGIN_OPERATIONS.has(operation.id)) {
@@ -59,8 +66,7 @@ export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error
     return true;
   }
   if (error instanceof ServerError) {
-    const refused = error.status === 503 && error.retryAfter !== undefined;
-    return refused || (operation.repeatable && PASSING_STATUSES.includes(error.status ?? 0));
+    return operation.repeatable && PASSING_STATUSES.includes(error.status ?? 0);
   }
   return false;
 }

@@ -35,9 +35,9 @@ function isRefusal(error: unknown): boolean {
 
 /**
  * The tokens of one user: one for each namespace that is asked for. Logs in when the first one is needed,
- * and again only when the server refuses a token whose time is over. A login that was answered with "no" is
- * not tried again as long as the process lives, also not after a lockout: its error is given to everyone who
- * asks (three wrong ones lock the account, rules section 9).
+ * and again only when the server refuses a token: its time is over, or another signing key or password made it
+ * void before. A login that was answered with "no" is not tried again as long as the process lives, also not
+ * after a lockout: its error is given to everyone who asks (three wrong ones lock the account, rules section 9).
  */
 export class UserSession {
   readonly #credential: PasswordCredential | TokenCredential;
@@ -47,6 +47,10 @@ export class UserSession {
   readonly #byTenant = new Map<string, Promise<string>>();
   /** Tokens given out since the last login. */
   readonly #live = new Set<string>();
+  /** Those of them that the server has taken. */
+  readonly #taken = new Set<string>();
+  /** The last login replaced a token that was refused before its time was over. */
+  #early = false;
 
   constructor(credential: PasswordCredential | TokenCredential) {
     this.#credential = credential;
@@ -76,16 +80,33 @@ export class UserSession {
     }
   }
 
-  /** True when `token`, which the server refused, is over and the next {@link token} is another one. */
+  /** The server has taken `token`. */
+  accepted(token: string): void {
+    if (this.#live.has(token)) {
+      this.#taken.add(token);
+    }
+  }
+
+  /**
+   * True when the next {@link token} is another one than `token`, which the server refused. Before its time is
+   * over a token is given up once; its successors only after the server took them. Else a server that refuses
+   * them all would be sent a login with every call.
+   */
   renew(host: SessionHost, token: string): boolean {
-    if (this.#credential.kind !== "password" || !expiredAt(token, host.timing.now())) {
+    if (this.#credential.kind !== "password") {
       return false;
     }
     // Not among the live ones: someone else has renewed it meanwhile.
     if (this.#live.has(token)) {
+      const over = expiredAt(token, host.timing.now()) !== undefined;
+      if (!over && this.#early && !this.#taken.has(token)) {
+        return false;
+      }
+      this.#early = !over;
       this.#base = undefined;
       this.#byTenant.clear();
       this.#live.clear();
+      this.#taken.clear();
     }
     return true;
   }
@@ -157,7 +178,10 @@ export class UserSession {
       if (given !== undefined && given !== tenant) {
         throw new GatehouseError(`asked for a token of namespace ${tenant}, the server gave one of ${given}`);
       }
-      this.#live.add(token);
+      // Exchanged for with a token that was given up meanwhile: it may be void as well.
+      if (this.#live.has(base)) {
+        this.#live.add(token);
+      }
       await this.#preferHome(host, base, tenant);
       return token;
     } catch (error) {

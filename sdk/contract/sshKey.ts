@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { SSH_KEY_FORMS } from "./sshKeyForms.ts";
 
 /** An SSH public key without what is not the key: comment, options, white space. */
 export interface SshPublicKey {
@@ -10,20 +11,9 @@ export interface SshPublicKey {
   readonly fingerprint: string;
 }
 
-const KEY_TYPES = new Set([
-  "ssh-ed25519",
-  "ssh-rsa",
-  "ecdsa-sha2-nistp256",
-  "ecdsa-sha2-nistp384",
-  "ecdsa-sha2-nistp521",
-  "sk-ssh-ed25519@openssh.com",
-  "sk-ecdsa-sha2-nistp256@openssh.com",
-  "ssh-dss",
-]);
-
 /**
  * Reads one OpenSSH public key line: `type base64 [comment]`. Two lines with the same key give equal results,
- * whatever their comments and white space.
+ * whatever their comments and white space. What OpenSSH takes for no key of its type is none here.
  * @throws Error saying what is wrong with the line, without repeating it.
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
@@ -35,21 +25,25 @@ export function parseSshPublicKey(line: string): SshPublicKey {
     throw new Error("must be a public key; this is a private one");
   }
   const [type = "", encoded = ""] = text.split(/\s+/, 2);
-  if (!KEY_TYPES.has(type)) {
+  const form = SSH_KEY_FORMS.get(type);
+  if (!form) {
     throw new Error(
-      `must be an OpenSSH public key line that starts with one of ${[...KEY_TYPES].join(", ")}`,
+      `must be an OpenSSH public key line that starts with one of ${[...SSH_KEY_FORMS.keys()].join(", ")}`,
     );
   }
   const blob = Buffer.from(encoded, "base64");
-  if (encoded === "" || blob.toString("base64").replace(/=+$/, "") !== encoded.replace(/=+$/, "")) {
+  const padded = blob.toString("base64");
+  if (encoded === "" || (encoded !== padded && encoded !== padded.replaceAll("=", ""))) {
     throw new Error("must hold the key in base64 after its type");
   }
-  const fields = readFields(blob);
-  if (fields.length < 2 || fields[0]?.toString("latin1") !== type) {
-    throw new Error(`must hold a complete ${type} key after its type`);
+  const [name, ...fields] = readFields(blob);
+  const fits =
+    fields.length === form.fields.length && fields.every((field, at) => form.fields[at]?.(field) ?? false);
+  if (name?.toString("latin1") !== type || !fits) {
+    throw new Error(`must hold a complete ${type} key after its type: ${form.allowed}`);
   }
   const digest = createHash("md5").update(blob).digest("hex");
-  return { type, blob: blob.toString("base64"), fingerprint: digest.match(/../g)?.join(":") ?? "" };
+  return { type, blob: padded, fingerprint: digest.match(/../g)?.join(":") ?? "" };
 }
 
 /** The line that stands for the key everywhere: no comment, no options, one space. */

@@ -76,7 +76,7 @@ test.each([
   ["500", server(500), false, false],
   ["502", server(502), true, false],
   ["503", server(503), true, false],
-  ["503 with Retry-After", server(503, 1000), true, true],
+  ["503 with Retry-After", server(503, 1000), true, false],
   ["504", server(504), true, false],
   ["a bug", new TypeError("x"), false, false],
 ])("%s: repeated when repeatable %#", (_, error, whenRepeatable, otherwise) => {

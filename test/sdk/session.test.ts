@@ -3,9 +3,6 @@ import { expect, onTestFinished, test } from "vitest";
 import {
   AuthenticationError,
   apiKeyCredential,
-  type ClientOptions,
-  type Credential,
-  createClient,
   LockoutError,
   NotFoundError,
   PermissionError,
@@ -14,35 +11,11 @@ import {
   TransportError,
   tokenCredential,
 } from "../../sdk/dist/index.js";
-import { fakeTiming, fakeToken, OTHER, type Recorded, scriptedServer, TENANT } from "./scriptedServer.ts";
-
-const user = passwordCredential({ username: "ann", password: "hunter2" });
-
-async function start(credential?: Credential, options: Partial<ClientOptions> = {}) {
-  const server = await scriptedServer();
-  const clock = fakeTiming();
-  const connect = (more: Partial<ClientOptions> = {}) => {
-    const client = createClient({
-      url: server.url,
-      timing: clock.timing,
-      ...(credential && { credential }),
-      ...options,
-      ...more,
-    });
-    onTestFinished(() => client.close());
-    return client;
-  };
-  const paths = () => server.requests.map((request) => `${request.method} ${request.path}`);
-  return { server, clock, connect, client: connect(), paths };
-}
-
-const inAnHour = (now: number) => new Date(now + 3_600_000);
-const LOGIN = "POST /api/login";
-const TAGS = "GET /api/tags";
-const bearer = (token: string) => `Bearer ${token}`;
+import { fakeToken, OTHER, type Recorded, TENANT } from "./scriptedServer.ts";
+import { bearer, LOGIN, startSession, TAGS, tokens, user } from "./scriptedSession.ts";
 
 test("one login serves all calls, also of another client of this process", async () => {
-  const { server, client, connect, paths } = await start(user);
+  const { server, client, connect, paths } = await startSession(user);
   const token = fakeToken({ tenant: TENANT });
   server.always(({ path }) => (path === "/api/login" ? { body: { token } } : { body: [] }));
   await Promise.all([client.getTags(), client.getTags(), connect().getTags()]);
@@ -54,7 +27,7 @@ test("one login serves all calls, also of another client of this process", async
 });
 
 test("nothing is sent before the first call, and open operations need no login", async () => {
-  const { server, client, paths } = await start(user);
+  const { server, client, paths } = await startSession(user);
   server.always({ body: {} });
   await client.getInfo();
   expect(paths()).toEqual(["GET /info"]);
@@ -62,7 +35,7 @@ test("nothing is sent before the first call, and open operations need no login",
 });
 
 test("a refused login is not tried again; everyone gets its error", async () => {
-  const { server, client, connect, paths } = await start(user);
+  const { server, client, connect, paths } = await startSession(user);
   server.always({ status: 401, headers: { "x-account-lockout": "0" } });
   const results = await Promise.allSettled([client.getTags(), client.getTags()]);
   expect(results.map((result) => result.status)).toEqual(["rejected", "rejected"]);
@@ -72,7 +45,7 @@ test("a refused login is not tried again; everyone gets its error", async () => 
 });
 
 test("a lockout is an error of its own that says until when, and is not repeated", async () => {
-  const { server, client, paths } = await start(user);
+  const { server, client, paths } = await startSession(user);
   server.always({ status: 429, headers: { "x-account-lockout": "1900000000", "retry-after": "1" } });
   const error = await client.getTags().catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(LockoutError);
@@ -85,7 +58,7 @@ test("a lockout is an error of its own that says until when, and is not repeated
 test.each(["die", { status: 503, headers: { "retry-after": "1" } }] as const)(
   "a login is not repeated by itself after %j, but by the next call",
   async (step) => {
-    const { server, client, paths } = await start(user);
+    const { server, client, paths } = await startSession(user);
     server.script(step, { body: { token: fakeToken({}) } }, { body: [] });
     await expect(client.getTags()).rejects.toThrow(step === "die" ? TransportError : ServerError);
     expect(paths()).toEqual([LOGIN]);
@@ -93,56 +66,9 @@ test.each(["die", { status: 503, headers: { "retry-after": "1" } }] as const)(
   },
 );
 
-test("a token whose time is over is renewed once after a 401, for all who use it", async () => {
-  const { server, clock, client, paths } = await start(user);
-  const old = fakeToken({ tenant: TENANT, exp: inAnHour(clock.timing.now()), jti: "old" });
-  const fresh = fakeToken({ tenant: TENANT, jti: "fresh" });
-  let logins = 0;
-  server.always(({ path, headers }) => {
-    if (path === "/api/login") {
-      logins += 1;
-      return { body: { token: logins === 1 ? old : fresh } };
-    }
-    return headers.authorization === bearer(old) && logins > 0 && clock.timing.now() > Date.UTC(2030, 0, 1, 1)
-      ? { status: 401 }
-      : { body: [] };
-  });
-  await client.getTags();
-  clock.advance(3_700_000);
-  await Promise.all([client.getTags(), client.getTags()]);
-  expect(logins).toBe(2);
-  expect(paths().filter((path) => path === TAGS)).toHaveLength(5);
-});
-
-test("a 401 before the token's time is over is an error, without another login", async () => {
-  const { server, clock, client, paths } = await start(user);
-  server.script({ body: { token: fakeToken({ exp: inAnHour(clock.timing.now()) }) } }, { status: 401 });
-  await expect(client.getTags()).rejects.toThrow(AuthenticationError);
-  expect(paths()).toEqual([LOGIN, TAGS]);
-});
-
-test("a renewed token that is refused as well is an error", async () => {
-  const { server, clock, client, paths } = await start(user);
-  const over = fakeToken({ exp: new Date(clock.timing.now() - 1000) });
-  server.always(({ path }) => (path === "/api/login" ? { body: { token: over } } : { status: 401 }));
-  await expect(client.getTags()).rejects.toThrow(AuthenticationError);
-  expect(paths()).toEqual([LOGIN, TAGS, LOGIN, TAGS]);
-});
-
-test("a given token that is over says when it ended, and what to do", async () => {
-  const clock = fakeTiming();
-  const end = new Date(clock.timing.now() - 60_000);
-  const { server, client } = await start(tokenCredential(fakeToken({ exp: end })));
-  server.always({ status: 401 });
-  const error = await client.getTags().catch((reason: unknown) => reason);
-  expect(error).toMatchObject({ name: "AuthenticationError", expiredAt: end });
-  expect((error as Error).message).toContain(`expired at ${end.toISOString()}; log in again or set`);
-  expect(server.requests).toHaveLength(1);
-});
-
 test("MFA: the code goes out with the token of the login", async () => {
   const secret = new OTPAuth.Secret({ size: 20 }).base32;
-  const { server, clock, client } = await start(
+  const { server, clock, client } = await startSession(
     passwordCredential({ username: "ann", password: "hunter2", totpSecret: secret }),
   );
   const totp = new OTPAuth.TOTP({ secret: OTPAuth.Secret.fromBase32(secret) });
@@ -158,7 +84,7 @@ test("MFA: the code goes out with the token of the login", async () => {
 
 test("MFA: a code is not used twice, the next login waits for the next one", async () => {
   const totpSecret = new OTPAuth.Secret({ size: 20 }).base32;
-  const { server, clock, client, connect } = await start(
+  const { server, clock, client, connect } = await startSession(
     passwordCredential({ username: "ann", password: "a1", totpSecret }),
   );
   const credential = passwordCredential({ username: "ann", password: "a2", totpSecret });
@@ -177,21 +103,16 @@ test("MFA: a code is not used twice, the next login waits for the next one", asy
 });
 
 test("MFA without a TOTP secret says what to set; a wrong code is not repeated", async () => {
-  const { server, client } = await start(user);
+  const { server, client } = await startSession(user);
   server.script({ status: 401, headers: { "x-mfa-token": "m" } });
   await expect(client.getTags()).rejects.toThrow(/GATEHOUSE_TOTP_SECRET/);
   const totpSecret = new OTPAuth.Secret({ size: 20 }).base32;
-  const other = await start(passwordCredential({ username: "ann", password: "pw123", totpSecret }));
+  const other = await startSession(passwordCredential({ username: "ann", password: "pw123", totpSecret }));
   other.server.script({ status: 401, headers: { "x-mfa-token": "m" } }, { status: 401 });
   await expect(other.client.getTags()).rejects.toThrow(/MFA token or code/);
   await expect(other.client.getTags()).rejects.toThrow(/MFA token or code/);
   expect(other.server.requests).toHaveLength(2);
 });
-
-const tokens: Record<string, string | undefined> = {
-  [TENANT]: fakeToken({ tenant: TENANT }),
-  [OTHER]: fakeToken({ tenant: OTHER }),
-};
 
 /** Answers logins and exchanges; everything else with the tenant of its token. */
 function twoNamespaces({ path, headers }: Recorded) {
@@ -206,7 +127,7 @@ function twoNamespaces({ path, headers }: Recorded) {
 }
 
 test("forTenant exchanges the token once for another namespace, and not at all for the same", async () => {
-  const { server, client, paths } = await start(user);
+  const { server, client, paths } = await startSession(user);
   server.always(twoNamespaces);
   const other = client.forTenant(OTHER);
   expect(paths()).toEqual([]);
@@ -228,18 +149,18 @@ test("forTenant exchanges the token once for another namespace, and not at all f
 });
 
 test("a home that is gone is not made the preferred namespace again; another failure is told", async () => {
-  const { server, client } = await start(user);
+  const { server, client } = await startSession(user);
   server.script({ body: { token: tokens[TENANT] } }, { body: { token: tokens[OTHER] } }, { status: 404 });
   server.script({ body: ["x"] });
   expect(await client.forTenant(OTHER).getTags()).toEqual(["x"]);
 
-  const second = await start(tokenCredential(tokens[TENANT] ?? ""));
+  const second = await startSession(tokenCredential(tokens[TENANT] ?? ""));
   second.server.script({ body: { token: tokens[OTHER] } }, { status: 403, body: { message: "no" } });
   await expect(second.client.forTenant(OTHER).getTags()).rejects.toThrow(PermissionError);
 });
 
 test("a failed exchange is an error of that namespace's calls only, and may be tried again", async () => {
-  const { server, client } = await start(tokenCredential(tokens[TENANT] ?? ""));
+  const { server, client } = await startSession(tokenCredential(tokens[TENANT] ?? ""));
   server.script({ status: 404 }, { body: [] });
   server.script({ body: { token: tokens[OTHER] } }, { body: { token: tokens[TENANT] } }, { body: ["x"] });
   await expect(client.forTenant(OTHER).getTags()).rejects.toThrow(NotFoundError);
@@ -247,33 +168,10 @@ test("a failed exchange is an error of that namespace's calls only, and may be t
   expect(await client.forTenant(OTHER).getTags()).toEqual(["x"]);
 });
 
-test("after another login the client stays in the namespace it began with", async () => {
-  const { server, clock, client, paths } = await start(user);
-  const old = fakeToken({ tenant: TENANT, exp: inAnHour(clock.timing.now()) });
-  server.script({ body: { token: old } }, { body: ["before"] }, { status: 401 });
-  // The exchange in between made the other namespace the preferred one.
-  server.script({ body: { token: tokens[OTHER] } }, { body: { token: tokens[TENANT] } }, { body: ["after"] });
-  await client.getTags();
-  clock.advance(3_700_000);
-  expect(await client.getTags()).toEqual(["after"]);
-  expect(paths()).toEqual([LOGIN, TAGS, TAGS, LOGIN, `GET /api/auth/token/${TENANT}`, TAGS]);
-});
-
-test("an exchange with a token that is over logs in again first", async () => {
-  const { server, clock, client } = await start(user);
-  const old = fakeToken({ tenant: TENANT, exp: inAnHour(clock.timing.now()) });
-  server.script({ body: { token: old } }, { body: [] }, { status: 401 });
-  server.script({ body: { token: tokens[TENANT] } }, { body: { token: tokens[OTHER] } });
-  server.script({ body: { token: tokens[TENANT] } }, { body: ["x"] });
-  await client.getTags();
-  clock.advance(3_700_000);
-  expect(await client.forTenant(OTHER).getTags()).toEqual(["x"]);
-});
-
 const key = apiKeyCredential("11111111-2222-4333-8444-555555555555");
 
 test("an API key of another namespace is refused before the call is sent", async () => {
-  const { server, client, paths } = await start(key);
+  const { server, client, paths } = await startSession(key);
   server.script({ body: [{ tenant_id: TENANT }] });
   await expect(client.forTenant(OTHER).deleteTag({ params: { tag: "prod" } })).rejects.toThrow(
     PermissionError,
@@ -288,20 +186,20 @@ test("an API key of another namespace is refused before the call is sent", async
 });
 
 test("an API key alone asks for no namespace", async () => {
-  const { server, client, paths } = await start(key);
+  const { server, client, paths } = await startSession(key);
   server.script({ body: [] });
   await client.getTags();
   expect(paths()).toEqual([TAGS]);
 });
 
 test("an API key that may not list namespaces is known by what it sees", async () => {
-  const { server, client } = await start(key);
+  const { server, client } = await startSession(key);
   server.script({ status: 403 }, { body: [{ tenant_id: TENANT }] }, { body: ["x"] });
   expect(await client.forTenant(TENANT).getTags()).toEqual(["x"]);
 });
 
 test("an API key of an empty namespace is known by the members it sees", async () => {
-  const { server, client } = await start(key);
+  const { server, client } = await startSession(key);
   server.script({ status: 403 }, { body: [] }, { body: [] });
   server.script({ body: { tenant_id: TENANT, members: [{}] } }, { body: ["x"] });
   expect(await client.forTenant(TENANT).getTags()).toEqual(["x"]);
@@ -310,18 +208,18 @@ test("an API key of an empty namespace is known by the members it sees", async (
 });
 
 test("an API key that sees several namespaces proves nothing by seeing one", async () => {
-  const { server, client } = await start(key);
+  const { server, client } = await startSession(key);
   server.script({ body: [{ tenant_id: TENANT }, { tenant_id: OTHER }] }, { body: [] }, { body: [] });
   await expect(client.forTenant(TENANT).getTags()).rejects.toThrow(/not known to be/);
   expect(server.requests).toHaveLength(3);
 });
 
 test("identity of a token and of nobody needs no request", async () => {
-  const { client, server, connect } = await start(tokenCredential(tokens[TENANT] ?? ""));
+  const { client, server, connect } = await startSession(tokenCredential(tokens[TENANT] ?? ""));
   const userId = "0123456789abcdef01234567";
   expect(await client.identity()).toEqual({ kind: "token", tenant: TENANT, userId });
   expect(await client.forTenant(OTHER).identity()).toEqual({ kind: "token", tenant: OTHER, userId });
-  const nobody = await start();
+  const nobody = await startSession();
   expect(await nobody.client.identity()).toEqual({ kind: "anonymous" });
   expect(server.requests).toEqual([]);
   server.always(twoNamespaces);
@@ -333,7 +231,7 @@ test("identity of a token and of nobody needs no request", async () => {
 });
 
 test("identity of an API key asks once", async () => {
-  const { client, server } = await start(key);
+  const { client, server } = await startSession(key);
   server.script({ body: [{ tenant_id: TENANT }] });
   expect(await client.identity()).toEqual({ kind: "apiKey", tenant: TENANT });
   expect(await client.identity()).toEqual({ kind: "apiKey", tenant: TENANT });
@@ -341,13 +239,13 @@ test("identity of an API key asks once", async () => {
 });
 
 test("without a credential nothing that needs one is sent", async () => {
-  const { client, server } = await start();
+  const { client, server } = await startSession();
   await expect(client.getTags()).rejects.toThrow(/needs a credential: set GATEHOUSE_API_KEY/);
   expect(server.requests).toEqual([]);
 });
 
 test("one caller that gives up does not end the login of the others", async () => {
-  const { server, client, paths } = await start(user);
+  const { server, client, paths } = await startSession(user);
   const controller = new AbortController();
   server.script(
     async () => {
@@ -364,4 +262,23 @@ test("one caller that gives up does not end the login of the others", async () =
   expect(aborted).toMatchObject({ status: "rejected", reason: { reason: "aborted", outcome: "none" } });
   expect(patient.status).toBe("fulfilled");
   expect(paths()).toEqual([LOGIN, TAGS]);
+});
+
+test("a caller that has given up already starts no login, whose failure would be nobody's", async () => {
+  const { server, client, paths } = await startSession(user);
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => unhandled.push(reason);
+  process.on("unhandledRejection", note);
+  onTestFinished(() => {
+    process.off("unhandledRejection", note);
+  });
+  server.always(({ path }) => (path === "/info" ? { body: {} } : { status: 401 }));
+  const signal = AbortSignal.abort();
+  await expect(client.getTags({}, { signal })).rejects.toMatchObject({ reason: "aborted", outcome: "none" });
+  await expect(client.identity({ signal })).rejects.toBe(signal.reason);
+  // What the calls had sent would come before this.
+  await client.getInfo();
+  await client.getInfo();
+  expect(paths()).toEqual(["GET /info", "GET /info"]);
+  expect(unhandled).toEqual([]);
 });

@@ -1,0 +1,203 @@
+import { createServer } from "node:net";
+import { MockAgent } from "undici";
+import { expect, test } from "vitest";
+import {
+  NotFoundError,
+  PreconditionFailedError,
+  RateLimitError,
+  RequestError,
+  type RequestReport,
+  ServerError,
+  TransportError,
+  where,
+} from "../../sdk/dist/index.js";
+import { connect, createKey, failure, start, wireKey } from "./scriptedClient.ts";
+import { fakeTiming, scriptedServer } from "./scriptedServer.ts";
+
+const breaks = ["die", "dieInBody", { status: 502 }, { status: 503 }, { status: 504 }] as const;
+
+test.each(breaks)("a read is repeated after %j", async (step) => {
+  const { server, client, clock } = await start();
+  server.script(step, step, { body: ["a"] });
+  expect(await client.getTags()).toEqual(["a"]);
+  expect(server.requests).toHaveLength(3);
+  expect(clock.slept).toEqual([125, 250]);
+});
+
+test.each(breaks)("a creation is not repeated after %j, and its outcome is unknown", async (step) => {
+  const { server, client } = await start();
+  server.script(step, { body: wireKey });
+  const error = await failure(createKey(client), RequestError);
+  expect(error.outcome).toBe("unknown");
+  expect(error.message).toContain("may have taken effect");
+  expect(server.requests).toHaveLength(1);
+});
+
+test("a 500 is not repeated", async () => {
+  const { server, client } = await start();
+  server.script({ status: 500 }, { body: [] });
+  expect((await failure(client.getTags(), ServerError)).outcome).toBe("none");
+});
+
+test("a repeated deletion that finds nothing may have been the one that deleted", async () => {
+  const { server, client } = await start();
+  server.script("die", { status: 404 });
+  const error = await failure(client.deleteTag({ params: { tag: "prod" } }), NotFoundError);
+  expect(error).toMatchObject({ attempts: 2, outcome: "unknown" });
+});
+
+test("a repeated change that finds another revision may have made it itself", async () => {
+  const { server, client } = await start();
+  server.script("die", { status: 412 });
+  const call = client.deleteTag({ params: { tag: "prod" } }, { ifMatch: '"7"' });
+  const error = await failure(call, PreconditionFailedError);
+  expect(error).toMatchObject({ attempts: 2, outcome: "unknown" });
+});
+
+test("attempts are limited", async () => {
+  const { server, client } = await start({ retry: { attempts: 3 } });
+  server.always({ status: 503 });
+  expect((await failure(client.getTags(), ServerError)).attempts).toBe(3);
+  await failure(client.getTags({}, { retry: { attempts: 1 } }), ServerError);
+  expect(server.requests).toHaveLength(4);
+});
+
+const retryAfter = { "retry-after": "7" };
+
+test.each([429, 503])("a read is repeated after the Retry-After of a %i", async (status) => {
+  const { server, client, clock } = await start();
+  server.script({ status, headers: retryAfter }, { body: ["a"] });
+  expect(await client.getTags()).toEqual(["a"]);
+  expect(clock.slept).toEqual([7000 + 125]);
+});
+
+test("a creation that was refused with 429 is repeated after the Retry-After", async () => {
+  const { server, client, clock } = await start();
+  server.script({ status: 429, headers: retryAfter }, { body: wireKey });
+  await createKey(client);
+  expect(clock.slept).toEqual([7000 + 125]);
+});
+
+test.each([{}, { idempotencyKey: "k1" }])(
+  "a creation with %j is not repeated after a 503, which a proxy may give for what was done",
+  async (options) => {
+    const { server, client } = await start();
+    server.script({ status: 503, headers: retryAfter }, { body: wireKey });
+    const error = await failure(createKey(client, options), ServerError);
+    expect(error).toMatchObject({ outcome: "unknown", retryAfter: 7000 });
+    expect(server.requests).toHaveLength(1);
+  },
+);
+
+test("a Retry-After beyond the deadline fails at once", async () => {
+  const { server, client, clock } = await start();
+  server.script({ status: 429, headers: { "retry-after": "3600" } });
+  const error = await failure(client.getTags(), RateLimitError);
+  expect(error.retryAfter).toBe(3_600_000);
+  expect(clock.slept).toEqual([]);
+});
+
+/** A port on which nothing listens. */
+async function closedPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+test("a refused connection is tried again even for a creation, and has had no effect", async () => {
+  const clock = fakeTiming();
+  const client = connect(`http://127.0.0.1:${await closedPort()}`, { timing: clock.timing });
+  const error = await failure(createKey(client), TransportError);
+  expect(error).toMatchObject({ reason: "unreachable", outcome: "none", attempts: 4 });
+  expect(clock.slept).toEqual([125, 250, 500]);
+});
+
+test.each([
+  [{ code: "CERT_HAS_EXPIRED" }, "untrusted", "none", 1],
+  [{ code: "DEPTH_ZERO_SELF_SIGNED_CERT" }, "untrusted", "none", 1],
+  [{ code: "ENOTFOUND", syscall: "getaddrinfo" }, "unreachable", "none", 4],
+  [{ code: "UND_ERR_CONNECT_TIMEOUT" }, "unreachable", "none", 4],
+  [{ code: "ECONNRESET", syscall: "read" }, "interrupted", "unknown", 1],
+])("a creation that fails with %j is %s, its outcome %s after %i attempts", async (fields, ...expected) => {
+  const dispatcher = new MockAgent();
+  dispatcher.disableNetConnect();
+  const pool = dispatcher.get("https://gatehouse.test");
+  const intercepted = pool.intercept({ path: "/api/sshkeys/public-keys", method: "POST" });
+  intercepted.replyWithError(Object.assign(new Error("x"), fields)).persist();
+  const client = connect("https://gatehouse.test", { dispatcher, timing: fakeTiming().timing });
+  const { reason, outcome, attempts } = await failure(createKey(client), TransportError);
+  expect([reason, outcome, attempts]).toEqual(expected);
+  await dispatcher.close();
+});
+
+test("a name that resolves to several closed addresses is unreachable", async () => {
+  const client = connect(`http://localhost:${await closedPort()}`, { timing: fakeTiming().timing });
+  expect(await failure(createKey(client), TransportError)).toMatchObject({ reason: "unreachable" });
+});
+
+test("a slow answer is a time-out, and unclear for a creation", async () => {
+  const { server, client } = await start({ headersTimeout: 100, retry: { attempts: 1 } });
+  server.always("hang");
+  expect(await failure(client.getTags(), TransportError)).toMatchObject({
+    reason: "timeout",
+    outcome: "none",
+  });
+  expect(await failure(createKey(client), TransportError)).toMatchObject({
+    reason: "timeout",
+    outcome: "unknown",
+  });
+}, 10_000);
+
+test("the deadline ends a call that hangs", async () => {
+  const { server, client } = await start({ retry: { deadline: 150 } });
+  server.always("hang");
+  const started = performance.now();
+  expect((await failure(client.getTags(), TransportError)).reason).toBe("timeout");
+  expect(performance.now() - started).toBeLessThan(2000);
+});
+
+test("the caller's signal ends a call, before and during", async () => {
+  const { server, client } = await start();
+  const before = await failure(client.getTags({}, { signal: AbortSignal.abort() }), TransportError);
+  expect(before).toMatchObject({ reason: "aborted", outcome: "none" });
+  expect(server.requests).toHaveLength(0);
+  const controller = new AbortController();
+  server.script(() => {
+    controller.abort();
+    return "hang";
+  });
+  const during = await failure(createKey(client, { signal: controller.signal }), TransportError);
+  expect(during).toMatchObject({ reason: "aborted", outcome: "unknown" });
+});
+
+test("the caller's signal ends a pause between attempts", async () => {
+  const controller = new AbortController();
+  const server = await scriptedServer();
+  const client = connect(server.url, { retry: { baseDelay: 60_000, maxDelay: 60_000, deadline: 600_000 } });
+  server.always(() => {
+    setTimeout(() => controller.abort(), 50);
+    return { status: 503 };
+  });
+  const error = await failure(client.getTags({}, { signal: controller.signal }), TransportError);
+  expect(error.reason).toBe("aborted");
+}, 5000);
+
+test("the hook sees every attempt", async () => {
+  const reports: RequestReport[] = [];
+  const { server, client } = await start({ onRequest: (report) => reports.push(report) });
+  server.script("die", { body: [] });
+  await client.getDevices({ query: { filter: where("name").eq("x") } });
+  expect(reports).toEqual([
+    { operation: "getDevices", method: "GET", path: "/api/devices", attempt: 1, ms: expect.any(Number) },
+    {
+      operation: "getDevices",
+      method: "GET",
+      path: "/api/devices",
+      attempt: 2,
+      ms: expect.any(Number),
+      status: 200,
+    },
+  ]);
+});

@@ -1,0 +1,40 @@
+import { onTestFinished } from "vitest";
+import {
+  type ClientOptions,
+  type Credential,
+  createClient,
+  passwordCredential,
+} from "../../sdk/dist/index.js";
+import { fakeTiming, fakeToken, OTHER, scriptedServer, TENANT } from "./scriptedServer.ts";
+
+/** A user whose login is one request. */
+export const user = passwordCredential({ username: "ann", password: "hunter2" });
+
+/** A scripted server, and clients of it that share one clock. */
+export async function startSession(credential?: Credential, options: Partial<ClientOptions> = {}) {
+  const server = await scriptedServer();
+  const clock = fakeTiming();
+  const connect = (more: Partial<ClientOptions> = {}) => {
+    const client = createClient({
+      url: server.url,
+      timing: clock.timing,
+      ...(credential && { credential }),
+      ...options,
+      ...more,
+    });
+    onTestFinished(() => client.close());
+    return client;
+  };
+  const paths = () => server.requests.map((request) => `${request.method} ${request.path}`);
+  return { server, clock, connect, client: connect(), paths };
+}
+
+export const LOGIN = "POST /api/login";
+export const TAGS = "GET /api/tags";
+export const bearer = (token: string) => `Bearer ${token}`;
+
+/** A token for each namespace, without an end. */
+export const tokens: Record<string, string | undefined> = {
+  [TENANT]: fakeToken({ tenant: TENANT }),
+  [OTHER]: fakeToken({ tenant: OTHER }),
+};
