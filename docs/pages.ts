@@ -4,7 +4,13 @@ import { DIFFERENCES } from "../provider/dist/engine/differences.js";
 import { UNSUPPORTED } from "../provider/dist/engine/unsupported.js";
 import type { InputField, OutputField, ResourceDefinition } from "../provider/dist/resources/definition.js";
 import { definitions } from "../provider/dist/resources/index.js";
-import { IDEMPOTENCY_KEY, publicOperations } from "../sdk/dist/contract/index.js";
+import {
+  IDEMPOTENCY_KEY,
+  IF_MATCH,
+  type Operation,
+  operations,
+  takesIfMatch,
+} from "../sdk/dist/contract/index.js";
 import { settings } from "../server/dist/settings.js";
 import { exampleOf } from "./examples.ts";
 import { helpersPage } from "./helpersPage.ts";
@@ -106,9 +112,11 @@ resources, there \`adopt: true\` does the same. An ApiKey that is imported has n
   return [NOTE, head, ...definitions.map(resourceSection)].join("\n\n");
 }
 
-function operations(): string {
+function operationsPage(): string {
   // The order of a module's exports is not the same for every loader.
-  const all = Object.values(publicOperations).sort((a, b) => a.id.localeCompare(b.id, "en"));
+  const all = Object.values(operations as Readonly<Record<string, Operation>>).sort((a, b) =>
+    a.id.localeCompare(b.id, "en"),
+  );
   const parts = [...new Set(all.map((operation) => operation.part))];
   const sections = parts.map((part) =>
     [
@@ -133,18 +141,20 @@ function operations(): string {
   const head = `# Operations\n\nThe ${all.length} operations that the service serves and the client has a method for. A running service describes them at \`/openapi.json\`.`;
   const takingKeys = all.filter((operation) => operation.idempotencyKey).map(({ id }) => `\`${id}\``);
   const repeats = `These take the header \`${IDEMPOTENCY_KEY}\`: ${takingKeys.join(", ")}. While the object lives that was made under a key, the same key answers with that object as it is now and makes no other one. Other services of the same interface ignore the header.`;
-  return [NOTE, head, repeats, ...sections].join("\n\n");
+  const conditional = all.filter(takesIfMatch).map(({ id }) => `\`${id}\``);
+  const revisions = `The answer of an operation on one object carries the object's revision as \`ETag\`, and items of lists and members have it in the field \`revision\` (a device's tags, which are declared by themselves, in \`tags_revision\`). It changes with what people declare of the object, and with nothing else. These operations take it in \`${IF_MATCH}\` and answer 412 when the object has another one: ${conditional.join(", ")}. It is an addition of this service, like the audit trail.`;
+  return [NOTE, head, repeats, revisions, ...sections].join("\n\n");
 }
 
 function serverSettings(): string {
   const rows = Object.values(settings).map((setting) => [
     `\`${setting.variable}\``,
-    `\`${setting.flag}\``,
+    setting.flag === undefined ? "" : `\`${setting.flag}\``,
     setting.fallback === undefined ? "" : `\`${setting.fallback}\``,
     `${setting.about}: ${setting.allowed}`,
   ]);
   const head =
-    "# Settings of gatehouse-server\n\nA flag wins over its variable; an empty variable counts as not set.";
+    "# Settings of gatehouse-server\n\nA flag wins over its variable; an empty variable counts as not set. A secret may stand in a file instead, which the variable with `_FILE` behind its name names: `GATEHOUSE_DATABASE_URL_FILE`, `GATEHOUSE_SECRET_FILE`.";
   return [NOTE, head, table(["Variable", "Flag", "Default", "Meaning"], rows)].join("\n\n");
 }
 
@@ -189,7 +199,7 @@ export function pages(): Record<string, string> {
   const texts = {
     "resources.md": resources(),
     "helpers.md": helpersPage(NOTE),
-    "operations.md": operations(),
+    "operations.md": operationsPage(),
     "server-settings.md": serverSettings(),
     "embedded-engine.md": embeddedEngine(),
   };

@@ -8,7 +8,7 @@ import {
 } from "./authorizer.ts";
 import { fromWire } from "./case.ts";
 import type { CallOptions, CallResult, Client, ClientCore, ClientOptions } from "./clientTypes.ts";
-import { type Operation, publicOperations } from "./contract/index.ts";
+import { type Operation, operations } from "./contract/index.ts";
 import { AuthenticationError, TransportError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, RequestOf, ResponseOf } from "./operations.ts";
 import { iteratePages } from "./pages.ts";
@@ -50,7 +50,7 @@ class Core implements ClientCore {
     id: Id,
     ...[parts, options]: RequestArguments<Id, CallOptions>
   ): Promise<CallResult<Id>> {
-    const operation: Operation = publicOperations[id];
+    const operation: Operation = operations[id];
     const request = buildRequest(operation, (parts ?? {}) as RequestParts);
     const answer = await this.#authorized(operation, request, options ?? {});
     return this.#result(id, answer);
@@ -61,7 +61,7 @@ class Core implements ClientCore {
     ...[parts, options]: RequestArguments<Id, CallOptions>
   ): AsyncGenerator<ItemOf<Id>, void, undefined> {
     const { query } = (parts ?? {}) as RequestParts;
-    return iteratePages(publicOperations[id], query, async (page) => {
+    return iteratePages(operations[id], query, async (page) => {
       const request = { ...parts, query: page } as unknown as RequestOf<Id>;
       const args = [request, options] as RequestArguments<Id, CallOptions>;
       const { headers, body } = await this.call(id, ...args);
@@ -87,7 +87,7 @@ class Core implements ClientCore {
   }
 
   #result<Id extends OperationId>(id: Id, answer: Answer): CallResult<Id> {
-    const schema = publicOperations[id].success.body;
+    const schema = operations[id].success.body;
     const body = schema === undefined ? undefined : fromWire(schema, answer.body);
     return { status: answer.status, headers: answer.headers, body: body as ResponseOf<Id> };
   }
@@ -190,7 +190,7 @@ class Core implements ClientCore {
       parts: RequestOf<Id>,
       authorization: Authorization | undefined,
     ) => {
-      const operation: Operation = publicOperations[id];
+      const operation: Operation = operations[id];
       const request = buildRequest(operation, parts as RequestParts);
       const answer = await this.#send(operation, request, {}, authorization);
       return this.#result(id, answer).body;
@@ -217,7 +217,7 @@ function viewOf(shared: Shared, tenant: string | undefined): Client {
   let view = shared.views.get(tenant);
   if (!view) {
     const core = new Core(shared, tenant);
-    const ids = Object.keys(publicOperations) as OperationId[];
+    const ids = Object.keys(operations) as OperationId[];
     const methods = ids.map((id) => [
       id,
       async (...args: unknown[]) =>

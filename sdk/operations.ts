@@ -1,10 +1,10 @@
 import type { z } from "zod";
 import type { Camelised, CamelisedInput } from "./case.ts";
-import type { PublicOperations } from "./contract/index.ts";
+import type { Operations } from "./contract/index.ts";
 import type { Filter } from "./filter.ts";
 
 /** Id of a public operation; also the name of the client's method. */
-export type OperationId = keyof PublicOperations;
+export type OperationId = keyof Operations;
 
 /** Undefined for a part without fields. */
 type InputOf<S> =
@@ -32,9 +32,9 @@ type Flat<T> = { [K in keyof T]: T[K] };
 
 /** What a call of an operation takes: `params` (of the path), `query` and `body`, each where it has one. */
 export type RequestOf<Id extends OperationId> = Flat<
-  Part<"params", InputOf<PublicOperations[Id]["params"]>> &
-    Part<"query", QueryOf<InputOf<PublicOperations[Id]["query"]>>> &
-    Part<"body", InputOf<PublicOperations[Id]["body"]>>
+  Part<"params", InputOf<Operations[Id]["params"]>> &
+    Part<"query", QueryOf<InputOf<Operations[Id]["query"]>>> &
+    Part<"body", InputOf<Operations[Id]["body"]>>
 >;
 
 /** Operations whose answer has no body in a case (`mayBeEmpty` in the contract). */
@@ -42,14 +42,14 @@ export type EmptyableId = "leaveNamespace";
 
 /** Body of an operation's answer, in camelCase; undefined where it has none. */
 export type ResponseOf<Id extends OperationId> =
-  | (PublicOperations[Id]["success"]["body"] extends z.ZodType
-      ? Camelised<z.output<PublicOperations[Id]["success"]["body"]>>
+  | (Operations[Id]["success"]["body"] extends z.ZodType
+      ? Camelised<z.output<Operations[Id]["success"]["body"]>>
       : undefined)
   | (Id extends EmptyableId ? undefined : never);
 
 /** Operations that list something in pages. */
 export type ListId = {
-  [Id in OperationId]: PublicOperations[Id]["query"]["shape"] extends { page: z.ZodType } ? Id : never;
+  [Id in OperationId]: Operations[Id]["query"]["shape"] extends { page: z.ZodType } ? Id : never;
 }[OperationId];
 
 /** One item of a list. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { publicOperations } from "@gatehouse-access/sdk/contract";
+import { operations as allOperations } from "@gatehouse-access/sdk/contract";
 import Fastify, {
   type FastifyInstance,
   type FastifyReply,
@@ -61,7 +61,7 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   });
   authorizeRequests(app, services);
 
-  const operations = servedOperations(publicOperations, services.settings.edition);
+  const operations = servedOperations(allOperations, services.settings.edition);
   serveOperations(app, services, operations, handlers);
   const document = JSON.stringify(openApiDocument(operations));
   app.get(

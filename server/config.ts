@@ -15,6 +15,8 @@ export interface Config {
   /** 0: any free port. */
   readonly port: number;
   readonly logLevel: SettingValues["logLevel"];
+  /** In days; 0: for ever. */
+  readonly auditRetention: number;
   /** In milliseconds. */
   readonly shutdownTimeout: number;
   readonly service: ServiceSettings;
@@ -97,6 +99,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     secret: values.secret,
     host: values.host,
     port: values.port,
+    auditRetention: values.auditRetention,
     logLevel: values.logLevel,
     shutdownTimeout: values.shutdownTimeout * 1000,
     service: {

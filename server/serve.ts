@@ -7,6 +7,7 @@ import { buildApp } from "./app.ts";
 import type { Config } from "./config.ts";
 import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
+import { trimAuditTrail } from "./features/audit/retention.ts";
 import { healthPlugin } from "./health.ts";
 import { instanceSecret } from "./instanceSecret.ts";
 import { loggerOptions } from "./logging.ts";
@@ -14,6 +15,7 @@ import { OperatorError } from "./OperatorError.ts";
 import { sealerOf } from "./sealer.ts";
 import type { Services } from "./services.ts";
 import { DatabaseSigningKeys } from "./signingKeys.ts";
+import { type Chore, startChores } from "./upkeep.ts";
 
 /** A service that accepts requests. */
 export interface RunningService {
@@ -55,6 +57,7 @@ export async function serve(config: Config): Promise<RunningService> {
     };
     const keys = await DatabaseSigningKeys.load(base);
     const services: Services = { ...base, keys, settings: config.service };
+    await trimAuditTrail(services, config.auditRetention);
 
     const app = await buildApp(services, { logger: loggerOptions(config.logLevel) });
     await app.register(healthPlugin, { services });
@@ -65,6 +68,7 @@ export async function serve(config: Config): Promise<RunningService> {
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
     chmodSync(socket, 0o600);
 
+    undo.push(startChores(choresOf(services, keys, config), app.log));
     undo.push(() => closeInTime(app, config.shutdownTimeout));
     await listen(app, config);
     app.log.info({ address: httpAddress(app), dataDir: config.dataDir }, "listening");
@@ -73,6 +77,17 @@ export async function serve(config: Config): Promise<RunningService> {
     await stop();
     throw error;
   }
+}
+
+const SECOND = 1000;
+const HOUR = 3600 * SECOND;
+
+function choresOf(services: Services, keys: DatabaseSigningKeys, config: Config): Chore[] {
+  return [
+    // So many seconds may pass until another instance's rotation of the signing key is known here.
+    { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
+    { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
+  ];
 }
 
 async function listen(app: FastifyInstance, { host, port }: Config): Promise<void> {

@@ -154,6 +154,15 @@ export const settings = {
     allowed: "IP addresses separated by commas",
     schema: addresses.optional(),
   }),
+  auditRetention: setting({
+    variable: "GATEHOUSE_AUDIT_RETENTION",
+    flag: "--audit-retention",
+    value: "days",
+    about: "How long entries of the audit trail are kept, in days; 0: for ever",
+    allowed: "a whole number of days from 0 to 36500",
+    fallback: "365",
+    schema: wholeNumber.refine((days) => days >= 0 && days <= 36_500),
+  }),
   logLevel: setting({
     variable: "GATEHOUSE_LOG_LEVEL",
     flag: "--log-level",

@@ -1,6 +1,16 @@
 import { z } from "zod";
 import { defineOperation } from "./operation.ts";
-import { dateTime, model, paging, role, sorting, TOTAL_COUNT, tenantId, userId } from "./schemas.ts";
+import {
+  dateTime,
+  model,
+  paging,
+  revision,
+  role,
+  sorting,
+  TOTAL_COUNT,
+  tenantId,
+  userId,
+} from "./schemas.ts";
 
 const part = "API keys";
 const ROLE_TOO_HIGH =
@@ -15,6 +25,7 @@ const shape = {
   expires_in: z.int().describe("Unix second of expiry, -1: never"),
   created_at: dateTime,
   updated_at: dateTime,
+  revision,
 };
 
 export const apiKey = model("ApiKey", "An API key without its secret", z.object(shape));
@@ -44,6 +55,8 @@ export const createApiKey = defineOperation({
   path: "/api/namespaces/api-key",
   auth: ["jwt"],
   scope: "namespace",
+  object: "apiKey",
+  creates: true,
   minRole: "administrator",
   body: z.object({
     name,
@@ -86,6 +99,7 @@ export const updateApiKey = defineOperation({
   path: "/api/namespaces/api-key/{key}",
   auth: ["jwt"],
   scope: "namespace",
+  object: "apiKey",
   minRole: "administrator",
   params: { key: z.string().min(1).max(64) },
   body: z.object({ name: name.optional(), role: optionalRole }),
@@ -105,6 +119,7 @@ export const deleteApiKey = defineOperation({
   path: "/api/namespaces/api-key/{key}",
   auth: ["jwt"],
   scope: "namespace",
+  object: "apiKey",
   minRole: "administrator",
   params: { key: z.string().min(1).max(64) },
   errors: { 403: "role below administrator, or called with an API key", 404: UNKNOWN },

@@ -1,6 +1,17 @@
 import { z } from "zod";
 import { defineOperation } from "./operation.ts";
-import { dateTime, filtering, model, sorting, TOTAL_COUNT, tag, tags, tenantId, uid } from "./schemas.ts";
+import {
+  dateTime,
+  filtering,
+  model,
+  revision,
+  sorting,
+  TOTAL_COUNT,
+  tag,
+  tags,
+  tenantId,
+  uid,
+} from "./schemas.ts";
 
 const part = "Devices and agents";
 const BELOW_OPERATOR = "caller's role is below operator";
@@ -38,6 +49,8 @@ export const device = model(
     tags: z.array(z.string()),
     public_url: z.boolean(),
     acceptable: z.boolean().describe("May be accepted now"),
+    revision,
+    tags_revision: revision.describe("The same for the tags, which are declared by themselves"),
   }),
 );
 
@@ -109,6 +122,7 @@ export const getDevice = defineOperation({
   path: "/api/devices/{uid}",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "device",
   minRole: "observer",
   params: { uid },
   success: { body: device },
@@ -123,6 +137,7 @@ export const deleteDevice = defineOperation({
   path: "/api/devices/{uid}",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "device",
   minRole: "administrator",
   params: { uid },
   errors: { 403: "caller's role is below administrator", 404: UNKNOWN },
@@ -136,6 +151,7 @@ export const updateDevice = defineOperation({
   path: "/api/devices/{uid}",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "device",
   minRole: "operator",
   params: { uid },
   body: z.object({ name: deviceName.optional(), public_url: z.boolean().optional() }),
@@ -155,6 +171,7 @@ export const renameDevice = defineOperation({
   path: "/api/devices/{uid}",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "device",
   minRole: "operator",
   params: { uid },
   body: z.object({ name: deviceName }),
@@ -182,6 +199,7 @@ export const acceptDevice = defineOperation({
   path: "/api/devices/{uid}/accept",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "device",
   minRole: "operator",
   params: { uid },
   errors: acceptErrors,
@@ -196,6 +214,7 @@ export const updateDeviceStatus = defineOperation({
   path: "/api/devices/{uid}/{status}",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "device",
   minRole: "operator",
   params: { uid, status: z.enum(["accept", "reject", "pending", "unused"]) },
   errors: {
@@ -212,6 +231,7 @@ export const createDeviceTag = defineOperation({
   path: "/api/devices/{uid}/tags",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "deviceTags",
   minRole: "operator",
   params: { uid },
   body: z.object({ tag }),
@@ -232,6 +252,7 @@ export const updateDeviceTags = defineOperation({
   path: "/api/devices/{uid}/tags",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "deviceTags",
   minRole: "operator",
   params: { uid },
   body: z.object({ tags }),
@@ -250,6 +271,7 @@ export const deleteDeviceTag = defineOperation({
   path: "/api/devices/{uid}/tags/{tag}",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "deviceTags",
   minRole: "operator",
   params: { uid, tag },
   errors: { 400: "tag outside 3..255", 403: BELOW_OPERATOR, 404: "no such device, or tag not on it" },

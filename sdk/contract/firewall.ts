@@ -1,6 +1,17 @@
 import { z } from "zod";
 import { defineOperation } from "./operation.ts";
-import { filter, model, paging, pattern, TOTAL_COUNT, tag, tags, tenantId, wireFilter } from "./schemas.ts";
+import {
+  filter,
+  model,
+  paging,
+  pattern,
+  revision,
+  TOTAL_COUNT,
+  tag,
+  tags,
+  tenantId,
+  wireFilter,
+} from "./schemas.ts";
 
 const part = "Firewall rules";
 const NOT_ADMINISTRATOR = "caller's role is below administrator";
@@ -28,6 +39,7 @@ export const firewallRule = model(
     priority: z.int(),
     source_ip: z.string(),
     username: z.string(),
+    revision,
   }),
 );
 
@@ -48,11 +60,12 @@ const common = {
   auth: ["jwt", "apikey"],
   scope: "namespace",
 } as const;
-const write = { ...common, minRole: "administrator" } as const;
+const write = { ...common, object: "firewallRule", minRole: "administrator" } as const;
 
 export const createFirewallRule = defineOperation({
   ...write,
   id: "createFirewallRule",
+  creates: true,
   summary: "Make a rule",
   method: "POST",
   path: "/api/firewall/rules",
@@ -76,6 +89,7 @@ export const getFirewallRules = defineOperation({
 export const getFirewallRule = defineOperation({
   ...common,
   id: "getFirewallRule",
+  object: "firewallRule",
   summary: "One rule",
   method: "GET",
   path: "/api/firewall/rules/{id}",

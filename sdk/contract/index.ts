@@ -1,4 +1,5 @@
 import * as apiKeys from "./apiKeys.ts";
+import * as audit from "./audit.ts";
 import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
@@ -11,7 +12,7 @@ import * as users from "./users.ts";
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
-export { apiKeys, containers, devices, firewall, namespaces, publicKeys, tags, users };
+export { apiKeys, audit, containers, devices, firewall, namespaces, publicKeys, tags, users };
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
@@ -34,3 +35,11 @@ export const publicOperations = {
 };
 
 export type PublicOperations = typeof publicOperations;
+
+/** Operations that only this service has. */
+export const additionalOperations = { ...operationsOf(audit) };
+
+/** Everything that the public listener serves and the client calls, by id. */
+export const operations = { ...publicOperations, ...additionalOperations };
+
+export type Operations = typeof operations;

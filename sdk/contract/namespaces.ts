@@ -5,6 +5,7 @@ import {
   email,
   filtering,
   model,
+  revision,
   role,
   TOTAL_COUNT,
   tenantId,
@@ -27,6 +28,7 @@ export const member = model(
     type: z.enum(["personal", "team"]),
     status: z.enum(["accepted", "pending"]),
     email: z.string(),
+    revision,
   }),
 );
 
@@ -47,6 +49,7 @@ export const namespace = model(
     created_at: dateTime,
     billing: z.null(),
     type: z.enum(["personal", "team"]),
+    revision,
   }),
 );
 
@@ -81,6 +84,8 @@ export const createNamespace = defineOperation({
   path: "/api/namespaces",
   auth: ["jwt"],
   scope: "user",
+  object: "namespace",
+  creates: true,
   body: z.object({
     name: namespaceName,
     tenant: z.union([tenantId, z.literal("")]).optional(),
@@ -103,6 +108,7 @@ export const getNamespace = defineOperation({
   path: "/api/namespaces/{tenant}",
   auth: ["jwt", "apikey"],
   scope: "member",
+  object: "namespace",
   minRole: "observer",
   params: { tenant: tenantId },
   success: { body: namespace },
@@ -117,6 +123,7 @@ export const editNamespace = defineOperation({
   path: "/api/namespaces/{tenant}",
   auth: ["jwt", "apikey"],
   scope: "path",
+  object: "namespace",
   minRole: "administrator",
   params: { tenant: tenantId },
   body: z.object({
@@ -142,6 +149,7 @@ export const deleteNamespace = defineOperation({
   path: "/api/namespaces/{tenant}",
   auth: ["jwt", "apikey"],
   scope: "path",
+  object: "namespace",
   minRole: "owner",
   params: { tenant: tenantId },
   errors: {
@@ -160,6 +168,7 @@ export const leaveNamespace = defineOperation({
   path: "/api/namespaces/{tenant}/members",
   auth: ["jwt"],
   scope: "member",
+  object: "member",
   minRole: "observer",
   params: { tenant: tenantId },
   success: { body: userSession, mayBeEmpty: true },
@@ -178,6 +187,8 @@ export const inviteMember = defineOperation({
   path: "/api/namespaces/{tenant}/members",
   auth: ["jwt"],
   scope: "path",
+  object: "member",
+  creates: true,
   minRole: "administrator",
   params: { tenant: tenantId },
   body: z.object({ email, role }),
@@ -199,6 +210,7 @@ export const updateMember = defineOperation({
   path: "/api/namespaces/{tenant}/members/{uid}",
   auth: ["jwt"],
   scope: "path",
+  object: "member",
   minRole: "administrator",
   params: { tenant: tenantId, uid: userId },
   body: z.object({ role: role.optional() }),
@@ -218,6 +230,7 @@ export const removeMember = defineOperation({
   path: "/api/namespaces/{tenant}/members/{uid}",
   auth: ["jwt"],
   scope: "path",
+  object: "member",
   minRole: "administrator",
   params: { tenant: tenantId, uid: userId },
   success: { body: namespace },
@@ -236,6 +249,7 @@ export const setSessionRecord = defineOperation({
   path: "/api/users/security/{tenant}",
   auth: ["jwt", "apikey"],
   scope: "path",
+  object: "namespace",
   minRole: "administrator",
   params: { tenant: tenantId },
   body: z.object({ session_record: z.boolean().default(false) }),

@@ -28,6 +28,20 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
  */
 export type Scope = "public" | "user" | "namespace" | "path" | "member";
 
+/**
+ * Kinds of objects that people declare. Each has a revision over what they declare of it; the tags of a device, which
+ * are declared by themselves, are an object of their own.
+ */
+export type ObjectKind =
+  | "namespace"
+  | "member"
+  | "device"
+  | "deviceTags"
+  | "tag"
+  | "publicKey"
+  | "firewallRule"
+  | "apiKey";
+
 type Shape = Record<string, z.ZodType>;
 
 interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, R extends z.ZodType> {
@@ -60,6 +74,13 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
    * PATCH only where this says so, because its second run changes nothing more.
    */
   readonly repeatable?: boolean;
+  /**
+   * The object that the operation is about. Its answer carries the object's revision as `ETag`; a write takes
+   * `If-Match` and is recorded in the audit trail. An addition of this service.
+   */
+  readonly object?: ObjectKind;
+  /** The operation makes the object, so there is nothing that `If-Match` could mean. */
+  readonly creates?: boolean;
   /**
    * Takes the header `Idempotency-Key`: while the object lives that a request with a key made, the same key
    * answers with that object and makes no other one. An addition of this service; others ignore the header.
@@ -99,13 +120,26 @@ export interface Operation<
   readonly errors: Readonly<Record<number, string>>;
   readonly repeatable: boolean;
   readonly idempotencyKey: boolean;
+  readonly object: ObjectKind | null;
+  readonly creates: boolean;
 }
 
-function withCommonErrors(open: boolean, errors: Readonly<Record<number, string>>): Record<number, string> {
+/** True for an operation that changes an object that people declare. */
+export function writesObject(operation: Operation): operation is Operation & { readonly object: ObjectKind } {
+  return operation.object !== null && operation.method !== "GET";
+}
+
+/** True for an operation that takes `If-Match`. */
+export const takesIfMatch = (operation: Operation): boolean => writesObject(operation) && !operation.creates;
+
+function withCommonErrors(
+  open: boolean,
+  conditional: boolean,
+  errors: Readonly<Record<number, string>>,
+): Record<number, string> {
   const common: Record<number, string> = { 500: "internal error" };
-  if (!open) {
-    common[401] = "JWT or API key missing, malformed, expired or unknown";
-  }
+  if (!open) common[401] = "JWT or API key missing, malformed, expired or unknown";
+  if (conditional) common[412] = "the object's revision is not the one of If-Match";
   return { ...common, ...errors };
 }
 
@@ -139,6 +173,8 @@ export function defineOperation<
   if (open !== (input.scope === "public")) {
     throw new Error(`${input.id}: scope "${input.scope}" does not fit auth "${input.auth}"`);
   }
+  const creates = input.creates ?? false;
+  const conditional = input.object !== undefined && input.method !== "GET" && !creates;
   return {
     id: input.id,
     part: input.part,
@@ -159,8 +195,10 @@ export function defineOperation<
       body: input.success?.body as R,
       mayBeEmpty: input.success?.mayBeEmpty ?? false,
     },
-    errors: withCommonErrors(open, input.errors ?? {}),
+    errors: withCommonErrors(open, conditional, input.errors ?? {}),
     repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),
     idempotencyKey: input.idempotencyKey ?? false,
+    object: input.object ?? null,
+    creates,
   };
 }

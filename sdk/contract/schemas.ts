@@ -117,3 +117,21 @@ export const idempotencyKey = z
     "Chosen by the caller, one for each object. While the object lives that was made under it, the same key " +
       "answers with that object as it is now, whatever the body says, and makes no other one",
   );
+
+/** Header that makes a write depend on the object being as it was read. */
+export const IF_MATCH = "If-Match";
+
+/** Entity tags as RFC 9110 writes them, or `*`. */
+export const ifMatch = z
+  .string()
+  .max(1024)
+  .regex(/^(\*|"[\x21\x23-\x7e]*"(\s*,\s*"[\x21\x23-\x7e]*")*)$/, 'must be * or quoted revisions: "…", "…"')
+  .describe("The write is done only if the object's revision (ETag) is one of these; else 412");
+
+/** A digest of what is declared of an object; other services of the interface send none. */
+export const revision = z
+  .string()
+  .optional()
+  .describe(
+    "Changes with what people declare of the object, and with nothing else; the ETag of the object alone",
+  );

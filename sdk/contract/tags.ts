@@ -26,6 +26,7 @@ export const renameTag = defineOperation({
   path: "/api/tags/{tag}",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "tag",
   minRole: "operator",
   params: { tag },
   body: z.object({ tag }),
@@ -45,6 +46,7 @@ export const deleteTag = defineOperation({
   path: "/api/tags/{tag}",
   auth: ["jwt", "apikey"],
   scope: "namespace",
+  object: "tag",
   minRole: "operator",
   params: { tag },
   errors: {

@@ -1,10 +1,18 @@
 import { ConflictError, isDatabaseError } from "../http/errors.ts";
 import type { Services } from "../services.ts";
-import { inTransaction, type Transaction } from "./transaction.ts";
+import type { Transaction } from "./transaction.ts";
 
-interface Creation<T> {
+/** A unique value is another object's, or that of the same one, made by a request with the same Idempotency-Key. */
+export class TakenError extends ConflictError {}
+
+interface CreationContext {
+  readonly services: Services;
   /** Digest of the request's Idempotency-Key; null without one. */
   readonly creationKey: string | null;
+  repeated(): void;
+}
+
+interface Creation<T> {
   /** The living object that was made under the key, null if there is none. */
   find(tx: Transaction, creationKey: string): Promise<T | null>;
   create(tx: Transaction): Promise<T>;
@@ -13,21 +21,21 @@ interface Creation<T> {
 }
 
 /**
- * Makes an object, or gives the one that was made under the same Idempotency-Key.
- * @throws ConflictError a unique value is taken
+ * Makes an object, or gives the one that was made under the same Idempotency-Key. It runs in the transaction of
+ * `writeObject`, which tries once more where a request with the same key was faster.
+ * @throws TakenError a unique value is taken
  */
-export async function createOnce<T>(services: Services, creation: Creation<T>): Promise<T> {
-  const { creationKey, find, create, taken } = creation;
-  for (let again = creationKey !== null; ; again = false) {
-    try {
-      return await inTransaction(services, async (tx) => {
-        const made = creationKey === null ? null : await find(tx, creationKey);
-        return made === null ? create(tx) : made;
-      });
-    } catch (error) {
-      if (!isDatabaseError(error, "P2002")) throw error;
-      // A request with the same key may have been faster; its object is there to be found by now.
-      if (!again) throw new ConflictError(taken);
-    }
+export async function createOnce<T>(context: CreationContext, creation: Creation<T>): Promise<T> {
+  const { services, creationKey } = context;
+  const { find, create, taken } = creation;
+  const made = creationKey === null ? null : await find(services.db, creationKey);
+  if (made !== null) {
+    context.repeated();
+    return made;
+  }
+  try {
+    return await create(services.db);
+  } catch (error) {
+    throw isDatabaseError(error, "P2002") ? new TakenError(taken) : error;
   }
 }

@@ -1,6 +1,7 @@
-import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { Operations } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../http/routes.ts";
 import { apiKeyHandlers } from "./apiKeys/handlers.ts";
+import { auditHandlers } from "./audit/handlers.ts";
 import { containerHandlers } from "./devices/containers.ts";
 import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
@@ -10,7 +11,7 @@ import { tagHandlers } from "./tags/handlers.ts";
 import { userHandlers } from "./users/handlers.ts";
 
 /** The behaviour of every operation of the contract; an operation without one does not compile. */
-export const handlers: Handlers<PublicOperations> = {
+export const handlers: Handlers<Operations> = {
   ...userHandlers,
   ...namespaceHandlers,
   ...deviceHandlers,
@@ -19,4 +20,5 @@ export const handlers: Handlers<PublicOperations> = {
   ...publicKeyHandlers,
   ...firewallHandlers,
   ...apiKeyHandlers,
+  ...auditHandlers,
 };

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Prisma } from "../db/generated/sqlite/client.ts";
-import { isDatabaseError } from "../http/errors.ts";
+import { isWriteConflict } from "../http/errors.ts";
 import type { Services } from "../services.ts";
 
 export type Transaction = Prisma.TransactionClient;
@@ -11,14 +11,24 @@ const ATTEMPTS = 12;
 const FIRST_WAIT = 4;
 const LONGEST_WAIT = 400;
 
+/** The transactions that are open. */
+const open = new WeakSet<object>();
+
+/** The services for work inside of a transaction: everything that uses their database is a part of it. */
+export function within(services: Services, tx: Transaction): Services {
+  open.add(tx);
+  return { ...services, db: tx as Services["db"] };
+}
+
 /**
  * Runs work as one transaction that sees no other one's changes, so that what it checked still holds when it
- * writes. It may run more than once: it must do nothing but use the transaction.
+ * writes. It may run more than once: it must do nothing but use the transaction. Inside of one it is a part of that.
  */
 export async function inTransaction<T>(
   services: Pick<Services, "db">,
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
+  if (open.has(services.db)) return work(services.db);
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await services.db.$transaction(work, {
@@ -27,7 +37,7 @@ export async function inTransaction<T>(
         timeout: 20_000,
       });
     } catch (error) {
-      if (attempt === ATTEMPTS || !isDatabaseError(error, "P2034")) throw error;
+      if (attempt === ATTEMPTS || !isWriteConflict(error)) throw error;
       // At random, so that those that met do not meet again.
       await wait(Math.random() * Math.min(FIRST_WAIT * 2 ** (attempt - 1), LONGEST_WAIT));
     }

@@ -25,11 +25,11 @@ export async function authenticate(services: Services, headers: IncomingHttpHead
 async function authenticateKey(services: Services, secret: string): Promise<KeyCaller> {
   const key = await services.db.apiKey.findUnique({
     where: { digest: digestOf(secret) },
-    select: { tenantId: true, role: true, expiresIn: true },
+    select: { tenantId: true, name: true, role: true, expiresIn: true },
   });
   const expired = key && key.expiresIn > 0n && Number(key.expiresIn) * 1000 <= services.now().getTime();
   if (!key || expired) throw refusal();
-  return { kind: "apikey", tenant: key.tenantId, role: key.role as Role };
+  return { kind: "apikey", name: key.name, tenant: key.tenantId, role: key.role as Role };
 }
 
 async function authenticateToken(services: Services, token: string): Promise<Caller> {

@@ -1,4 +1,5 @@
-import type { FastifyInstance } from "fastify";
+import type { Operation } from "@gatehouse-access/sdk/contract";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Services } from "../services.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
@@ -13,6 +14,24 @@ declare module "fastify" {
 }
 
 /**
+ * Who sent the request to an operation, checked against it.
+ * @throws UnauthenticatedError, ForbiddenError, NotFoundError see `authenticate` and `authorize`
+ */
+export async function identify(
+  services: Services,
+  operation: Operation,
+  request: FastifyRequest,
+): Promise<Caller | Member> {
+  const caller = await authenticate(services, request.headers);
+  let tenant: string | undefined;
+  const schema = operation.params.shape.tenant;
+  if (schema !== undefined && (operation.scope === "path" || operation.scope === "member")) {
+    tenant = String(parse(schema, (request.params as { tenant: string }).tenant, "tenant"));
+  }
+  return authorize(services, operation, caller, tenant);
+}
+
+/**
  * Authenticates and authorises every request before its body is read. Values are checked after that, so that
  * a stranger learns nothing about them (rules section 8); only the path's tenant is needed here already.
  */
@@ -23,12 +42,6 @@ export function authorizeRequests(app: FastifyInstance, services: Services): voi
     // Credentials on a public operation are not looked at (clients section 2). A path that is not served
     // has no operation either, and answers 404.
     if (operation === undefined || operation.scope === "public") return;
-    const caller = await authenticate(services, request.headers);
-    let tenant: string | undefined;
-    const schema = operation.params.shape.tenant;
-    if (schema !== undefined && (operation.scope === "path" || operation.scope === "member")) {
-      tenant = String(parse(schema, (request.params as { tenant: string }).tenant, "tenant"));
-    }
-    request.identity = await authorize(services, operation, caller, tenant);
+    request.identity = await identify(services, operation, request);
   });
 }

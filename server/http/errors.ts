@@ -1,3 +1,4 @@
+import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { Prisma } from "../db/generated/sqlite/client.ts";
 
 /** An answer other than success that the caller is told about; its message goes to the caller as it is. */
@@ -72,7 +73,6 @@ const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readon
   P2025: { status: 404, message: "not found" },
   P2024: { status: 503, message: "the database is busy, try again" },
   P2028: { status: 503, message: "the database is busy, try again" },
-  P2034: { status: 503, message: "too many changes at once, try again" },
 };
 
 export interface ErrorAnswer {
@@ -81,13 +81,25 @@ export interface ErrorAnswer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** The status of an error's class, or of the nearest one that it extends. */
+function statusOf(error: ServiceError): number | undefined {
+  for (let type: unknown = error.constructor; type instanceof Function; type = Object.getPrototypeOf(type)) {
+    const status = STATUS.get(type as unknown as ErrorClass);
+    if (status !== undefined) return status;
+  }
+  return undefined;
+}
+
 /** What the caller is told; undefined for an error that is nobody's business but the log's. */
 export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof ServiceError) {
-    const status = STATUS.get(error.constructor as ErrorClass);
+    const status = statusOf(error);
     if (status === undefined) return undefined;
     const body = error instanceof FieldsError ? error.fields : { message: error.message };
     return { status, body, headers: error.headers };
+  }
+  if (isWriteConflict(error)) {
+    return { status: 503, body: { message: "too many changes at once, try again" }, headers: {} };
   }
   if (isDatabaseError(error)) {
     const known = DATABASE_ERRORS[error.code];
@@ -106,6 +118,20 @@ export function isDatabaseError(
   code?: string,
 ): error is Prisma.PrismaClientKnownRequestError {
   return error instanceof Prisma.PrismaClientKnownRequestError && (code === undefined || error.code === code);
+}
+
+/** What the adapters call a transaction that the database gave up for the sake of another one. */
+const WRITE_CONFLICT = "TransactionWriteConflict";
+
+/**
+ * True when a transaction failed because of another one, so that it can be tried again. A failing statement is
+ * P2034, a failing raw one P2010 around the adapter's error; a failing COMMIT is the adapter's error as it is.
+ */
+export function isWriteConflict(error: unknown): boolean {
+  if (error instanceof DriverAdapterError) return error.cause.kind === WRITE_CONFLICT;
+  if (!isDatabaseError(error)) return false;
+  const raw = error.code === "P2010" ? error.meta?.driverAdapterError : undefined;
+  return error.code === "P2034" || (raw instanceof DriverAdapterError && isWriteConflict(raw));
 }
 
 function isFastifyRefusal(error: unknown): error is Error & { statusCode: number } {

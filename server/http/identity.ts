@@ -14,6 +14,7 @@ export interface UserCaller {
 /** An API key; it belongs to one namespace and to no user. */
 export interface KeyCaller {
   readonly kind: "apikey";
+  readonly name: string;
   readonly tenant: string;
   readonly role: Role;
 }

@@ -1,7 +1,10 @@
-import type { Edition, Operation } from "@gatehouse-access/sdk/contract";
+import { type Edition, type ObjectKind, type Operation, writesObject } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
+import { writeObject } from "../features/objects/writeObject.ts";
+import { sourceOf } from "../features/users/source.ts";
 import type { Services } from "../services.ts";
+import { identify } from "./authorizeRequests.ts";
 import { readCreationKey } from "./idempotencyKey.ts";
 import type { IdentityOf } from "./identity.ts";
 import { readQuery } from "./query.ts";
@@ -22,6 +25,8 @@ interface RequestContext<Params, Query, Body, Identity> {
   readonly request: RequestFacts;
   /** Digest of the request's Idempotency-Key, for operations that take it; null without one. */
   readonly creationKey: string | null;
+  /** To be called when the object was made by an earlier request with the same key. */
+  repeated(): void;
   /** Aborted when the caller hangs up. */
   readonly signal: AbortSignal;
   readonly log: FastifyBaseLogger;
@@ -39,6 +44,8 @@ export type Context<O extends Operation> = RequestContext<
 
 /** What else a request tells, beside its values. */
 export interface RequestFacts {
+  /** The request's id, which the answer carries as X-Request-ID and the log has too. */
+  readonly id: string;
   /** IP address of the other end of the connection, IPv4 in its dotted form. */
   readonly peer: string;
   readonly realIp: string | undefined;
@@ -108,7 +115,7 @@ async function respond(
       "",
       FIELD_NAME_ERRORS.has(operation.id),
     );
-  const result: unknown = await handler({
+  const context = {
     services,
     params,
     query,
@@ -117,15 +124,56 @@ async function respond(
     identity: request.identity as IdentityOf<Operation>,
     request: factsOf(request),
     creationKey: readCreationKey(operation, request.headers),
+    repeated: () => {},
     // Made when it is asked for, which few handlers do.
     get signal() {
       return request.signal;
     },
     log: request.log,
-    header: (name, value) => void reply.header(name, String(value)),
-  });
+    header: (name: string, value: string | number) => void reply.header(name, String(value)),
+  };
+  const result = writesObject(operation)
+    ? await runWrite(operation, handler, context, request, reply)
+    : await handler(context);
+  if (operation.object !== null && !writesObject(operation)) setRevision(reply, revisionIn(result));
   reply.code(operation.success.status);
   return result === undefined ? reply.send() : reply.send(result);
+}
+
+type HandlerContext = Parameters<Handler<Operation>>[0];
+
+/** Runs a handler inside of the transaction of {@link writeObject}. */
+async function runWrite(
+  operation: Operation & { readonly object: ObjectKind },
+  handler: Handler<Operation>,
+  context: HandlerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const { services, params, body, creationKey } = context;
+  const { result, revision } = await writeObject(services, {
+    operation,
+    params,
+    body: body as object | undefined,
+    ifMatch: request.headers["if-match"],
+    creationKey,
+    requestId: context.request.id,
+    address: sourceOf(services.settings, context.request),
+    identify: (inside) => identify(inside, operation, request),
+    run: (inside, identity, repeated) =>
+      handler({ ...context, services: inside, identity: identity as IdentityOf<Operation>, repeated }),
+  });
+  setRevision(reply, revision);
+  return result;
+}
+
+function setRevision(reply: FastifyReply, revision: string | undefined): void {
+  if (revision !== undefined) reply.header("ETag", `"${revision}"`);
+}
+
+/** The revision that an object's own answer holds. */
+function revisionIn(result: unknown): string | undefined {
+  return (result as { readonly revision?: string } | undefined)?.revision;
 }
 
 function factsOf(request: FastifyRequest): RequestFacts {
@@ -134,6 +182,7 @@ function factsOf(request: FastifyRequest): RequestFacts {
     return typeof value === "string" && value !== "" ? value : undefined;
   };
   return {
+    id: request.id,
     peer: (request.socket.remoteAddress ?? "").replace(/^::ffff:(?=\d+\.)/, ""),
     realIp: single("x-real-ip"),
     host: request.host,

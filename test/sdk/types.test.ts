@@ -6,7 +6,7 @@ import {
   type ItemOf,
   type ListId,
   type OperationId,
-  publicOperations,
+  operations,
   type RequestOf,
   type ResponseOf,
   where,
@@ -65,7 +65,13 @@ test("answers are camelCase, also inside", () => {
 
 test("lists can be iterated, other operations can not", () => {
   expectTypeOf<ListId>().toEqualTypeOf<
-    "getNamespaces" | "getDevices" | "getContainers" | "getPublicKeys" | "getFirewallRules" | "listApiKeys"
+    | "getNamespaces"
+    | "getDevices"
+    | "getContainers"
+    | "getPublicKeys"
+    | "getFirewallRules"
+    | "listApiKeys"
+    | "getAuditTrail"
   >();
   expectTypeOf<ItemOf<"getPublicKeys">["createdAt"]>().toEqualTypeOf<string>();
   // @ts-expect-error not a list
@@ -75,13 +81,13 @@ test("lists can be iterated, other operations can not", () => {
 test("every operation that may answer without a body has a type that says so", () => {
   expectTypeOf<undefined>().toExtend<ResponseOf<"leaveNamespace">>();
   expectTypeOf<undefined>().not.toExtend<ResponseOf<"getNamespace">>();
-  const emptyable = Object.values(publicOperations).filter((operation) => operation.success.mayBeEmpty);
+  const emptyable = Object.values(operations).filter((operation) => operation.success.mayBeEmpty);
   expect(emptyable.map((operation) => operation.id)).toEqual(["leaveNamespace"]);
 });
 
 test("every operation has a method of its own, and no other member of the client is hidden by one", () => {
   const methods = client as unknown as Record<string, unknown>;
-  const ids = Object.keys(publicOperations);
+  const ids = Object.keys(operations);
   expect(ids.length).toBeGreaterThan(40);
   expect(ids.filter((id) => typeof methods[id] !== "function" || !Object.hasOwn(client, id))).toEqual([]);
   const prototype = Object.getPrototypeOf(client);

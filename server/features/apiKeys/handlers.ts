@@ -24,8 +24,7 @@ const createApiKey: Handler<PublicOperations["createApiKey"]> = async (context) 
   const secret = body.key || randomUUID();
   const digest = digestOf(secret);
   const now = services.now();
-  const row = await createOnce(services, {
-    creationKey,
+  const row = await createOnce(context, {
     taken: "name or key: is used already",
     find: async (tx, made) => {
       const where = { tenantId_creationKey: { tenantId, creationKey: made } };

@@ -1,7 +1,9 @@
 import type { apiKeys } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
+import { revisionOf } from "../objects/managedObject.ts";
 import { wireDate } from "../wireDate.ts";
+import { declaredApiKey } from "./object.ts";
 
 type WireApiKey = z.output<typeof apiKeys.apiKey>;
 
@@ -15,5 +17,6 @@ export function presentApiKey(row: ApiKey): WireApiKey {
     expires_in: Number(row.expiresIn),
     created_at: wireDate(row.createdAt),
     updated_at: wireDate(row.updatedAt),
+    revision: revisionOf(declaredApiKey(row)),
   };
 }

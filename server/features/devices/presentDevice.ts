@@ -1,8 +1,10 @@
 import type { devices } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Device, DeviceTag, Namespace } from "../../db/generated/sqlite/client.ts";
+import { revisionOf } from "../objects/managedObject.ts";
 import { tagNames } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
+import { declaredDevice, declaredTags } from "./objects.ts";
 
 type WireDevice = z.output<typeof devices.device>;
 
@@ -44,5 +46,7 @@ export function presentDevice(
     tags: tagNames(row.tags),
     public_url: row.publicUrl,
     acceptable,
+    revision: revisionOf(declaredDevice(row)),
+    tags_revision: revisionOf(declaredTags(row.tags)),
   };
 }

@@ -30,10 +30,9 @@ async function changeTags(
 
 /** There is no answer to compare, so a key that made another tag is refused. */
 export const createDeviceTag: Handler<PublicOperations["createDeviceTag"]> = async (context) => {
-  const { services, identity, params, body, creationKey } = context;
+  const { identity, params, body, creationKey } = context;
   const device = { tenantId: identity.tenant, uid: params.uid };
-  return createOnce<undefined>(services, {
-    creationKey,
+  return createOnce<undefined>(context, {
     taken: "tag: is on the device already",
     find: async (tx, key) => {
       const where = { tenantId_creationKey: { tenantId: device.tenantId, creationKey: key } };

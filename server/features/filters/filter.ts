@@ -53,3 +53,9 @@ export const replacedTags = (tags: readonly string[]) => ({ deleteMany: {}, crea
 export function presentFilter({ hostname, tags }: StoredFilter): Filter {
   return hostname === null ? { tags: tagNames(tags) } : { hostname };
 }
+
+/** What is declared by a filter: its tags are a set. */
+export function declaredFilter(stored: StoredFilter): Filter {
+  const { tags, ...rest } = presentFilter(stored);
+  return tags === undefined ? rest : { tags: tags.toSorted() };
+}

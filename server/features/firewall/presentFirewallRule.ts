@@ -2,6 +2,8 @@ import type { firewall } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";
+import { revisionOf } from "../objects/managedObject.ts";
+import { declaredFirewallRule } from "./object.ts";
 
 type WireRule = z.output<typeof firewall.firewallRule>;
 
@@ -16,5 +18,6 @@ export function presentFirewallRule(row: FirewallRule & StoredFilter): WireRule 
     priority: row.priority,
     source_ip: row.sourceIp,
     username: row.username,
+    revision: revisionOf(declaredFirewallRule(row)),
   };
 }

@@ -58,10 +58,9 @@ export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = asy
 };
 
 export const createFirewallRule: Handler<PublicOperations["createFirewallRule"]> = async (context) => {
-  const { services, identity, body, creationKey } = context;
+  const { identity, body, creationKey } = context;
   const tenantId = identity.tenant;
-  const row = await createOnce(services, {
-    creationKey,
+  const row = await createOnce(context, {
     taken: "the rule exists already",
     find: (tx, made) =>
       tx.firewallRule.findUnique({

@@ -48,8 +48,7 @@ export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (co
     expiresAt: pending ? new Date(now.getTime() + INVITATION_LIFE) : null,
     creationKey,
   };
-  await createOnce<Membership>(services, {
-    creationKey,
+  await createOnce<Membership>(context, {
     taken: "is a member already",
     find: async (tx, made) => {
       const where = { tenantId_creationKey: { tenantId, creationKey: made } };

@@ -46,8 +46,7 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
 export const createNamespace: Handler<PublicOperations["createNamespace"]> = async (context) => {
   const { services, identity, body, creationKey } = context;
   const user = await callingUser(services, identity);
-  const row = await createOnce<{ readonly tenantId: string } | NewNamespaceRow>(services, {
-    creationKey,
+  const row = await createOnce<{ readonly tenantId: string } | NewNamespaceRow>(context, {
     taken: "name or tenant: is taken",
     // By owner: who is it no more learns nothing of the namespace, whoever made it.
     find: (tx, made) =>

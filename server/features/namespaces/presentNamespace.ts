@@ -2,7 +2,9 @@ import type { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Member, Namespace, Prisma } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
+import { revisionOf } from "../objects/managedObject.ts";
 import { wireDate } from "../wireDate.ts";
+import { declaredMember, declaredNamespace } from "./objects.ts";
 
 type WireNamespace = z.output<typeof namespaces.namespace>;
 type WireMember = z.output<typeof namespaces.member>;
@@ -35,6 +37,7 @@ export function presentNamespace(row: NamespaceRow, acceptedDevices: number): Wi
       status: member.status as WireMember["status"],
       // Left out of the answer to a creation (models section 4).
       email: member.user?.email ?? "",
+      revision: revisionOf(declaredMember(member)),
     })),
     settings: { session_record: row.sessionRecord, connection_announcement: row.connectionAnnouncement },
     max_devices: row.maxDevices,
@@ -43,6 +46,7 @@ export function presentNamespace(row: NamespaceRow, acceptedDevices: number): Wi
     created_at: wireDate(row.createdAt),
     billing: null,
     type,
+    revision: revisionOf(declaredNamespace(row)),
   };
 }
 

@@ -54,8 +54,7 @@ const createPublicKey: Handler<PublicOperations["createPublicKey"]> = async (con
   const { services, identity, body, creationKey } = context;
   const tenantId = identity.tenant;
   const key = readKey(body.data);
-  const row = await createOnce(services, {
-    creationKey,
+  const row = await createOnce(context, {
     taken: "the namespace has this key already",
     find: (tx, made) =>
       tx.publicKey.findUnique({

@@ -2,7 +2,9 @@ import type { publicKeys } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";
+import { revisionOf } from "../objects/managedObject.ts";
 import { wireDate } from "../wireDate.ts";
+import { declaredPublicKey } from "./object.ts";
 
 /** A public key as the wire has it (models section 5). */
 export function presentPublicKey(row: PublicKey & StoredFilter): z.output<typeof publicKeys.publicKey> {
@@ -14,5 +16,6 @@ export function presentPublicKey(row: PublicKey & StoredFilter): z.output<typeof
     name: row.name,
     username: row.username,
     filter: presentFilter(row),
+    revision: revisionOf(declaredPublicKey(row)),
   };
 }

@@ -6,6 +6,7 @@ import type { Handler } from "../../http/routes.ts";
 import { digestOf } from "../../secrets.ts";
 import { inTransaction } from "../transaction.ts";
 import { callingUser } from "./callingUser.ts";
+import { changeAccount } from "./changeAccount.ts";
 import { finishMfa, matchingStep, sealMfaSecret } from "./mfaChallenge.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
@@ -36,7 +37,8 @@ export const generateMfa: Handler<PublicOperations["generateMfa"]> = async ({ se
   };
 };
 
-export const enableMfa: Handler<PublicOperations["enableMfa"]> = async ({ services, identity, body }) => {
+export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context) => {
+  const { services, identity, body, request } = context;
   const user = await callingUser(services, identity);
   if (user.mfaSecret !== null) throw new InvalidError("MFA is enabled already");
   if (user.recoveryEmail === "") throw new InvalidError("recovery_email: must be set before MFA is enabled");
@@ -46,11 +48,10 @@ export const enableMfa: Handler<PublicOperations["enableMfa"]> = async ({ servic
   }
   const digests = [...new Set(body.recovery_codes.map(digestOf))];
   await inTransaction(services, async (tx) => {
-    const { count } = await tx.user.updateMany({
-      where: { id: user.id, mfaSecret: null },
-      data: { mfaSecret: sealMfaSecret(services, user.id, body.secret), mfaLastStep: null },
-    });
-    if (count === 0) throw new InvalidError("MFA is enabled already");
+    const { mfaSecret } = await tx.user.findUniqueOrThrow({ where: { id: user.id } });
+    if (mfaSecret !== null) throw new InvalidError("MFA is enabled already");
+    const data = { mfaSecret: sealMfaSecret(services, user.id, body.secret), mfaLastStep: null };
+    await changeAccount(services, tx, { user, caller: identity, request, operation: "enableMfa", data });
     await tx.recoveryCode.deleteMany({ where: { userId: user.id } });
     await tx.recoveryCode.createMany({ data: digests.map((digest) => ({ userId: user.id, digest })) });
   });

@@ -4,10 +4,13 @@ import { ForbiddenError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { hashPassword } from "../../passwords.ts";
 import { setupSign } from "../../setupSign.ts";
+import { recordChange } from "../audit/recordChange.ts";
 import { insertNamespace } from "../namespaces/insertNamespace.ts";
+import { declaredNamespace } from "../namespaces/objects.ts";
 import { WELCOME } from "../namespaces/welcome.ts";
-import { inTransaction } from "../transaction.ts";
+import { inTransaction, within } from "../transaction.ts";
 import { insertUser } from "./createUser.ts";
+import { sourceOf } from "./source.ts";
 
 function sameText(left: string, right: string): boolean {
   const [a, b] = [Buffer.from(left), Buffer.from(right)];
@@ -27,7 +30,8 @@ function labelOf(username: string): string {
 }
 
 /** The first user with its namespace, by whoever holds the setup link (rules section 11). */
-export const setup: Handler<PublicOperations["setup"]> = async ({ services, query, body, signal }) => {
+export const setup: Handler<PublicOperations["setup"]> = async (context) => {
+  const { services, query, body, signal, request } = context;
   const done = () => new ForbiddenError("setup is done already");
   if ((await services.db.user.count()) > 0) throw done();
   if (!sameText(query.sign, setupSign(services.keys)))
@@ -36,12 +40,23 @@ export const setup: Handler<PublicOperations["setup"]> = async ({ services, quer
   await inTransaction(services, async (tx) => {
     if ((await tx.user.count()) > 0) throw done();
     const user = await insertUser(services, tx, body, passwordHash);
-    await insertNamespace(services, tx, {
+    const namespace = await insertNamespace(services, tx, {
       name: labelOf(body.username),
       ownerId: user.id,
       type: "personal",
       sessionRecord: false,
       connectionAnnouncement: WELCOME,
+    });
+    const { tenantId } = namespace;
+    await recordChange(within(services, tx), {
+      tenantId,
+      caller: { kind: "user", userId: user.id, username: body.username, tenant: tenantId, role: "owner" },
+      requestId: request.id,
+      address: sourceOf(services.settings, request),
+      operation: "setup",
+      object: { kind: "namespace", id: tenantId },
+      before: null,
+      after: declaredNamespace(namespace),
     });
   });
   return undefined;

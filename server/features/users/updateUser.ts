@@ -4,7 +4,9 @@ import { InvalidFieldsError, isDatabaseError, TakenFieldsError } from "../../htt
 import type { Context, Handler } from "../../http/routes.ts";
 import { hashPassword, verifyPassword } from "../../passwords.ts";
 import type { Services } from "../../services.ts";
+import { inTransaction } from "../transaction.ts";
 import { callingUser } from "./callingUser.ts";
+import { changeAccount } from "./changeAccount.ts";
 import { countFailure, forgetFailures, lockEnd, lockedOut } from "./lockout.ts";
 
 type Body = Context<PublicOperations["updateUser"]>["body"];
@@ -69,7 +71,7 @@ async function takenFields(services: Services, user: User, changes: Changes): Pr
 
 /** A new password makes all tokens void, the caller's own too: whoever has a copy of one is out. */
 export const updateUser: Handler<PublicOperations["updateUser"]> = async (context) => {
-  const { services, identity, body, signal } = context;
+  const { services, identity, body, signal, request } = context;
   const user = await callingUser(services, identity);
   const changes = changesOf(body);
   checkRecoveryEmail(user, changes);
@@ -78,10 +80,10 @@ export const updateUser: Handler<PublicOperations["updateUser"]> = async (contex
   if (taken.length > 0) throw new TakenFieldsError(taken);
   const passwordHash = body.password ? await hashPassword(body.password, signal) : undefined;
   try {
-    await services.db.user.update({
-      where: { id: user.id },
-      data: { ...changes, ...(passwordHash && { passwordHash, tokenVersion: { increment: 1 } }) },
-    });
+    const data = { ...changes, ...(passwordHash && { passwordHash, tokenVersion: { increment: 1 } }) };
+    await inTransaction(services, (tx) =>
+      changeAccount(services, tx, { user, caller: identity, request, operation: "updateUser", data }),
+    );
   } catch (error) {
     if (!isDatabaseError(error, "P2002")) throw error;
     // Somebody took the name since it was looked for.

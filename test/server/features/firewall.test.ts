@@ -31,10 +31,12 @@ const tagDevice = async (...tags: string[]) => {
   await app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } });
 };
 
+const revision = expect.stringMatching(/^[\w-]{22}$/);
+
 test("a rule is answered as it was sent, with a decimal id and its namespace", async () => {
   const { status, body } = await create();
   expect(status).toBe(200);
-  expect(body).toEqual({ ...RULE, id: expect.stringMatching(/^[1-9]\d*$/), tenant_id: ana.tenant });
+  expect(body).toEqual({ ...RULE, id: expect.stringMatching(/^[1-9]\d*$/), tenant_id: ana.tenant, revision });
   expect((await get(body.id)).body).toEqual(body);
 });
 
@@ -85,7 +87,7 @@ test("an update replaces all of a rule but its id", async () => {
     source_ip: "^10\\.",
     username: "^root$",
   };
-  expect((await update(id, next)).body).toEqual({ ...next, id, tenant_id: ana.tenant });
+  expect((await update(id, next)).body).toEqual({ ...next, id, tenant_id: ana.tenant, revision });
   expect((await get(id)).body).toMatchObject(next);
   const named = { ...next, filter: { hostname: "^gate" } };
   expect((await update(id, named)).body.filter).toEqual({ hostname: "^gate" });

@@ -1,5 +1,7 @@
+import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createOnce } from "../../../server/dist/features/createOnce.js";
+import { writeObject } from "../../../server/dist/features/objects/writeObject.js";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 // What a repeat under one Idempotency-Key means where the objects differ from each other.
@@ -178,16 +180,30 @@ test("of two requests that both find nothing, the slower one is given the other'
   const { id } = await services.db.firewallRule.create({ data: rule });
   const where = { tenantId_creationKey: { tenantId, creationKey: "digest" } };
   let looked = 0;
-  const make = (blindFor: number) =>
-    createOnce(services, {
-      creationKey: "digest",
-      taken: "is taken",
-      find: async (tx) => {
-        looked += 1;
-        return looked <= blindFor ? null : tx.firewallRule.findUnique({ where });
-      },
-      create: (tx) => tx.firewallRule.create({ data: rule }),
+  const make = async (blindFor: number) => {
+    const { result } = await writeObject(services, {
+      operation: { ...publicOperations.createFirewallRule, object: "firewallRule" },
+      ...{ params: {}, body: {}, ifMatch: undefined, creationKey: "digest", requestId: "", address: "" },
+      identify: async () => ({
+        caller: { kind: "apikey", name: "test", tenant: tenantId, role: "owner" },
+        tenant: tenantId,
+        role: "owner",
+      }),
+      run: (inside, _, repeated) =>
+        createOnce(
+          { services: inside, creationKey: "digest", repeated },
+          {
+            taken: "is taken",
+            find: async (tx) => {
+              looked += 1;
+              return looked <= blindFor ? null : tx.firewallRule.findUnique({ where });
+            },
+            create: (tx) => tx.firewallRule.create({ data: rule }),
+          },
+        ),
     });
+    return result as { id: number };
+  };
   expect((await make(1)).id).toBe(id);
   looked = 0;
   await expect(make(2)).rejects.toThrow("is taken");

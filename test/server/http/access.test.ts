@@ -1,11 +1,5 @@
 import { createSecretKey, generateKeyPairSync } from "node:crypto";
-import {
-  type Operation,
-  publicOperations,
-  ROLES,
-  type Role,
-  roleAtLeast,
-} from "@gatehouse-access/sdk/contract";
+import { type Operation, operations, ROLES, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { type JWTPayload, SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -17,7 +11,7 @@ import {
   type TestUser,
 } from "./testApp.ts";
 
-type Id = keyof typeof publicOperations;
+type Id = keyof typeof operations;
 
 let app: TestApp;
 let owner: TestUser;
@@ -60,7 +54,7 @@ afterAll(() => app.stop());
 
 /** A request that changes nothing even when it is let through: its object or its body is missing. */
 function request(id: Id, credentials: Credentials): CallOptions {
-  const operation: Operation = publicOperations[id];
+  const operation: Operation = operations[id];
   const missing: Record<string, string> = {
     tenant: owner.tenant,
     uid: id === "updateMember" || id === "removeMember" ? "0".repeat(24) : "0".repeat(64),
@@ -76,8 +70,8 @@ function request(id: Id, credentials: Credentials): CallOptions {
   return { params, ...credentials, ...(operation.body && { body: {} }) };
 }
 
-const ids = Object.keys(publicOperations) as Id[];
-const closed = ids.filter((id) => publicOperations[id].scope !== "public");
+const ids = Object.keys(operations) as Id[];
+const closed = ids.filter((id) => operations[id].scope !== "public");
 // Let through, these would end the namespace or a membership; their own tests do that.
 const harmless = (id: Id) => id !== "deleteNamespace" && id !== "leaveNamespace";
 
@@ -88,7 +82,7 @@ function permitted(operation: Operation, kind: "jwt" | "apikey" | "device", role
 }
 
 describe.each(closed)("%s", (id) => {
-  const operation: Operation = publicOperations[id];
+  const operation: Operation = operations[id];
 
   test("needs a credential that is ours", async () => {
     const { publicKey, privateKey: ours } = app.services.keys;

@@ -1,4 +1,4 @@
-import { publicOperations } from "@gatehouse-access/sdk/contract";
+import { operations } from "@gatehouse-access/sdk/contract";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startApp, type TestApp } from "./testApp.ts";
 
@@ -12,7 +12,7 @@ test("the document has every operation, on every path", async () => {
   const { status, body } = await app.send("GET", "/openapi.json");
   expect(status).toBe(200);
   expect(body.openapi).toBe("3.1.0");
-  for (const operation of Object.values(publicOperations)) {
+  for (const operation of Object.values(operations)) {
     for (const path of [operation.path, ...operation.aliases]) {
       const entry = body.paths[path]?.[operation.method.toLowerCase()];
       expect(entry?.operationId, path).toMatch(new RegExp(`^${operation.id}(Alias)?$`));

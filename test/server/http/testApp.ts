@@ -2,7 +2,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { type Operation, type PublicOperations, publicOperations } from "@gatehouse-access/sdk/contract";
+import { type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
 import { openDatabase } from "../../../server/dist/db/openDatabase.js";
@@ -45,9 +45,11 @@ export interface TestApp {
   /** Any request, its answer as it came. */
   send(method: string, path: string, options?: RequestInit): Promise<Answer>;
   /** An operation of the contract; its answer must be one that the contract has. */
-  call(id: keyof PublicOperations, options?: CallOptions): Promise<Answer>;
+  call(id: keyof Operations, options?: CallOptions): Promise<Answer>;
   /** A confirmed user with a token, and a namespace if it is named. */
   user(username: string, namespace?: string): Promise<TestUser>;
+  /** A new token of a user for its namespace, for after long times. */
+  tokenOf(user: TestUser): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -111,7 +113,7 @@ export async function startApp(settings: Partial<ServiceSettings> = {}): Promise
     };
   };
   const call: TestApp["call"] = async (id, options = {}) => {
-    const operation: Operation = publicOperations[id];
+    const operation: Operation = operations[id];
     const answer = await send(operation.method, pathOf(operation, options), {
       headers: headersOf(options),
       ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
@@ -145,6 +147,8 @@ export async function startApp(settings: Partial<ServiceSettings> = {}): Promise
     send,
     call,
     user,
+    tokenOf: ({ id, username, tenant }) =>
+      signUserToken(services, { id, origin: "local", username, mfa: false, tenant, tokenVersion: 0 }),
     stop: async () => {
       await app.close();
       await database.close();

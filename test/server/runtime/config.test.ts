@@ -38,6 +38,8 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, fd00::1",
       GATEHOUSE_LOG_LEVEL: "debug",
       GATEHOUSE_SHUTDOWN_TIMEOUT: "3",
+      GATEHOUSE_AUDIT_RETENTION: "30",
+      GATEHOUSE_SECRET: "0123456789abcdef0123456789abcdef",
     },
     {},
   );
@@ -48,6 +50,8 @@ test("every setting can come from the environment", () => {
     port: 0,
     logLevel: "debug",
     shutdownTimeout: 3000,
+    auditRetention: 30,
+    secret: "0123456789abcdef0123456789abcdef",
     service: {
       edition: "cloud",
       maximumLockoutMinutes: -1,

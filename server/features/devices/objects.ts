@@ -1,0 +1,31 @@
+import type { Device } from "../../db/generated/sqlite/client.ts";
+import type { Declared, ManagedObject } from "../objects/managedObject.ts";
+import { tagNames, withTags } from "../tags/tagList.ts";
+
+/** What is declared of a device. What its agent reports is not. */
+export const declaredDevice = (row: Pick<Device, "name" | "status" | "publicUrl">): Declared => ({
+  name: row.name,
+  status: row.status,
+  public_url: row.publicUrl,
+});
+
+/** What is declared of a device's tags: which they are, in any order. */
+export const declaredTags = (rows: readonly { readonly tag: string }[]): Declared => ({
+  tags: tagNames(rows).sort(),
+});
+
+export const deviceObject: ManagedObject = {
+  id: (_, { params }) => params.uid ?? "",
+  async read(tx, tenantId, uid) {
+    const row = await tx.device.findUnique({ where: { uid, tenantId } });
+    return row && row.status !== "removed" ? declaredDevice(row) : null;
+  },
+};
+
+export const deviceTagsObject: ManagedObject = {
+  id: (_, { params }) => params.uid ?? "",
+  async read(tx, tenantId, uid) {
+    const row = await tx.device.findUnique({ where: { uid, tenantId }, select: withTags });
+    return row && declaredTags(row.tags);
+  },
+};

@@ -1,0 +1,20 @@
+import type { ObjectKind } from "@gatehouse-access/sdk/contract";
+import { apiKeyObject } from "../apiKeys/object.ts";
+import { deviceObject, deviceTagsObject } from "../devices/objects.ts";
+import { firewallRuleObject } from "../firewall/object.ts";
+import { memberObject, namespaceObject } from "../namespaces/objects.ts";
+import { publicKeyObject } from "../publicKeys/object.ts";
+import { tagObject } from "../tags/object.ts";
+import type { ManagedObject } from "./managedObject.ts";
+
+/** How the objects of each kind are found and read. */
+export const objects: Readonly<Record<ObjectKind, ManagedObject>> = {
+  namespace: namespaceObject,
+  member: memberObject,
+  device: deviceObject,
+  deviceTags: deviceTagsObject,
+  tag: tagObject,
+  publicKey: publicKeyObject,
+  firewallRule: firewallRuleObject,
+  apiKey: apiKeyObject,
+};

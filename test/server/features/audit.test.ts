@@ -1,0 +1,217 @@
+import { type Operation, operations, writesObject } from "@gatehouse-access/sdk/contract";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { trimAuditTrail } from "../../../server/dist/features/audit/retention.js";
+import {
+  type CallOptions,
+  ED25519,
+  enrol,
+  PASSWORD,
+  startApp,
+  type TestApp,
+  type TestUser,
+} from "../http/testApp.ts";
+
+type Id = keyof typeof operations;
+
+let app: TestApp;
+let ana: TestUser;
+let uid: string;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+});
+afterEach(() => app.stop());
+
+const call = (id: Id, options: CallOptions = {}) => app.call(id, { token: ana.token, ...options });
+const trail = async (query: CallOptions["query"] = {}, credentials: CallOptions = {}) => {
+  const params = { tenant: ana.tenant };
+  const answer = await call("getAuditTrail", { params, query: { per_page: 100, ...query }, ...credentials });
+  expect(answer.status).toBe(200);
+  return answer.body as { operation: string; object: object; before: object | null; after: object | null }[];
+};
+
+test("says who changed what, from what to what, when and from where", async () => {
+  const answer = await call("renameDevice", { params: { uid }, body: { name: "gate" } });
+  const [entry] = await trail();
+  expect(entry).toEqual({
+    id: expect.any(Number),
+    at: expect.any(String),
+    actor: { kind: "user", id: ana.id, name: "ana" },
+    address: "127.0.0.1",
+    request_id: answer.headers.get("x-request-id"),
+    operation: "renameDevice",
+    object: { kind: "device", id: uid },
+    before: { name: "00-00-00-00-00-01", status: "pending", public_url: false },
+    after: { name: "gate", status: "pending", public_url: false },
+  });
+});
+
+const data = Buffer.from(`${ED25519}\n`).toString("base64");
+const filter = { hostname: ".*" };
+
+test("holds every kind of write of the namespace, creations and deletions too, and names API keys", async () => {
+  const done: Id[] = ["createNamespace"];
+  const write = async (id: Id, options: CallOptions = {}) => {
+    const answer = await call(id, options);
+    expect(answer.status, `${id} ${answer.text}`).toBe(200);
+    done.push(id);
+    return answer.body;
+  };
+  const tenant = { tenant: ana.tenant };
+  const bob = await app.user("bob");
+  await write("inviteMember", { params: tenant, body: { email: bob.email, role: "observer" } });
+  await write("updateMember", { params: { ...tenant, uid: bob.id }, body: { role: "operator" } });
+  await write("removeMember", { params: { ...tenant, uid: bob.id } });
+  await write("editNamespace", { params: tenant, body: { settings: { session_record: false } } });
+  const secret = (await write("createApiKey", { body: { name: "deploy", expires_at: 30 } })).id;
+  await write("updateApiKey", { params: { key: "deploy" }, body: { name: "release" } });
+  await write("acceptDevice", { params: { uid } });
+  await write("createDeviceTag", { params: { uid }, body: { tag: "edge" } });
+  await write("renameTag", { params: { tag: "edge" }, body: { tag: "core" } });
+  const apiKey = { token: undefined, apiKey: secret };
+  const key = { name: "key", username: "root", filter };
+  const { fingerprint } = await write("createPublicKey", { ...apiKey, body: { ...key, data } });
+  await write("updatePublicKey", { ...apiKey, params: { fingerprint }, body: { ...key, username: "adm" } });
+  await write("deletePublicKey", { ...apiKey, params: { fingerprint } });
+  const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
+  const { id } = await write("createFirewallRule", { body: rule });
+  await write("deleteFirewallRule", { params: { id } });
+  await write("deleteDevice", { params: { uid } });
+  await write("deleteApiKey", { params: { key: "release" } });
+
+  const entries = await trail();
+  expect(entries.map((entry) => entry.operation)).toEqual(done.toReversed());
+  const of = (operation: Id) => entries.find((entry) => entry.operation === operation);
+  expect(of("createPublicKey")).toMatchObject({
+    actor: { kind: "apikey", id: "release", name: "release" },
+    object: { kind: "publicKey", id: fingerprint },
+    before: null,
+    after: { name: "key" },
+  });
+  expect(of("deletePublicKey")).toMatchObject({ before: { username: "adm" }, after: null });
+  expect(of("updateApiKey")).toMatchObject({
+    object: { kind: "apiKey", id: "deploy" },
+    before: { name: "deploy" },
+    after: { name: "release" },
+  });
+  expect(of("inviteMember")).toMatchObject({
+    object: { kind: "member", id: bob.id },
+    after: { role: "observer" },
+  });
+  expect(of("renameTag")).toMatchObject({ before: { tag: "edge" }, after: { tag: "core" } });
+  // No secret, in whatever field.
+  expect(JSON.stringify(entries)).not.toContain(secret);
+});
+
+describe("holds no entry", () => {
+  const count = async () => (await trail()).length;
+
+  test("for a write that failed or changed nothing", async () => {
+    const before = await count();
+    await call("renameDevice", { params: { uid: "0".repeat(64) }, body: { name: "gate" } });
+    await call("renameDevice", { params: { uid }, body: { name: "not a name" } });
+    await call("renameDevice", { params: { uid }, body: { name: "x" }, headers: { "if-match": '"other"' } });
+    expect((await call("updateDeviceStatus", { params: { uid, status: "pending" } })).status).toBe(200);
+    expect(await count()).toBe(before);
+  });
+
+  test("for a creation that was there already", async () => {
+    const body = { name: "key", username: "root", filter, data };
+    const headers = { "idempotency-key": "once" };
+    expect((await call("createPublicKey", { body, headers })).status).toBe(200);
+    const before = await count();
+    expect((await call("createPublicKey", { body, headers })).status).toBe(200);
+    expect(await count()).toBe(before);
+  });
+});
+
+test("can be narrowed to a time and to an object, and is paged", async () => {
+  for (const name of ["one", "two", "three"]) {
+    app.pass(60);
+    await call("renameDevice", { params: { uid }, body: { name } });
+  }
+  const names = (entries: Awaited<ReturnType<typeof trail>>) =>
+    entries.map(({ after }) => (after as { name: string }).name);
+  const [last] = (await trail()) as unknown as { at: string }[];
+  expect(names(await trail({ since: last?.at ?? "" }))).toEqual(["three"]);
+  expect(names(await trail({ until: last?.at ?? "", kind: "device" }))).toEqual(["two", "one"]);
+  expect(names(await trail({ object: uid, per_page: 1, page: 2 }))).toEqual(["two"]);
+  expect(await trail({ kind: "publicKey" })).toEqual([]);
+});
+
+test("is for administrators of the namespace alone", async () => {
+  const eve = await app.user("eve", "evil");
+  const params = { tenant: ana.tenant };
+  expect((await call("getAuditTrail", { token: eve.token, params })).status).toBe(403);
+  for (const [role, status] of [
+    ["operator", 403],
+    ["administrator", 200],
+  ] as const) {
+    const { body } = await call("createApiKey", { body: { name: role, expires_at: 30, role } });
+    const answer = await call("getAuditTrail", { token: undefined, apiKey: body.id, params });
+    expect(answer.status).toBe(status);
+  }
+});
+
+test("a role that was taken away while the request's body was on its way does not count any more", async () => {
+  const bob = await app.user("bob");
+  const params = { tenant: ana.tenant };
+  const role = { email: bob.email, role: "administrator" };
+  await call("inviteMember", { params, body: role });
+  const { body } = await app.call("getNamespaceToken", { token: bob.token, params });
+  const text = JSON.stringify({ name: "backdoor", expires_at: -1 });
+  let finish = () => {};
+  const rest = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode(text.slice(0, 5)));
+      finish = () => {
+        controller.enqueue(new TextEncoder().encode(text.slice(5)));
+        controller.close();
+      };
+    },
+  });
+  const held = fetch(`${app.url}/api/namespaces/api-key`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${body.token}`, "content-type": "application/json" },
+    body: rest,
+    duplex: "half",
+  } as RequestInit);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await call("removeMember", { params: { ...params, uid: bob.id } });
+  finish();
+  expect((await held).status).toBe(401);
+  expect((await call("listApiKeys")).body).toEqual([]);
+});
+
+test("every write of the contract names its object", () => {
+  const open = new Set(["login", "authUser", "authMfa", "setup", "authDevice"]);
+  const own = new Set(["updateUser", "enableMfa"]);
+  for (const operation of Object.values(operations as Record<string, Operation>)) {
+    if (operation.method === "GET" || open.has(operation.id) || own.has(operation.id)) continue;
+    expect(writesObject(operation), operation.id).toBe(true);
+  }
+});
+
+test("a user's own account: the password only as changed, outside of every namespace", async () => {
+  const change = { name: "Ana R", password: "another-horse", current_password: PASSWORD };
+  expect((await call("updateUser", { body: change })).status).toBe(200);
+  const rows = await app.services.db.auditEntry.findMany({ where: { operation: "updateUser" } });
+  expect(rows).toMatchObject([{ tenantId: null, actorId: ana.id, objectKind: "user", objectId: ana.id }]);
+  expect(JSON.parse(rows[0]?.before ?? "")).toMatchObject({ name: "ana", password: "***" });
+  expect(JSON.parse(rows[0]?.after ?? "")).toMatchObject({ name: "Ana R", password: "*** (changed)" });
+  expect(JSON.stringify(rows)).not.toMatch(/horse|\$2b\$/);
+});
+
+test("entries older than they are kept for are removed", async () => {
+  const count = () => app.services.db.auditEntry.count();
+  app.pass(29 * 24 * 3600);
+  ana = { ...ana, token: await app.tokenOf(ana) };
+  await call("renameDevice", { params: { uid }, body: { name: "gate" } });
+  app.pass(2 * 24 * 3600);
+  expect(await count()).toBe(2);
+  await trimAuditTrail(app.services, 0);
+  expect(await count()).toBe(2);
+  await trimAuditTrail(app.services, 30);
+  expect(await trail({}, { token: await app.tokenOf(ana) })).toMatchObject([{ operation: "renameDevice" }]);
+});

@@ -1,0 +1,173 @@
+import { type Operation, operations, takesIfMatch } from "@gatehouse-access/sdk/contract";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type CallOptions, ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+type Id = keyof typeof operations;
+type Call = readonly [id: Id, options: CallOptions];
+
+let app: TestApp;
+let ana: TestUser;
+let bob: TestUser;
+let uid: string;
+let fingerprint: string;
+let rule: string;
+
+const data = Buffer.from(`${ED25519}\n`).toString("base64");
+const RULE = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" };
+const byTags = { tags: ["edge", "lab"] };
+
+beforeAll(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  bob = await app.user("bob");
+  const call = async (id: Id, options: CallOptions) => {
+    const answer = await app.call(id, { token: ana.token, ...options });
+    expect(answer.status, `${id} ${answer.text}`).toBe(200);
+    return answer.body;
+  };
+  const tenant = { tenant: ana.tenant };
+  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  await call("updateDeviceTags", { params: { uid }, body: byTags });
+  const key = { name: "key", username: "root", data, filter: byTags };
+  ({ fingerprint } = await call("createPublicKey", { body: key }));
+  rule = (await call("createFirewallRule", { body: { ...RULE, filter: byTags } })).id;
+  await call("createApiKey", { body: { name: "deploy", expires_at: 30, role: "operator" } });
+  await call("inviteMember", { params: tenant, body: { email: bob.email, role: "observer" } });
+});
+afterAll(() => app.stop());
+
+const list = async (id: Id) => (await app.call(id, { token: ana.token })).body[0];
+const device = async () => (await app.call("getDevice", { token: ana.token, params: { uid } })).body;
+const namespace = async () =>
+  (await app.call("getNamespace", { token: ana.token, params: { tenant: ana.tenant } })).body;
+const memberOf = (body: { members: { id: string; revision: string }[] }) =>
+  body.members.find(({ id }) => id === bob.id)?.revision;
+
+/** How each kind's revision is read, a change of something declared, and one back. */
+const kinds: Readonly<Record<string, { read(): Promise<string | undefined>; changes(): readonly Call[] }>> = {
+  namespace: {
+    read: async () => (await namespace()).revision,
+    changes: () =>
+      [true, false].map((on) => [
+        "editNamespace",
+        { params: { tenant: ana.tenant }, body: { settings: { session_record: !on } } },
+      ]),
+  },
+  member: {
+    read: async () => memberOf(await namespace()),
+    changes: () =>
+      ["operator", "observer"].map((role) => [
+        "updateMember",
+        { params: { tenant: ana.tenant, uid: bob.id }, body: { role } },
+      ]),
+  },
+  device: {
+    read: async () => (await device()).revision,
+    changes: () =>
+      ["one", "00-00-00-00-00-01"].map((name) => ["renameDevice", { params: { uid }, body: { name } }]),
+  },
+  deviceTags: {
+    read: async () => (await device()).tags_revision,
+    changes: () => [
+      ["deleteDeviceTag", { params: { uid, tag: "lab" } }],
+      ["createDeviceTag", { params: { uid }, body: { tag: "lab" } }],
+    ],
+  },
+  publicKey: {
+    read: async () => (await list("getPublicKeys")).revision,
+    changes: () =>
+      ["admin", "root"].map((username) => [
+        "updatePublicKey",
+        { params: { fingerprint }, body: { name: "key", username, filter: byTags } },
+      ]),
+  },
+  firewallRule: {
+    read: async () => (await list("getFirewallRules")).revision,
+    changes: () => [
+      ["removeFirewallRuleTag", { params: { id: rule }, body: { tag: "lab" } }],
+      ["addFirewallRuleTag", { params: { id: rule }, body: { tag: "lab" } }],
+    ],
+  },
+  apiKey: {
+    read: async () => (await list("listApiKeys")).revision,
+    changes: () =>
+      ["observer", "operator"].map((role) => ["updateApiKey", { params: { key: "deploy" }, body: { role } }]),
+  },
+};
+
+const send = ([id, options]: Call, ifMatch?: string) =>
+  app.call(id, { token: ana.token, ...options, ...(ifMatch && { headers: { "if-match": ifMatch } }) });
+
+describe.each(Object.keys(kinds))("the revision of a %s", (name) => {
+  const kind = kinds[name];
+  if (kind === undefined) throw new Error(name);
+  const quoted = async () => `"${await kind.read()}"`;
+
+  test("moves with what is declared, and comes back with it", async () => {
+    const [change, back] = kind.changes();
+    if (!change || !back) throw new Error("no changes");
+    const first = await quoted();
+    expect(first).toMatch(/^"[\w-]{22}"$/);
+    const answer = await send(change);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("etag")).toBe(await quoted());
+    expect(await quoted()).not.toBe(first);
+    expect((await send(back)).headers.get("etag")).toBe(first);
+    expect(await quoted()).toBe(first);
+  });
+
+  test("is what If-Match asks for: a write for another one is refused and does nothing", async () => {
+    const [change, back] = kind.changes();
+    if (!change || !back) throw new Error("no changes");
+    const first = await quoted();
+    const refused = await send(change, '"something-else"');
+    expect(refused.status).toBe(412);
+    expect(refused.headers.get("etag")).toBe(first);
+    expect(await quoted()).toBe(first);
+    expect((await send(change, `"something-else", ${first}`)).status).toBe(200);
+    expect((await send(back, first)).status).toBe(412);
+    expect((await send(back, "*")).status).toBe(200);
+    expect((await send(change, "unquoted")).status).toBe(400);
+  });
+
+  test("is not moved by a heartbeat", async () => {
+    const first = await quoted();
+    app.pass(60);
+    await enrol(app, ana.tenant, "00:00:00:00:00:01", {
+      info: { id: "x", pretty_name: "x", version: "2", arch: "arm", platform: "native" },
+    });
+    expect(await quoted()).toBe(first);
+  });
+});
+
+test("of two writers who read the same, one wins", async () => {
+  const { revision } = await device();
+  const write = (name: string) =>
+    send(["renameDevice", { params: { uid }, body: { name } }], `"${revision}"`);
+  const answers = await Promise.all(["red", "green", "blue"].map(write));
+  expect(answers.map((answer) => answer.status).sort()).toEqual([200, 412, 412]);
+});
+
+test("the order of tags is no part of it", async () => {
+  const tagged = async (tags: string[]) => {
+    await send(["updateDeviceTags", { params: { uid }, body: { tags } }]);
+    return (await device()).tags_revision;
+  };
+  expect(await tagged(["lab", "edge"])).toBe(await tagged(["edge", "lab"]));
+});
+
+test("an object's own answer carries it as ETag", async () => {
+  const [one, all, single] = [
+    await app.call("getDevice", { token: ana.token, params: { uid } }),
+    await app.call("getNamespace", { token: ana.token, params: { tenant: ana.tenant } }),
+    await app.call("getFirewallRule", { token: ana.token, params: { id: rule } }),
+  ];
+  for (const { headers, body } of [one, all, single]) expect(headers.get("etag")).toBe(`"${body.revision}"`);
+  expect((await app.call("getDevices", { token: ana.token })).headers.get("etag")).toBeNull();
+});
+
+test("every write of an existing object takes If-Match and documents 412", () => {
+  const writes = Object.values(operations as Record<string, Operation>).filter(takesIfMatch);
+  expect(writes.length).toBeGreaterThan(25);
+  for (const operation of writes) expect(operation.errors, operation.id).toHaveProperty("412");
+});
