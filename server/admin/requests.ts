@@ -17,8 +17,18 @@ export const resetPasswordRequest = z.object({
   password,
 });
 
+export const userRequest = resetPasswordRequest.pick({ user: true });
+
+export const rotateSigningKeyRequest = z.object({
+  /** True: nothing is believed any more that older keys have signed. */
+  revoke: z.boolean(),
+});
+
 export type CreateUserRequest = z.output<typeof createUserRequest>;
 export type ResetPasswordRequest = z.output<typeof resetPasswordRequest>;
+
+export type UserRequest = z.output<typeof userRequest>;
+export type RotateSigningKeyRequest = z.output<typeof rotateSigningKeyRequest>;
 
 export interface ListedUser {
   readonly id: string;
