@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import type { z } from "zod";
+import type { Snapshots } from "../db/snapshotSqlite.ts";
 import { createUser } from "../features/users/createUser.ts";
 import { answerTo, InvalidError } from "../http/errors.ts";
 import type { Services } from "../services.ts";
@@ -15,12 +16,14 @@ import {
   type SetupLink,
   userRequest,
 } from "./requests.ts";
+import { registerSnapshots } from "./snapshotRoutes.ts";
 
 interface AdminOptions {
   readonly logger: FastifyBaseLogger;
   /** Address of the service as a browser on this machine reaches it, without a final slash. */
   readonly address: () => string;
   readonly keys: DatabaseSigningKeys;
+  readonly snapshots: Snapshots | undefined;
 }
 
 function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
@@ -35,7 +38,7 @@ function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
  * that, and no login, is what guards it.
  */
 export function buildAdminServer(services: Services, options: AdminOptions): FastifyInstance {
-  const { logger, address, keys } = options;
+  const { logger, address, keys, snapshots } = options;
   const app: FastifyInstance = Fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -104,6 +107,8 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     request.log.info({ kid, revoke }, "signing key rotated by an administrator");
     return reply.code(201).send({ kid });
   });
+
+  registerSnapshots(app, snapshots);
 
   app.get("/setup-link", async (): Promise<SetupLink> => {
     const sign = setupSign(services.keys);

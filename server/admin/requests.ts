@@ -46,3 +46,11 @@ export interface SetupLink {
   /** A user exists, so the service refuses the link from now on. */
   readonly used: boolean;
 }
+
+/** How many rows the service has written since it was started, and before the copy that the answer holds. */
+export const CHANGES_HEADER = "x-gatehouse-changes";
+
+export interface DatabaseChanges {
+  /** Rows that the service has written since it was started. */
+  readonly changes: number;
+}
