@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { adminCommand } from "./cli/adminCommand.ts";
 import { backupCommand } from "./cli/backupCommand.ts";
+import { restoreCommand } from "./cli/restoreCommand.ts";
 import { serveCommand } from "./cli/serveCommand.ts";
 import { OperatorError } from "./OperatorError.ts";
 
@@ -23,7 +24,8 @@ export async function main(args: readonly string[]): Promise<number> {
     .showHelpAfterError("(--help says more)")
     .addCommand(serveCommand())
     .addCommand(adminCommand())
-    .addCommand(backupCommand());
+    .addCommand(backupCommand())
+    .addCommand(restoreCommand());
   throwInsteadOfExit(program);
   try {
     await program.parseAsync(args, { from: "user" });
