@@ -61,7 +61,8 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
   return { problem: `${source} ${shown}: it must be ${setting.allowed}` };
 }
 
-function databaseAt(url: string | undefined, dataDir: string, connections: number): DatabaseLocation {
+/** Where the database is: that of the setting, else the file in the data folder. */
+export function databaseAt(url: string | undefined, dataDir: string, connections: number): DatabaseLocation {
   if (url === undefined) return { file: join(dataDir, "gatehouse.db") };
   return url.startsWith("file:") ? { file: resolve(url.slice("file:".length)) } : { url, connections };
 }

@@ -14,9 +14,20 @@ const FILE = "secret";
  * @throws OperatorError the file can be read by others than its user: what others could have read is no secret
  */
 export function instanceSecret(folder: string, configured: string | undefined): string {
+  const known = knownSecret(folder, configured);
+  if (known !== undefined) return known;
+  writeDurably(join(folder, FILE), `${randomBytes(32).toString("base64url")}\n`);
+  return readSecretFile(join(folder, FILE));
+}
+
+/**
+ * The same, for what must not make one: undefined when there is none yet.
+ * @throws OperatorError the file can be read by others than its user
+ */
+export function knownSecret(folder: string, configured: string | undefined): string | undefined {
   if (configured !== undefined) return configured;
   const file = join(folder, FILE);
-  if (!existsSync(file)) writeDurably(file, `${randomBytes(32).toString("base64url")}\n`);
+  if (!existsSync(file)) return undefined;
   if (openToOthers(file, othersMayDoAnything)) {
     throw new OperatorError(
       `Others than its user may read or write the secret ${file}: run \`chmod 600 ${file}\` if nobody else can have read it`,

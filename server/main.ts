@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { adminCommand } from "./cli/adminCommand.ts";
+import { backupCommand } from "./cli/backupCommand.ts";
+import { restoreCommand } from "./cli/restoreCommand.ts";
 import { serveCommand } from "./cli/serveCommand.ts";
 import { OperatorError } from "./OperatorError.ts";
 
@@ -21,7 +23,9 @@ export async function main(args: readonly string[]): Promise<number> {
     .version(version())
     .showHelpAfterError("(--help says more)")
     .addCommand(serveCommand())
-    .addCommand(adminCommand());
+    .addCommand(adminCommand())
+    .addCommand(backupCommand())
+    .addCommand(restoreCommand());
   throwInsteadOfExit(program);
   try {
     await program.parseAsync(args, { from: "user" });

@@ -63,7 +63,12 @@ export async function serve(config: Config): Promise<RunningService> {
     await app.register(healthPlugin, { services });
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
 
-    const admin = buildAdminServer(services, { logger: app.log, address: () => browserAddress(app) });
+    const admin = buildAdminServer(services, {
+      logger: app.log,
+      address: () => browserAddress(app),
+      keys,
+      snapshots: database.snapshots,
+    });
     undo.push(() => admin.close());
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
     chmodSync(socket, 0o600);

@@ -92,7 +92,9 @@ export class DatabaseSigningKeys implements SigningKeys {
       where: { OR: [{ retiredAt: null }, { retiredAt: { gt: believed } }] },
       orderBy: [{ createdAt: "asc" }, { kid: "asc" }],
     });
-    this.#keys = new Map(rows.map((row) => [row.kid, this.#keys.get(row.kid) ?? open(sealer, row)]));
+    this.#keys = new Map(
+      rows.map((row) => [row.kid, this.#keys.get(row.kid) ?? openSigningKey(sealer, row)]),
+    );
     this.#current = rows.findLast((row) => row.retiredAt === null)?.kid ?? "";
   }
 
@@ -114,7 +116,11 @@ export class DatabaseSigningKeys implements SigningKeys {
   }
 }
 
-function open(sealer: Sealer, { kid, sealed }: SigningKey): KeyPair {
+/**
+ * A key as the database keeps it.
+ * @throws OperatorError it was sealed by another secret
+ */
+export function openSigningKey(sealer: Sealer, { kid, sealed }: Pick<SigningKey, "kid" | "sealed">): KeyPair {
   const privateKey = createPrivateKey(sealer.open(sealed, purposeOf(kid)));
   return { privateKey, publicKey: createPublicKey(privateKey) };
 }

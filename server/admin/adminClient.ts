@@ -1,32 +1,29 @@
-import { Client } from "undici";
+import { Client, type Dispatcher } from "undici";
+import { streamDurably } from "../durableFile.ts";
 import { OperatorError } from "../OperatorError.ts";
+import { CHANGES_HEADER } from "./requests.ts";
 import { socketPath } from "./socketPath.ts";
 
 /** Codes of a socket that nobody listens on. */
 const nobody = new Set(["ENOENT", "ECONNREFUSED"]);
 
+type Answered = Pick<Dispatcher.ResponseData, "body" | "headers">;
+
 /**
- * Sends one request to the service that runs on a data folder.
- * @returns the body of the answer
+ * Sends one request to the service that runs on a data folder, and reads what it answers.
  * @throws OperatorError when no service runs there, or when it refuses, with its message
  */
-export async function callAdmin<T>(
+async function ask<T>(
   folder: string,
-  method: "GET" | "POST",
-  path: string,
-  body?: object,
+  request: Pick<Dispatcher.RequestOptions, "method" | "path" | "headers" | "body">,
+  read: (answer: Answered) => Promise<T>,
 ): Promise<T> {
   const client = new Client("http://localhost", { socketPath: socketPath(folder) });
   try {
-    const response = await client.request({
-      method,
-      path,
-      ...(body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
-    });
-    const answer = (await response.body.json()) as T & { message?: string };
-    if (response.statusCode >= 400)
-      throw new OperatorError(answer.message ?? `status ${response.statusCode}`);
-    return answer;
+    const response = await client.request(request);
+    if (response.statusCode < 400) return await read(response);
+    const { message } = (await response.body.json()) as { message?: string };
+    throw new OperatorError(message ?? `status ${response.statusCode}`);
   } catch (error) {
     throw explained(error, folder);
   } finally {
@@ -34,8 +31,39 @@ export async function callAdmin<T>(
   }
 }
 
+/**
+ * @returns the body of the answer
+ * @throws OperatorError when no service runs on the data folder, or when it refuses, with its message
+ */
+export function callAdmin<T>(
+  folder: string,
+  method: "GET" | "POST",
+  path: string,
+  body?: object,
+): Promise<T> {
+  const json = body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  return ask(folder, { method, path, ...json }, async (answer) => (await answer.body.json()) as T);
+}
+
+/**
+ * Writes the database of the service that runs on a data folder, as it is now, into a SQLite file for its user alone.
+ * The file is there when it is whole and on the disk, or not at all.
+ * @returns how many rows the service had written until then
+ * @throws OperatorError when no service runs on the data folder, when its data is in PostgreSQL, or when the file
+ * cannot be written
+ */
+export function fetchDatabase(folder: string, file: string): Promise<number> {
+  return ask(folder, { method: "GET", path: "/database" }, async ({ body, headers }) => {
+    await streamDurably(file, body).catch((error: Error) => {
+      throw new OperatorError(`Cannot copy the database into ${file}: ${error.message}`, { cause: error });
+    });
+    return Number(headers[CHANGES_HEADER]);
+  });
+}
+
 function explained(error: unknown, folder: string): unknown {
-  if (!(error instanceof Error) || !("code" in error)) return error;
+  if (!(error instanceof Error) || !("code" in error && "syscall" in error)) return error;
+  if (error.syscall !== "connect") return error;
   const code = String(error.code);
   if (nobody.has(code)) {
     return new OperatorError(

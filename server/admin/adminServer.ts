@@ -1,17 +1,29 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import type { z } from "zod";
+import type { Snapshots } from "../db/snapshotSqlite.ts";
 import { createUser } from "../features/users/createUser.ts";
-import { answerTo, InvalidError, NotFoundError } from "../http/errors.ts";
+import { answerTo, InvalidError } from "../http/errors.ts";
 import type { Services } from "../services.ts";
 import { setupSign } from "../setupSign.ts";
-import { createUserRequest, type ListedUser, resetPasswordRequest, type SetupLink } from "./requests.ts";
-import { resetPassword } from "./resetPassword.ts";
+import type { DatabaseSigningKeys } from "../signingKeys.ts";
+import { disableMfa, resetPassword, signOut } from "./changeUser.ts";
+import {
+  createUserRequest,
+  type ListedUser,
+  resetPasswordRequest,
+  rotateSigningKeyRequest,
+  type SetupLink,
+  userRequest,
+} from "./requests.ts";
+import { registerSnapshots } from "./snapshotRoutes.ts";
 
 interface AdminOptions {
   readonly logger: FastifyBaseLogger;
   /** Address of the service as a browser on this machine reaches it, without a final slash. */
   readonly address: () => string;
+  readonly keys: DatabaseSigningKeys;
+  readonly snapshots: Snapshots | undefined;
 }
 
 function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
@@ -25,7 +37,8 @@ function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
  * What the commands of `gatehouse-server admin` talk to, on a socket that only the service's user may open:
  * that, and no login, is what guards it.
  */
-export function buildAdminServer(services: Services, { logger, address }: AdminOptions): FastifyInstance {
+export function buildAdminServer(services: Services, options: AdminOptions): FastifyInstance {
+  const { logger, address, keys, snapshots } = options;
   const app: FastifyInstance = Fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -70,10 +83,32 @@ export function buildAdminServer(services: Services, { logger, address }: AdminO
   app.post("/password", async (request, reply) => {
     const { user, password } = parse(resetPasswordRequest, request.body);
     const id = await resetPassword(services, user, password);
-    if (id === undefined) throw new NotFoundError(`no user has the name or e-mail ${JSON.stringify(user)}`);
     request.log.info({ userId: id }, "password reset by an administrator");
     return reply.code(200).send({ id });
   });
+
+  app.post("/disable-mfa", async (request, reply) => {
+    const { user } = parse(userRequest, request.body);
+    const id = await disableMfa(services, user);
+    request.log.info({ userId: id }, "MFA disabled by an administrator");
+    return reply.code(200).send({ id });
+  });
+
+  app.post("/sign-out", async (request, reply) => {
+    const { user } = parse(userRequest, request.body);
+    const id = await signOut(services, user);
+    request.log.info({ userId: id }, "logins ended by an administrator");
+    return reply.code(200).send({ id });
+  });
+
+  app.post("/signing-key", async (request, reply) => {
+    const { revoke } = parse(rotateSigningKeyRequest, request.body);
+    const kid = await keys.rotate({ revoke });
+    request.log.info({ kid, revoke }, "signing key rotated by an administrator");
+    return reply.code(201).send({ kid });
+  });
+
+  registerSnapshots(app, snapshots);
 
   app.get("/setup-link", async (): Promise<SetupLink> => {
     const sign = setupSign(services.keys);

@@ -17,8 +17,18 @@ export const resetPasswordRequest = z.object({
   password,
 });
 
+export const userRequest = resetPasswordRequest.pick({ user: true });
+
+export const rotateSigningKeyRequest = z.object({
+  /** True: nothing is believed any more that older keys have signed. */
+  revoke: z.boolean(),
+});
+
 export type CreateUserRequest = z.output<typeof createUserRequest>;
 export type ResetPasswordRequest = z.output<typeof resetPasswordRequest>;
+
+export type UserRequest = z.output<typeof userRequest>;
+export type RotateSigningKeyRequest = z.output<typeof rotateSigningKeyRequest>;
 
 export interface ListedUser {
   readonly id: string;
@@ -35,4 +45,12 @@ export interface SetupLink {
   readonly url: string;
   /** A user exists, so the service refuses the link from now on. */
   readonly used: boolean;
+}
+
+/** How many rows the service has written since it was started, and before the copy that the answer holds. */
+export const CHANGES_HEADER = "x-gatehouse-changes";
+
+export interface DatabaseChanges {
+  /** Rows that the service has written since it was started. */
+  readonly changes: number;
 }

@@ -1,15 +1,18 @@
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, isAbsolute, join } from "node:path";
+import { othersMayDoAnything } from "../dataFolder.ts";
+import { writeDurably } from "../durableFile.ts";
 import { OperatorError } from "../OperatorError.ts";
 
 /** Longest path of a unix socket that every system takes, in bytes (macOS: 103, Linux: 107). */
 const longestPath = 103;
+const SOCKET = "admin.sock";
 
 const fits = (path: string): boolean => Buffer.byteLength(path) <= longestPath;
-const inFolder = (folder: string): string => join(folder, "admin.sock");
+const inFolder = (folder: string): string => join(folder, SOCKET);
 /** Names the socket of a data folder whose own path is too long for one. */
 const pointer = (folder: string): string => join(folder, "admin.sock.path");
 
@@ -21,7 +24,7 @@ const pointer = (folder: string): string => join(folder, "admin.sock.path");
  * path is too long as well
  */
 export async function prepareSocketPath(folder: string): Promise<string> {
-  if (await isListenedOn(socketPath(folder))) {
+  if (await serviceListens(folder)) {
     throw new OperatorError(`Another service runs on the data folder ${folder}`);
   }
   removeSocket(folder);
@@ -29,19 +32,19 @@ export async function prepareSocketPath(folder: string): Promise<string> {
   if (fits(path)) return path;
   const short = inFolder(mkdtempSync(join(tmpdir(), "gatehouse-")));
   if (!fits(short)) {
-    rmSync(dirname(short), { recursive: true });
+    rmdirSync(dirname(short));
     throw new OperatorError(
       `The paths of the data folder and of the temporary folder (TMPDIR) are too long for the administration ` +
         `socket: one of ${path} and ${short} must have at most ${longestPath} bytes`,
     );
   }
-  writeFileSync(pointer(folder), short, { mode: 0o600 });
+  writeDurably(pointer(folder), short);
   return short;
 }
 
-/** A socket that a killed process left behind refuses connections. */
-async function isListenedOn(path: string): Promise<boolean> {
-  const connection = createConnection(path);
+/** Whether a service runs on a data folder. A socket that a killed process left behind refuses connections. */
+export async function serviceListens(folder: string): Promise<boolean> {
+  const connection = createConnection(socketPath(folder));
   try {
     await once(connection, "connect");
     return true;
@@ -54,14 +57,32 @@ async function isListenedOn(path: string): Promise<boolean> {
 
 /** Where the owner of a data folder listens, when there is one. */
 export function socketPath(folder: string): string {
-  return existsSync(pointer(folder)) ? readFileSync(pointer(folder), "utf8") : inFolder(folder);
+  return elsewhere(folder) ?? inFolder(folder);
 }
 
 /** Removes the socket and what {@link prepareSocketPath} made for it. */
 export function removeSocket(folder: string): void {
-  if (existsSync(pointer(folder))) {
-    rmSync(dirname(readFileSync(pointer(folder), "utf8")), { recursive: true, force: true });
-    rmSync(pointer(folder));
+  const path = elsewhere(folder);
+  if (path !== undefined) {
+    rmSync(path, { force: true });
+    if (readdirSync(dirname(path)).length === 0) rmdirSync(dirname(path));
   }
+  rmSync(pointer(folder), { force: true });
   rmSync(inFolder(folder), { force: true });
+}
+
+/**
+ * The socket that a data folder's pointer names; undefined without a pointer, and for one that is stale. After a
+ * restart of the machine the folder among the temporary files is gone, and any other user may have made it anew, to
+ * be sent the passwords that are meant for the service: so it must belong to whoever wrote the pointer, alone.
+ */
+function elsewhere(folder: string): string | undefined {
+  const written = lstatSync(pointer(folder), { throwIfNoEntry: false });
+  if (!written?.isFile()) return undefined;
+  const path = readFileSync(pointer(folder), "utf8");
+  if (!isAbsolute(path) || basename(path) !== SOCKET) return undefined;
+  const holder = lstatSync(dirname(path), { throwIfNoEntry: false });
+  if (!holder?.isDirectory()) return undefined;
+  const forItsUser = holder.uid === written.uid && (holder.mode & othersMayDoAnything) === 0;
+  return forItsUser || process.platform === "win32" ? path : undefined;
 }

@@ -1,11 +1,14 @@
 import type { PrismaClient } from "./generated/sqlite/client.ts";
 import { openPostgresqlDatabase } from "./openPostgresql.ts";
 import { openSqliteDatabase } from "./openSqliteDatabase.ts";
+import type { Snapshots } from "./snapshotSqlite.ts";
 
 export interface Database {
   readonly client: PrismaClient;
   /** Names of the migrations that opening it applied. */
   readonly migrated: readonly string[];
+  /** Undefined on PostgreSQL, which has programs of its own for that. */
+  readonly snapshots: Snapshots | undefined;
   /** Ends the use of the database. Statements that have begun end first; none can follow. */
   close(): Promise<void>;
 }

@@ -42,6 +42,7 @@ export async function openPostgresqlDatabase(location: {
     // Both clients come from the same models, so they differ in their names only.
     client: client as unknown as SharedClient,
     migrated,
+    snapshots: undefined,
     close: () => client.$disconnect(),
   };
 }

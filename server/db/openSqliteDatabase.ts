@@ -3,6 +3,7 @@ import { migrateSqlite } from "./migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
 import type { Database } from "./openDatabase.ts";
 import { openSqlite } from "./openSqlite.ts";
+import { snapshotsOf } from "./snapshotSqlite.ts";
 import { sqliteAdapter } from "./sqliteAdapter.ts";
 
 /** See {@link openDatabase}. */
@@ -15,6 +16,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
     return {
       client,
       migrated,
+      snapshots: snapshotsOf(client, file),
       async close() {
         await client.$disconnect();
         // Prisma does not close what it has not used yet.

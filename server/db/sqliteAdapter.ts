@@ -94,6 +94,7 @@ class SqliteTransaction implements Transaction {
   readonly options = { usePhantomQuery: true };
   readonly #connection: Connection;
   readonly #endTurn: () => void;
+  #ended = false;
 
   constructor(connection: Connection, endTurn: () => void) {
     this.#connection = connection;
@@ -101,16 +102,17 @@ class SqliteTransaction implements Transaction {
   }
 
   async queryRaw(query: SqlQuery): Promise<SqlResultSet> {
-    return this.#connection.query(query);
+    return this.#open().query(query);
   }
 
   async executeRaw(query: SqlQuery): Promise<number> {
-    return this.#connection.execute(query);
+    return this.#open().execute(query);
   }
 
   async commit(): Promise<void> {
+    const connection = this.#open();
     try {
-      this.#connection.exec("COMMIT");
+      connection.exec("COMMIT");
     } finally {
       // A COMMIT that failed (disk full) leaves the transaction open; the next user must not inherit it.
       this.#end();
@@ -122,18 +124,32 @@ class SqliteTransaction implements Transaction {
   }
 
   async createSavepoint(name: string): Promise<void> {
-    this.#connection.exec(`SAVEPOINT ${name}`);
+    this.#open().exec(`SAVEPOINT ${name}`);
   }
 
   async rollbackToSavepoint(name: string): Promise<void> {
-    this.#connection.exec(`ROLLBACK TO ${name}`);
+    this.#open().exec(`ROLLBACK TO ${name}`);
   }
 
   async releaseSavepoint(name: string): Promise<void> {
-    this.#connection.exec(`RELEASE SAVEPOINT ${name}`);
+    this.#open().exec(`RELEASE SAVEPOINT ${name}`);
+  }
+
+  /**
+   * The connection, while the transaction lasts. Afterwards the turn is another one's, and a statement would become a part of that.
+   * @throws DriverAdapterError it has ended
+   */
+  #open(): Connection {
+    if (!this.#ended) return this.#connection;
+    throw new DriverAdapterError({
+      kind: "TransactionAlreadyClosed",
+      cause: "the transaction has been committed or rolled back",
+    });
   }
 
   #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
     try {
       // SQLite itself rolls back on some errors, and then there is nothing left to end.
       if (this.#connection.sqlite.inTransaction) this.#connection.exec("ROLLBACK");

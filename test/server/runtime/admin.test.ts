@@ -1,3 +1,4 @@
+import { Secret, TOTP } from "otpauth";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { runServerCommand, startService, type TestService } from "../support.ts";
@@ -113,6 +114,115 @@ describe("user reset-password", () => {
       stderr: 'gatehouse-server: no user has the name or e-mail "nobody"\n',
     });
   });
+});
+
+/** The token of a login. */
+async function tokenOf(username: string, password: string): Promise<string> {
+  const response = await send("POST", "/api/login", undefined, { username, password });
+  return ((await response.json()) as { token: string }).token;
+}
+
+function send(method: string, path: string, token: string | undefined, body?: object): Promise<Response> {
+  return fetch(`${service.url}${path}`, {
+    method,
+    headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+}
+
+const accepted = async (token: string) => (await send("GET", "/api/auth/user", token)).status === 200;
+
+async function enableMfa(token: string): Promise<void> {
+  const generated = (await (await send("GET", "/api/user/mfa/generate", token)).json()) as {
+    secret: string;
+    recovery_codes: string[];
+  };
+  await send("PATCH", "/api/users", token, { recovery_email: "recovery@example.net" });
+  const code = new TOTP({ secret: Secret.fromBase32(generated.secret) }).generate();
+  const enabled = await send("PUT", "/api/user/mfa/enable", token, { ...generated, code });
+  expect(enabled.status).toBe(200);
+}
+
+const unknown = {
+  code: 1,
+  stdout: "",
+  stderr: 'gatehouse-server: no user has the name or e-mail "nobody"\n',
+};
+
+describe("user disable-mfa", () => {
+  test("lets a user who lost the second factor log in with the password, and enable MFA anew", async () => {
+    await service.admin(create("fay"), "old-password");
+    await enableMfa(await tokenOf("fay", "old-password"));
+    const refused = await send("POST", "/api/login", undefined, {
+      username: "fay",
+      password: "old-password",
+    });
+    expect(refused.status).toBe(401);
+    const waiting = refused.headers.get("x-mfa-token");
+    expect(await service.admin(["user", "disable-mfa", "Fay@example.com"])).toEqual({
+      code: 0,
+      stdout: "Fay@example.com logs in without a second factor from now on\n",
+      stderr: "",
+    });
+    const late = await send("POST", "/api/user/mfa/auth", undefined, { token: waiting, code: "123456" });
+    expect(late.status).toBe(401);
+    const token = await tokenOf("fay", "old-password");
+    expect(await accepted(token)).toBe(true);
+    await enableMfa(token);
+    expect(await login("fay", "old-password")).toBe(401);
+  });
+
+  test("refuses an unknown user", async () => {
+    expect(await service.admin(["user", "disable-mfa", "nobody"])).toEqual(unknown);
+  });
+});
+
+describe("user sign-out", () => {
+  test("ends all logins of that user, and of no other one", async () => {
+    for (const name of ["gus", "hal"]) await service.admin(create(name), "old-password");
+    const [first, second] = [await tokenOf("gus", "old-password"), await tokenOf("gus", "old-password")];
+    const other = await tokenOf("hal", "old-password");
+    expect(await service.admin(["user", "sign-out", "gus"])).toEqual({
+      code: 0,
+      stdout: "Every login of gus has ended\n",
+      stderr: "",
+    });
+    for (const token of [first, second]) expect(await accepted(token)).toBe(false);
+    expect(await accepted(other)).toBe(true);
+    expect(await accepted(await tokenOf("gus", "old-password"))).toBe(true);
+  });
+
+  test("refuses an unknown user", async () => {
+    expect(await service.admin(["user", "sign-out", "nobody"])).toEqual(unknown);
+  });
+});
+
+describe("rotate-signing-key", () => {
+  const kidOf = (token: string) => (JSON.parse(atob(token.split(".")[0] ?? "")) as { kid: string }).kid;
+
+  test("signs with a new key, and believes the one before, unless it is revoked", async () => {
+    await service.admin(create("ida"), "old-password");
+    const old = await tokenOf("ida", "old-password");
+    const rotated = await service.admin(["rotate-signing-key"]);
+    expect(rotated).toMatchObject({ code: 0, stderr: "" });
+    const kid = /^The key (\S+) signs from now on\nLogins go on: /.exec(rotated.stdout)?.[1];
+    const fresh = await tokenOf("ida", "old-password");
+    expect([kidOf(fresh), kidOf(old) === kid]).toEqual([kid, false]);
+    for (const token of [old, fresh]) expect(await accepted(token)).toBe(true);
+
+    const revoked = await service.admin(["rotate-signing-key", "--revoke"]);
+    expect(revoked.stdout).toMatch(/^The key \S+ signs from now on\nEvery user has to log in again/);
+    for (const token of [old, fresh]) expect(await accepted(token)).toBe(false);
+    expect(await accepted(await tokenOf("ida", "old-password"))).toBe(true);
+  });
+});
+
+test.each([
+  [["user", "disable-mfa", "--help"], "lost the second factor"],
+  [["user", "sign-out", "--help"], "End all logins of a user"],
+  [["rotate-signing-key", "--help"], "--revoke"],
+])("%j explains itself", async (args, about) => {
+  expect(await service.admin(args)).toMatchObject({ code: 0, stdout: expect.stringContaining(about) });
 });
 
 test("no password or hash is in the log", () => {

@@ -1,9 +1,24 @@
 import { once } from "node:events";
-import { mkdirSync, readFileSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { prepareSocketPath, removeSocket, socketPath } from "../../../server/dist/admin/socketPath.js";
+import {
+  prepareSocketPath,
+  removeSocket,
+  serviceListens,
+  socketPath,
+} from "../../../server/dist/admin/socketPath.js";
 import { testFolder } from "../../support/folder.ts";
 
 async function listenOn(path: string) {
@@ -44,4 +59,73 @@ test("a folder that a service listens for is not taken over", async () => {
     );
     removeSocket(folder);
   }
+});
+
+/** A folder among the temporary ones that lost its meaning, and how the pointer names it. */
+function pointedAt(mode: number) {
+  const holder = testFolder();
+  chmodSync(holder, mode);
+  return { holder, path: join(holder, "admin.sock") };
+}
+
+test.each([
+  ["is empty", ""],
+  ["is cut off", "/tmp/gate"],
+  ["is relative", "admin.sock"],
+  ["names another file", "/etc/passwd"],
+  ["names a folder that is gone", "/nowhere/at/all/admin.sock"],
+])("a pointer that %s is no obstacle, and nothing is removed for it", async (_case, content) => {
+  const folder = longFolder();
+  const bystander = join(process.cwd(), "package.json");
+  writeFileSync(join(folder, "admin.sock.path"), content);
+  expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
+  const path = await prepareSocketPath(folder);
+  expect(readFileSync(join(folder, "admin.sock.path"), "utf8")).toBe(path);
+  expect(existsSync(bystander)).toBe(true);
+  removeSocket(folder);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test("a folder that others may enter is not trusted, and not removed", async () => {
+  const folder = longFolder();
+  const { holder, path } = pointedAt(0o755);
+  await listenOn(path);
+  writeFileSync(join(folder, "admin.sock.path"), path);
+  expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
+  expect(await serviceListens(folder)).toBe(false);
+  removeSocket(folder);
+  expect(existsSync(path)).toBe(true);
+  expect(existsSync(holder)).toBe(true);
+});
+
+test("a link in the place of the folder is not followed", () => {
+  const folder = longFolder();
+  const { holder } = pointedAt(0o700);
+  const link = join(testFolder(), "link");
+  symlinkSync(holder, link);
+  writeFileSync(join(folder, "admin.sock.path"), join(link, "admin.sock"));
+  expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
+});
+
+// Only root can give a folder to somebody else.
+test.runIf(process.getuid?.() === 0)("a folder of another user is not trusted", async () => {
+  const folder = longFolder();
+  const { holder, path } = pointedAt(0o700);
+  await listenOn(path);
+  chownSync(holder, 65_534, 65_534);
+  writeFileSync(join(folder, "admin.sock.path"), path);
+  expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
+  // Root may administer the service of another user, who wrote the pointer.
+  chownSync(join(folder, "admin.sock.path"), 65_534, 65_534);
+  expect(socketPath(folder)).toBe(path);
+});
+
+test("what else is in the folder stays", async () => {
+  const folder = longFolder();
+  const { holder, path } = pointedAt(0o700);
+  writeFileSync(join(holder, "other"), "");
+  writeFileSync(join(folder, "admin.sock.path"), path);
+  await prepareSocketPath(folder);
+  expect(existsSync(join(holder, "other"))).toBe(true);
+  removeSocket(folder);
 });

@@ -1,0 +1,61 @@
+import { rmSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import type { PrismaClient } from "./generated/sqlite/client.ts";
+import { TurnQueue } from "./turnQueue.ts";
+
+/** The database as it was at one moment, as a SQLite file that has no name. */
+export interface Snapshot {
+  /** To be closed by whoever asked for it; its space on the disk is free then. */
+  readonly file: FileHandle;
+  /** In bytes. */
+  readonly size: number;
+  /** See {@link Snapshots.changes}: none of the changes counted later is in the snapshot. */
+  readonly changes: number;
+}
+
+/** Snapshots of a database in use. */
+export interface Snapshots {
+  take(): Promise<Snapshot>;
+  /** How many rows were written since the database was opened. */
+  changes(): Promise<number>;
+}
+
+/**
+ * Snapshots of an open SQLite database. Statements of others wait while one is taken, which goes about as fast as
+ * the disk.
+ * @param file the database's path; a snapshot takes as much space beside it
+ */
+export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
+  const copy = `${file}.snapshot`;
+  const turns = new TurnQueue();
+  const changes = async () => {
+    const rows = await client.$queryRaw<{ changes: bigint }[]>`SELECT total_changes() AS "changes"`;
+    return Number(rows[0]?.changes);
+  };
+  const take = async (): Promise<Snapshot> => {
+    // Before the snapshot: a row written in between counts as changed although it is in it, which does no harm.
+    const before = await changes();
+    try {
+      // By the client, so that it waits for open transactions to end: reading the file would free its locks.
+      await client.$executeRaw`VACUUM INTO ${copy}`;
+      const handle = await open(copy, "r");
+      return { file: handle, size: (await handle.stat()).size, changes: before };
+    } finally {
+      // What was opened stays readable without its name, and nothing is left of it however this process ends.
+      rmSync(copy, { force: true });
+    }
+  };
+  return {
+    changes,
+    async take() {
+      const endTurn = await turns.take();
+      try {
+        // One that was killed may have left it.
+        rmSync(copy, { force: true });
+        return await take();
+      } finally {
+        endTurn();
+      }
+    },
+  };
+}

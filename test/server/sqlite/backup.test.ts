@@ -1,0 +1,124 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import Sqlite from "better-sqlite3";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { testFolder } from "../../support/folder.ts";
+import { user } from "../db/rows.ts";
+import { runServerCommand, startService, type TestService } from "../support.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService();
+  await service.createUser({ username: "ann", password: "hunter22" });
+});
+afterAll(() => service.stop());
+
+const backup = (file: string) => runServerCommand(["backup", file, "--data-dir", service.dataDir]);
+
+function usersIn(file: string): unknown[] {
+  const sqlite = new Sqlite(file, { readonly: true });
+  try {
+    expect(sqlite.pragma("integrity_check", { simple: true })).toBe("ok");
+    return sqlite.prepare('SELECT "username" FROM "User" ORDER BY 1').pluck().all();
+  } finally {
+    sqlite.close();
+  }
+}
+
+test("copies the database of a running service, for its user alone, and names the secret", async () => {
+  const folder = testFolder();
+  const file = join(folder, "copy.db");
+  const result = await backup(file);
+  expect(result).toMatchObject({ code: 0, stderr: "" });
+  expect(result.stdout).toContain(`The database is in ${file} (${statSync(file).size} bytes)\n`);
+  expect(result.stdout).toContain("GATEHOUSE_SECRET_FILE");
+  expect(usersIn(file)).toEqual(["ann"]);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readdirSync(folder)).toEqual(["copy.db"]);
+  // The secret that opens what is sealed in the copy is not in it.
+  const secret = readFileSync(join(service.dataDir, "secret"), "utf8").trim();
+  expect(readFileSync(file).includes(secret)).toBe(false);
+  expect(readdirSync(service.dataDir).filter((name) => name.includes("snapshot"))).toEqual([]);
+  // The service goes on.
+  await service.createUser({ username: "bob", password: "hunter22" });
+  expect(usersIn(file)).toEqual(["ann"]);
+});
+
+test("leaves a file alone that is there, such as the database itself", async () => {
+  const file = join(service.dataDir, "gatehouse.db");
+  const before = statSync(file).ino;
+  expect(await backup(file)).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `gatehouse-server: ${file} is there already: name a new file\n`,
+  });
+  expect(statSync(file).ino).toBe(before);
+});
+
+test("says what is wrong with the file, or that no service runs", async () => {
+  const folder = testFolder();
+  const missing = join(folder, "missing", "copy.db");
+  expect(await backup(missing)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^gatehouse-server: Cannot copy the database into [^\n]* ENOENT[^\n]*\n$/),
+  });
+  const stopped = await runServerCommand(["backup", join(folder, "copy.db"), "--data-dir", folder]);
+  expect(stopped).toMatchObject({ code: 1, stderr: expect.stringContaining("No service runs on") });
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+async function opened() {
+  const folder = testFolder();
+  const { client, snapshots, close } = await openDatabase({ file: join(folder, "test.db") });
+  onTestFinished(close);
+  if (!snapshots) throw new Error("SQLite has snapshots");
+  const rowsOf = async () => {
+    const { file, size } = await snapshots.take();
+    const content = await file.readFile();
+    await file.close();
+    expect(content.length).toBe(size);
+    const path = join(folder, "content.db");
+    writeFileSync(path, content);
+    return usersIn(path);
+  };
+  return { folder, client, snapshots, rowsOf };
+}
+
+test("a snapshot waits for an open transaction, and holds it whole", async () => {
+  const { client, rowsOf, folder } = await opened();
+  let taken: Promise<unknown[]> | undefined;
+  await client.$transaction(async (tx) => {
+    await tx.user.create({ data: user("ann") });
+    taken = rowsOf();
+    // Long enough for a snapshot that did not wait.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await tx.user.create({ data: user("bob") });
+  });
+  expect(await taken).toEqual(["ann", "bob"]);
+  expect(readdirSync(folder).filter((name) => name.includes("snapshot"))).toEqual([]);
+});
+
+test("snapshots asked for at once are all whole, also over what a killed process left", async () => {
+  const { client, snapshots, folder } = await opened();
+  await client.user.create({ data: user("ann") });
+  writeFileSync(join(folder, "test.db.snapshot"), "cut off");
+  const all = await Promise.all([snapshots.take(), snapshots.take(), snapshots.take()]);
+  for (const { file, size } of all) {
+    expect((await file.readFile()).subarray(0, 15).toString()).toBe("SQLite format 3");
+    expect(size).toBeGreaterThan(0);
+    await file.close();
+  }
+  expect(existsSync(join(folder, "test.db.snapshot"))).toBe(false);
+});
+
+test("changes after a snapshot are counted", async () => {
+  const { client, snapshots } = await opened();
+  await client.user.create({ data: user("ann") });
+  const { file, changes } = await snapshots.take();
+  await file.close();
+  expect(await snapshots.changes()).toBe(changes);
+  await client.user.create({ data: user("bob") });
+  await client.user.findMany();
+  expect(await snapshots.changes()).toBe(changes + 1);
+});

@@ -1,0 +1,192 @@
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import Sqlite from "better-sqlite3";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { testFolder } from "../../support/folder.ts";
+import { makeDataDir, runServerCommand, startService } from "../support.ts";
+
+const ann = { username: "ann", password: "hunter22" };
+/** A backup that holds ann, and the secret that was kept with it. */
+let kept: string;
+const backup = () => join(kept, "backup.db");
+
+beforeAll(async () => {
+  kept = await makeDataDir();
+  const service = await startService();
+  await service.createUser(ann);
+  await runServerCommand(["backup", backup(), "--data-dir", service.dataDir]);
+  copyFileSync(join(service.dataDir, "secret"), join(kept, "secret"));
+  await service.stop();
+});
+afterAll(() => rm(kept, { recursive: true }));
+
+/** A data folder as somebody prepares it after a loss. */
+function freshFolder(): string {
+  const dataDir = testFolder();
+  copyFileSync(join(kept, "secret"), join(dataDir, "secret"));
+  chmodSync(join(dataDir, "secret"), 0o600);
+  return dataDir;
+}
+
+const restore = (file: string, dataDir: string) => runServerCommand(["restore", file, "--data-dir", dataDir]);
+
+async function login(url: string, user: object): Promise<number> {
+  const headers = { "content-type": "application/json" };
+  return (await fetch(`${url}/api/login`, { method: "POST", headers, body: JSON.stringify(user) })).status;
+}
+
+test("a service goes on with what the backup holds", async () => {
+  const dataDir = freshFolder();
+  const { code, stdout, stderr } = await restore(backup(), dataDir);
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toContain(": 1 users, 0 namespaces, 0 devices\n");
+  expect(stdout).toContain("rotate-signing-key --revoke");
+  expect(stdout).not.toContain("is kept as");
+  expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret"]);
+  expect(statSync(join(dataDir, "gatehouse.db")).mode & 0o777).toBe(0o600);
+  const service = await startService({ dataDir });
+  expect(await login(service.url, ann)).toBe(200);
+  await service.stop();
+});
+
+test("the database before is kept, with all that was acknowledged", async () => {
+  const dataDir = freshFolder();
+  const first = await startService({ dataDir });
+  await first.createUser({ username: "bob", password: "hunter22" });
+  // Killed: the user is in the write-ahead log only.
+  await first.kill();
+  const { code, stdout } = await restore(backup(), dataDir);
+  expect(code).toBe(0);
+  const before = /^The database before is kept as (.*)$/m.exec(stdout)?.[1] ?? "";
+  const sqlite = new Sqlite(before, { readonly: true });
+  expect(sqlite.prepare('SELECT "username" FROM "User"').pluck().all()).toEqual(["bob"]);
+  sqlite.close();
+  const second = await startService({ dataDir });
+  expect(await login(second.url, ann)).toBe(200);
+  expect(await login(second.url, { ...ann, username: "bob" })).toBe(401);
+  await second.stop();
+});
+
+test("a damaged database is replaced and kept, and no companion of it comes after the backup", async () => {
+  const dataDir = freshFolder();
+  const database = join(dataDir, "gatehouse.db");
+  writeFileSync(database, "This is no database, and long enough to be taken for a header. ".repeat(50));
+  for (const suffix of ["-wal", "-shm", "-journal"]) writeFileSync(database + suffix, "of the damaged one");
+  expect((await restore(backup(), dataDir)).code).toBe(0);
+  const names = readdirSync(dataDir);
+  expect(names.filter((name) => name.startsWith("gatehouse.db-"))).toEqual([]);
+  const before = names.find((name) => /before-restore-[^-]+-\d\d-[^-]+Z$/.test(name)) ?? "";
+  expect(readFileSync(join(dataDir, before), "utf8")).toContain("This is no database");
+  const service = await startService({ dataDir });
+  expect(await login(service.url, ann)).toBe(200);
+  await service.stop();
+});
+
+describe("is refused, and changes nothing", () => {
+  test("while a service runs, whatever its database is", async () => {
+    const service = await startService();
+    const refused = await restore(backup(), service.dataDir);
+    expect(refused).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `gatehouse-server: A service runs on the data folder ${service.dataDir}: stop it first\n`,
+    });
+    const elsewhere = freshFolder();
+    const url = `file:${join(service.dataDir, "gatehouse.db")}`;
+    const locked = await runServerCommand([
+      "restore",
+      backup(),
+      "--data-dir",
+      elsewhere,
+      "--database-url",
+      url,
+    ]);
+    expect(locked).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("is in use by another process"),
+    });
+    expect((await service.admin(["user", "list", "--json"])).stdout).toBe("[]\n");
+    expect(readdirSync(service.dataDir).filter((name) => name.includes("restor"))).toEqual([]);
+    await service.stop();
+  });
+
+  const secret = "another secret than that of the backup, long enough";
+  const prepared = (change: (file: string) => void) => (folder: string) => {
+    const file = join(folder, "changed.db");
+    copyFileSync(backup(), file);
+    change(file);
+    return file;
+  };
+  const sql = (statement: string) =>
+    prepared((file) => {
+      const sqlite = new Sqlite(file);
+      sqlite.pragma("foreign_keys = OFF");
+      sqlite.exec(statement);
+      sqlite.close();
+    });
+
+  test.each<[string, (folder: string) => string, string]>([
+    ["a file that is not there", (folder) => join(folder, "none.db"), "ENOENT"],
+    ["a text", prepared((file) => writeFileSync(file, "text ".repeat(500))), "no whole SQLite database"],
+    ["an empty file", prepared((file) => truncateSync(file)), "is not a database of the service"],
+    ["a part", prepared((file) => truncateSync(file, statSync(file).size - 20_000)), "changed.db is "],
+    ["another database", sql('DROP TABLE "_migration"'), "is not a database of the service"],
+    [
+      "one of a newer version",
+      sql(`INSERT INTO "_migration" VALUES ('9999_future', '-', '-')`),
+      "newer version of the service",
+    ],
+    [
+      "one with loose ends",
+      sql(`INSERT INTO "RecoveryCode" VALUES ('nobody', 'x')`),
+      "a row of RecoveryCode refers to none of User",
+    ],
+    [
+      "a raw copy of a database in use",
+      prepared((file) => writeFileSync(`${file}-wal`, "x")),
+      "copy it with `gatehouse-server backup`",
+    ],
+  ])("for %s", async (_case, make, reason) => {
+    const dataDir = freshFolder();
+    writeFileSync(join(dataDir, "gatehouse.db"), "the present one");
+    const refused = await restore(make(testFolder()), dataDir);
+    expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(reason) });
+    expect(refused.stderr).toMatch(/^gatehouse-server: [^\n]+\n$/);
+    expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret"]);
+    expect(readFileSync(join(dataDir, "gatehouse.db"), "utf8")).toBe("the present one");
+  });
+
+  test("without the secret, and with another one", async () => {
+    const dataDir = join(testFolder(), "data");
+    mkdirSync(dataDir, { mode: 0o700 });
+    const without = await restore(backup(), dataDir);
+    expect(without.stderr).toContain(`The data folder ${dataDir} has no instance secret`);
+    const other = await runServerCommand(["restore", backup(), "--data-dir", dataDir], {
+      env: { GATEHOUSE_SECRET: secret },
+    });
+    expect(other.stderr).toContain("was written with another instance secret");
+    expect(other.stderr).not.toContain(secret);
+    expect([without.code, other.code, readdirSync(dataDir)]).toEqual([1, 1, []]);
+  });
+
+  test("where the data is in PostgreSQL", async () => {
+    const refused = await runServerCommand(["restore", backup(), "--data-dir", testFolder()], {
+      env: { GATEHOUSE_DATABASE_URL: "postgresql://gate:pa55word@db/gate" },
+    });
+    expect(refused).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "gatehouse-server: The service keeps its data in PostgreSQL: restore that with `pg_restore`\n",
+    });
+  });
+});
