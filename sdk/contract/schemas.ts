@@ -36,7 +36,19 @@ export const username = z
   .min(3)
   .max(30)
   .regex(/^[a-zA-Z0-9._@-]+$/, "may hold letters, digits and - _ . @");
-export const password = z.string().min(5).max(30);
+
+/** Longest password in bytes of UTF-8: bcrypt does not look at what follows. */
+export const PASSWORD_BYTES = 72;
+
+/** A new password (rules section 20). */
+export const password = z
+  .string()
+  .min(5)
+  .max(30)
+  .refine(
+    (text) => new TextEncoder().encode(text).length <= PASSWORD_BYTES,
+    `must have at most ${PASSWORD_BYTES} bytes in UTF-8`,
+  );
 
 export const tag = z
   .string()
