@@ -1,8 +1,9 @@
 import type { Services } from "../../services.ts";
 import { filterSql } from "./conditionSql.ts";
+import { checkCost } from "./filterCost.ts";
 import { type Group, parseFilter } from "./parseFilter.ts";
 import { type Sql, sql } from "./sql.ts";
-import type { Table } from "./table.ts";
+import { fieldOf, type Table } from "./table.ts";
 
 export interface ListRequest {
   /** Which rows the caller may see. */
@@ -19,7 +20,7 @@ export interface ListRequest {
 /**
  * One page of a list: the ids of its rows, in order, and how many rows there are in all. The database filters,
  * sorts and counts; a list of any length costs the rows of one page here.
- * @throws InvalidError the filter is none
+ * @throws InvalidError the filter is none, or costs too much
  */
 export async function listRows(
   services: Services,
@@ -28,6 +29,7 @@ export async function listRows(
 ): Promise<{ ids: string[]; total: number }> {
   const { filter, page, perPage } = request;
   const groups = filter === undefined ? [] : parseFilter(filter, request.trailing);
+  checkCost(table, groups);
   const where = groups.length === 0 ? request.where : sql`(${request.where}) AND ${filterSql(table, groups)}`;
   const [counted] = await services.db.$queryRaw<{ total: number | bigint }[]>(
     sql`SELECT COUNT(*) AS total FROM ${table.from} WHERE ${where}`,
@@ -48,7 +50,7 @@ export function inOrder<T>(ids: readonly string[], rows: readonly T[], idOf: (ro
   return ids.flatMap((id) => byId.get(id) ?? []);
 }
 
-/** The field to sort by, else the default one; a list field cannot be sorted by. */
+/** The field to sort by, else the default one; lists and large texts cannot be sorted by. */
 export function sortedBy(
   table: Table,
   name: string | undefined,
@@ -56,8 +58,9 @@ export function sortedBy(
   order: "asc" | "desc" | undefined,
   tieBreaker: Sql,
 ): Sql[] {
-  const field = name !== undefined && Object.hasOwn(table.fields, name) ? table.fields[name] : undefined;
-  const value = field === undefined || field.type === "list" ? fallback : field.value;
+  const field = name === undefined ? undefined : fieldOf(table, name);
+  const sortable = field !== undefined && field.type !== "list" && field.cost !== "large";
+  const value = sortable ? field.value : fallback;
   const direction = order === "asc" ? sql`ASC` : sql`DESC`;
   return [sql`${value} ${direction}`, sql`${tieBreaker} ${direction}`];
 }
