@@ -68,6 +68,7 @@ let passwordHash: string | undefined;
 const SETTINGS: ServiceSettings = {
   edition: "enterprise",
   maximumLockoutMinutes: 60,
+  maximumPendingDevices: 0,
   sshEndpoint: undefined,
   apiEndpoint: undefined,
   trustedProxies: [],
