@@ -63,6 +63,8 @@ function holdsAll(field: Field, values: readonly unknown[]): Sql {
 /** Never null, so that NOT turns it round. A value of another type than the field's is not equal to it. */
 function equal(field: Field, value: unknown): Sql {
   if (field.type === "list") return listEqual(field, value);
+  // No boolean is null, and without a comparison the database sees what an index could answer.
+  if (field.type === "boolean" && value === true) return field.value;
   const same = comparable(field, value);
   return same ? sql`(${field.value} IS NOT NULL AND ${same})` : sql.false;
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type Operation, type PublicOperations, publicOperations } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
-import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { type Database, openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
@@ -74,9 +74,15 @@ const SETTINGS: ServiceSettings = {
   trustedProxies: [],
 };
 
-export async function startApp(settings: Partial<ServiceSettings> = {}): Promise<TestApp> {
+type OpenDatabase = (file: string) => Promise<Pick<Database, "client" | "close">>;
+
+/** @param open for tests that look at the database's work */
+export async function startApp(
+  settings: Partial<ServiceSettings> = {},
+  open: OpenDatabase = (file) => openDatabase({ file }),
+): Promise<TestApp> {
   const folder = await makeDataDir();
-  const database = await openDatabase({ file: join(folder, "test.db") });
+  const database = await open(join(folder, "test.db"));
   let ahead = 0;
   const services: Services = {
     db: database.client,
