@@ -106,6 +106,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     service: {
       edition: values.edition,
       maximumLockoutMinutes: values.maximumLockout,
+      maximumPendingDevices: values.maximumPendingDevices,
       sshEndpoint: values.sshEndpoint,
       apiEndpoint: values.apiEndpoint,
       trustedProxies: values.trustedProxies ?? [],

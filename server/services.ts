@@ -27,6 +27,8 @@ export interface ServiceSettings {
   readonly edition: Edition;
   /** Longest lockout in minutes; 0 or less turns lockouts off (rules section 9). */
   readonly maximumLockoutMinutes: number;
+  /** Devices of a namespace that may wait to be accepted; 0 or less: any number. */
+  readonly maximumPendingDevices: number;
   /** `host:port` that agents are told for SSH and for the API; undefined: taken from the request. */
   readonly sshEndpoint: string | undefined;
   readonly apiEndpoint: string | undefined;

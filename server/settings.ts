@@ -130,6 +130,17 @@ export const settings = {
     fallback: "60",
     schema: wholeNumber,
   }),
+  maximumPendingDevices: setting({
+    variable: "GATEHOUSE_MAXIMUM_PENDING_DEVICES",
+    flag: "--maximum-pending-devices",
+    value: "number",
+    about:
+      "How many devices of a namespace may wait to be accepted: anybody who knows its id can enrol one; " +
+      "0 or less: no limit",
+    allowed: "a whole number of devices",
+    fallback: "10000",
+    schema: wholeNumber,
+  }),
   sshEndpoint: setting({
     variable: "GATEHOUSE_SSH_ENDPOINT",
     flag: "--ssh-endpoint",

@@ -82,7 +82,7 @@ export const authDevice = defineOperation({
       sessions: z.array(z.string().max(64)).max(1000).nullish().describe("Sessions still alive"),
       hostname: z.union([deviceName, z.literal("")]).optional(),
       identity: z.object({ mac: z.string().max(64) }).nullish(),
-      public_key: z.string().min(1).max(16_384).describe("PEM"),
+      public_key: z.string().min(1).max(4096).describe("PEM"),
       tenant_id: tenantId,
     })
     .refine((body) => body.hostname || body.identity?.mac, "needs at least one of hostname and identity.mac"),
@@ -90,6 +90,7 @@ export const authDevice = defineOperation({
   errors: {
     400: "required field missing or invalid, or neither hostname nor identity.mac",
     401: "listed by the specification; unused, no token is needed",
+    403: "as many devices as the service allows wait in the namespace to be accepted, and this one is new",
     404: "tenant_id unknown",
   },
   repeatable: true,

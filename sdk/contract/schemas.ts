@@ -1,6 +1,7 @@
 import { RE2JS } from "re2js";
 import { z } from "zod";
 import { ROLES } from "./operation.ts";
+import { PATTERN_SIZE_MAX, patternSize } from "./patternSize.ts";
 
 /** Named schemas of the contract; each becomes a component of the OpenAPI document. */
 export const models = z.registry<{ id: string; description?: string }>();
@@ -36,7 +37,19 @@ export const username = z
   .min(3)
   .max(30)
   .regex(/^[a-zA-Z0-9._@-]+$/, "may hold letters, digits and - _ . @");
-export const password = z.string().min(5).max(30);
+
+/** Longest password in bytes of UTF-8: bcrypt does not look at what follows. */
+export const PASSWORD_BYTES = 72;
+
+/** A new password (rules section 20). */
+export const password = z
+  .string()
+  .min(5)
+  .max(30)
+  .refine(
+    (text) => new TextEncoder().encode(text).length <= PASSWORD_BYTES,
+    `must have at most ${PASSWORD_BYTES} bytes in UTF-8`,
+  );
 
 export const tag = z
   .string()
@@ -51,7 +64,7 @@ export const tags = z
   .max(3)
   .refine((list) => new Set(list).size === list.length, "must not repeat a tag");
 
-/** Longest user-given pattern; RE2 compiles in linear space, so the bound is about memory only. */
+/** Longest user-given pattern, in characters. */
 export const PATTERN_MAX = 1024;
 
 /** A regular expression in RE2 syntax, unanchored (rules section 13). */
@@ -60,8 +73,14 @@ export const pattern = z
   .min(1)
   .max(PATTERN_MAX)
   .superRefine((text, context) => {
-    // A pattern of any length would be compiled otherwise, which takes seconds for one of a megabyte.
+    // A pattern of any length or size would be compiled otherwise, which takes seconds for one of a megabyte.
     if (text.length > PATTERN_MAX) return;
+    const size = patternSize(text);
+    if (size > PATTERN_SIZE_MAX) {
+      const message = `must have a size of at most ${PATTERN_SIZE_MAX} when its repetitions are written out: ${size}`;
+      context.addIssue({ code: "custom", message });
+      return;
+    }
     try {
       RE2JS.compile(text);
     } catch (error) {

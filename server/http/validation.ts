@@ -73,12 +73,41 @@ function isWrongType(issue: Issue): boolean {
   }
 }
 
+// PostgreSQL stores no NUL, and neither database half of a surrogate pair as it came.
+const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed();
+
+/** Path of a text that holds NUL or half of a surrogate pair; undefined when there is none. */
+function pathOfIllegalText(value: unknown): string[] | undefined {
+  if (typeof value === "string") return isStorable(value) ? undefined : [];
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const [name, inner] of Object.entries(value)) {
+    const path = pathOfIllegalText(inner);
+    if (path) return [name, ...path];
+  }
+  return undefined;
+}
+
+/**
+ * Refuses what no database takes as text. `parse` does it for whatever it reads.
+ * @param value of a bounded depth, such as what a schema let through
+ * @param name what the value is called in messages, or "" when its fields' names are enough
+ * @param fieldNames answer with an array of the names of invalid fields (rules section 8)
+ * @throws InvalidError, InvalidFieldsError a text holds NUL or half of a surrogate pair
+ */
+export function checkTexts(value: unknown, name: string, fieldNames = false): void {
+  const path = pathOfIllegalText(value);
+  if (path === undefined) return;
+  if (fieldNames) throw new InvalidFieldsError(path.slice(0, 1));
+  const field = [...(name ? [name] : []), ...path].join(".");
+  throw new InvalidError(`${field}: must hold neither NUL nor half of a surrogate pair`);
+}
+
 /**
  * The value as the schema reads it.
  * @param name what the value is called in messages, or "" when its fields' names are enough
  * @param fieldNames answer with an array of the names of invalid fields (rules section 8)
  * @throws WrongTypeError a value has the wrong JSON type
- * @throws InvalidError, InvalidFieldsError a value is missing or not allowed
+ * @throws InvalidError, InvalidFieldsError a value is missing or not allowed, or see {@link checkTexts}
  */
 export function parse<T extends z.ZodType>(
   schema: T,
@@ -87,8 +116,9 @@ export function parse<T extends z.ZodType>(
   fieldNames = false,
 ): z.output<T> {
   const result = schema.safeParse(value, { error: describe, reportInput: true });
-  if (result.success) return result.data;
-  throw refusal(result.error.issues, name, fieldNames);
+  if (!result.success) throw refusal(result.error.issues, name, fieldNames);
+  checkTexts(result.data, name, fieldNames);
+  return result.data;
 }
 
 function refusal(issues: readonly Issue[], name: string, fieldNames: boolean): ServiceError {

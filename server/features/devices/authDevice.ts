@@ -1,8 +1,10 @@
 import { isIPv4 } from "node:net";
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError } from "../../http/errors.ts";
+import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, RequestFacts } from "../../http/routes.ts";
 import { signDeviceToken } from "../../http/tokens.ts";
+import type { Services } from "../../services.ts";
+import { inTransaction, type Transaction } from "../transaction.ts";
 import { deviceUid } from "./uid.ts";
 
 /**
@@ -16,6 +18,29 @@ function firstName(hostname: string | undefined, mac: string): string {
 /** The address that is shown of a device: the X-Real-IP of the request, which the specification reads here. */
 function remoteAddress({ realIp, peer }: RequestFacts): string {
   return realIp && isIPv4(realIp) ? realIp : peer;
+}
+
+const isKnown = async (tx: Transaction, uid: string): Promise<boolean> =>
+  (await tx.device.findUnique({ where: { uid }, select: { uid: true } })) !== null;
+
+/**
+ * Nobody vouches for a device that enrols, so there is a limit to the rows that strangers can make. A known
+ * device passes whatever the limit.
+ * @throws ForbiddenError as many devices as may wait in the namespace to be accepted
+ */
+async function checkPending(
+  services: Services,
+  tx: Transaction,
+  { uid, tenantId }: { readonly uid: string; readonly tenantId: string },
+): Promise<void> {
+  const limit = services.settings.maximumPendingDevices;
+  if (limit <= 0 || (await isKnown(tx, uid))) return;
+  const pending = await tx.device.count({ where: { tenantId, status: "pending" }, take: limit });
+  if (pending >= limit) {
+    throw new ForbiddenError(
+      `${limit} devices of the namespace wait to be accepted, the most that may: accept, reject or delete some`,
+    );
+  }
 }
 
 /**
@@ -40,8 +65,8 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
     offline: false,
     remoteAddr: remoteAddress(request),
   };
-  const [device, token] = await Promise.all([
-    services.db.device.upsert({
+  const store = (tx: Transaction) =>
+    tx.device.upsert({
       where: { uid },
       update: reported,
       create: {
@@ -55,7 +80,14 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
         ...reported,
       },
       select: { name: true },
-    }),
+    });
+  const enrol = () =>
+    inTransaction(services, async (tx) => {
+      await checkPending(services, tx, { uid, tenantId });
+      return store(tx);
+    });
+  const [device, token] = await Promise.all([
+    (await isKnown(services.db, uid)) ? store(services.db) : enrol(),
     signDeviceToken(services, { uid, tenant: tenantId }),
   ]);
   return { uid, token, name: device.name, namespace: namespace.name };

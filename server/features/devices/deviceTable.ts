@@ -1,6 +1,6 @@
 import type { Services } from "../../services.ts";
 import { sql } from "../lists/sql.ts";
-import { column, listOf, type Table } from "../lists/table.ts";
+import { column, largeText, listOf, type Table } from "../lists/table.ts";
 import { onlineSince } from "./online.ts";
 
 const text = (name: string) => column("text", "Device", name);
@@ -15,11 +15,12 @@ const stored: Table["fields"] = {
   "info.version": text("infoVersion"),
   "info.arch": text("infoArch"),
   "info.platform": text("infoPlatform"),
-  public_key: text("publicKey"),
+  public_key: largeText("Device", "publicKey"),
   tenant_id: text("tenantId"),
   last_seen: date("lastSeen"),
   namespace: {
     type: "text",
+    cost: "query",
     value: sql`(SELECT "Namespace"."name" FROM "Namespace" WHERE "Namespace"."tenantId" = "Device"."tenantId")`,
   },
   status: text("status"),
@@ -39,6 +40,6 @@ export function deviceTable(services: Services): Table {
   return {
     from: sql`"Device"`,
     id: sql`"Device"."uid"`,
-    fields: { ...stored, online: { type: "boolean", value: online } },
+    fields: { ...stored, online: { type: "boolean", value: online, cost: "column" } },
   };
 }

@@ -38,6 +38,7 @@ async function listDevices(context: Context<PublicOperations["getDevices"]>, pla
     perPage: query.per_page,
   });
   header("X-Total-Count", total);
+  if (ids.length === 0) return [];
   const [namespace, rows] = await Promise.all([
     db.namespace.findUniqueOrThrow({ where: { tenantId } }),
     db.device.findMany({ where: { uid: { in: ids } }, include: withTags }),

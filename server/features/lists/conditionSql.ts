@@ -1,6 +1,6 @@
 import type { Condition, Group } from "./parseFilter.ts";
 import { type Sql, sql } from "./sql.ts";
-import type { Field, ListField, Table, ValueField } from "./table.ts";
+import { type Field, fieldOf, type ListField, type Table, type ValueField } from "./table.ts";
 
 /** True where all groups hold. */
 export function filterSql(table: Table, groups: readonly Group[]): Sql {
@@ -12,7 +12,7 @@ export function filterSql(table: Table, groups: readonly Group[]): Sql {
 }
 
 function conditionSql(table: Table, condition: Condition): Sql {
-  const field = Object.hasOwn(table.fields, condition.name) ? table.fields[condition.name] : undefined;
+  const field = fieldOf(table, condition.name);
   // Only "not equal" can be said of a field that is not there.
   if (field === undefined) return condition.operator === "ne" ? sql.true : sql.false;
   switch (condition.operator) {
@@ -36,9 +36,6 @@ function conditionSql(table: Table, condition: Condition): Sql {
 // Fractions and numbers beyond a column's range are comparable too, in either database.
 const real = (value: Sql): Sql => sql`CAST(${value} AS DOUBLE PRECISION)`;
 
-const some = (list: ListField, condition: Sql): Sql =>
-  sql`EXISTS (SELECT 1 FROM ${list.from} WHERE ${list.owner} AND ${condition})`;
-
 /**
  * Substring, whatever the case of its letters (on SQLite: of a to z). Without LIKE, whose wildcards Prisma does
  * not escape: `%` and `_` mean themselves. Without instr and position, which only one database each has.
@@ -51,14 +48,14 @@ function substring(field: Field, needle: string): Sql {
     needle === ""
       ? present
       : sql`(${present} AND REPLACE(LOWER(${text}), LOWER(${needle}), '') <> LOWER(${text}))`;
-  return field.type === "list" ? some(field, contained) : contained;
+  return field.type === "list" ? field.some(contained) : contained;
 }
 
 function holdsAll(field: Field, values: readonly unknown[]): Sql {
   if (values.length === 0) return sql.false;
   const one = (value: unknown): Sql => {
     if (field.type !== "list") return equal(field, value);
-    return typeof value === "string" ? some(field, sql`${field.item} = ${value}`) : sql.false;
+    return typeof value === "string" ? field.some(sql`${field.item} = ${value}`) : sql.false;
   };
   return sql`(${sql.join(values.map(one), " AND ")})`;
 }
@@ -66,6 +63,8 @@ function holdsAll(field: Field, values: readonly unknown[]): Sql {
 /** Never null, so that NOT turns it round. A value of another type than the field's is not equal to it. */
 function equal(field: Field, value: unknown): Sql {
   if (field.type === "list") return listEqual(field, value);
+  // No boolean is null, and without a comparison the database sees what an index could answer.
+  if (field.type === "boolean" && value === true) return field.value;
   const same = comparable(field, value);
   return same ? sql`(${field.value} IS NOT NULL AND ${same})` : sql.false;
 }
@@ -90,8 +89,8 @@ function comparable(field: ValueField, value: unknown): Sql | undefined {
 
 /** A text equals a list that holds it, as in the document store of the rules; an array, the same set. */
 function listEqual(field: ListField, value: unknown): Sql {
-  if (typeof value === "string") return some(field, sql`${field.item} = ${value}`);
+  if (typeof value === "string") return field.some(sql`${field.item} = ${value}`);
   if (!Array.isArray(value)) return sql.false;
-  const size = sql`(SELECT COUNT(*) FROM ${field.from} WHERE ${field.owner}) = ${value.length}`;
+  const size = sql`${field.size} = ${value.length}`;
   return value.length === 0 ? size : sql`(${size} AND ${holdsAll(field, value)})`;
 }

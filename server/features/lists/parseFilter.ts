@@ -1,10 +1,13 @@
 import { z } from "zod";
 import { InvalidError } from "../../http/errors.ts";
+import { checkTexts } from "../../http/validation.ts";
+
+type Scalar = string | number | boolean | null;
 
 /** A comparison of one field. */
 export type Condition =
-  | { readonly name: string; readonly operator: "contains"; readonly value: string | readonly unknown[] }
-  | { readonly name: string; readonly operator: "eq" | "ne"; readonly value: unknown }
+  | { readonly name: string; readonly operator: "contains"; readonly value: string | readonly Scalar[] }
+  | { readonly name: string; readonly operator: "eq" | "ne"; readonly value: Scalar | readonly Scalar[] }
   | { readonly name: string; readonly operator: "bool"; readonly value: boolean }
   | { readonly name: string; readonly operator: "gt"; readonly value: number };
 
@@ -13,7 +16,7 @@ export interface Group {
   readonly conditions: readonly Condition[];
 }
 
-/** Comparisons of one request; more than a person writes, few enough for the database. */
+/** Items of one filter, and of an array in it; more than a person writes, few enough for the database. */
 const MAXIMUM_ITEMS = 100;
 
 const item = z.discriminatedUnion("type", [
@@ -24,6 +27,12 @@ const item = z.discriminatedUnion("type", [
   z.object({ type: z.literal("operator"), params: z.object({ name: z.string() }) }),
 ]);
 const items = z.array(item).max(MAXIMUM_ITEMS);
+// JSON may write a number that is infinite here (1e400), which no column can be compared with.
+const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+const scalars = z.array(scalar).max(MAXIMUM_ITEMS);
+const textOrScalars = z.union([z.string(), scalars]);
+const scalarOrScalars = z.union([scalar, scalars]);
+const SCALAR = "string, finite number, boolean or null";
 
 const BOOLEANS: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
   [true, true],
@@ -50,26 +59,33 @@ function decode(text: string): unknown {
   }
 }
 
+/** A value that the operator takes; other ones never reach the database. */
+function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string): z.output<T> {
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) throw refusal(`${takes}, or an array of at most ${MAXIMUM_ITEMS} of ${SCALAR}`);
+  checkTexts(parsed.data, "filter");
+  return parsed.data;
+}
+
 /** The comparison; undefined for an operator that is not known, which is ignored (rules section 6). */
 function conditionOf(name: string, operator: string, value: unknown): Condition | undefined {
   switch (operator) {
     case "contains":
-      if (typeof value === "string" || Array.isArray(value)) return { name, operator, value };
-      throw refusal("contains takes a string or an array");
+      return { name, operator, value: operand(textOrScalars, value, "contains takes a string") };
     case "eq":
     case "ne":
-      return { name, operator, value };
+      return { name, operator, value: operand(scalarOrScalars, value, `${operator} takes ${SCALAR}`) };
     case "bool": {
       const truth = BOOLEANS.get(value);
       if (truth === undefined)
         throw refusal("bool takes true, false, or one of the strings true, false, t, f, 1, 0");
       return { name, operator, value: truth };
     }
-    case "gt":
-      if (typeof value === "number") return { name, operator, value };
-      if (typeof value === "string" && /^[+-]?\d+$/.test(value))
-        return { name, operator, value: Number(value) };
-      throw refusal("gt takes a number, or a string that holds a whole one");
+    case "gt": {
+      const number = typeof value === "string" && /^[+-]?\d+$/.test(value) ? Number(value) : value;
+      if (typeof number === "number" && Number.isFinite(number)) return { name, operator, value: number };
+      throw refusal("gt takes a finite number, or a string that holds a whole one");
+    }
     default:
       return undefined;
   }

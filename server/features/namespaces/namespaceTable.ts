@@ -1,5 +1,5 @@
 import { sql } from "../lists/sql.ts";
-import { column, countOf, listOf, type Table } from "../lists/table.ts";
+import { column, countOf, largeText, listOf, type Table } from "../lists/table.ts";
 
 const acceptedDevices = countOf(sql`SELECT COUNT(*) FROM "Device"
   WHERE "Device"."tenantId" = "Namespace"."tenantId" AND "Device"."status" = 'accepted'`);
@@ -21,7 +21,7 @@ export const namespaceTable: Table = {
     devices_count: acceptedDevices,
     created_at: column("date", "Namespace", "createdAt"),
     "settings.session_record": column("boolean", "Namespace", "sessionRecord"),
-    "settings.connection_announcement": column("text", "Namespace", "connectionAnnouncement"),
+    "settings.connection_announcement": largeText("Namespace", "connectionAnnouncement"),
     "members.id": memberField("userId"),
     "members.role": memberField("role"),
     "members.status": memberField("status"),

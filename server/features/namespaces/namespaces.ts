@@ -35,12 +35,12 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
     where: mine,
     filter: query.filter,
     trailing: "or",
-    sort: [sql`"createdAt" ASC`, sql`"tenantId" ASC`],
+    sort: { by: [sql`"createdAt"`, sql`"tenantId"`], direction: "asc" },
     page: query.page,
     perPage: query.per_page,
   });
   header("X-Total-Count", total);
-  return presentNamespaces(services, ids);
+  return ids.length === 0 ? [] : presentNamespaces(services, ids);
 };
 
 export const createNamespace: Handler<PublicOperations["createNamespace"]> = async (context) => {

@@ -38,11 +38,12 @@ const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context
     where: sql`"PublicKey"."tenantId" = ${identity.tenant}`,
     filter: query.filter,
     trailing: "or",
-    sort: [sql`"PublicKey"."createdAt" ASC`, sql`"PublicKey"."fingerprint" ASC`],
+    sort: { by: [sql`"PublicKey"."createdAt"`, sql`"PublicKey"."fingerprint"`], direction: "asc" },
     page: query.page,
     perPage: query.per_page,
   });
   header("X-Total-Count", total);
+  if (ids.length === 0) return [];
   const rows = await services.db.publicKey.findMany({
     where: { tenantId: identity.tenant, fingerprint: { in: ids } },
     include: withTags,

@@ -1,5 +1,5 @@
 import { sql } from "../lists/sql.ts";
-import { column, listOf, type Table } from "../lists/table.ts";
+import { column, largeText, listOf, type Table } from "../lists/table.ts";
 
 const text = (name: string) => column("text", "PublicKey", name);
 
@@ -8,7 +8,7 @@ export const publicKeyTable: Table = {
   from: sql`"PublicKey"`,
   id: sql`"PublicKey"."fingerprint"`,
   fields: {
-    data: text("data"),
+    data: largeText("PublicKey", "data"),
     fingerprint: text("fingerprint"),
     created_at: column("date", "PublicKey", "createdAt"),
     tenant_id: text("tenantId"),

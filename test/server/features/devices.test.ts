@@ -79,6 +79,17 @@ describe("an agent", () => {
     expect(await bad({ hostname: "a", sessions: null })).toBe(200);
   });
 
+  test("has a public key of at most 4096 characters", async () => {
+    const body = {
+      info: { id: "", pretty_name: "", version: "", arch: "", platform: "" },
+      hostname: "h",
+      tenant_id: ana.tenant,
+    };
+    const status = async (length: number) =>
+      (await app.call("authDevice", { body: { ...body, public_key: "k".repeat(length) } })).status;
+    expect([await status(4096), await status(4097)]).toEqual([200, 400]);
+  });
+
   test("shows the address of X-Real-IP, when it is one", async () => {
     const report = async (ip: string) => {
       const body = {
@@ -106,6 +117,58 @@ describe("an agent", () => {
     expect((await get(uid)).online).toBe(false);
     await device("00:00:00:00:00:01");
     expect((await get(uid)).online).toBe(true);
+  });
+});
+
+describe("of the devices that wait to be accepted", () => {
+  const LIMIT = 5;
+  let limited: TestApp;
+  let eve: TestUser;
+  beforeEach(async () => {
+    limited = await startApp({ maximumPendingDevices: LIMIT });
+    eve = await limited.user("eve", "lab");
+  });
+  afterEach(() => limited.stop());
+
+  const report = (hostname: string, tenant: string) =>
+    limited.call("authDevice", {
+      body: {
+        info: { id: "", pretty_name: "", version: "", arch: "", platform: "" },
+        hostname,
+        public_key: hostname,
+        tenant_id: tenant,
+      },
+    });
+  const names = (count: number) => Array.from({ length: count }, (_, n) => `host-${n}`);
+
+  test("no more than the limit are taken, however many come at once; known ones go on", async () => {
+    const answers = await Promise.all(names(20).map((name) => report(name, eve.tenant)));
+    const taken = answers.filter((answer) => answer.status === 200);
+    const refused = answers.filter((answer) => answer.status === 403);
+    expect([taken.length, refused.length]).toEqual([LIMIT, 15]);
+    expect(refused[0]?.body.message).toMatch(/^5 devices of the namespace wait to be accepted/);
+    for (const { body } of taken) expect((await report(body.name, eve.tenant)).status).toBe(200);
+    // Another namespace has a limit of its own.
+    const other = await limited.user("bob", "home");
+    expect((await report("host-0", other.tenant)).status).toBe(200);
+  });
+
+  test("one that is accepted, rejected or deleted makes room for another one", async () => {
+    const uids: string[] = [];
+    for (const name of names(LIMIT)) uids.push((await report(name, eve.tenant)).body.uid);
+    const [accepted = "", rejected = "", deleted = ""] = uids;
+    const on = (uid: string) => ({ token: eve.token, params: { uid } });
+    expect((await report("sixth-host", eve.tenant)).status).toBe(403);
+    await limited.call("acceptDevice", on(accepted));
+    expect((await report("sixth-host", eve.tenant)).status).toBe(200);
+    await limited.call("updateDeviceStatus", {
+      ...on(rejected),
+      params: { uid: rejected, status: "reject" },
+    });
+    expect((await report("seventh-host", eve.tenant)).status).toBe(200);
+    await limited.call("deleteDevice", on(deleted));
+    expect((await report("eighth-host", eve.tenant)).status).toBe(200);
+    expect((await report("ninth-host", eve.tenant)).status).toBe(403);
   });
 });
 

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   ED25519,
   encodeFilter,
@@ -154,18 +154,18 @@ const text = fc.oneof(
   ),
   fc.string({ maxLength: 3, unit: "grapheme-ascii" }),
 );
-const anyValue = fc.oneof(
+const scalar = fc.oneof(
   text,
   fc.boolean(),
   fc.constant(null),
   fc.constantFrom(0, 1, -23.5, 48, 1e300, 3e9, 0.5),
-  fc.subarray(TAGS, { maxLength: 3 }),
 );
+const anyValue = fc.oneof(scalar, fc.subarray(TAGS, { maxLength: 3 }));
 const condition = fc
   .oneof(
     fc.record({
       operator: fc.constant("contains"),
-      value: fc.oneof(text, fc.subarray(TAGS), fc.array(anyValue, { maxLength: 2 })),
+      value: fc.oneof(text, fc.subarray(TAGS), fc.array(scalar, { maxLength: 2 })),
     }),
     fc.record({ operator: fc.constantFrom("eq", "ne"), value: anyValue }),
     fc.record({
@@ -228,6 +228,12 @@ test("times are equal to their text on the wire", async () => {
   expect(body).toEqual(devices.filter((item) => item.last_seen === first?.last_seen));
 });
 
+// What JSON can write and JavaScript cannot hold.
+const infinite = (comparison: string, json: string) =>
+  Buffer.from(JSON.stringify([property("max_devices", comparison, "#")]).replace('"#"', json)).toString(
+    "base64",
+  );
+
 test.each([
   ["no base64", "***"],
   ["unpadded", "W10"],
@@ -241,12 +247,80 @@ test.each([
   ["gt of a word", encodeFilter([property("name", "gt", "abc")])],
   ["gt of a fraction in text", encodeFilter([property("name", "gt", "1.5")])],
   ["more items than sensible", encodeFilter(Array(101).fill(operator("and")))],
+  ["contains an array of arrays", encodeFilter([property("tags", "contains", [["edge"]])])],
+  ["eq of an object", encodeFilter([property("name", "eq", { $gt: "" })])],
+  ["ne of an infinite number", infinite("ne", "1e400")],
+  ["eq of an infinite number", infinite("eq", "-1e400")],
+  ["gt of an infinite number", infinite("gt", "1e400")],
+  ["contains an infinite number", infinite("contains", "[1e400]")],
+  ["gt of a text that is infinite", encodeFilter([property("name", "gt", "9".repeat(400))])],
 ])("%s is 400", async (_, filter) => {
   for (const id of ["getDevices", "getPublicKeys", "getNamespaces"] as const) {
     const { status, body } = await app.call(id, { token: ana.token, query: { filter } });
     expect(status).toBe(400);
     expect(body.message).toMatch(/^filter: /);
   }
+});
+
+describe("the work of one filter is bounded:", () => {
+  type Id = "getDevices" | "getPublicKeys" | "getNamespaces";
+  const list = async (items: unknown[], id: Id = "getDevices") => {
+    const { status, body } = await app.call(id, { token: ana.token, query: { filter: encodeFilter(items) } });
+    return [status, body.message];
+  };
+  const times = (count: number, comparison: string, value: unknown, name = "name") =>
+    Array(count).fill(property(name, comparison, value));
+  const refused = (message: RegExp) => [400, expect.stringMatching(message)];
+  const SEARCHES = /^filter: must search at most 20 times/;
+  const COMPARISONS = /^filter: must compare at most 100 values/;
+
+  test("100 comparisons of columns, those of arrays counted one by one", async () => {
+    expect(await list(times(100, "eq", "gate"))).toEqual([200, undefined]);
+    expect(await list([...times(50, "eq", "gate"), ...times(25, "ne", ["a", "b"])])).toEqual([
+      200,
+      undefined,
+    ]);
+    expect(await list([...times(50, "eq", "gate"), ...times(26, "ne", ["a", "b"])])).toEqual(
+      refused(COMPARISONS),
+    );
+  });
+
+  test("an array of 1001 values, which SQLite has no expression for", async () => {
+    for (const comparison of ["contains", "eq", "ne"]) {
+      const values = Array.from({ length: 1001 }, (_, n) => n);
+      expect(await list(times(1, comparison, values))).toEqual(refused(/an array of at most 100 of string/));
+      expect((await list(times(1, comparison, values.slice(0, 100))))[0]).toBe(200);
+    }
+  });
+
+  test("20 searches in texts, lists, counts and other tables", async () => {
+    expect(await list(times(20, "contains", "a"))).toEqual([200, undefined]);
+    expect(await list(times(21, "contains", "a"))).toEqual(refused(SEARCHES));
+    expect(await list(times(21, "contains", "a", "unknown"))).toEqual(refused(SEARCHES));
+    expect(await list([...times(80, "eq", "a"), ...times(20, "contains", "a")])).toEqual([200, undefined]);
+    expect(await list([...times(10, "contains", "a"), ...times(11, "ne", "edge", "tags")])).toEqual(
+      refused(SEARCHES),
+    );
+    expect(await list(times(7, "contains", ["a", "b", "c"], "tags"))).toEqual(refused(SEARCHES));
+    expect(await list(times(21, "gt", 1, "device_count"), "getNamespaces")).toEqual(refused(SEARCHES));
+    expect(await list(times(21, "eq", "key", "public_key"))).toEqual(refused(SEARCHES));
+  });
+
+  test.each([
+    ["getDevices", "public_key"],
+    ["getPublicKeys", "data"],
+    ["getNamespaces", "settings.connection_announcement"],
+  ] as const)("no search in large texts: %s by %s", async (id, name) => {
+    expect(await list(times(1, "contains", "a", name), id)).toEqual(
+      refused(new RegExp(`^filter: contains cannot search the text of ${name.replace(".", "\\.")}`)),
+    );
+    expect((await list(times(1, "eq", "a", name), id))[0]).toBe(200);
+  });
+
+  test("no sorting by them: the default order", async () => {
+    const query = { per_page: 100, sort_by: "public_key" };
+    expect((await app.call("getDevices", { token: ana.token, query })).body).toEqual(devices);
+  });
 });
 
 test("on keys and namespaces, properties at the end are joined by or; closed groups still hold", async () => {

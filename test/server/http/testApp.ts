@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
-import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { type Database, type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
@@ -77,16 +77,23 @@ let passwordHash: string | undefined;
 const SETTINGS: ServiceSettings = {
   edition: "enterprise",
   maximumLockoutMinutes: 60,
+  maximumPendingDevices: 0,
   sshEndpoint: undefined,
   apiEndpoint: undefined,
   trustedProxies: [],
 };
 
-export async function startApp(settings: Partial<ServiceSettings> = {}): Promise<TestApp> {
+type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;
+
+/** @param open for tests that look at the database's work */
+export async function startApp(
+  settings: Partial<ServiceSettings> = {},
+  open: OpenDatabase = openDatabase,
+): Promise<TestApp> {
   const folder = await makeDataDir();
   const address = postgresqlAddress();
   const postgresql = address === undefined ? undefined : await newPostgresql(address);
-  const database = await openDatabase(
+  const database = await open(
     postgresql ? { url: postgresql.url, connections: 10 } : { file: join(folder, "test.db") },
   );
   let ahead = 0;

@@ -1,6 +1,15 @@
 import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ED25519, enrol, startApp, type TestApp, type TestUser } from "./testApp.ts";
+import {
+  ED25519,
+  encodeFilter,
+  enrol,
+  PASSWORD,
+  property,
+  startApp,
+  type TestApp,
+  type TestUser,
+} from "./testApp.ts";
 
 let app: TestApp;
 let ana: TestUser;
@@ -65,6 +74,81 @@ describe("a body", () => {
     });
     expect(answer.body).toEqual({ message: "tag: is not on the device" });
   });
+});
+
+const UNSTORABLE = [
+  ["NUL", "a\0b"],
+  ["half of a surrogate pair", "a\ud800b"],
+  ["the other half", "\udc00"],
+] as const;
+const NOT_STORED = "must hold neither NUL nor half of a surrogate pair";
+
+describe.each(UNSTORABLE)("a text with %s is 400 and named", (_, text) => {
+  test.each([
+    ["login", { username: text, password: "x" }, "username"],
+    ["login", { username: "ana", password: text }, "password"],
+    [
+      "authDevice",
+      {
+        info: { id: "debian", pretty_name: text, version: "1", arch: "amd64", platform: "native" },
+        hostname: "gate",
+        public_key: "k",
+        tenant_id: "00000000-0000-4000-0000-000000000000",
+      },
+      "info.pretty_name",
+    ],
+    [
+      "authDevice",
+      {
+        info: { id: "debian", pretty_name: "x", version: "1", arch: "amd64", platform: "native" },
+        sessions: ["fine", text],
+        hostname: "gate",
+        public_key: "k",
+        tenant_id: "00000000-0000-4000-0000-000000000000",
+      },
+      "sessions.1",
+    ],
+  ] as const)("in the body of %s: %#", async (id, body, field) => {
+    const answer = await app.call(id, { body });
+    expect([answer.status, answer.body]).toEqual([400, { message: `${field}: ${NOT_STORED}` }]);
+  });
+
+  test("in an operation that answers with the names of fields", async () => {
+    const body = { name: text };
+    const answer = await app.call("updateUser", { token: ana.token, body });
+    expect([answer.status, answer.body]).toEqual([400, ["name"]]);
+  });
+
+  test("in the value of a filter", async () => {
+    for (const value of [text, ["fine", text]]) {
+      const filter = encodeFilter([property("name", "contains", value)]);
+      const { status, body } = await app.call("getDevices", { token: ana.token, query: { filter } });
+      expect(status).toBe(400);
+      expect(body.message).toMatch(/^filter(\.1)?: must hold neither NUL/);
+    }
+  });
+});
+
+test("NUL in a query or path is 400 and named; bytes that are no UTF-8 never become a surrogate", async () => {
+  const named = async (path: string, method = "GET") => {
+    const { status, body } = await app.send(method, path, { headers: authorized() });
+    return [status, body.message];
+  };
+  expect(await named("/api/devices?sort_by=a%00b")).toEqual([400, `sort_by: ${NOT_STORED}`]);
+  expect(await named("/api/namespaces/api-key/a%00b", "DELETE")).toEqual([400, `key: ${NOT_STORED}`]);
+  expect(await named("/api/namespaces/api-key/%ED%A0%80", "DELETE")).toEqual([
+    400,
+    "URL: must be well-formed",
+  ]);
+});
+
+test("a new password of more than 72 bytes is refused: bcrypt would not look at the rest", async () => {
+  const { token } = await app.user("pat");
+  const change = (password: string) =>
+    app.call("updateUser", { token, body: { password, current_password: PASSWORD } });
+  const refused = await change("\u20ac".repeat(25));
+  expect([refused.status, refused.body]).toEqual([400, ["password"]]);
+  expect((await change("\u20ac".repeat(24))).status).toBe(200);
 });
 
 describe("a query", () => {

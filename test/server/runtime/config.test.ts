@@ -17,6 +17,7 @@ describe("without any setting", () => {
     expect(config.service).toEqual({
       edition: "enterprise",
       maximumLockoutMinutes: 60,
+      maximumPendingDevices: 10_000,
       sshEndpoint: undefined,
       apiEndpoint: undefined,
       trustedProxies: [],
@@ -33,6 +34,7 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_PORT: "0",
       GATEHOUSE_EDITION: "cloud",
       GATEHOUSE_MAXIMUM_LOCKOUT: "-1",
+      GATEHOUSE_MAXIMUM_PENDING_DEVICES: "5",
       GATEHOUSE_SSH_ENDPOINT: "ssh.example.com:22",
       GATEHOUSE_API_ENDPOINT: "[::1]:443",
       GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, fd00::1",
@@ -55,6 +57,7 @@ test("every setting can come from the environment", () => {
     service: {
       edition: "cloud",
       maximumLockoutMinutes: -1,
+      maximumPendingDevices: 5,
       sshEndpoint: "ssh.example.com:22",
       apiEndpoint: "[::1]:443",
       trustedProxies: ["10.0.0.1", "fd00::1"],

@@ -237,10 +237,10 @@ CREATE INDEX "Member_userId_idx" ON "Member"("userId");
 CREATE UNIQUE INDEX "Member_tenantId_creationKey_key" ON "Member"("tenantId", "creationKey");
 
 -- CreateIndex
-CREATE INDEX "Device_tenantId_status_lastSeen_uid_idx" ON "Device"("tenantId", "status", "lastSeen", "uid");
+CREATE INDEX "Device_tenantId_status_lastSeen_uid_infoPlatform_idx" ON "Device"("tenantId", "status", "lastSeen", "uid", "infoPlatform");
 
 -- CreateIndex
-CREATE INDEX "Device_tenantId_lastSeen_uid_status_infoPlatform_idx" ON "Device"("tenantId", "lastSeen", "uid", "status", "infoPlatform");
+CREATE INDEX "Device_tenantId_lastSeen_uid_status_infoPlatform_offline_idx" ON "Device"("tenantId", "lastSeen", "uid", "status", "infoPlatform", "offline");
 
 -- CreateIndex
 CREATE INDEX "Device_tenantId_status_infoPlatform_idx" ON "Device"("tenantId", "status", "infoPlatform");
@@ -277,6 +277,9 @@ CREATE UNIQUE INDEX "FirewallRule_tenantId_creationKey_key" ON "FirewallRule"("t
 
 -- CreateIndex
 CREATE INDEX "FirewallRuleTag_tenantId_tag_idx" ON "FirewallRuleTag"("tenantId", "tag");
+
+-- CreateIndex
+CREATE INDEX "ApiKey_tenantId_expiresIn_name_idx" ON "ApiKey"("tenantId", "expiresIn", "name");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
