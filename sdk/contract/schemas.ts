@@ -117,7 +117,10 @@ const filterParameter = z
   .string()
   .max(16_384)
   .optional()
-  .describe("Base64 of a JSON array of property and operator items");
+  .describe(
+    "Base64 of a JSON array of property and operator items: at most 100, which compare at most 100 values and " +
+      "search texts, lists or counts at most 20 times",
+  );
 export const filtering = { filter: filterParameter, ...paging };
 export const sorting = {
   sort_by: z.string().max(64).optional().describe("Field to sort by; an unknown one means the default"),
