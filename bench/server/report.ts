@@ -1,0 +1,36 @@
+import { cpus } from "node:os";
+import { CONNECTIONS } from "./load.ts";
+import type { Result } from "./measure.ts";
+
+/** The machine, and the head of the table. */
+export function head(seconds: number): string {
+  const processors = cpus();
+  const machine = [
+    new Date().toISOString().slice(0, 10),
+    `${processors.length} cores (${processors[0]?.model ?? "unknown"}), load generator included`,
+    `Node ${process.version}`,
+    `${CONNECTIONS} connections`,
+    `${seconds} s each`,
+  ];
+  return [
+    `${machine.join("; ")}.`,
+    "",
+    "| database | case | req/s | of the floor | p50 ms | p99 ms | RSS MB | SQL statements/request |",
+    "|---|---|---:|---:|---:|---:|---:|---:|",
+  ].join("\n");
+}
+
+/** A line of the table. */
+export function row(database: string, title: string, result: Result, floor: Result): string {
+  const cells = [
+    database,
+    title,
+    result.rate.toLocaleString("en", { maximumFractionDigits: result.rate < 100 ? 1 : 0 }),
+    (result.rate / floor.rate).toFixed(2),
+    result.p50.toFixed(1),
+    result.p99.toFixed(1),
+    result.megabytes,
+    result.statements.toFixed(1),
+  ];
+  return `| ${cells.join(" | ")} |`;
+}
