@@ -7,6 +7,7 @@ import { buildApp } from "./app.ts";
 import type { Config } from "./config.ts";
 import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
+import { Heartbeats } from "./features/devices/heartbeats.ts";
 import { healthPlugin } from "./health.ts";
 import { loadSigningKeys } from "./keys.ts";
 import { loggerOptions } from "./logging.ts";
@@ -52,7 +53,11 @@ export async function serve(config: Config): Promise<RunningService> {
       keys,
       settings: config.service,
       now: () => new Date(),
+      heartbeats: new Heartbeats(database.client, (error) => {
+        app.log.error({ err: error }, "reports of devices could not be written, and will be later");
+      }),
     };
+    undo.push(() => services.heartbeats.flush());
 
     const app = await buildApp(services, { logger: loggerOptions(config.logLevel) });
     await app.register(healthPlugin, { services });

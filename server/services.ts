@@ -1,6 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
+import type { Heartbeats } from "./features/devices/heartbeats.ts";
 
 /** What the features of the service work with; made once by `main.ts`, or by a test. */
 export interface Services {
@@ -9,6 +10,8 @@ export interface Services {
   readonly settings: ServiceSettings;
   /** The current time; replaceable, so that tests can let hours pass. */
   readonly now: () => Date;
+  /** Reports of devices that wait to be written. */
+  readonly heartbeats: Heartbeats;
 }
 
 /** RSA key pair that signs tokens (RS256) and the setup link. */

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { jwtVerify, SignJWT } from "jose";
+import { type JWTPayload, jwtVerify, SignJWT } from "jose";
 import type { Services } from "../services.ts";
+import { recallToken, rememberToken } from "./verifiedTokens.ts";
 
 /** Life of a user's token in seconds (rules section 2). */
 const USER_TOKEN_LIFE = 72 * 60 * 60;
@@ -47,21 +48,32 @@ function sign(services: Services, claims: Record<string, unknown>, life?: number
 
 /** The claims of a token that is ours, in time and complete; undefined for any other one. */
 export async function verifyToken(services: Services, token: string): Promise<TokenClaims | undefined> {
+  const { publicKey } = services.keys;
+  const known = recallToken(publicKey, token, seconds(services.now()));
+  if (known) return known;
   try {
-    const { payload } = await jwtVerify(token, services.keys.publicKey, {
+    const { payload } = await jwtVerify(token, publicKey, {
       // Named here, so that no token can choose a weaker algorithm by itself.
       algorithms: ["RS256"],
       currentDate: services.now(),
     });
-    const { claims, id, name, tenant, uid, exp } = payload;
-    if (typeof tenant !== "string") return undefined;
-    if (claims === "user" && typeof id === "string" && typeof name === "string" && exp !== undefined) {
-      return { claims, id, name, tenant };
+    const claims = claimsOf(payload);
+    if (claims) {
+      const { nbf = Number.NEGATIVE_INFINITY, exp = Number.POSITIVE_INFINITY } = payload;
+      rememberToken(publicKey, token, { claims, notBefore: nbf, expires: exp });
     }
-    if (claims === "device" && typeof uid === "string") return { claims, uid, tenant };
-    return undefined;
+    return claims;
   } catch {
     // Whatever is wrong with it, the caller learns no more than that it is not accepted.
     return undefined;
   }
+}
+
+function claimsOf({ claims, id, name, tenant, uid, exp }: JWTPayload): TokenClaims | undefined {
+  if (typeof tenant !== "string") return undefined;
+  if (claims === "user" && typeof id === "string" && typeof name === "string" && exp !== undefined) {
+    return { claims, id, name, tenant };
+  }
+  if (claims === "device" && typeof uid === "string") return { claims, uid, tenant };
+  return undefined;
 }

@@ -1,8 +1,11 @@
 import { isIPv4 } from "node:net";
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError } from "../../http/errors.ts";
+import type { z } from "zod";
+import { deviceToken } from "../../http/deviceTokens.ts";
+import { isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, RequestFacts } from "../../http/routes.ts";
-import { signDeviceToken } from "../../http/tokens.ts";
+import type { Services } from "../../services.ts";
+import { sql } from "../lists/sql.ts";
 import { deviceUid } from "./uid.ts";
 
 /**
@@ -18,45 +21,86 @@ function remoteAddress({ realIp, peer }: RequestFacts): string {
   return realIp && isIPv4(realIp) ? realIp : peer;
 }
 
+type Report = z.output<NonNullable<PublicOperations["authDevice"]["body"]>>;
+
+/** What an agent says of its device each time, as the columns that keep it. */
+const reportedOf = ({ info }: Report, request: RequestFacts) => ({
+  infoId: info.id,
+  infoPrettyName: info.pretty_name,
+  infoVersion: info.version,
+  infoArch: info.arch,
+  infoPlatform: info.platform,
+  offline: false,
+  remoteAddr: remoteAddress(request),
+});
+
+/** What the answer tells a device of itself. */
+interface Names {
+  readonly name: string;
+  readonly namespace: string;
+}
+
+/**
+ * The names of a device of which all that was reported is stored already. Read with every report, so that a
+ * change, a deletion and the end of the namespace hold at once, whichever instance they were made by.
+ */
+async function namesOfUnchanged(
+  services: Services,
+  uid: string,
+  reported: ReturnType<typeof reportedOf>,
+): Promise<Names | undefined> {
+  const same = Object.entries(reported).map(([name, value]) => sql`"Device".${sql.column(name)} = ${value}`);
+  const [names] = await services.db.$queryRaw<Names[]>(
+    sql`SELECT "Device"."name" AS name, "Namespace"."name" AS namespace FROM "Device"
+      JOIN "Namespace" ON "Namespace"."tenantId" = "Device"."tenantId"
+      WHERE "Device"."uid" = ${uid} AND ${sql.join(same, " AND ")}`,
+  );
+  return names;
+}
+
+/**
+ * Stores a device that is new, or of which something is.
+ * @throws NotFoundError no such namespace; nothing is stored
+ */
+async function store(
+  services: Services,
+  uid: string,
+  body: Report,
+  reported: ReturnType<typeof reportedOf>,
+): Promise<Names> {
+  const { tenant_id: tenantId, public_key: publicKey, hostname, identity } = body;
+  const unknown = () => new NotFoundError("tenant_id: no such namespace");
+  const namespace = await services.db.namespace.findUnique({ where: { tenantId }, select: { name: true } });
+  if (!namespace) throw unknown();
+  const now = services.now();
+  const mac = identity?.mac ?? "";
+  const update = { ...reported, lastSeen: now };
+  const first = { uid, tenantId, mac, publicKey, name: firstName(hostname, mac) };
+  try {
+    const device = await services.db.device.upsert({
+      where: { uid },
+      update,
+      create: { ...first, createdAt: now, statusUpdatedAt: now, ...update },
+      select: { name: true },
+    });
+    return { name: device.name, namespace: namespace.name };
+  } catch (error) {
+    // Deleted in between.
+    throw isDatabaseError(error, "P2003") ? unknown() : error;
+  }
+}
+
 /**
  * An agent enrols or reports (rules section 7). What an administrator decides, name, status and tags, stays as
- * it is. The position is not looked up: 0,0 means unknown.
+ * it is. What is new is stored before the answer; of a report without news only the time is, and later (see
+ * `Heartbeats`). The position is not looked up: 0,0 means unknown.
  */
 export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ services, body, request }) => {
-  const { info, public_key: publicKey, tenant_id: tenantId } = body;
-  const namespace = await services.db.namespace.findUnique({ where: { tenantId }, select: { name: true } });
-  if (!namespace) throw new NotFoundError("tenant_id: no such namespace");
-
-  const mac = body.identity?.mac ?? "";
-  const uid = deviceUid({ mac, publicKey, tenantId });
-  const now = services.now();
-  const reported = {
-    infoId: info.id,
-    infoPrettyName: info.pretty_name,
-    infoVersion: info.version,
-    infoArch: info.arch,
-    infoPlatform: info.platform,
-    lastSeen: now,
-    offline: false,
-    remoteAddr: remoteAddress(request),
-  };
-  const [device, token] = await Promise.all([
-    services.db.device.upsert({
-      where: { uid },
-      update: reported,
-      create: {
-        uid,
-        tenantId,
-        mac,
-        publicKey,
-        name: firstName(body.hostname, mac),
-        createdAt: now,
-        statusUpdatedAt: now,
-        ...reported,
-      },
-      select: { name: true },
-    }),
-    signDeviceToken(services, { uid, tenant: tenantId }),
-  ]);
-  return { uid, token, name: device.name, namespace: namespace.name };
+  const { tenant_id: tenant, public_key: publicKey, identity } = body;
+  const uid = deviceUid({ mac: identity?.mac ?? "", publicKey, tenantId: tenant });
+  const reported = reportedOf(body, request);
+  let names = await namesOfUnchanged(services, uid, reported);
+  if (names) services.heartbeats.beat(uid, services.now());
+  else names = await store(services, uid, body, reported);
+  return { uid, token: await deviceToken(services, { uid, tenant }), ...names };
 };

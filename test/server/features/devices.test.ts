@@ -101,6 +101,7 @@ describe("an agent", () => {
     app.pass(10);
     expect((await get(uid)).online).toBe(false);
     await device("00:00:00:00:00:01");
+    await app.services.heartbeats.flush();
     expect((await get(uid)).online).toBe(true);
     await app.services.db.device.update({ where: { uid }, data: { offline: true } });
     expect((await get(uid)).online).toBe(false);

@@ -6,6 +6,7 @@ import { type Operation, type PublicOperations, publicOperations } from "@gateho
 import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
 import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { Heartbeats } from "../../../server/dist/features/devices/heartbeats.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
@@ -82,6 +83,9 @@ export async function startApp(settings: Partial<ServiceSettings> = {}): Promise
     keys,
     settings: { ...SETTINGS, ...settings },
     now: () => new Date(Date.now() + ahead),
+    heartbeats: new Heartbeats(database.client, (error) => {
+      throw error;
+    }),
   };
   const app = await buildApp(services);
   await app.listen({ host: "127.0.0.1", port: 0 });
@@ -135,6 +139,7 @@ export async function startApp(settings: Partial<ServiceSettings> = {}): Promise
     user,
     stop: async () => {
       await app.close();
+      await services.heartbeats.flush();
       await database.close();
       await rm(folder, { recursive: true, force: true });
     },
