@@ -1,6 +1,6 @@
 import { sshKeyLine } from "../../test/provider/support/programs.ts";
 import type { BenchRequest } from "./load.ts";
-import { NAMESPACES, type NamespaceName, RARE_TAG, reportOf, USER } from "./seed.ts";
+import { NAMESPACES, type NamespaceName, PASSWORD, RARE_TAG, reportOf, USERNAMES } from "./seed.ts";
 
 /** What is asked of the service, over and over. */
 export interface Case {
@@ -41,6 +41,11 @@ const deviceList = (title: string, query: string): Case => ({
 /** All cases by their names on the command line. */
 export const CASES: Readonly<Record<string, Case>> = {
   namespaces: { title: "namespace list", namespace: "keys", request: get("/api/namespaces") },
+  "namespaces-large": {
+    title: "namespace list, 101,000 devices in them",
+    namespace: "many",
+    request: get("/api/namespaces"),
+  },
   keys: {
     title: "100-key list",
     namespace: "keys",
@@ -57,7 +62,10 @@ export const CASES: Readonly<Record<string, Case>> = {
         filter: { hostname: ".*" },
       }),
   },
-  login: { title: "login", request: () => post("/api/login", USER) },
+  login: {
+    title: "login",
+    request: () => post("/api/login", { username: USERNAMES[0], password: PASSWORD }),
+  },
   "auth-1": deviceAuth("one"),
   "auth-1000": deviceAuth("thousand"),
   "auth-100000": deviceAuth("many"),

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Case } from "./cases.ts";
 import { type BenchRequest, type Load, load, type Measured } from "./load.ts";
 import { FLOOR_COMMAND, memoryOf, SERVICE_COMMAND, type ServerProcess, startProcess } from "./process.ts";
-import { tenantOf, USER } from "./seed.ts";
+import { NAMESPACES, PASSWORD, tenantOf } from "./seed.ts";
 
 /** Where and how long is measured. */
 export interface Run {
@@ -84,7 +84,7 @@ async function measure(
 async function credential(url: string, { namespace }: Case): Promise<Record<string, string>> {
   if (namespace === undefined) return {};
   const headers = { "content-type": "application/json" };
-  const body = JSON.stringify(USER);
+  const body = JSON.stringify({ username: NAMESPACES[namespace].owner, password: PASSWORD });
   const session = await tokenOf(await fetch(`${url}/api/login`, { method: "POST", headers, body }));
   const switched = await fetch(`${url}/api/auth/token/${tenantOf(namespace)}`, { headers: bearer(session) });
   return bearer(await tokenOf(switched));

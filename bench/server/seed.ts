@@ -1,20 +1,22 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { parseSshPublicKey } from "../../sdk/dist/contract/index.js";
 import { deviceUid } from "../../server/dist/features/devices/uid.js";
 import { hashPassword } from "../../server/dist/passwords.js";
 import { sshKeyLine } from "../../test/provider/support/programs.ts";
 import { benchDatabases, type DatabaseName, openForBench, type Row } from "./database.ts";
 
-/** The user who sends every request that needs one; owns all namespaces. */
-export const USER = { username: "bench", password: "correct-horse" } as const;
+/** The users, who own a namespace or more each. */
+export const USERNAMES = ["small", "large"] as const;
+export type Username = (typeof USERNAMES)[number];
+export const PASSWORD = "correct-horse";
 
-/** The namespaces, and how many devices and keys each holds. */
+/** The namespaces, and how many devices and keys each of them holds. */
 export const NAMESPACES = {
-  keys: { devices: 0, keys: 100 },
-  created: { devices: 0, keys: 0 },
-  one: { devices: 1, keys: 0 },
-  thousand: { devices: 1000, keys: 0 },
-  many: { devices: 100_000, keys: 0 },
+  keys: { owner: "small", devices: 0, keys: 100 },
+  created: { owner: "small", devices: 0, keys: 0 },
+  one: { owner: "small", devices: 1, keys: 0 },
+  thousand: { owner: "large", devices: 1000, keys: 0 },
+  many: { owner: "large", devices: 100_000, keys: 0 },
 } as const;
 export type NamespaceName = keyof typeof NAMESPACES;
 
@@ -96,15 +98,19 @@ export async function seed(database: DatabaseName, url: string): Promise<void> {
   await (await openForBench(url)).close();
   const insert = (table: string, rows: readonly Row[]) => benchDatabases[database].insert(url, table, rows);
   const now = new Date();
-  const userId = randomUUID();
-  const passwordHash = await hashPassword(USER.password);
-  const user = { id: userId, username: USER.username, name: "Bench", email: "bench@example.com" };
-  await insert("User", [{ ...user, passwordHash, createdAt: now }]);
+  const passwordHash = await hashPassword(PASSWORD);
+  await insert(
+    "User",
+    USERNAMES.map((username) => {
+      const email = `${username}@example.com`;
+      return { id: username, username, name: username, email, passwordHash, createdAt: now };
+    }),
+  );
   for (const name of names) {
     const tenantId = tenantOf(name);
-    await insert("Namespace", [{ tenantId, name, ownerId: userId, createdAt: now }]);
-    await insert("Member", [{ tenantId, userId, role: "owner", addedAt: now }]);
-    const { devices, keys } = NAMESPACES[name];
+    const { owner, devices, keys } = NAMESPACES[name];
+    await insert("Namespace", [{ tenantId, name, ownerId: owner, createdAt: now }]);
+    await insert("Member", [{ tenantId, userId: owner, role: "owner", addedAt: now }]);
     const deviceRows = rowsOf(devices, (index) => deviceRow(name, index, now));
     const tagged = deviceRows.filter((_, index) => index % 100 === 0);
     await insert("Device", deviceRows);
