@@ -5,7 +5,6 @@ import { deviceToken } from "../../http/deviceTokens.ts";
 import { isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, RequestFacts } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
-import { sql } from "../lists/sql.ts";
 import { deviceUid } from "./uid.ts";
 
 /**
@@ -49,12 +48,14 @@ async function namesOfUnchanged(
   uid: string,
   reported: ReturnType<typeof reportedOf>,
 ): Promise<Names | undefined> {
-  const same = Object.entries(reported).map(([name, value]) => sql`"Device".${sql.column(name)} = ${value}`);
-  const [names] = await services.db.$queryRaw<Names[]>(
-    sql`SELECT "Device"."name" AS name, "Namespace"."name" AS namespace FROM "Device"
-      JOIN "Namespace" ON "Namespace"."tenantId" = "Device"."tenantId"
-      WHERE "Device"."uid" = ${uid} AND ${sql.join(same, " AND ")}`,
-  );
+  const { infoId, infoPrettyName, infoVersion, infoArch, infoPlatform, offline, remoteAddr } = reported;
+  const [names] = await services.db.$queryRaw<Names[]>`
+    SELECT "Device"."name" AS name, "Namespace"."name" AS namespace FROM "Device"
+    JOIN "Namespace" ON "Namespace"."tenantId" = "Device"."tenantId"
+    WHERE "Device"."uid" = ${uid} AND "Device"."infoId" = ${infoId}
+      AND "Device"."infoPrettyName" = ${infoPrettyName} AND "Device"."infoVersion" = ${infoVersion}
+      AND "Device"."infoArch" = ${infoArch} AND "Device"."infoPlatform" = ${infoPlatform}
+      AND "Device"."offline" = ${offline} AND "Device"."remoteAddr" = ${remoteAddr}`;
   return names;
 }
 
