@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readArguments, usage } from "./server/arguments.ts";
 import { benchDatabases } from "./server/database.ts";
-import { measureCase, measureFloor } from "./server/measure.ts";
+import { floorRate, measureCase, measureFloor } from "./server/measure.ts";
 import { head, row } from "./server/report.ts";
 import { seed } from "./server/seed.ts";
 
@@ -24,15 +24,20 @@ const print = (line: string) => {
 print(head(options.seconds));
 for (const database of options.databases) {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
-  const run = { folder, url: benchDatabases[database].url(folder), seconds: options.seconds };
+  const run = {
+    folder,
+    url: benchDatabases[database].url(folder, options.databaseUrl),
+    seconds: options.seconds,
+  };
   try {
     const started = performance.now();
     await seed(database, run.url);
     console.error(`${database}: seeded in ${((performance.now() - started) / 1000).toFixed(1)} s`);
     const floor = await measureFloor(run);
-    print(row(database, "floor: bare route, one read", floor, floor));
-    for (const { title, ...one } of options.cases) {
-      print(row(database, title, await measureCase(run, { title, ...one }), floor));
+    print(row(database, "floor: bare route, one read", floor, floor.rate));
+    for (const one of options.cases) {
+      const rate = await floorRate(run);
+      print(row(database, one.title, await measureCase(run, one), rate));
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -5,6 +5,7 @@ import { UNSUPPORTED } from "../provider/dist/engine/unsupported.js";
 import type { InputField, OutputField, ResourceDefinition } from "../provider/dist/resources/definition.js";
 import { definitions } from "../provider/dist/resources/index.js";
 import { IDEMPOTENCY_KEY, publicOperations } from "../sdk/dist/contract/index.js";
+import { HEARTBEAT_DELAY } from "../server/dist/features/devices/heartbeats.js";
 import { settings } from "../server/dist/settings.js";
 import { exampleOf } from "./examples.ts";
 import { helpersPage } from "./helpersPage.ts";
@@ -145,7 +146,11 @@ function serverSettings(): string {
   ]);
   const head =
     "# Settings of gatehouse-server\n\nA flag wins over its variable; an empty variable counts as not set.";
-  return [NOTE, head, table(["Variable", "Flag", "Default", "Meaning"], rows)].join("\n\n");
+  const late =
+    `A device that enrols, and whatever an agent says anew, is stored before the answer. Of a report without news ` +
+    `only the time is written, with many others and ${HEARTBEAT_DELAY / 1000} seconds late at most: so late may ` +
+    "`last_seen` be, and `online` of a device that comes back after more than two minutes.";
+  return [NOTE, head, table(["Variable", "Flag", "Default", "Meaning"], rows), late].join("\n\n");
 }
 
 function embeddedEngine(): string {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Case } from "./cases.ts";
-import { type BenchRequest, type Load, load, type Measured } from "./load.ts";
+import { type BenchRequest, CONNECTIONS, type Load, load, type Measured } from "./load.ts";
 import { FLOOR_COMMAND, memoryOf, SERVICE_COMMAND, type ServerProcess, startProcess } from "./process.ts";
 import { NAMESPACES, PASSWORD, tenantOf } from "./seed.ts";
 
@@ -21,6 +21,8 @@ export interface Result extends Measured {
 
 /** Before anything is measured: the compiler and the caches have done their work by then. */
 const WARM_UP_SECONDS = 2;
+/** Longest measuring of the floor beside a case. */
+const FLOOR_SECONDS = 3;
 /** Of the counted run, and of what goes before it. */
 const COUNTED_REQUESTS = 48;
 
@@ -33,9 +35,27 @@ export async function measureFloor(run: Run): Promise<Result> {
   return measure(
     run,
     (counting) => startProcess([FLOOR_COMMAND, run.url], { log, counting }),
-    async ({ url }) => ({ url, headers: {}, next: () => ({ method: "GET", path: "/" }) }),
+    async (server) => floorOf(server),
   );
 }
+
+/** Answers per second of the floor at this moment: on a machine that others use, it is another one soon. */
+export async function floorRate(run: Run): Promise<number> {
+  const server = await startProcess([FLOOR_COMMAND, run.url], { log: join(run.folder, "floor.log") });
+  try {
+    const target = floorOf(server);
+    await load({ ...target, limit: { seconds: WARM_UP_SECONDS } });
+    return (await load({ ...target, limit: { seconds: Math.min(run.seconds, FLOOR_SECONDS) } })).rate;
+  } finally {
+    await server.stop();
+  }
+}
+
+const floorOf = ({ url }: ServerProcess): Target => ({
+  url,
+  headers: {},
+  next: () => ({ method: "GET", path: "/" }),
+});
 
 /** What the service can do of one case. */
 export async function measureCase(run: Run, one: Case): Promise<Result> {
@@ -48,6 +68,7 @@ export async function measureCase(run: Run, one: Case): Promise<Result> {
     run,
     (counting) => startProcess(args, { log, env, counting }),
     async ({ url }) => ({ url, headers: await credential(url, one), next }),
+    one.before,
   );
 }
 
@@ -56,6 +77,7 @@ async function measure(
   { seconds }: Run,
   start: Start,
   targetOf: (server: ServerProcess) => Promise<Target>,
+  before = 0,
 ): Promise<Result> {
   const using = async <T>(counting: boolean, work: (server: ServerProcess, target: Target) => Promise<T>) => {
     const server = await start(counting);
@@ -66,6 +88,7 @@ async function measure(
     }
   };
   const measured = await using(false, async (server, target) => {
+    if (before > 0) await load({ ...target, limit: { requests: Math.max(before, CONNECTIONS) } });
     await load({ ...target, limit: { seconds: WARM_UP_SECONDS } });
     const result = await load({ ...target, limit: { seconds } });
     return { ...result, megabytes: memoryOf(server.pid) };

@@ -15,18 +15,25 @@ export function head(seconds: number): string {
   return [
     `${machine.join("; ")}.`,
     "",
-    "| database | case | req/s | of the floor | p50 ms | p99 ms | RSS MB | SQL statements/request |",
-    "|---|---|---:|---:|---:|---:|---:|---:|",
+    "| database | case | req/s | floor then | ratio | p50 ms | p99 ms | RSS MB | SQL statements/request |",
+    "|---|---|---:|---:|---:|---:|---:|---:|---:|",
   ].join("\n");
 }
 
-/** A line of the table. */
-export function row(database: string, title: string, result: Result, floor: Result): string {
+const rounded = (rate: number): string =>
+  rate.toLocaleString("en", { maximumFractionDigits: rate < 100 ? 1 : 0 });
+
+/**
+ * A line of the table.
+ * @param floor answers per second of the floor at that time
+ */
+export function row(database: string, title: string, result: Result, floor: number): string {
   const cells = [
     database,
     title,
-    result.rate.toLocaleString("en", { maximumFractionDigits: result.rate < 100 ? 1 : 0 }),
-    (result.rate / floor.rate).toFixed(2),
+    rounded(result.rate),
+    rounded(floor),
+    (result.rate / floor).toFixed(2),
     result.p50.toFixed(1),
     result.p99.toFixed(1),
     result.megabytes,
