@@ -90,6 +90,8 @@ async function measure(
   const measured = await using(false, async (server, target) => {
     if (before > 0) await load({ ...target, limit: { requests: Math.max(before, CONNECTIONS) } });
     await load({ ...target, limit: { seconds: WARM_UP_SECONDS } });
+    // Requests that the warm-up left open are answered first.
+    await load({ ...target, limit: { requests: CONNECTIONS } });
     const result = await load({ ...target, limit: { seconds } });
     return { ...result, megabytes: memoryOf(server.pid) };
   });
