@@ -8,6 +8,7 @@ import type { Config } from "./config.ts";
 import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
+import { Heartbeats } from "./features/devices/heartbeats.ts";
 import { healthPlugin } from "./health.ts";
 import { instanceSecret } from "./instanceSecret.ts";
 import { loggerOptions } from "./logging.ts";
@@ -54,10 +55,14 @@ export async function serve(config: Config): Promise<RunningService> {
       db: database.client,
       sealer: sealerOf(instanceSecret(config.dataDir, config.secret)),
       now: () => new Date(),
+      heartbeats: new Heartbeats(database.client, (error) => {
+        app.log.error({ err: error }, "reports of devices could not be written, and will be later");
+      }),
     };
     const keys = await DatabaseSigningKeys.load(base);
     const services: Services = { ...base, keys, settings: config.service };
     await trimAuditTrail(services, config.auditRetention);
+    undo.push(() => services.heartbeats.flush());
 
     const app = await buildApp(services, { logger: loggerOptions(config.logLevel) });
     await app.register(healthPlugin, { services });

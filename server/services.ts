@@ -1,6 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
+import type { Heartbeats } from "./features/devices/heartbeats.ts";
 import type { Sealer } from "./sealer.ts";
 
 /** What the features of the service work with; made once by `main.ts`, or by a test. */
@@ -11,6 +12,8 @@ export interface Services {
   readonly settings: ServiceSettings;
   /** The current time; replaceable, so that tests can let hours pass. */
   readonly now: () => Date;
+  /** Reports of devices that wait to be written. */
+  readonly heartbeats: Heartbeats;
 }
 
 /** RSA keys that sign tokens (RS256); the present one also signs the setup link. */

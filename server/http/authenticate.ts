@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Role } from "@gatehouse-access/sdk/contract";
+import type { Member as Membership } from "../db/generated/sqlite/client.ts";
 import { digestOf } from "../secrets.ts";
 import type { Services } from "../services.ts";
 import { UnauthenticatedError } from "./errors.ts";
@@ -67,9 +68,8 @@ async function presentRole(
 
 /** The user's role in a namespace; null for one who is no member, or a pending one (rules Q6). */
 export async function roleIn(services: Services, tenantId: string, userId: string): Promise<Role | null> {
-  const member = await services.db.member.findUnique({
-    where: { tenantId_userId: { tenantId, userId } },
-    select: { role: true, status: true },
-  });
+  // By SQL: every request of a user begins with it, and Prisma's own way costs three times as much.
+  const [member] = await services.db.$queryRaw<Pick<Membership, "role" | "status">[]>`
+    SELECT "role", "status" FROM "Member" WHERE "tenantId" = ${tenantId} AND "userId" = ${userId}`;
   return member?.status === "accepted" ? (member.role as Role) : null;
 }

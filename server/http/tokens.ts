@@ -1,6 +1,7 @@
 import { type KeyObject, randomUUID } from "node:crypto";
-import { jwtVerify, SignJWT } from "jose";
+import { decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import type { Services } from "../services.ts";
+import { recallToken, rememberToken } from "./verifiedTokens.ts";
 
 /** Life of a user's token in seconds (rules section 2). */
 const USER_TOKEN_LIFE = 72 * 60 * 60;
@@ -53,30 +54,46 @@ function sign(services: Services, claims: Record<string, unknown>, life?: number
   return jwt.sign(services.keys.privateKey);
 }
 
-async function keyOf(services: Services, kid: string | undefined): Promise<KeyObject> {
-  const key = kid === undefined ? undefined : await services.keys.find(kid);
-  if (key === undefined) throw new Error("unknown signing key");
-  return key;
-}
-
 /** The claims of a token that is ours, in time and complete; undefined for any other one. */
 export async function verifyToken(services: Services, token: string): Promise<TokenClaims | undefined> {
   try {
-    const { payload } = await jwtVerify(token, (header) => keyOf(services, header.kid), {
-      // Named here, so that no token can choose a weaker algorithm by itself.
-      algorithms: ["RS256"],
-      currentDate: services.now(),
-    });
-    const { claims, id, name, tenant, uid, exp, ver: version } = payload;
-    if (typeof tenant !== "string") return undefined;
-    if (claims === "user") {
-      const complete = typeof id === "string" && typeof name === "string" && typeof version === "number";
-      return complete && exp !== undefined ? { claims, id, name, tenant, version } : undefined;
-    }
-    if (claims === "device" && typeof uid === "string") return { claims, uid, tenant };
-    return undefined;
+    const { kid } = decodeProtectedHeader(token);
+    // Asked with every token, also one that was verified before: a key that is believed no more ends its tokens.
+    const publicKey = kid === undefined ? undefined : await services.keys.find(kid);
+    if (publicKey === undefined) return undefined;
+    return (
+      recallToken(publicKey, token, seconds(services.now())) ?? (await checkToken(services, publicKey, token))
+    );
   } catch {
     // Whatever is wrong with it, the caller learns no more than that it is not accepted.
     return undefined;
   }
+}
+
+async function checkToken(
+  services: Services,
+  publicKey: KeyObject,
+  token: string,
+): Promise<TokenClaims | undefined> {
+  const { payload } = await jwtVerify(token, publicKey, {
+    // Named here, so that no token can choose a weaker algorithm by itself.
+    algorithms: ["RS256"],
+    currentDate: services.now(),
+  });
+  const claims = claimsOf(payload);
+  if (claims) {
+    const { nbf = Number.NEGATIVE_INFINITY, exp = Number.POSITIVE_INFINITY } = payload;
+    rememberToken(publicKey, token, { claims, notBefore: nbf, expires: exp });
+  }
+  return claims;
+}
+
+function claimsOf({ claims, id, name, tenant, uid, exp, ver: version }: JWTPayload): TokenClaims | undefined {
+  if (typeof tenant !== "string") return undefined;
+  if (claims === "user") {
+    const complete = typeof id === "string" && typeof name === "string" && typeof version === "number";
+    return complete && exp !== undefined ? { claims, id, name, tenant, version } : undefined;
+  }
+  if (claims === "device" && typeof uid === "string") return { claims, uid, tenant };
+  return undefined;
 }

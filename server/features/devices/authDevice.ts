@@ -1,10 +1,13 @@
 import { isIPv4 } from "node:net";
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import type { z } from "zod";
+import { deviceToken } from "../../http/deviceTokens.ts";
+import { ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, RequestFacts } from "../../http/routes.ts";
-import { signDeviceToken } from "../../http/tokens.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction, type Transaction } from "../transaction.ts";
+import { recordChange } from "../audit/recordChange.ts";
+import { inTransaction, type Transaction, within } from "../transaction.ts";
+import { declaredDevice } from "./objects.ts";
 import { deviceUid } from "./uid.ts";
 
 /**
@@ -20,21 +23,13 @@ function remoteAddress({ realIp, peer }: RequestFacts): string {
   return realIp && isIPv4(realIp) ? realIp : peer;
 }
 
-const isKnown = async (tx: Transaction, uid: string): Promise<boolean> =>
-  (await tx.device.findUnique({ where: { uid }, select: { uid: true } })) !== null;
-
 /**
- * Nobody vouches for a device that enrols, so there is a limit to the rows that strangers can make. A known
- * device passes whatever the limit.
+ * Nobody vouches for a device that enrols, so there is a limit to the rows that strangers can make.
  * @throws ForbiddenError as many devices as may wait in the namespace to be accepted
  */
-async function checkPending(
-  services: Services,
-  tx: Transaction,
-  { uid, tenantId }: { readonly uid: string; readonly tenantId: string },
-): Promise<void> {
+async function checkPending(services: Services, tx: Transaction, tenantId: string): Promise<void> {
   const limit = services.settings.maximumPendingDevices;
-  if (limit <= 0 || (await isKnown(tx, uid))) return;
+  if (limit <= 0) return;
   const pending = await tx.device.count({ where: { tenantId, status: "pending" }, take: limit });
   if (pending >= limit) {
     throw new ForbiddenError(
@@ -43,52 +38,107 @@ async function checkPending(
   }
 }
 
+type Report = z.output<NonNullable<PublicOperations["authDevice"]["body"]>>;
+
+/** What an agent says of its device each time, as the columns that keep it. */
+const reportedOf = ({ info }: Report, request: RequestFacts) => ({
+  infoId: info.id,
+  infoPrettyName: info.pretty_name,
+  infoVersion: info.version,
+  infoArch: info.arch,
+  infoPlatform: info.platform,
+  offline: false,
+  remoteAddr: remoteAddress(request),
+});
+
+/** What the answer tells a device of itself. */
+interface Names {
+  readonly name: string;
+  readonly namespace: string;
+}
+
+/**
+ * The names of a device of which all that was reported is stored already. Read with every report, so that a
+ * change, a deletion and the end of the namespace hold at once, whichever instance they were made by.
+ */
+async function namesOfUnchanged(
+  services: Services,
+  uid: string,
+  reported: ReturnType<typeof reportedOf>,
+): Promise<Names | undefined> {
+  const { infoId, infoPrettyName, infoVersion, infoArch, infoPlatform, offline, remoteAddr } = reported;
+  const [names] = await services.db.$queryRaw<Names[]>`
+    SELECT "Device"."name" AS name, "Namespace"."name" AS namespace FROM "Device"
+    JOIN "Namespace" ON "Namespace"."tenantId" = "Device"."tenantId"
+    WHERE "Device"."uid" = ${uid} AND "Device"."infoId" = ${infoId}
+      AND "Device"."infoPrettyName" = ${infoPrettyName} AND "Device"."infoVersion" = ${infoVersion}
+      AND "Device"."infoArch" = ${infoArch} AND "Device"."infoPlatform" = ${infoPlatform}
+      AND "Device"."offline" = ${offline} AND "Device"."remoteAddr" = ${remoteAddr}`;
+  return names;
+}
+
+/** Writes what is new of a known device; undefined for one that is not known. */
+async function renew(tx: Transaction, uid: string, update: object): Promise<{ name: string } | undefined> {
+  const { count } = await tx.device.updateMany({ where: { uid }, data: update });
+  if (count === 0) return undefined;
+  return (await tx.device.findUnique({ where: { uid }, select: { name: true } })) ?? undefined;
+}
+
+/**
+ * Stores a device that is new, or of which something is.
+ * @throws NotFoundError no such namespace; nothing is stored
+ * @throws ForbiddenError see {@link checkPending}; a known device passes whatever the limit
+ */
+async function store(services: Services, uid: string, body: Report, request: RequestFacts): Promise<Names> {
+  const { tenant_id: tenantId, public_key: publicKey, hostname, identity } = body;
+  const unknown = () => new NotFoundError("tenant_id: no such namespace");
+  const namespace = await services.db.namespace.findUnique({ where: { tenantId }, select: { name: true } });
+  if (!namespace) throw unknown();
+  const now = services.now();
+  const mac = identity?.mac ?? "";
+  const update = { ...reportedOf(body, request), lastSeen: now };
+  const first = { uid, tenantId, mac, publicKey, name: firstName(hostname, mac) };
+  const enrol = async (tx: Transaction) => {
+    await checkPending(services, tx, tenantId);
+    const device = await tx.device.create({
+      data: { ...first, createdAt: now, statusUpdatedAt: now, ...update },
+    });
+    await recordChange(within(services, tx), {
+      tenantId,
+      caller: { kind: "device", tenant: tenantId, uid },
+      requestId: request.id,
+      address: remoteAddress(request),
+      operation: "authDevice",
+      object: { kind: "device", id: uid },
+      before: null,
+      after: declaredDevice(device),
+    });
+    return device;
+  };
+  try {
+    const device =
+      (await renew(services.db, uid, update)) ??
+      (await inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx)));
+    return { name: device.name, namespace: namespace.name };
+  } catch (error) {
+    // Another report of the same device was faster.
+    if (isDatabaseError(error, "P2002")) return store(services, uid, body, request);
+    // The namespace was deleted in between.
+    throw isDatabaseError(error, "P2003") ? unknown() : error;
+  }
+}
+
 /**
  * An agent enrols or reports (rules section 7). What an administrator decides, name, status and tags, stays as
- * it is. The position is not looked up: 0,0 means unknown.
+ * it is. What is new is stored before the answer; of a report without news only the time is, and later (see
+ * `Heartbeats`). The position is not looked up: 0,0 means unknown.
  */
 export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ services, body, request }) => {
-  const { info, public_key: publicKey, tenant_id: tenantId } = body;
-  const namespace = await services.db.namespace.findUnique({ where: { tenantId }, select: { name: true } });
-  if (!namespace) throw new NotFoundError("tenant_id: no such namespace");
-
-  const mac = body.identity?.mac ?? "";
-  const uid = deviceUid({ mac, publicKey, tenantId });
-  const now = services.now();
-  const reported = {
-    infoId: info.id,
-    infoPrettyName: info.pretty_name,
-    infoVersion: info.version,
-    infoArch: info.arch,
-    infoPlatform: info.platform,
-    lastSeen: now,
-    offline: false,
-    remoteAddr: remoteAddress(request),
-  };
-  const store = (tx: Transaction) =>
-    tx.device.upsert({
-      where: { uid },
-      update: reported,
-      create: {
-        uid,
-        tenantId,
-        mac,
-        publicKey,
-        name: firstName(body.hostname, mac),
-        createdAt: now,
-        statusUpdatedAt: now,
-        ...reported,
-      },
-      select: { name: true },
-    });
-  const enrol = () =>
-    inTransaction(services, async (tx) => {
-      await checkPending(services, tx, { uid, tenantId });
-      return store(tx);
-    });
-  const [device, token] = await Promise.all([
-    (await isKnown(services.db, uid)) ? store(services.db) : enrol(),
-    signDeviceToken(services, { uid, tenant: tenantId }),
-  ]);
-  return { uid, token, name: device.name, namespace: namespace.name };
+  const { tenant_id: tenant, public_key: publicKey, identity } = body;
+  const uid = deviceUid({ mac: identity?.mac ?? "", publicKey, tenantId: tenant });
+  const reported = reportedOf(body, request);
+  let names = await namesOfUnchanged(services, uid, reported);
+  if (names) services.heartbeats.beat(uid, services.now());
+  else names = await store(services, uid, body, request);
+  return { uid, token: await deviceToken(services, { uid, tenant }), ...names };
 };

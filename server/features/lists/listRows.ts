@@ -36,41 +36,65 @@ export async function listRows(
   table: Table,
   request: ListRequest,
 ): Promise<{ ids: string[]; total: number }> {
-  const { filter, page, perPage } = request;
+  const { rows, total } = await listColumns<{ id: string }>(services, table, sql`${table.id} AS id`, request);
+  return { ids: rows.map((row) => row.id), total };
+}
+
+/**
+ * The same with columns of the rows instead of their ids: one statement less where no other table is needed.
+ * @throws InvalidError the filter is none
+ */
+export async function listColumns<Row>(
+  services: Services,
+  table: Table,
+  columns: Sql,
+  request: ListRequest,
+): Promise<{ rows: Row[]; total: number }> {
+  const { filter, page, perPage, sort } = request;
   const groups = filter === undefined ? [] : parseFilter(filter, request.trailing);
   checkCost(table, groups);
   const where = groups.length === 0 ? request.where : sql`(${request.where}) AND ${filterSql(table, groups)}`;
+  const offset = (page - 1) * perPage;
+  const read = (rows: Sql, limit: number) =>
+    services.db.$queryRaw<Row[]>(sql`${rows} LIMIT ${limit} OFFSET ${offset}`);
+  if (groups.length === 0) {
+    // One more than is shown tells whether the list ends here; then nothing need be counted.
+    const rows = await read(sortedRows(table, columns, where, sort), perPage + 1);
+    const isLastPage = rows.length <= perPage && (rows.length > 0 || offset === 0);
+    const total = isLastPage ? offset + rows.length : await count(services, table, where);
+    return { rows: rows.slice(0, perPage), total };
+  }
+  const total = await count(services, table, where);
+  if (offset >= total) return { rows: [], total };
+  // A last page that is not full makes a search in order go on to the very end.
+  const few = total <= Math.min(offset + perPage, SORTED_AFTERWARDS);
+  const ordered = few ? foundThenSorted : sortedRows;
+  return { rows: await read(ordered(table, columns, where, sort), perPage), total };
+}
+
+async function count(services: Services, table: Table, where: Sql): Promise<number> {
   const [counted] = await services.db.$queryRaw<{ total: number | bigint }[]>(
     sql`SELECT COUNT(*) AS total FROM ${table.from} WHERE ${where}`,
   );
-  const total = Number(counted?.total ?? 0);
-  const offset = (page - 1) * perPage;
-  if (offset >= total) return { ids: [], total };
-  // A last page that is not full makes a search in order go on to the very end.
-  const few = groups.length > 0 && total <= Math.min(offset + perPage, SORTED_AFTERWARDS);
-  const ordered = few ? foundThenSorted(table, where, request.sort) : sortedRows(table, where, request.sort);
-  const rows = await services.db.$queryRaw<{ id: string }[]>(
-    sql`${ordered} LIMIT ${perPage} OFFSET ${offset}`,
-  );
-  return { ids: rows.map((row) => row.id), total };
+  return Number(counted?.total ?? 0);
 }
 
 const directionSql = ({ direction }: Order): Sql => (direction === "asc" ? sql`ASC` : sql`DESC`);
 
-function sortedRows(table: Table, where: Sql, order: Order): Sql {
+function sortedRows(table: Table, columns: Sql, where: Sql, order: Order): Sql {
   const [value, tieBreaker] = order.by;
   const direction = directionSql(order);
-  return sql`SELECT ${table.id} AS id FROM ${table.from} WHERE ${where}
+  return sql`SELECT ${columns} FROM ${table.from} WHERE ${where}
     ORDER BY ${value} ${direction}, ${tieBreaker} ${direction}`;
 }
 
 /** The database cannot know that a filter leaves few rows, and would go through all of them in their order. */
-function foundThenSorted(table: Table, where: Sql, order: Order): Sql {
+function foundThenSorted(table: Table, columns: Sql, where: Sql, order: Order): Sql {
   const [value, tieBreaker] = order.by;
   const direction = directionSql(order);
-  return sql`WITH found AS MATERIALIZED
-    (SELECT ${table.id} AS id, ${value} AS value, ${tieBreaker} AS tie FROM ${table.from} WHERE ${where})
-    SELECT id FROM found ORDER BY value ${direction}, tie ${direction}`;
+  return sql`WITH found AS MATERIALIZED (SELECT ${columns}, ${value} AS "sortValue", ${tieBreaker} AS "sortTie"
+    FROM ${table.from} WHERE ${where})
+    SELECT * FROM found ORDER BY "sortValue" ${direction}, "sortTie" ${direction}`;
 }
 
 /** The rows in the order of the ids; one that was deleted since is left out. */

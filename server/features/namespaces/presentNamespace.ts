@@ -1,21 +1,15 @@
 import type { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import type { Member, Namespace, Prisma } from "../../db/generated/sqlite/client.ts";
+import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
+import { inOrder } from "../lists/listRows.ts";
+import { sql } from "../lists/sql.ts";
 import { revisionOf } from "../objects/managedObject.ts";
 import { wireDate } from "../wireDate.ts";
 import { declaredMember, declaredNamespace } from "./objects.ts";
 
 type WireNamespace = z.output<typeof namespaces.namespace>;
 type WireMember = z.output<typeof namespaces.member>;
-
-/** What a namespace's answer needs to be read with. */
-export const withMembers = {
-  members: {
-    include: { user: { select: { email: true } } },
-    orderBy: [{ addedAt: "asc" }, { userId: "asc" }],
-  },
-} satisfies Prisma.NamespaceInclude;
 
 interface NamespaceRow extends Namespace {
   readonly members: readonly (Member & { readonly user?: { readonly email: string } })[];
@@ -55,15 +49,26 @@ export async function presentNamespaces(
   services: Services,
   tenantIds: readonly string[],
 ): Promise<WireNamespace[]> {
-  const where = { tenantId: { in: [...tenantIds] } };
-  const [rows, counts] = await Promise.all([
-    services.db.namespace.findMany({ where, include: withMembers }),
-    services.db.device.groupBy({ by: ["tenantId"], where: { ...where, status: "accepted" }, _count: true }),
+  if (tenantIds.length === 0) return [];
+  const ids = sql.join(
+    tenantIds.map((id) => sql`${id}`),
+    ", ",
+  );
+  const [rows, members] = await Promise.all([
+    services.db.$queryRaw<(Namespace & { accepted: number | bigint })[]>(
+      sql`SELECT "Namespace".*, (SELECT COUNT(*) FROM "Device" WHERE "Device"."tenantId" = "Namespace"."tenantId"
+          AND "Device"."status" = 'accepted') AS accepted
+        FROM "Namespace" WHERE "Namespace"."tenantId" IN (${ids})`,
+    ),
+    services.db.$queryRaw<(Member & { email: string })[]>(
+      sql`SELECT "Member".*, "User"."email" FROM "Member" JOIN "User" ON "User"."id" = "Member"."userId"
+        WHERE "Member"."tenantId" IN (${ids}) ORDER BY "Member"."addedAt" ASC, "Member"."userId" ASC`,
+    ),
   ]);
-  const byId = new Map(rows.map((row) => [row.tenantId, row]));
-  const countOf = new Map(counts.map((count) => [count.tenantId, count._count]));
-  return tenantIds.flatMap((id) => {
-    const row = byId.get(id);
-    return row ? [presentNamespace(row, countOf.get(id) ?? 0)] : [];
+  const membersOf = Map.groupBy(members, (member) => member.tenantId);
+  return inOrder(tenantIds, rows, (row) => row.tenantId).map((row) => {
+    const own = membersOf.get(row.tenantId) ?? [];
+    const withEmail = own.map(({ email, ...member }) => ({ ...member, user: { email } }));
+    return presentNamespace({ ...row, members: withEmail }, Number(row.accepted));
   });
 }

@@ -4,11 +4,12 @@ import {
   type publicKeys,
   sshPublicKeyLine,
 } from "@gatehouse-access/sdk/contract";
+import type { PublicKey } from "../../db/generated/sqlite/client.ts";
 import { InvalidError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
 import { createOnce } from "../createOnce.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
-import { inOrder, listRows } from "../lists/listRows.ts";
+import { listColumns } from "../lists/listRows.ts";
 import { sql } from "../lists/sql.ts";
 import { withTags } from "../tags/tagList.ts";
 import { inTransaction } from "../transaction.ts";
@@ -34,8 +35,9 @@ function readKey(data: string): { readonly fingerprint: string; readonly data: s
 
 const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context) => {
   const { services, identity, query, header } = context;
-  const { ids, total } = await listRows(services, publicKeyTable, {
-    where: sql`"PublicKey"."tenantId" = ${identity.tenant}`,
+  const { tenant: tenantId } = identity;
+  const { rows, total } = await listColumns<PublicKey>(services, publicKeyTable, sql`"PublicKey".*`, {
+    where: sql`"PublicKey"."tenantId" = ${tenantId}`,
     filter: query.filter,
     trailing: "or",
     sort: { by: [sql`"PublicKey"."createdAt"`, sql`"PublicKey"."fingerprint"`], direction: "asc" },
@@ -43,12 +45,16 @@ const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context
     perPage: query.per_page,
   });
   header("X-Total-Count", total);
-  if (ids.length === 0) return [];
-  const rows = await services.db.publicKey.findMany({
-    where: { tenantId: identity.tenant, fingerprint: { in: ids } },
-    include: withTags,
-  });
-  return inOrder(ids, rows, (row) => row.fingerprint).map(presentPublicKey);
+  const tagged = rows.filter((row) => row.hostname === null).map((row) => row.fingerprint);
+  const tags =
+    tagged.length === 0
+      ? []
+      : await services.db.publicKeyTag.findMany({
+          where: { tenantId, fingerprint: { in: tagged } },
+          orderBy: { position: "asc" },
+        });
+  const tagsOf = Map.groupBy(tags, (tag) => tag.fingerprint);
+  return rows.map((row) => presentPublicKey({ ...row, tags: tagsOf.get(row.fingerprint) ?? [] }));
 };
 
 const createPublicKey: Handler<PublicOperations["createPublicKey"]> = async (context) => {

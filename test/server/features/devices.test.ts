@@ -112,6 +112,7 @@ describe("an agent", () => {
     app.pass(10);
     expect((await get(uid)).online).toBe(false);
     await device("00:00:00:00:00:01");
+    await app.services.heartbeats.flush();
     expect((await get(uid)).online).toBe(true);
     await app.services.db.device.update({ where: { uid }, data: { offline: true } });
     expect((await get(uid)).online).toBe(false);
@@ -309,6 +310,25 @@ describe("lists", () => {
       }
       expect(new Set(seen).size, JSON.stringify(query)).toBe(7);
     }
+  });
+
+  test("say how many there are, on every page and past the last one", async () => {
+    for (let n = 1; n <= 4; n += 1) await device(`00:00:00:00:00:0${n}`);
+    for (const [page, perPage, length] of [
+      [1, 3, 3],
+      [2, 3, 1],
+      [3, 3, 0],
+      [1, 4, 4],
+      [2, 4, 0],
+      [2, 2, 2],
+      [1, 5, 4],
+    ]) {
+      const query = { page: page ?? 0, per_page: perPage ?? 0 };
+      const { body, headers } = await app.call("getDevices", { token: ana.token, query });
+      expect([body.length, headers.get("x-total-count")], JSON.stringify(query)).toEqual([length, "4"]);
+    }
+    const none = await app.call("getContainers", { token: ana.token });
+    expect([none.body, none.headers.get("x-total-count")]).toEqual([[], "0"]);
   });
 
   test("sort by the last report unless told otherwise", async () => {

@@ -6,6 +6,7 @@ import { type Operation, type Operations, operations } from "@gatehouse-access/s
 import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { Heartbeats } from "../../../server/dist/features/devices/heartbeats.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
@@ -65,11 +66,14 @@ export const PASSWORD = "correct-horse";
 
 // One pair for all tests of a file: making it takes longer than most tests.
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
-const keys: SigningKeys = {
-  kid: "test",
-  ...pair,
-  find: async (kid) => (kid === "test" ? pair.publicKey : undefined),
-};
+function signingKeys(): SigningKeys {
+  const keys: SigningKeys = {
+    kid: "test",
+    ...pair,
+    find: async (kid) => (kid === keys.kid ? keys.publicKey : undefined),
+  };
+  return keys;
+}
 
 // Hashing is slow by design, and here of no interest.
 let passwordHash: string | undefined;
@@ -99,10 +103,13 @@ export async function startApp(
   let ahead = 0;
   const services: Services = {
     db: database.client,
-    keys,
+    keys: signingKeys(),
     sealer: sealerOf("a secret of the tests"),
     settings: { ...SETTINGS, ...settings },
     now: () => new Date(Date.now() + ahead),
+    heartbeats: new Heartbeats(database.client, (error) => {
+      throw error;
+    }),
   };
   const app = await buildApp(services);
   await app.listen({ host: "127.0.0.1", port: 0 });
@@ -158,6 +165,7 @@ export async function startApp(
       signUserToken(services, { id, origin: "local", username, mfa: false, tenant, tokenVersion: 0 }),
     stop: async () => {
       await app.close();
+      await services.heartbeats.flush();
       await database.close();
       await postgresql?.drop();
       await rm(folder, { recursive: true, force: true });

@@ -208,3 +208,39 @@ describe("starting", () => {
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`the data folder ${file}`) });
   });
 });
+
+test("writes what devices have reported before it ends", async () => {
+  const dataDir = testFolder();
+  const json = { "content-type": "application/json" };
+  const first = await startService({ dataDir });
+  const user = await first.setup();
+  const post = async (path: string, body: unknown) => {
+    const response = await fetch(first.url + path, {
+      method: "POST",
+      headers: json,
+      body: JSON.stringify(body),
+    });
+    return (await response.json()) as { token: string; tenant: string; uid: string };
+  };
+  const { token, tenant } = await post("/api/login", user);
+  const report = () =>
+    post("/api/devices/auth", {
+      info: { id: "", pretty_name: "", version: "", arch: "", platform: "" },
+      hostname: "gate",
+      public_key: "k",
+      tenant_id: tenant,
+    });
+  const lastSeen = async (service: TestService, uid: string) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await fetch(`${service.url}/api/devices/${uid}`, { headers });
+    return Date.parse(((await response.json()) as { last_seen: string }).last_seen);
+  };
+  const { uid } = await report();
+  const enrolled = await lastSeen(first, uid);
+  await sleep(20);
+  await report();
+  expect(await first.stop()).toBe(0);
+  const second = await startService({ dataDir });
+  expect(await lastSeen(second, uid)).toBeGreaterThan(enrolled);
+  await second.stop();
+});

@@ -1,0 +1,34 @@
+// Loaded into a server before all else (`node --import`): counts the SQL statements that reach the database, and
+// sends their number since the last time when the parent process asks for it.
+import { createRequire } from "node:module";
+import type Sqlite from "better-sqlite3";
+
+const require = createRequire(new URL("../../server/package.json", import.meta.url));
+const Database = require("better-sqlite3") as typeof Sqlite;
+
+let count = 0;
+
+/** Makes the methods of a prototype count their calls. */
+function counted(prototype: object, names: readonly string[]): void {
+  const methods = prototype as Record<string, (...values: unknown[]) => unknown>;
+  for (const name of names) {
+    const method = methods[name];
+    if (!method) throw new Error(`better-sqlite3 has no ${name} any more`);
+    methods[name] = function (this: unknown, ...values) {
+      count += 1;
+      return method.apply(this, values);
+    };
+  }
+}
+
+const scratch = new Database(":memory:");
+counted(Object.getPrototypeOf(scratch.prepare("SELECT 1")), ["run", "get", "all"]);
+counted(Database.prototype, ["exec"]);
+scratch.close();
+
+process.on("message", () => {
+  process.send?.(count);
+  count = 0;
+});
+// The channel alone must not keep the process alive.
+process.channel?.unref();

@@ -1,0 +1,13 @@
+// What the service is compared with: a bare Fastify route that reads one row by its id through the same database
+// library. `node bench/server/floor.ts <database URL>`, a process of its own.
+import type { AddressInfo } from "node:net";
+import Fastify from "fastify";
+import { openForBench } from "./database.ts";
+import { FLOOR_TENANT } from "./seed.ts";
+
+const { client } = await openForBench(process.argv[2] ?? "");
+const app = Fastify();
+app.get("/", () => client.namespace.findUniqueOrThrow({ where: { tenantId: FLOOR_TENANT } }));
+await app.listen({ host: "127.0.0.1", port: 0 });
+const { port } = app.server.address() as AddressInfo;
+console.log(JSON.stringify({ msg: "listening", address: `http://127.0.0.1:${port}` }));

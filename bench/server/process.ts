@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+const COUNTER = new URL("./countStatements.ts", import.meta.url).href;
+
+export interface ProcessOptions {
+  /** File that takes what the process writes, as a journal would; no other process reads it meanwhile. */
+  readonly log: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Count SQL statements; it slows the process, so measured runs go without it. */
+  readonly counting?: boolean;
+}
+
+/** A server under load, as a process of its own. */
+export interface ServerProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** SQL statements since the last call; only of a process that counts. */
+  statements(): Promise<number>;
+  /** Ends the process by SIGTERM. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a server and waits until it logs the line `listening` with its address.
+ * @throws Error with the log, when the process ends before
+ */
+export async function startProcess(
+  args: readonly string[],
+  { log, env = {}, counting = false }: ProcessOptions,
+): Promise<ServerProcess> {
+  const output = openSync(log, "w");
+  const preload = counting ? ["--import", COUNTER] : [];
+  const child = spawn(process.execPath, [...preload, ...args], {
+    env: { ...cleanEnvironment(), ...env },
+    stdio: ["ignore", output, output, "ipc"],
+  });
+  closeSync(output);
+  const ended = once(child, "exit");
+  const url = await addressIn(log, child);
+  return {
+    url,
+    pid: child.pid ?? 0,
+    async statements() {
+      const answer = once(child, "message");
+      child.send("statements");
+      return Number((await answer)[0]);
+    },
+    async stop() {
+      if (child.exitCode === null) child.kill("SIGTERM");
+      await ended;
+    },
+  };
+}
+
+/** Without settings of the service, which would change what is measured. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("GATEHOUSE_")));
+}
+
+async function addressIn(log: string, child: ChildProcess): Promise<string> {
+  for (;;) {
+    const text = readFileSync(log, "utf8");
+    for (const line of text.split("\n")) {
+      if (!line.startsWith("{") || !line.endsWith("}")) continue;
+      const { msg, address } = JSON.parse(line) as { msg?: string; address?: string };
+      if (msg === "listening" && address) return address;
+    }
+    if (child.exitCode !== null) throw new Error(`The server ended with ${child.exitCode}:\n${text}`);
+    await sleep(50);
+  }
+}
+
+/** The service, by its own command. */
+export const SERVICE_COMMAND = fileURLToPath(
+  new URL("../../server/bin/gatehouse-server.js", import.meta.url),
+);
+/** The server that sets the floor. */
+export const FLOOR_COMMAND = fileURLToPath(new URL("./floor.ts", import.meta.url));
+
+/** Megabytes that a process holds now. Linux only. */
+export function memoryOf(pid: number): number {
+  const [, kibibytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Math.round((Number(kibibytes) * 1024) / 1e6);
+}

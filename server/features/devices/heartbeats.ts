@@ -1,0 +1,82 @@
+import type { PrismaClient } from "../../db/generated/sqlite/client.ts";
+
+/** How late a report without news may be written, in milliseconds; see `docs/server-settings.md`. */
+export const HEARTBEAT_DELAY = 2000;
+
+/** Devices in one statement: the others who wait for the database wait for no more than that. */
+const BATCH = 250;
+
+/**
+ * Reports of devices that say nothing new, gathered and written many at a time. Only `lastSeen` is ever written,
+ * and only forwards: a device that was marked offline after its report stays so, and one that was deleted stays
+ * deleted. A `lastSeen` may be that of another report in the same second.
+ */
+export class Heartbeats {
+  readonly #db: Pick<PrismaClient, "device">;
+  readonly #onError: (error: unknown) => void;
+  #pending = new Map<string, Date>();
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  /** @param onError told when reports could not be written; they are kept for the next time */
+  constructor(db: Pick<PrismaClient, "device">, onError: (error: unknown) => void) {
+    this.#db = db;
+    this.#onError = onError;
+  }
+
+  /** Takes down that the device reported. */
+  beat(uid: string, time: Date): void {
+    this.#pending.set(uid, time);
+    this.#schedule();
+  }
+
+  /** Writes what is pending; at shutdown, after the last request. Rejects when it cannot be written. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const run = this.#running.then(() => this.#write());
+    // Who asked for that run hears of its failure; the next one begins anew.
+    this.#running = run.catch(() => {});
+    return run;
+  }
+
+  #schedule(): void {
+    this.#timer ??= setTimeout(() => {
+      this.flush().catch((error: unknown) => {
+        this.#onError(error);
+        this.#schedule();
+      });
+    }, HEARTBEAT_DELAY).unref();
+  }
+
+  async #write(): Promise<void> {
+    const pending = this.#pending;
+    this.#pending = new Map();
+    try {
+      for (const { uids, time } of batchesOf(pending)) {
+        await this.#db.device.updateMany({
+          where: { uid: { in: uids }, lastSeen: { lt: time } },
+          data: { lastSeen: time },
+        });
+        for (const uid of uids) pending.delete(uid);
+      }
+    } catch (error) {
+      this.#pending = new Map([...pending, ...this.#pending]);
+      throw error;
+    }
+  }
+}
+
+/** Reports of the same second go together, under the time of the latest. */
+function batchesOf(reports: ReadonlyMap<string, Date>): { uids: string[]; time: Date }[] {
+  const seconds = Map.groupBy(reports, ([, time]) => Math.floor(time.getTime() / 1000));
+  return [...seconds.values()].flatMap((group) => {
+    const time = new Date(Math.max(...group.map(([, reported]) => reported.getTime())));
+    // In the same order everywhere, so that two instances do not wait for each other's rows.
+    const uids = group.map(([uid]) => uid).sort();
+    return Array.from({ length: Math.ceil(uids.length / BATCH) }, (_, index) => ({
+      uids: uids.slice(index * BATCH, (index + 1) * BATCH),
+      time,
+    }));
+  });
+}

@@ -1,0 +1,157 @@
+import { generateKeyPairSync } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { PrismaClient } from "../../../server/dist/db/generated/sqlite/client.js";
+import { HEARTBEAT_DELAY, Heartbeats } from "../../../server/dist/features/devices/heartbeats.js";
+import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+const MAC = "00:00:00:00:00:01";
+
+let app: TestApp;
+let ana: TestUser;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const report = (more: object = {}, mac = MAC) => enrol(app, ana.tenant, mac, more);
+const on = (uid: string) => ({ token: ana.token, params: { uid } });
+const get = async (uid: string) => (await app.call("getDevice", on(uid))).body;
+const flush = () => app.services.heartbeats.flush();
+const info = { id: "arch", pretty_name: "Arch", version: "v1", arch: "arm64", platform: "native" };
+
+describe("a report without news", () => {
+  test("waits, and is written with its time", async () => {
+    const { uid } = await report();
+    const { last_seen: first } = await get(uid);
+    app.pass(60);
+    await report();
+    expect((await get(uid)).last_seen).toBe(first);
+    await flush();
+    const { last_seen: second } = await get(uid);
+    expect(Date.parse(second) - Date.parse(first)).toBeGreaterThanOrEqual(60_000);
+  });
+
+  test("is answered as the first one was", async () => {
+    expect(await report()).toEqual(await report());
+  });
+
+  test("reaches the database of many devices, with times of their own", async () => {
+    const uids: string[] = [];
+    for (let n = 10; n < 20; n += 1) uids.push((await report({}, `00:00:00:00:00:${n}`)).uid);
+    const times = () => Promise.all(uids.map(async (uid) => Date.parse((await get(uid)).last_seen)));
+    const before = await times();
+    for (let n = 10; n < 20; n += 1) {
+      app.pass(5);
+      await report({}, `00:00:00:00:00:${n}`);
+    }
+    await flush();
+    for (const [index, after] of (await times()).entries()) {
+      const passed = after - (before[index] ?? 0);
+      expect(passed).toBeGreaterThanOrEqual((index + 1) * 5000);
+      expect(passed).toBeLessThan((index + 3) * 5000);
+    }
+  });
+
+  test("does not bring back what was marked offline after it; the next one does", async () => {
+    const { uid } = await report();
+    await report();
+    await app.services.db.device.update({ where: { uid }, data: { offline: true } });
+    await flush();
+    expect((await get(uid)).online).toBe(false);
+    await report();
+    expect((await get(uid)).online).toBe(true);
+  });
+
+  test("does not turn the time back that another instance wrote", async () => {
+    const { uid } = await report();
+    await report();
+    const later = new Date(Date.now() + 30_000);
+    await app.services.db.device.update({ where: { uid }, data: { lastSeen: later } });
+    await flush();
+    expect((await get(uid)).last_seen).toBe(later.toISOString());
+  });
+});
+
+describe("news are stored before the answer", () => {
+  test("what the agent says of its device, and its address", async () => {
+    const { uid } = await report();
+    await report({ info });
+    expect((await get(uid)).info).toEqual(info);
+  });
+
+  test("a deleted device enrols again, and a report that waited does not hinder it", async () => {
+    const { uid } = await report();
+    await report();
+    expect((await app.call("deleteDevice", on(uid))).status).toBe(200);
+    await flush();
+    expect((await app.call("getDevice", on(uid))).status).toBe(404);
+    expect((await report()).uid).toBe(uid);
+    expect((await get(uid)).status).toBe("pending");
+  });
+
+  test("a new name is told at once; a deleted namespace is unknown at once", async () => {
+    const { uid } = await report();
+    await app.call("renameDevice", { ...on(uid), body: { name: "gate" } });
+    await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { name: "labs" } });
+    expect(await report()).toMatchObject({ name: "gate", namespace: "labs" });
+    await app.services.db.namespace.delete({ where: { tenantId: ana.tenant } });
+    await expect(report()).rejects.toThrow("404");
+  });
+});
+
+test("a device keeps its token while the signing key lives, and gets another one with another key", async () => {
+  const { token } = await report();
+  expect((await report()).token).toBe(token);
+  expect((await report({}, "00:00:00:00:00:02")).token).not.toBe(token);
+  Object.assign(app.services.keys, generateKeyPairSync("rsa", { modulusLength: 2048 }));
+  expect((await report()).token).not.toBe(token);
+});
+
+describe("on their own", () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** A database whose writes fail while told to. */
+  function scripted() {
+    const state = { fails: false, written: [] as string[][] };
+    const updateMany = async ({ where }: { where: { uid: { in: string[] } } }) => {
+      if (state.fails) throw new Error("disk full");
+      state.written.push(where.uid.in);
+    };
+    return { state, db: { device: { updateMany } } as unknown as PrismaClient };
+  }
+
+  test("they are written after the stated delay at most, many in one statement", async () => {
+    vi.useFakeTimers();
+    const { state, db } = scripted();
+    const heartbeats = new Heartbeats(db, () => {});
+    const now = new Date();
+    heartbeats.beat("b", now);
+    await vi.advanceTimersByTimeAsync(HEARTBEAT_DELAY - 1);
+    heartbeats.beat("a", now);
+    heartbeats.beat("b", now);
+    expect(state.written).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(state.written).toEqual([["a", "b"]]);
+    await vi.advanceTimersByTimeAsync(10 * HEARTBEAT_DELAY);
+    expect(state.written).toHaveLength(1);
+  });
+
+  test("what could not be written is, later, and the failure is told", async () => {
+    vi.useFakeTimers();
+    const { state, db } = scripted();
+    const told: unknown[] = [];
+    const heartbeats = new Heartbeats(db, (error) => told.push(error));
+    state.fails = true;
+    heartbeats.beat("a", new Date());
+    await vi.advanceTimersByTimeAsync(HEARTBEAT_DELAY);
+    expect(told).toEqual([new Error("disk full")]);
+    await expect(heartbeats.flush()).rejects.toThrow("disk full");
+    state.fails = false;
+    heartbeats.beat("b", new Date());
+    await heartbeats.flush();
+    expect(state.written.flat().sort()).toEqual(["a", "b"]);
+  });
+});

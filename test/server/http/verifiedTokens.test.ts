@@ -1,0 +1,45 @@
+import { generateKeyPairSync } from "node:crypto";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { recallToken } from "../../../server/dist/http/verifiedTokens.js";
+import { startApp, type TestApp, type TestUser } from "./testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const list = async () => (await app.call("getDevices", { token: ana.token })).status;
+const recalled = () =>
+  recallToken(app.services.keys.publicKey, ana.token, Math.floor(app.services.now().getTime() / 1000));
+
+test("a signature is checked once; a token ends in time all the same", async () => {
+  expect(await list()).toBe(200);
+  expect(recalled()).toMatchObject({ claims: "user", id: ana.id, tenant: ana.tenant });
+  app.pass(72 * 60 * 60 + 1);
+  expect(recalled()).toBeUndefined();
+  expect(await list()).toBe(401);
+});
+
+test("the membership is looked at with every request", async () => {
+  expect(await list()).toBe(200);
+  await app.services.db.member.deleteMany({ where: { userId: ana.id } });
+  expect(await list()).toBe(401);
+});
+
+test("what another key signed is refused, also when it was accepted before", async () => {
+  expect(await list()).toBe(200);
+  Object.assign(app.services.keys, generateKeyPairSync("rsa", { modulusLength: 2048 }));
+  expect(await list()).toBe(401);
+});
+
+test("a token that was refused is not kept, nor one that differs in its signature only", async () => {
+  expect(await list()).toBe(200);
+  const [head, claims, signature = ""] = ana.token.split(".");
+  const forged = [head, claims, [...signature].reverse().join("")].join(".");
+  for (let again = 0; again < 2; again += 1) {
+    expect((await app.call("getDevices", { token: forged })).status).toBe(401);
+  }
+});
