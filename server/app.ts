@@ -56,11 +56,11 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   });
   requireDeclaredAccess(app);
   answerErrors(app);
-  answerUnservedPaths(app);
   readBodies(app);
   app.addHook("onRequest", async (request, reply) => {
     reply.headers(commonHeaders(request));
   });
+  answerUnservedPaths(app);
   app.addHook("onResponse", async (request, reply) => {
     request.log.info({ req: request, statusCode: reply.statusCode, ms: reply.elapsedTime }, "request");
   });

@@ -6,14 +6,23 @@ const GONE = "what the request refers to does not exist, or not any more";
 const TOO_LARGE = "the body is larger than 1 MiB";
 const CONTENT_TYPE = "the body has another content type than application/json, or a malformed one";
 const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
-const ENDING = "the service is being stopped";
+
+/**
+ * Errors of HTTP itself, which every operation may answer: what each status means, by status. They come before
+ * the request is known, so that they have no `X-Request-ID`.
+ */
+export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
+  408: "the request took longer than 30 seconds to arrive",
+  431: "request line and headers are larger than 64 KiB",
+  503: "the service is being stopped",
+};
 
 /**
  * Errors that an operation may answer beside those which its contract names because clients tell them apart:
  * what each status means, by status (rules sections 1, 6 and 8).
  */
 export function commonErrors(operation: Operation): Readonly<Record<number, string>> {
-  const errors: Record<number, string> = { 400: MALFORMED, 503: ENDING };
+  const errors: Record<number, string> = { 400: MALFORMED };
   if (operation.scope !== "public") {
     errors[403] = NOT_ALLOWED;
     if (operation.method !== "GET") errors[404] = GONE;

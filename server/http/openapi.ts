@@ -7,7 +7,7 @@ import {
   TOTAL_COUNT,
 } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { commonErrors } from "./commonErrors.ts";
+import { CONNECTION_ERRORS, commonErrors } from "./commonErrors.ts";
 import { Components, type Json } from "./openapiSchemas.ts";
 import { MOVED_INTO_BOUNDS } from "./query.ts";
 import { FIELD_NAME_ERRORS } from "./validation.ts";
@@ -51,8 +51,7 @@ const headers = {
 
 const DESCRIPTION =
   "Access policy as code: remote SSH access to devices. Errors are `{message}`. A method that a path does not " +
-  "have is 405, a path that is not served 404. Requests that are no HTTP/1.1 are answered before any operation " +
-  "is known: 400, 408 when they take too long, 431 when the headers are larger than 64 KiB.";
+  "have is 405, a path that is not served 404.";
 
 /** An OpenAPI 3.1 document of the operations, from the contract alone. */
 export function openApiDocument(operations: readonly Operation[]): Json {
@@ -132,6 +131,12 @@ function responses(operation: Operation, components: Components, error: Json): J
           },
         ];
       }),
+    ),
+    ...Object.fromEntries(
+      Object.entries(CONNECTION_ERRORS).map(([status, description]) => [
+        status,
+        { description, ...content(error) },
+      ]),
     ),
   };
 }

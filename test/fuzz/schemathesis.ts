@@ -33,7 +33,11 @@ export function installSchemathesis(): string {
 
 function requirePython(): void {
   const { error, stdout } = spawnSync(PYTHON, ["--version"], { encoding: "utf8" });
-  const [major = 0, minor = 0] = /(\d+)\.(\d+)/.exec(stdout ?? "")?.slice(1).map(Number) ?? [];
+  const [major = 0, minor = 0] =
+    /(\d+)\.(\d+)/
+      .exec(stdout ?? "")
+      ?.slice(1)
+      .map(Number) ?? [];
   if (error || major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
     const found = error ? "none is on the PATH" : `this is ${stdout.trim()}`;
     throw new Error(`The fuzzer needs ${PYTHON} ${OLDEST.join(".")} or newer with venv; ${found}.`);
