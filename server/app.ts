@@ -11,6 +11,7 @@ import { handlers } from "./features/handlers.ts";
 import { authorizeRequests } from "./http/authorizeRequests.ts";
 import { readBodies } from "./http/bodies.ts";
 import { requireDeclaredAccess } from "./http/declaredAccess.ts";
+import { serveDocumentation } from "./http/documentation.ts";
 import { answerErrors } from "./http/errorHandler.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { servedOperations, serveOperations } from "./http/routes.ts";
@@ -74,5 +75,6 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
     { config: { publicBecause: "describes the interface, holds no data" } },
     async (_request, reply) => reply.type("application/json; charset=utf-8").send(document),
   );
+  serveDocumentation(app);
   return app;
 }

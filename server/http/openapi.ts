@@ -135,11 +135,18 @@ function responses(operation: Operation, components: Components, error: Json): J
     ...Object.fromEntries(
       Object.entries(CONNECTION_ERRORS).map(([status, description]) => [
         status,
-        { description, ...content(error) },
+        { description, ...content(CONNECTION_ERROR) },
       ]),
     ),
   };
 }
+
+/** Written by Node and Fastify, which put their own fields beside the message. */
+const CONNECTION_ERROR = {
+  type: "object",
+  properties: { message: { type: "string" } },
+  required: ["message"],
+};
 
 const headerReferences = (names: readonly string[]): Json =>
   Object.fromEntries(

@@ -15,14 +15,14 @@ import { makeWorld } from "./world.ts";
 const HELP = `npm run fuzz -- [--seed N] [--max-examples N] [--credential ${CREDENTIALS.join("|")}]
 
   --seed          chooses the requests; the same seed makes the same ones (default: by chance, printed)
-  --max-examples  requests for each operation in each phase (default 20: about 3 minutes in all)
+  --max-examples  requests for each operation in each phase (default 15: about 3 minutes in all)
   --credential    only the run with this one`;
 
 function readOptions() {
   const { values } = parseArgs({
     options: {
       seed: { type: "string", default: String(randomInt(2 ** 31)) },
-      "max-examples": { type: "string", default: "20" },
+      "max-examples": { type: "string", default: "15" },
       credential: { type: "string" },
     },
   });
