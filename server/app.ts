@@ -3,6 +3,7 @@ import { operations as allOperations } from "@gatehouse-access/sdk/contract";
 import Fastify, {
   type FastifyInstance,
   type FastifyReply,
+  type FastifyRequest,
   type FastifyServerOptions,
   LogController,
 } from "fastify";
@@ -10,9 +11,11 @@ import { handlers } from "./features/handlers.ts";
 import { authorizeRequests } from "./http/authorizeRequests.ts";
 import { readBodies } from "./http/bodies.ts";
 import { requireDeclaredAccess } from "./http/declaredAccess.ts";
+import { serveDocumentation } from "./http/documentation.ts";
 import { answerErrors } from "./http/errorHandler.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { servedOperations, serveOperations } from "./http/routes.ts";
+import { answerUnservedPaths } from "./http/unservedPaths.ts";
 import type { Services } from "./services.ts";
 
 export interface AppOptions {
@@ -26,6 +29,12 @@ const BODY_LIMIT = 1024 * 1024;
 const HEADER_LIMIT = 64 * 1024;
 /** Longest path parameter that reaches validation, which then says what is allowed. */
 const PARAMETER_LIMIT = 2048;
+
+const commonHeaders = ({ id }: FastifyRequest) => ({
+  "X-Request-ID": id,
+  "X-Content-Type-Options": "nosniff",
+  "Cache-Control": "no-store",
+});
 
 /**
  * Builds the service's HTTP side; it never listens. A route that declares no access (`config.operation` or
@@ -44,18 +53,15 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
     http: { maxHeaderSize: HEADER_LIMIT },
     // No hook runs for a URL that cannot be read.
     frameworkErrors: (_error, request, reply: FastifyReply) =>
-      reply.code(400).header("X-Request-ID", request.id).send({ message: "URL: must be well-formed" }),
+      reply.code(400).headers(commonHeaders(request)).send({ message: "URL: must be well-formed" }),
   });
   requireDeclaredAccess(app);
   answerErrors(app);
   readBodies(app);
   app.addHook("onRequest", async (request, reply) => {
-    reply.headers({
-      "X-Request-ID": request.id,
-      "X-Content-Type-Options": "nosniff",
-      "Cache-Control": "no-store",
-    });
+    reply.headers(commonHeaders(request));
   });
+  answerUnservedPaths(app);
   app.addHook("onResponse", async (request, reply) => {
     request.log.info({ req: request, statusCode: reply.statusCode, ms: reply.elapsedTime }, "request");
   });
@@ -69,5 +75,6 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
     { config: { publicBecause: "describes the interface, holds no data" } },
     async (_request, reply) => reply.type("application/json; charset=utf-8").send(document),
   );
+  serveDocumentation(app);
   return app;
 }

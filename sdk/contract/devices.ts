@@ -67,6 +67,13 @@ export const deviceName = z
   .max(64)
   .regex(/^[a-zA-Z0-9_-]+$/, "may hold letters, digits, _ and -");
 
+// What the refinement of authDevice's body demands, for readers of its JSON Schema.
+const HAS_HOSTNAME = { required: ["hostname"], properties: { hostname: { minLength: 1 } } };
+const HAS_MAC = {
+  required: ["identity"],
+  properties: { identity: { type: "object", properties: { mac: { minLength: 1 } } } },
+};
+
 export const authDevice = defineOperation({
   id: "authDevice",
   part,
@@ -85,6 +92,7 @@ export const authDevice = defineOperation({
       public_key: z.string().min(1).max(4096).describe("PEM"),
       tenant_id: tenantId,
     })
+    .meta({ anyOf: [HAS_HOSTNAME, HAS_MAC] })
     .refine((body) => body.hostname || body.identity?.mac, "needs at least one of hostname and identity.mac"),
   success: { body: deviceAuth },
   errors: {

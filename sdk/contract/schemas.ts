@@ -62,6 +62,7 @@ export const tags = z
   .array(tag)
   .min(1)
   .max(3)
+  .meta({ uniqueItems: true })
   .refine((list) => new Set(list).size === list.length, "must not repeat a tag");
 
 /** Longest user-given pattern, in characters. */
@@ -95,6 +96,7 @@ export const filter = model(
   "Which devices: a pattern on the device's name, or tags of which it has any one",
   z
     .object({ hostname: pattern.optional(), tags: tags.optional() })
+    .meta({ oneOf: [{ required: ["hostname"] }, { required: ["tags"] }] })
     .refine(
       (value) => (value.hostname === undefined) !== (value.tags === undefined),
       "must have exactly one of hostname and tags",

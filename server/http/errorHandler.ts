@@ -24,5 +24,4 @@ export function answerErrors(app: FastifyInstance): void {
       .serializer((payload: unknown) => JSON.stringify(payload))
       .send(body);
   });
-  app.setNotFoundHandler(async (_request, reply) => reply.code(404).send({ message: "no such path" }));
 }

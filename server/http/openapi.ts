@@ -1,14 +1,19 @@
 import {
   type AuthKind,
   IDEMPOTENCY_KEY,
+  IF_MATCH,
   idempotencyKey,
+  ifMatch,
   message,
-  models,
   type Operation,
+  TOTAL_COUNT,
+  takesIfMatch,
 } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-
-type Json = Record<string, unknown>;
+import { CONNECTION_ERRORS, commonErrors } from "./commonErrors.ts";
+import { Components, type Json } from "./openapiSchemas.ts";
+import { MOVED_INTO_BOUNDS } from "./query.ts";
+import { FIELD_NAME_ERRORS } from "./validation.ts";
 
 const SECURITY: Readonly<Partial<Record<AuthKind, string>>> = {
   jwt: "user",
@@ -26,37 +31,34 @@ const securitySchemes = {
   device: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "Token of a device's agent" },
 };
 
-/** Turns zod schemas into those of the document, and collects the named ones. */
-class Components {
-  readonly schemas: Json = {};
+const headers = {
+  "X-Request-ID": {
+    description: "Id of the request, also in the service's log",
+    required: true,
+    schema: { type: "string", format: "uuid" },
+  },
+  [TOTAL_COUNT]: {
+    description: "How many there are in all pages",
+    required: true,
+    schema: { type: "integer", minimum: 0 },
+  },
+  "X-Account-Lockout": {
+    description: "Unix second at which the lockout of source and user ends, 0 without one",
+    schema: { type: "integer", minimum: 0 },
+  },
+  ETag: {
+    description: "Revision of the object; absent when the operation removed it",
+    schema: { type: "string", pattern: '^"[^"]+"$' },
+  },
+  "X-MFA-Token": {
+    description: "With 401: the password is right, a second factor is needed",
+    schema: { type: "string", format: "uuid" },
+  },
+};
 
-  schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
-    const {
-      $schema: _,
-      $defs,
-      ...own
-    } = z.toJSONSchema(schema, {
-      io,
-      metadata: models,
-      unrepresentable: "any",
-      // `describe` keeps its text in zod's own registry, not in that of the named schemas.
-      override: ({ zodSchema, jsonSchema }) => {
-        const description = z.globalRegistry.get(zodSchema)?.description;
-        if (description) jsonSchema.description = description;
-      },
-    });
-    for (const [name, definition] of Object.entries($defs ?? {})) this.schemas[name] = named(definition);
-    return named(own);
-  }
-}
-
-/** References to named schemas, from where zod puts these to where OpenAPI has them. */
-function named(schema: object): Json {
-  const text = JSON.stringify(schema, (key, value) =>
-    key === "id" && typeof value === "string" ? undefined : value,
-  );
-  return JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/'));
-}
+const DESCRIPTION =
+  "Access policy as code: remote SSH access to devices. Errors are `{message}`. A method that a path does not " +
+  "have is 405, a path that is not served 404.";
 
 /** An OpenAPI 3.1 document of the operations, from the contract alone. */
 export function openApiDocument(operations: readonly Operation[]): Json {
@@ -74,48 +76,93 @@ export function openApiDocument(operations: readonly Operation[]): Json {
   }
   return {
     openapi: "3.1.0",
-    info: { title: "Remote Access Management Service API", version: "0.19.0" },
+    info: {
+      title: "Remote Access Management Service API",
+      version: "0.19.0",
+      description: DESCRIPTION,
+      license: { name: "Apache 2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/" }],
+    tags: [...new Set(operations.map(({ part }) => part))].map((name) => ({ name })),
     paths,
-    components: { schemas: components.schemas, securitySchemes },
+    components: { schemas: components.schemas, securitySchemes, headers },
   };
 }
 
+const content = (schema: Json): Json => ({ content: { "application/json": { schema } } });
+
 function describe(operation: Operation, alias: boolean, components: Components, error: Json): Json {
-  const { success } = operation;
-  const content = (schema: Json) => ({ content: { "application/json": { schema } } });
-  const headers = Object.fromEntries(success.headers.map((name) => [name, { schema: { type: "string" } }]));
+  const { body, minRole } = operation;
   return {
     // Ids must be unique in a document; an alias is another entry.
     operationId: alias ? `${operation.id}Alias` : operation.id,
     tags: [operation.part],
     summary: operation.summary,
-    ...(operation.minRole && { description: `Needs the role ${operation.minRole} or above.` }),
+    ...(minRole && { description: `Needs the role ${minRole} or above.` }),
     parameters: [
       ...parameters("path", operation.params.shape, components),
       ...parameters("query", operation.query.shape, components),
       ...parameters("header", operation.idempotencyKey ? CREATION_HEADER : {}, components),
+      ...parameters("header", takesIfMatch(operation) ? CONDITION_HEADER : {}, components),
     ],
-    ...(operation.body && {
-      requestBody: { required: true, ...content(components.schemaOf(operation.body, "input")) },
-    }),
-    responses: {
-      [success.status]: {
-        description: success.mayBeEmpty ? "Done; the body may be left out" : "Done",
-        ...(success.headers.length > 0 && { headers }),
-        ...(success.body && content(components.schemaOf(success.body, "output"))),
+    ...(body && {
+      // No body counts as an empty object.
+      requestBody: {
+        required: !body.safeParse({}).success,
+        ...content(components.schemaOf(body, "input")),
       },
-      ...Object.fromEntries(
-        Object.entries(operation.errors).map(([status, description]) => [
-          status,
-          { description, ...content(error) },
-        ]),
-      ),
-    },
+    }),
+    responses: responses(operation, components, error),
     security: operation.auth.flatMap((kind) => (SECURITY[kind] ? [{ [SECURITY[kind]]: [] }] : [])),
   };
 }
 
+function responses(operation: Operation, components: Components, error: Json): Json {
+  const { success } = operation;
+  const fieldNames = { anyOf: [{ type: "array", items: { type: "string" } }, error] };
+  const errors = { ...commonErrors(operation), ...operation.errors };
+  return {
+    [success.status]: {
+      description: success.mayBeEmpty ? "Done; the body may be left out" : "Done",
+      headers: headerReferences([...success.headers, ...(operation.object === null ? [] : ["ETag"])]),
+      ...(success.body && content(components.schemaOf(success.body, "output"))),
+    },
+    ...Object.fromEntries(
+      Object.entries(errors).map(([status, description]) => {
+        const named = FIELD_NAME_ERRORS.has(operation.id) && ["400", "409"].includes(status);
+        return [
+          status,
+          {
+            description,
+            headers: headerReferences(success.headers.filter((name) => name !== TOTAL_COUNT)),
+            ...content(named ? fieldNames : error),
+          },
+        ];
+      }),
+    ),
+    ...Object.fromEntries(
+      Object.entries(CONNECTION_ERRORS).map(([status, description]) => [
+        status,
+        { description, ...content(CONNECTION_ERROR) },
+      ]),
+    ),
+  };
+}
+
+/** Written by Node and Fastify, which put their own fields beside the message. */
+const CONNECTION_ERROR = {
+  type: "object",
+  properties: { message: { type: "string" } },
+  required: ["message"],
+};
+
+const headerReferences = (names: readonly string[]): Json =>
+  Object.fromEntries(
+    ["X-Request-ID", ...names].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+  );
+
 const CREATION_HEADER = { [IDEMPOTENCY_KEY]: idempotencyKey.optional() };
+const CONDITION_HEADER = { [IF_MATCH]: ifMatch.optional() };
 
 function parameters(
   place: "path" | "query" | "header",
@@ -126,6 +173,17 @@ function parameters(
     name,
     in: place,
     required: !schema.safeParse(undefined).success,
-    schema: components.schemaOf(schema, "input"),
+    // An empty parameter counts as absent (rules section 6).
+    ...(place === "query" && schema.safeParse(undefined).success && { allowEmptyValue: true }),
+    schema: parameterSchema(name, components.schemaOf(schema, "input")),
   }));
+}
+
+function parameterSchema(name: string, schema: Json): Json {
+  if (!MOVED_INTO_BOUNDS.has(name)) return schema;
+  const { minimum, maximum, ...rest } = schema;
+  return {
+    ...rest,
+    description: `${rest.description}; ${minimum} to ${maximum}, others are moved into that`,
+  };
 }

@@ -9,6 +9,9 @@ const PAGING: Readonly<Record<string, (value: number) => number | undefined>> = 
   per_page: (value) => (value === 0 ? undefined : Math.min(Math.max(value, 1), 100)),
 };
 
+/** Parameters whose bounds refuse no request. */
+export const MOVED_INTO_BOUNDS: ReadonlySet<string> = new Set(Object.keys(PAGING));
+
 /**
  * The query as the operation declares it; parameters that it does not know are ignored, an empty one counts as
  * absent.

@@ -9,7 +9,7 @@ import { readCreationKey } from "./idempotencyKey.ts";
 import type { IdentityOf } from "./identity.ts";
 import { readQuery } from "./query.ts";
 import { responseSchema } from "./serialization.ts";
-import { parse } from "./validation.ts";
+import { FIELD_NAME_ERRORS, parse } from "./validation.ts";
 
 type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;
 type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
@@ -69,9 +69,6 @@ export function servedOperations(operations: Operations, edition: Edition): Oper
   const level = EDITIONS.indexOf(edition);
   return Object.values(operations).filter((operation) => EDITIONS.indexOf(operation.edition) <= level);
 }
-
-/** Operations whose 400 and 409 are arrays of field names (rules section 8). */
-const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set(["updateUser", "registerUser"]);
 
 /** Adds a route for every path of the operations. */
 export function serveOperations(

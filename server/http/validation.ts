@@ -1,6 +1,9 @@
 import type { z } from "zod";
 import { InvalidError, InvalidFieldsError, type ServiceError, WrongTypeError } from "./errors.ts";
 
+/** Operations whose 400 and 409 are arrays of field names (rules section 8). */
+export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set(["updateUser", "registerUser"]);
+
 type Issue = z.core.$ZodIssue;
 
 /** JSON's name of a value's type. */

@@ -1,5 +1,7 @@
-import { operations } from "@gatehouse-access/sdk/contract";
+import { operations, takesIfMatch } from "@gatehouse-access/sdk/contract";
+import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { CONNECTION_ERRORS, commonErrors } from "../../../server/dist/http/commonErrors.js";
 import { startApp, type TestApp } from "./testApp.ts";
 
 let app: TestApp;
@@ -17,19 +19,60 @@ test("the document has every operation, on every path", async () => {
       const entry = body.paths[path]?.[operation.method.toLowerCase()];
       expect(entry?.operationId, path).toMatch(new RegExp(`^${operation.id}(Alias)?$`));
       expect(Object.keys(entry.responses), path).toEqual(
-        [operation.success.status, ...Object.keys(operation.errors)].map(String).sort(),
+        Object.keys({
+          [operation.success.status]: "",
+          ...operation.errors,
+          ...commonErrors(operation),
+          ...CONNECTION_ERRORS,
+        }),
       );
       const headers = entry.parameters.filter((parameter: { in: string }) => parameter.in === "header");
       expect(
         headers.map(({ name, required, schema }: Record<string, unknown>) => [name, required, schema]),
       ).toEqual(
-        operation.idempotencyKey
-          ? [["Idempotency-Key", false, expect.objectContaining({ type: "string" })]]
-          : [],
+        [operation.idempotencyKey && "Idempotency-Key", takesIfMatch(operation) && "If-Match"]
+          .filter((name) => name !== false)
+          .map((name) => [name, false, expect.objectContaining({ type: "string" })]),
       );
       expect(entry.security.length > 0, path).toBe(operation.scope !== "public");
     }
   }
+});
+
+test("the document is valid OpenAPI 3.1", async () => {
+  const { body } = await app.send("GET", "/openapi.json");
+  expect(await new Validator().validate(body)).toEqual({ valid: true });
+  const broken = { ...body, paths: { "/x": { get: { responses: { 200: {} } } } } };
+  expect((await new Validator().validate(broken)).valid).toBe(false);
+});
+
+test("every answer has the id of its request; lists have their total", async () => {
+  const { body } = await app.send("GET", "/openapi.json");
+  const { responses } = body.paths["/api/devices"].get;
+  expect(Object.keys(responses[200].headers)).toEqual(["X-Request-ID", "X-Total-Count"]);
+  expect(Object.keys(responses[401].headers)).toEqual(["X-Request-ID"]);
+  expect(responses[431]).not.toHaveProperty("headers");
+  const login = body.paths["/api/login"].post.responses[429];
+  expect(Object.keys(login.headers)).toEqual(["X-Request-ID", "X-Account-Lockout", "X-MFA-Token"]);
+});
+
+test("what is moved into bounds or replaced has no limits; what the server checks itself is said", async () => {
+  const { body } = await app.send("GET", "/openapi.json");
+  const schemaOf = (path: string, name: string) =>
+    body.paths[path].get.parameters.find((parameter: { name: string }) => parameter.name === name).schema;
+  expect(schemaOf("/api/devices", "per_page")).toEqual({
+    type: "integer",
+    default: 10,
+    description: expect.stringContaining("1 to 100"),
+  });
+  expect(schemaOf("/api/devices", "order_by")).not.toHaveProperty("enum");
+  expect(schemaOf("/api/namespaces/api-key", "order_by").enum).toEqual(["asc", "desc"]);
+  expect(body.components.schemas.Filter.oneOf).toEqual([{ required: ["hostname"] }, { required: ["tags"] }]);
+  const bodyOf = (path: string, method: string) => body.paths[path][method].requestBody;
+  expect(bodyOf("/api/devices/{uid}", "put").required).toBe(false);
+  expect(bodyOf("/api/devices/{uid}", "patch").required).toBe(true);
+  const names = body.paths["/api/users"].patch.responses[400].content["application/json"].schema;
+  expect(names.anyOf[0]).toEqual({ type: "array", items: { type: "string" } });
 });
 
 test("ids are unique, and every reference leads to a schema", async () => {
@@ -42,7 +85,9 @@ test("ids are unique, and every reference leads to a schema", async () => {
   expect(references.length).toBeGreaterThan(20);
   for (const reference of references) {
     const name = /^#\/components\/schemas\/(\w+)$/.exec(reference)?.[1];
-    expect(body.components.schemas, reference).toHaveProperty([name ?? reference]);
+    const header = /^#\/components\/headers\/([\w-]+)$/.exec(reference)?.[1];
+    const place = header ? body.components.headers : body.components.schemas;
+    expect(place, reference).toHaveProperty([header ?? name ?? reference]);
   }
   expect(text).not.toContain("$defs");
 });

@@ -8,6 +8,7 @@ import { buildApp } from "../../../server/dist/app.js";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { Heartbeats } from "../../../server/dist/features/devices/heartbeats.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
+import { commonErrors } from "../../../server/dist/http/commonErrors.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
 import { sealerOf } from "../../../server/dist/sealer.js";
@@ -205,10 +206,8 @@ export function expectContract(operation: Operation, { status, body, text, heade
       expect(headers.get("x-total-count"), where).toMatch(/^\d+$/);
     }
   } else {
-    // What every operation may answer, and the contract names only where clients tell it apart: values that are
-    // wrong, and a credential of a kind that may not do this (rules sections 1 and 8).
-    const common = operation.scope === "public" ? [400, 422] : [400, 403, 422];
-    expect([...Object.keys(operation.errors).map(Number), ...common], where).toContain(status);
+    const errors = { ...commonErrors(operation), ...operation.errors };
+    expect(Object.keys(errors).map(Number), where).toContain(status);
     const names = Array.isArray(body) && body.every((name: unknown) => typeof name === "string");
     expect(names || typeof body?.message === "string", where).toBe(true);
   }

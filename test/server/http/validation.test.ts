@@ -203,10 +203,10 @@ describe("a pattern", () => {
   });
 });
 
-test("unknown paths and methods are 404, a broken URL 400, all with a message", async () => {
+test("an unknown path is 404, another method 405, a broken URL 400, all with a message", async () => {
   for (const [method, path, expected] of [
     ["GET", "/api/nothing", 404],
-    ["POST", "/api/devices", 404],
+    ["POST", "/api/devices", 405],
     ["GET", "/api/devices/%zz", 400],
   ] as const) {
     const { status, body } = await app.send(method, path, { headers: authorized() });

@@ -1,0 +1,39 @@
+import { type Operation, paging } from "@gatehouse-access/sdk/contract";
+
+const MALFORMED = "a value is not allowed, or the request is malformed";
+const NOT_ALLOWED = "the credential is of a kind, for a namespace or of a role that may not do this";
+const GONE = "what the request refers to does not exist, or not any more";
+const TOO_LARGE = "the body is larger than 1 MiB";
+const CONTENT_TYPE = "the body has another content type than application/json, or a malformed one";
+const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
+
+/**
+ * Errors of HTTP itself, which every operation may answer: what each status means, by status. They come before
+ * the request is known, so that they have no `X-Request-ID`.
+ */
+export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
+  408: "the request took longer than 30 seconds to arrive",
+  431: "request line and headers are larger than 64 KiB",
+  503: "the service is being stopped",
+};
+
+/**
+ * Errors that an operation may answer beside those which its contract names because clients tell them apart:
+ * what each status means, by status (rules sections 1, 6 and 8).
+ */
+export function commonErrors(operation: Operation): Readonly<Record<number, string>> {
+  const errors: Record<number, string> = { 400: MALFORMED };
+  if (operation.scope !== "public") {
+    errors[403] = NOT_ALLOWED;
+    if (operation.method !== "GET") errors[404] = GONE;
+  }
+  // Bodies are received even where the operation has no use for them.
+  if (operation.method !== "GET") {
+    errors[413] = TOO_LARGE;
+    errors[415] = CONTENT_TYPE;
+  }
+  if (operation.body || Object.keys(paging).some((name) => name in operation.query.shape)) {
+    errors[422] = WRONG_TYPE;
+  }
+  return errors;
+}

@@ -1,0 +1,64 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { FastifyInstance } from "fastify";
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Gatehouse API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<div id="swagger-ui"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</html>
+`;
+
+// Credentials that a reader types in stay in the page's memory, and no other site is asked to check the document.
+const START = `SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#swagger-ui",
+  deepLinking: true,
+  docExpansion: "none",
+  persistAuthorization: false,
+  validatorUrl: null,
+});
+`;
+
+/** The page loads its own files and asks this service; nothing else runs in it, and no other page frames it. */
+const PAGE_HEADERS = {
+  "Content-Security-Policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "Referrer-Policy": "no-referrer",
+};
+
+// Of this package only the files are used: its routes would not declare who may call them. It carries Swagger UI
+// without the telemetry that the package of Swagger UI itself installs.
+const read = (name: string) =>
+  readFileSync(fileURLToPath(import.meta.resolve(`@fastify/swagger-ui/static/${name}`)));
+
+/** Serves `/docs`, a page that shows the OpenAPI document; everything on it comes from this service. */
+export function serveDocumentation(app: FastifyInstance): void {
+  const files = [
+    ["/docs", "text/html; charset=utf-8", PAGE],
+    ["/docs/start.js", "text/javascript; charset=utf-8", START],
+    ["/docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8", read("swagger-ui-bundle.js")],
+    ["/docs/swagger-ui.css", "text/css; charset=utf-8", read("swagger-ui.css")],
+  ] as const;
+  for (const [url, type, content] of files) {
+    app.get(
+      url,
+      { config: { publicBecause: "shows the OpenAPI document, which is public; holds no data" } },
+      async (_request, reply) => reply.headers(PAGE_HEADERS).type(type).send(content),
+    );
+  }
+}

@@ -1,0 +1,97 @@
+import { createClient, passwordCredential } from "../../sdk/dist/index.js";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import type { TestService } from "../support/service.ts";
+import { post } from "./post.ts";
+
+/** Values that exist on a service, by the name of the list; `fuzz.toml` says which parameters draw from it. */
+export type Dictionaries = Readonly<Record<string, readonly string[]>>;
+
+/** What a run finds on its service, and what it may act as. */
+export interface World {
+  readonly ownerToken: string;
+  readonly administratorKey: string;
+  readonly dictionaries: Dictionaries;
+}
+
+/** So many of each that deletions leave some until the end of a run. */
+const numbers = Array.from({ length: 24 }, (_, index) => index);
+const TAGS = ["production", "staging", "edge", "laboratory"];
+const tagOf = (number: number) => TAGS[number % TAGS.length] ?? "";
+const filterOf = (number: number) =>
+  number % 2 === 0 ? { tags: [tagOf(number / 2)] } : { hostname: `^device-${number}$` };
+
+/** Making a user starts a process, and hashes a password. */
+const MEMBERS = 4;
+
+async function inTurn<T>(make: (number: number) => Promise<T>, count = numbers.length): Promise<T[]> {
+  const made: T[] = [];
+  for (const number of numbers.slice(0, count)) made.push(await make(number));
+  return made;
+}
+
+/** Sets a service up: an owner, and in its namespace some of everything that operations are about. */
+export async function makeWorld(service: TestService): Promise<World> {
+  const login = await service.setup();
+  const client = createClient({ url: service.url, credential: passwordCredential(login) });
+  try {
+    const { tenant = "" } = await client.identity();
+    const { token } = await post<{ token: string }>(service.url, "/api/login", login);
+    const key = await post<{ id: string }>(
+      service.url,
+      "/api/namespaces/api-key",
+      { name: "fuzz", expires_at: -1, role: "administrator" },
+      token,
+    );
+    const report = async (hostname: string, platform: string, number: number) => {
+      const info = { id: "debian", pretty_name: "Debian", version: "v0.19.0", arch: "amd64", platform };
+      const identity = { mac: `${platform}:${number}` };
+      const body = { info, hostname, identity, public_key: `agent ${hostname}`, tenant_id: tenant };
+      return (await post<{ uid: string }>(service.url, "/api/devices/auth", body)).uid;
+    };
+    const accepted = async (hostname: string, platform: string, number: number) => {
+      const uid = await report(hostname, platform, number);
+      await client.acceptDevice({ params: { uid } });
+      await client.updateDeviceTags({ params: { uid }, body: { tags: [tagOf(number)] } });
+      return uid;
+    };
+    const device = await inTurn(async (number) =>
+      number % 4 === 3
+        ? report(`pending-${number}`, "native", number)
+        : accepted(`device-${number}`, "native", number),
+    );
+    const container = await inTurn((number) => accepted(`container-${number}`, "connector", number));
+    const publicKey = await inTurn(async (number) => {
+      const data = Buffer.from(sshKeyLine()).toString("base64");
+      const body = { data, name: `key ${number}`, username: ".*", filter: filterOf(number) };
+      return (await client.createPublicKey({ body })).fingerprint;
+    });
+    const rule = await inTurn(async (number) => {
+      const matches = { sourceIp: ".*", username: ".*", filter: filterOf(number) };
+      const body = { action: "allow", active: true, priority: number, ...matches } as const;
+      return (await client.createFirewallRule({ body })).id;
+    });
+    const apiKey = await inTurn(async (number) => {
+      const name = `ci-${number}`;
+      await client.createApiKey({ body: { name, expiresAt: 30, role: "observer" } });
+      return name;
+    });
+    const member = await inTurn(async (number) => {
+      const username = `member-${number}`;
+      const { id } = await service.createUser({ username, password: "correct-horse" });
+      await client.inviteMember({
+        params: { tenant },
+        body: { email: `${username}@example.com`, role: "observer" },
+      });
+      return id;
+    }, MEMBERS);
+    const sshKey = numbers.map(() => Buffer.from(sshKeyLine()).toString("base64"));
+    const lists = { device, container, publicKey, rule, apiKey, member, sshKey };
+    return {
+      ownerToken: token,
+      administratorKey: key.id,
+      dictionaries: { ...lists, tag: TAGS, tenant: [tenant] },
+    };
+  } finally {
+    await client.close();
+  }
+}
