@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import type { z } from "zod";
 import type { DatabaseLocation } from "./db/openDatabase.ts";
 import { OperatorError } from "./OperatorError.ts";
 import { readSecretFile } from "./readSecretFile.ts";
@@ -58,7 +59,21 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
   const source =
     flag === undefined ? `${setting.variable}${other}` : `${setting.flag} (variable ${setting.variable})`;
   const shown = setting.secret ? "has a value that cannot be used" : `is ${JSON.stringify(text)}`;
+  if (text === undefined) return { problem: `${source} is not set: it must be ${setting.allowed}` };
   return { problem: `${source} ${shown}: it must be ${setting.allowed}` };
+}
+
+/**
+ * The value of one setting that is no setting of the service, from the environment.
+ * @throws ConfigError when it is wrong or, where it must not be, missing
+ */
+export function readVariable<T extends z.ZodType>(
+  setting: Setting<T>,
+  environment: Environment,
+): z.output<T> {
+  const reading = read(setting, undefined, environment);
+  if ("problem" in reading) throw new ConfigError(reading.problem);
+  return reading.value as z.output<T>;
 }
 
 /** Where the database is: that of the setting, else the file in the data folder. */

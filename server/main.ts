@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { adminCommand } from "./cli/adminCommand.ts";
 import { backupCommand } from "./cli/backupCommand.ts";
+import { migrateCommand } from "./cli/migrateCommand.ts";
 import { restoreCommand } from "./cli/restoreCommand.ts";
 import { serveCommand } from "./cli/serveCommand.ts";
 import { OperatorError } from "./OperatorError.ts";
@@ -15,7 +16,8 @@ function version(): string {
 
 /**
  * Runs `gatehouse-server` with the arguments that follow the command's name.
- * @returns the exit code, 0 also while `serve` goes on: 1 when something is wrong, 2 for a wrong command line
+ * @returns the exit code, 0 also while `serve` goes on: 1 when something is wrong, 2 for a wrong command
+ * line, another one where the command's help says so
  */
 export async function main(args: readonly string[]): Promise<number> {
   const program = new Command("gatehouse-server")
@@ -25,7 +27,8 @@ export async function main(args: readonly string[]): Promise<number> {
     .addCommand(serveCommand())
     .addCommand(adminCommand())
     .addCommand(backupCommand())
-    .addCommand(restoreCommand());
+    .addCommand(restoreCommand())
+    .addCommand(migrateCommand());
   throwInsteadOfExit(program);
   try {
     await program.parseAsync(args, { from: "user" });
@@ -34,7 +37,7 @@ export async function main(args: readonly string[]): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : wrongUsage;
     if (!(error instanceof OperatorError)) throw error;
     for (const line of error.message.split("\n")) process.stderr.write(`gatehouse-server: ${line}\n`);
-    return 1;
+    return error.exitCode;
   }
 }
 

@@ -7,6 +7,7 @@ import { streamDurably } from "./durableFile.ts";
 import { knownSecret } from "./instanceSecret.ts";
 import { OperatorError } from "./OperatorError.ts";
 import { sealerOf } from "./sealer.ts";
+import { openSigningKey } from "./signingKeys.ts";
 
 /** What shall be restored where. */
 export interface RestoreRequest {
@@ -53,7 +54,8 @@ export async function restore({ backup, dataDir, database, secret }: RestoreRequ
     await streamDurably(copy, createReadStream(backup)).catch((error: Error) => {
       throw new OperatorError(`Cannot copy ${backup} into its place: ${error.message}`, { cause: error });
     });
-    const content = checkBackup(copy, backup, sealerOf(known));
+    const sealer = sealerOf(known);
+    const content = checkBackup(copy, backup, (key) => openSigningKey(sealer, key));
     const kept = `${database}.before-restore-${new Date().toISOString().replaceAll(":", "")}`;
     const existed = existsSync(database);
     replaceSqlite(database, copy, kept);

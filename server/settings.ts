@@ -32,7 +32,8 @@ const hostAndPort = z.string().refine((text) => {
   return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
 });
 
-function isPostgresql(text: string): boolean {
+/** Whether a text is a URL that names a PostgreSQL server and a database on it. */
+export function isPostgresql(text: string): boolean {
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) return false;
   const { hostname, pathname } = new URL(text);
   return hostname !== "" && pathname.length > 1;

@@ -17,8 +17,10 @@ export const resetPasswordRequest = z.object({
   password,
 });
 
+/** A command about one user, named as in {@link resetPasswordRequest}. */
 export const userRequest = resetPasswordRequest.pick({ user: true });
 
+/** What `rotate-signing-key` sends. */
 export const rotateSigningKeyRequest = z.object({
   /** True: nothing is believed any more that older keys have signed. */
   revoke: z.boolean(),

@@ -1,8 +1,12 @@
 import Sqlite from "better-sqlite3";
-import type { Sealer } from "../sealer.ts";
-import { openSigningKey } from "../signingKeys.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 import { type AppliedMigration, migrationsFolder, pendingMigrations, readMigrations } from "./migrations.ts";
+
+/** A signing key as the database keeps it. */
+export interface SealedKey {
+  readonly kid: string;
+  readonly sealed: string;
+}
 
 /** What a backup holds, for the person who restores it. */
 export interface BackupContent {
@@ -15,16 +19,17 @@ export interface BackupContent {
  * Looks whether a file is a whole database of the service, of this or an older version, whose secrets open.
  * @param file a copy that nobody else uses
  * @param name how messages call it
+ * @param openKey throws when the instance secret does not open a key
  * @throws DatabaseError saying what is wrong
  */
-export function checkBackup(file: string, name: string, sealer: Sealer): BackupContent {
+export function checkBackup(file: string, name: string, openKey: (key: SealedKey) => void): BackupContent {
   const sqlite = new Sqlite(file, { fileMustExist: true });
   try {
     // Without it, a file in WAL mode is given companions that stay.
     sqlite.pragma("locking_mode = EXCLUSIVE");
     checkWhole(sqlite, name);
     checkOrigin(sqlite, name);
-    checkSecret(sqlite, name, sealer);
+    checkSecret(sqlite, name, openKey);
     const count = (table: string) =>
       sqlite.prepare(`SELECT count(*) FROM "${table}"`).pluck().get() as number;
     return { users: count("User"), namespaces: count("Namespace"), devices: count("Device") };
@@ -57,13 +62,10 @@ function checkOrigin(sqlite: Sqlite.Database, name: string): void {
   pendingMigrations(`The database ${name}`, applied, readMigrations(migrationsFolder("sqlite")));
 }
 
-function checkSecret(sqlite: Sqlite.Database, name: string, sealer: Sealer): void {
-  const keys = sqlite.prepare('SELECT kid, sealed FROM "SigningKey"').all() as {
-    kid: string;
-    sealed: string;
-  }[];
+function checkSecret(sqlite: Sqlite.Database, name: string, openKey: (key: SealedKey) => void): void {
+  const keys = sqlite.prepare('SELECT kid, sealed FROM "SigningKey"').all() as SealedKey[];
   try {
-    for (const key of keys) openSigningKey(sealer, key);
+    for (const key of keys) openKey(key);
   } catch (error) {
     throw new DatabaseError(
       `${name} was written with another instance secret than the present one: give the command the secret that was ` +

@@ -7,8 +7,8 @@ import { migrationsFolder, readMigrations } from "./migrations.ts";
 import type { Database } from "./openDatabase.ts";
 import { statementNames } from "./statementNames.ts";
 
-/** How long to wait for a connection, in milliseconds. */
-const CONNECT_TIMEOUT = 10_000;
+/** How long to wait for a connection to PostgreSQL, in milliseconds. */
+export const CONNECT_TIMEOUT = 10_000;
 /** After how many milliseconds the database gives up a statement, so that none can hold a connection for ever. */
 const STATEMENT_TIMEOUT = 60_000;
 /** The same for a transaction whose process does not go on with it. */
@@ -24,7 +24,7 @@ export async function openPostgresqlDatabase(location: {
     { connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT },
     readMigrations(migrationsFolder("postgresql")),
   ).catch((error: unknown) => {
-    throw error instanceof DatabaseError ? error : new DatabaseError(reason(url, error), { cause: error });
+    throw unusable(url, error);
   });
   const adapter = new PrismaPg(
     {
@@ -55,8 +55,10 @@ export function shownUrl(url: string): string {
   return shown.toString();
 }
 
-function reason(url: string, error: unknown): string {
+/** What to tell the person who runs the service when a PostgreSQL database cannot be used. */
+export function unusable(url: string, error: unknown): DatabaseError {
+  if (error instanceof DatabaseError) return error;
   const text =
     error instanceof Error ? error.message || ("code" in error ? String(error.code) : "") : String(error);
-  return `Cannot use the database ${shownUrl(url)}: ${text}`;
+  return new DatabaseError(`Cannot use the database ${shownUrl(url)}: ${text}`, { cause: error });
 }

@@ -1,0 +1,84 @@
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { z } from "zod";
+import { databaseAt, type Flags, readSettings, readVariable } from "../config.ts";
+import { OperatorError } from "../OperatorError.ts";
+import { isPostgresql, type Setting, settings } from "../settings.ts";
+import { addOption } from "./serveCommand.ts";
+import { print, subcommand } from "./subcommand.ts";
+import { formatTable } from "./table.ts";
+
+/** Milliseconds between two lines about the progress. */
+const PROGRESS_INTERVAL = 2000;
+
+const target: Setting<z.ZodString> = {
+  variable: "GATEHOUSE_TARGET_DATABASE_URL",
+  value: "url",
+  about: "Empty PostgreSQL database to copy into",
+  allowed: "postgresql://[user[:password]@]host[:port]/name",
+  secret: true,
+  schema: z.string().refine(isPostgresql),
+};
+
+/** The copy is there, but lacks what the service has written meanwhile. */
+class IncompleteCopyError extends OperatorError {
+  override readonly name = "IncompleteCopyError";
+  override readonly exitCode = 3;
+}
+
+async function migrate(flags: Flags): Promise<void> {
+  const values = readSettings(["dataDir", "databaseUrl", "databaseConnections"], process.env, flags);
+  const dataDir = resolve(values.dataDir);
+  const database = databaseAt(values.databaseUrl, dataDir, values.databaseConnections);
+  if (!("file" in database)) throw new OperatorError("The service keeps its data in PostgreSQL already");
+  const url = readVariable(target, process.env);
+  // Loaded when it is needed, as the service is.
+  const { migrateToPostgresql } = await import("../migrateToPostgresql.ts");
+  const { tables, missed } = await migrateToPostgresql({
+    dataDir,
+    database: database.file,
+    target: url,
+    progress: progressLines(),
+  });
+  const rows = tables.map(({ name, rows }) => [name, String(rows)]);
+  print(formatTable([["TABLE", "ROWS"], ...rows]));
+  print(
+    "All rows are there. Sealed values were copied as they are: give every instance the same secret as now, the file " +
+      "`secret` of the data folder or what GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE names",
+  );
+  if (missed === undefined)
+    return print("Start the service with GATEHOUSE_DATABASE_URL set to the new database");
+  print(
+    "The service still writes to its old database: to move, stop it and run this again with an empty database",
+  );
+  if (missed > 0) {
+    throw new IncompleteCopyError(`The service wrote ${missed} rows meanwhile, which are not in the copy`);
+  }
+}
+
+function progressLines(): (table: string, done: number, total: number) => void {
+  let last = Date.now();
+  return (table, done, total) => {
+    if (Date.now() - last < PROGRESS_INTERVAL) return;
+    last = Date.now();
+    process.stderr.write(`${table}: ${done} of ${total} rows\n`);
+  };
+}
+
+/** `gatehouse-server migrate-to-postgresql`: copies the data of a service from SQLite to PostgreSQL. */
+export function migrateCommand(): Command {
+  const command = subcommand("migrate-to-postgresql", "Copy all data into an empty PostgreSQL database")
+    .addHelpText(
+      "after",
+      `
+The URL of the PostgreSQL database is in ${target.variable}, or in the file that ${target.variable}_FILE names:
+${target.allowed}
+
+Stop the service first. While it runs, a snapshot is copied, as a rehearsal: what it writes later is not in the copy.
+
+Exit codes: 0 all is copied, 1 nothing is, 2 wrong command line, 3 the service wrote meanwhile.`,
+    )
+    .action(migrate);
+  addOption(command, settings.databaseUrl);
+  return command;
+}

@@ -1,0 +1,105 @@
+import type Sqlite from "better-sqlite3";
+import { Client } from "pg";
+import { DatabaseError } from "./DatabaseError.ts";
+import { migratePostgresql } from "./migratePostgresql.ts";
+import { type AppliedMigration, migrationsFolder, pendingMigrations, readMigrations } from "./migrations.ts";
+import { CONNECT_TIMEOUT, shownUrl, unusable } from "./openPostgresql.ts";
+import { rowsOf, type SqliteTable, sqliteTables } from "./sqliteTables.ts";
+
+/** Rows in one statement. */
+const BATCH = 1000;
+
+/** A table that was copied, whole. */
+export interface CopiedTable {
+  readonly name: string;
+  readonly rows: number;
+}
+
+/** Told after each batch: rows of the table copied so far, and how many it has. */
+export type Progress = (table: string, done: number, total: number) => void;
+
+/**
+ * Copies all data of the service from a SQLite database into an empty PostgreSQL database, whose layout is made or
+ * brought up to date before. All rows come over, or none.
+ * @param sqlite nobody writes to it meanwhile
+ * @throws DatabaseError when the SQLite database is not of this version, when the other one cannot be used or is not
+ * empty, or when it does not take a row
+ */
+export async function copyToPostgresql(
+  sqlite: Sqlite.Database,
+  url: string,
+  progress: Progress,
+): Promise<CopiedTable[]> {
+  checkVersion(sqlite);
+  const config = { connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT };
+  const client = new Client({ ...config, application_name: "gatehouse" });
+  // A connection that breaks off fails the statement in flight as well.
+  client.on("error", () => {});
+  try {
+    await migratePostgresql(config, readMigrations(migrationsFolder("postgresql")));
+    await client.connect();
+    await client.query("BEGIN");
+    const tables = sqliteTables(sqlite);
+    await checkTarget(client, url, tables);
+    const copied: CopiedTable[] = [];
+    for (const table of tables) copied.push(await copyTable(sqlite, client, table, progress));
+    await client.query("COMMIT");
+    return copied;
+  } catch (error) {
+    throw unusable(url, error);
+  } finally {
+    // What was not committed is undone with it.
+    await client.end();
+  }
+}
+
+function checkVersion(sqlite: Sqlite.Database): void {
+  const applied = sqlite.prepare('SELECT name, checksum FROM "_migration" ORDER BY name').all();
+  const migrations = readMigrations(migrationsFolder("sqlite"));
+  const pending = pendingMigrations(`The database ${sqlite.name}`, applied as AppliedMigration[], migrations);
+  if (pending.length === 0) return;
+  throw new DatabaseError(
+    `The database ${sqlite.name} comes from an older version of the service: start this version on it once, which ` +
+      "brings it up to date",
+  );
+}
+
+/** Keeps everybody else out of the tables, and looks whether they are those of the source, without a row. */
+async function checkTarget(client: Client, url: string, tables: readonly SqliteTable[]): Promise<void> {
+  const names = tables.map(({ name }) => `"${name}"`).join(", ");
+  await client.query(`LOCK TABLE ${names} IN ACCESS EXCLUSIVE MODE`);
+  for (const { name } of tables) {
+    const { rowCount } = await client.query(`SELECT 1 FROM "${name}" LIMIT 1`);
+    if (rowCount === 0) continue;
+    throw new DatabaseError(
+      `The database ${shownUrl(url)} is not empty: the table ${name} has rows. Name a new database`,
+    );
+  }
+}
+
+async function copyTable(
+  sqlite: Sqlite.Database,
+  client: Client,
+  table: SqliteTable,
+  progress: Progress,
+): Promise<CopiedTable> {
+  const { name, sequence } = table;
+  const total = sqlite.prepare(`SELECT count(*) FROM "${name}"`).pluck().get() as number;
+  const columns = table.columns.map((column) => `"${column.name}"`).join(", ");
+  const insert = `INSERT INTO "${name}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${name}", $1)`;
+  let done = 0;
+  for (const batch of rowsOf(sqlite, table, BATCH)) {
+    await client.query(insert, [JSON.stringify(batch)]);
+    done += batch.length;
+    progress(name, done, total);
+  }
+  if (sequence) {
+    // An id is never given again, also not that of a row that is gone.
+    const { column, last } = sequence;
+    await client.query("SELECT setval(pg_get_serial_sequence($1, $2), $3)", [`"${name}"`, column, last]);
+  }
+  const { rows } = await client.query<{ count: string }>(`SELECT count(*) FROM "${name}"`);
+  const arrived = Number(rows[0]?.count);
+  if (arrived !== total) throw new Error(`of ${total} rows of ${name}, ${arrived} arrived`);
+  return { name, rows: total };
+}

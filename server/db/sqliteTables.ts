@@ -1,0 +1,100 @@
+import type Sqlite from "better-sqlite3";
+
+/** A column of a SQLite database that Prisma's migrations made. */
+export interface SqliteColumn {
+  readonly name: string;
+  /** As declared: TEXT, INTEGER, BIGINT, REAL, BOOLEAN or DATETIME. */
+  readonly type: string;
+}
+
+/** A table of a SQLite database. */
+export interface SqliteTable {
+  readonly name: string;
+  readonly columns: readonly SqliteColumn[];
+  /** The highest id that was ever given, and its column; undefined where ids are not given by the database. */
+  readonly sequence: { readonly column: string; readonly last: number } | undefined;
+}
+
+interface TableInfo extends SqliteColumn {
+  /** Place in the primary key, from 1; 0: not a part of it. */
+  readonly pk: number;
+}
+
+/**
+ * All tables of the service, those first that others refer to. The database itself says which there are, so that a new
+ * model cannot be forgotten.
+ */
+export function sqliteTables(sqlite: Sqlite.Database): SqliteTable[] {
+  const names = sqlite
+    .prepare(
+      `SELECT name FROM sqlite_master
+       WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> '_migration' ORDER BY name`,
+    )
+    .pluck()
+    .all() as string[];
+  return inOrder(names, (name) => parentsOf(sqlite, name)).map((name) => {
+    const columns = sqlite.pragma(`table_info("${name}")`) as TableInfo[];
+    const last = lastId(sqlite, name);
+    const column = columns.find(({ pk }) => pk === 1)?.name;
+    return {
+      name,
+      columns: columns.map((info) => ({ name: info.name, type: info.type })),
+      sequence: last === undefined || column === undefined ? undefined : { column, last },
+    };
+  });
+}
+
+function parentsOf(sqlite: Sqlite.Database, name: string): string[] {
+  const keys = sqlite.pragma(`foreign_key_list("${name}")`) as { table: string }[];
+  return keys.map(({ table }) => table);
+}
+
+/** Undefined for a table whose ids SQLite does not give, and for one that never had a row. */
+function lastId(sqlite: Sqlite.Database, name: string): number | undefined {
+  return sqlite.prepare("SELECT seq FROM sqlite_sequence WHERE name = ?").pluck().get(name) as
+    | number
+    | undefined;
+}
+
+function inOrder(names: readonly string[], parents: (name: string) => readonly string[]): string[] {
+  const placed = new Set<string>();
+  const place = (name: string, path: readonly string[]) => {
+    if (path.includes(name)) throw new Error(`tables refer to each other: ${[...path, name].join(", ")}`);
+    if (placed.has(name)) return;
+    for (const parent of parents(name)) place(parent, [...path, name]);
+    placed.add(name);
+  };
+  for (const name of names) place(name, []);
+  return [...placed];
+}
+
+/**
+ * The rows of a table in batches, with values as JSON and PostgreSQL know them: true and false, times in ISO 8601, and
+ * numbers of 64 bits as text.
+ */
+export function* rowsOf(
+  sqlite: Sqlite.Database,
+  table: SqliteTable,
+  batchSize: number,
+): Generator<Record<string, unknown>[]> {
+  const rows = sqlite.prepare(`SELECT * FROM "${table.name}"`).safeIntegers().iterate() as IterableIterator<
+    Record<string, unknown>
+  >;
+  let batch: Record<string, unknown>[] = [];
+  for (const row of rows) {
+    const values = table.columns.map(({ name, type }) => [name, portable(row[name], type)]);
+    batch.push(Object.fromEntries(values));
+    if (batch.length === batchSize) {
+      yield batch;
+      batch = [];
+    }
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function portable(value: unknown, type: string): unknown {
+  if (value === null) return null;
+  if (type === "BOOLEAN") return value !== 0n;
+  if (type === "DATETIME") return new Date(String(value)).toISOString();
+  return typeof value === "bigint" ? value.toString() : value;
+}

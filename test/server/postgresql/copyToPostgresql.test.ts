@@ -1,0 +1,191 @@
+import { join } from "node:path";
+import { Client } from "pg";
+import { expect, onTestFinished, test } from "vitest";
+import { copyToPostgresql } from "../../../server/dist/db/copyToPostgresql.js";
+import { type Database, openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { openSqlite } from "../../../server/dist/db/openSqlite.js";
+import { testFolder } from "../../support/folder.ts";
+import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
+import { user } from "../db/rows.ts";
+
+async function target(): Promise<string> {
+  const { url, drop } = await newPostgresql(postgresqlAddress() ?? "");
+  onTestFinished(drop);
+  return url;
+}
+
+/** A SQLite database that was filled and closed. */
+async function source(fill: (client: Database["client"]) => Promise<unknown>) {
+  const file = join(testFolder(), "gatehouse.db");
+  const database = await openDatabase({ file });
+  await fill(database.client);
+  await database.close();
+  const sqlite = openSqlite(file);
+  onTestFinished(() => void sqlite.close());
+  return { sqlite, file };
+}
+
+const at = new Date("2026-01-02T03:04:05.678Z");
+const info = { infoId: "", infoPrettyName: "", infoVersion: "", infoArch: "", infoPlatform: "" };
+const audit = { requestId: "r", address: "", actorKind: "user", actorId: "a", actorName: "a" };
+
+/** One row of every model, with values that a careless conversion would change. */
+async function fillAll(client: Database["client"]): Promise<void> {
+  const ann = {
+    ...user("ann"),
+    name: 'Ann "O\'Neil" \\ 漢字 🚪\n\t',
+    emailMarketing: true,
+    mfaSecret: "sealed",
+    mfaLastStep: 58_000_000,
+    tokenVersion: 3,
+    lastLogin: at,
+  };
+  await client.user.createMany({ data: [ann, user("bob")] });
+  await client.recoveryCode.create({ data: { userId: "ann", digest: "d" } });
+  await client.mfaChallenge.create({ data: { userId: "ann", digest: "d", expiresAt: at } });
+  await client.loginFailure.create({ data: { source: "s", subject: "t", attempts: 2, expiresAt: at } });
+  await client.retiredTenant.create({ data: { tenantId: "gone" } });
+  await client.signingKey.create({ data: { kid: "k", sealed: "sealed", createdAt: at } });
+  await client.namespace.create({
+    data: {
+      tenantId: "t",
+      name: "lab",
+      ownerId: "ann",
+      createdAt: at,
+      sessionRecord: false,
+      creationKey: "",
+    },
+  });
+  await client.member.create({ data: { tenantId: "t", userId: "bob", role: "observer", addedAt: at } });
+  const device = {
+    tenantId: "t",
+    mac: "m",
+    publicKey: "",
+    statusUpdatedAt: at,
+    createdAt: at,
+    lastSeen: at,
+    ...info,
+  };
+  await client.device.create({
+    data: { ...device, uid: "d", name: "pi", latitude: -30.123456789012344, longitude: 0.1, offline: true },
+  });
+  await client.deviceTag.create({ data: { deviceUid: "d", tenantId: "t", tag: "edge", position: 0 } });
+  const key = { tenantId: "t", fingerprint: "f" };
+  await client.publicKey.create({
+    data: { ...key, name: "k", data: "ssh-…", username: ".*", createdAt: at },
+  });
+  await client.publicKeyTag.create({ data: { ...key, tag: "edge", position: 0 } });
+  const rule = { tenantId: "t", action: "deny", active: true, priority: 1, sourceIp: ".*", username: ".*" };
+  await client.firewallRule.createMany({ data: [rule, rule, rule] });
+  await client.firewallRuleTag.create({ data: { tenantId: "t", ruleId: 1, tag: "edge", position: 0 } });
+  await client.firewallRule.delete({ where: { id: 3 } });
+  const entry = { ...audit, at, operation: "o", objectKind: "k", objectId: "i" };
+  await client.auditEntry.createMany({
+    data: [entry, { ...entry, tenantId: "t", before: '{"a":"\\\\u0041"}' }],
+  });
+  const apiKey = { tenantId: "t", role: "observer", createdBy: "ann", createdAt: at, updatedAt: at };
+  await client.apiKey.createMany({
+    data: [
+      { ...apiKey, digest: "1", name: "for ever", expiresIn: -1n },
+      { ...apiKey, digest: "2", name: "late", expiresIn: 253_402_300_799n },
+    ],
+  });
+}
+
+/** All rows of all tables, as the service sees them. */
+async function content({ client }: Database): Promise<Record<string, unknown[]>> {
+  const models = Object.entries(client).filter(
+    (entry): entry is [string, { findMany(): Promise<object[]> }] =>
+      !entry[0].startsWith("$") && !entry[0].startsWith("_") && typeof entry[1]?.findMany === "function",
+  );
+  const rows = await Promise.all(
+    models.map(async ([name, model]) => {
+      const found = await model.findMany();
+      return [name, found.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))] as const;
+    }),
+  );
+  return Object.fromEntries(rows);
+}
+
+const keyOf = (row: object) =>
+  JSON.stringify(row, (_key, value: unknown) => (typeof value === "bigint" ? `${value}` : value));
+
+async function query<T>(url: string, sql: string): Promise<T[]> {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows as T[];
+  } finally {
+    await client.end();
+  }
+}
+
+test("every row of every table arrives as it was, and ids go on behind the last one given", async () => {
+  const { sqlite, file } = await source(fillAll);
+  const url = await target();
+  const seen: string[] = [];
+  const copied = await copyToPostgresql(sqlite, url, (table, done, total) => {
+    seen.push(`${table} ${done}/${total}`);
+  });
+  expect(copied.filter(({ rows }) => rows === 0)).toEqual([]);
+  expect(seen).toContain("FirewallRule 2/2");
+  sqlite.close();
+
+  const before = await openDatabase({ file });
+  onTestFinished(() => before.close());
+  const after = await openDatabase({ url, connections: 2 });
+  onTestFinished(() => after.close());
+  expect(after.migrated).toEqual([]);
+  const expected = await content(before);
+  expect(Object.keys(expected)).toHaveLength(copied.length);
+  expect(await content(after)).toEqual(expected);
+
+  const { id } = await after.client.firewallRule.create({
+    data: { tenantId: "t", action: "deny", active: true, priority: 1, sourceIp: "", username: "" },
+  });
+  expect(id).toBe(4);
+});
+
+test("an empty database of the newest layout is taken, one with a row is refused and left alone", async () => {
+  const { sqlite } = await source((client) => client.user.create({ data: user("ann") }));
+  const url = await target();
+  await (await openDatabase({ url, connections: 2 })).close();
+  const copied = await copyToPostgresql(sqlite, url, () => {});
+  expect(copied.find(({ name }) => name === "User")).toEqual({ name: "User", rows: 1 });
+  await expect(copyToPostgresql(sqlite, url, () => {})).rejects.toThrow(
+    /^The database postgresql:\/\/[^ ]+ is not empty: the table User has rows/,
+  );
+  expect(await query(url, 'SELECT count(*)::int AS n FROM "User"')).toEqual([{ n: 1 }]);
+});
+
+test("a row that PostgreSQL does not take undoes the whole copy, and is not shown", async () => {
+  const { sqlite } = await source(async (client) => {
+    await client.user.create({ data: user("ann") });
+    await client.user.create({ data: { ...user("bob"), passwordHash: "do-not-show\u0000" } });
+    await client.retiredTenant.create({ data: { tenantId: "gone" } });
+  });
+  const url = await target();
+  const failure = await copyToPostgresql(sqlite, url, () => {}).catch((error: Error) => error);
+  expect(failure).toMatchObject({ name: "DatabaseError" });
+  expect((failure as Error).message).not.toContain("do-not-show");
+  for (const table of ["User", "RetiredTenant"]) {
+    expect(await query(url, `SELECT count(*)::int AS n FROM "${table}"`)).toEqual([{ n: 0 }]);
+  }
+});
+
+test("a database of an older version has to be brought up to date before", async () => {
+  const { sqlite } = await source(async () => {});
+  sqlite.exec('DELETE FROM "_migration"');
+  const url = await target();
+  await expect(copyToPostgresql(sqlite, url, () => {})).rejects.toThrow("start this version on it once");
+  expect(await query(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).toEqual([]);
+});
+
+test("a database that cannot be reached is named, without the password", async () => {
+  const { sqlite } = await source(async () => {});
+  const url = "postgresql://gate:pa55word@127.0.0.1:1/gate";
+  const failure = await copyToPostgresql(sqlite, url, () => {}).catch((error: Error) => error);
+  expect((failure as Error).message).toMatch(
+    /^Cannot use the database postgresql:\/\/gate@127\.0\.0\.1:1\/gate: .*ECONNREFUSED/,
+  );
+});

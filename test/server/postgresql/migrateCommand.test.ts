@@ -1,0 +1,137 @@
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Client } from "pg";
+import { expect, onTestFinished, test } from "vitest";
+import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { testFolder } from "../../support/folder.ts";
+import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
+import { runServerCommand, startService, type TestService } from "../support.ts";
+
+/** Settings of a service on SQLite, although tests of this folder start theirs on PostgreSQL. */
+const SQLITE = { GATEHOUSE_DATABASE_URL: "" };
+
+async function target(): Promise<string> {
+  const { url, drop } = await newPostgresql(postgresqlAddress() ?? "");
+  onTestFinished(drop);
+  return url;
+}
+
+async function start(dataDir: string, env: Record<string, string>): Promise<TestService> {
+  const service = await startService({ dataDir, env });
+  onTestFinished(async () => void (await service.stop()));
+  return service;
+}
+
+const migrate = (dataDir: string, env: Record<string, string>, ...more: string[]) =>
+  runServerCommand(["migrate-to-postgresql", "--data-dir", dataDir, ...more], { env });
+
+async function login(service: TestService, user: object): Promise<string> {
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(`${service.url}/api/login`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify(user),
+  });
+  return ((await response.json()) as { token: string }).token;
+}
+
+async function accepts(service: TestService, token: string): Promise<boolean> {
+  const headers = { authorization: `Bearer ${token}` };
+  return (await fetch(`${service.url}/api/auth/user`, { headers })).status === 200;
+}
+
+test("a stopped service goes on with its data on PostgreSQL, and logins too", async () => {
+  const dataDir = testFolder();
+  const before = await start(dataDir, SQLITE);
+  const token = await login(before, await before.setup());
+  await before.stop();
+
+  // The address has a password in a file, which is shown nowhere.
+  const url = new URL(await target());
+  url.password = "pa55word";
+  const file = join(testFolder(), "url");
+  writeFileSync(file, `${url}\n`);
+  const moved = await migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL_FILE: file });
+  expect(moved).toMatchObject({ code: 0, stderr: "" });
+  expect(moved.stdout).toMatch(/^TABLE +ROWS$/m);
+  expect(moved.stdout).toMatch(/^User +1$/m);
+  expect(moved.stdout).toMatch(/^Device +0$/m);
+  expect(moved.stdout).toContain("the same secret as now");
+  expect(moved.stdout).not.toContain("pa55word");
+
+  const after = await start(dataDir, { GATEHOUSE_DATABASE_URL: url.toString() });
+  expect(await accepts(after, token)).toBe(true);
+  await after.stop();
+
+  const again = await migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL_FILE: file });
+  expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("is not empty") });
+  expect(again.stderr).not.toContain("pa55word");
+});
+
+test("of a running service a snapshot is copied, with a word on what is missing", async () => {
+  const dataDir = testFolder();
+  const service = await start(dataDir, SQLITE);
+  const user = await service.setup();
+  const quiet = await migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL: await target() });
+  expect(quiet).toMatchObject({ code: 0, stderr: "" });
+  expect(quiet.stdout).toContain("stop it and run this again with an empty database");
+
+  // The copy waits at a table that somebody locked, until the service has written.
+  const url = await target();
+  await (await openDatabase({ url, connections: 2 })).close();
+  const blocker = new Client(url);
+  await blocker.connect();
+  onTestFinished(() => blocker.end());
+  await blocker.query('BEGIN; LOCK TABLE "User"');
+  const running = migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL: url });
+  const waiting = async () => (await blocker.query("SELECT 1 FROM pg_locks WHERE NOT granted")).rowCount;
+  await expect.poll(waiting, { timeout: 20_000 }).toBe(1);
+  await service.createUser({ username: "late", password: "hunter22" });
+  await blocker.query("COMMIT");
+  const incomplete = await running;
+  expect(incomplete.code).toBe(3);
+  expect(incomplete.stdout).toMatch(/^User +1$/m);
+  expect(incomplete.stderr).toMatch(
+    /^gatehouse-server: The service wrote \d+ rows meanwhile, which are not in the copy\n$/,
+  );
+  expect(readdirSync(dataDir).filter((name) => name.includes("migrating"))).toEqual([]);
+  expect(await accepts(service, await login(service, user))).toBe(true);
+});
+
+test.each<[string, Record<string, string>, string]>([
+  ["no target", {}, "GATEHOUSE_TARGET_DATABASE_URL is not set: it must be postgresql://"],
+  [
+    "a target that is no PostgreSQL",
+    { GATEHOUSE_TARGET_DATABASE_URL: "mysql://gate:pa55word@db/gate" },
+    "GATEHOUSE_TARGET_DATABASE_URL has a value that cannot be used",
+  ],
+  [
+    "no database",
+    { GATEHOUSE_TARGET_DATABASE_URL: "postgresql://gate:pa55word@127.0.0.1:1/gate" },
+    "There is no database ",
+  ],
+  [
+    "a service on PostgreSQL",
+    { GATEHOUSE_DATABASE_URL: "postgresql://gate:pa55word@127.0.0.1:1/gate" },
+    "keeps its data in PostgreSQL already",
+  ],
+])("%s is refused", async (_case, env, reason) => {
+  const dataDir = testFolder();
+  const refused = await migrate(dataDir, env);
+  expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(reason) });
+  expect(refused.stderr).not.toContain("pa55word");
+  expect(readdirSync(dataDir)).toEqual([]);
+});
+
+test("the address is no argument", async () => {
+  const refused = await migrate(testFolder(), {}, "--target", "postgresql://gate@db/gate");
+  expect(refused.code).toBe(2);
+});
+
+test("a backup of a service on PostgreSQL is left to PostgreSQL's own programs", async () => {
+  const dataDir = testFolder();
+  await start(dataDir, { GATEHOUSE_DATABASE_URL: await target() });
+  const file = join(testFolder(), "copy.db");
+  const refused = await runServerCommand(["backup", file, "--data-dir", dataDir]);
+  expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("`pg_dump ") });
+});
