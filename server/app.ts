@@ -12,6 +12,7 @@ import { readBodies } from "./http/bodies.ts";
 import { requireDeclaredAccess } from "./http/declaredAccess.ts";
 import { answerErrors } from "./http/errorHandler.ts";
 import { openApiDocument } from "./http/openapi.ts";
+import { gatherFacts } from "./http/requestFacts.ts";
 import { servedOperations, serveOperations } from "./http/routes.ts";
 import type { Services } from "./services.ts";
 
@@ -47,6 +48,7 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
       reply.code(400).header("X-Request-ID", request.id).send({ message: "URL: must be well-formed" }),
   });
   requireDeclaredAccess(app);
+  gatherFacts(app, services.settings);
   answerErrors(app);
   readBodies(app);
   app.addHook("onRequest", async (request, reply) => {

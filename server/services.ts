@@ -24,6 +24,6 @@ export interface ServiceSettings {
   /** `host:port` that agents are told for SSH and for the API; undefined: taken from the request. */
   readonly sshEndpoint: string | undefined;
   readonly apiEndpoint: string | undefined;
-  /** Addresses of proxies whose X-Real-IP is believed. */
+  /** Addresses and ranges (`10.0.0.0/8`) of proxies whose headers are believed. */
   readonly trustedProxies: readonly string[];
 }

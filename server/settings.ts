@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { normalRange } from "./http/addresses.ts";
 
 /** One setting: an environment variable, and a flag of `serve` that wins over it. */
 export interface Setting<T extends z.ZodType = z.ZodType> {
@@ -29,10 +30,12 @@ const hostAndPort = z.string().refine((text) => {
   return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
 });
 
-const addresses = z
-  .string()
-  .transform((text) => text.split(",").map((item) => item.trim()))
-  .refine((list) => list.every((item) => isIP(item) !== 0));
+const addressRanges = z.string().transform((text, context): readonly string[] => {
+  const ranges = text.split(",").map((item) => normalRange(item.trim()));
+  if (ranges.every((range) => range !== undefined)) return ranges;
+  context.addIssue({ code: "custom" });
+  return z.NEVER;
+});
 
 /** All settings of the service, in the order of the help. */
 export const settings = {
@@ -115,9 +118,11 @@ export const settings = {
     variable: "GATEHOUSE_TRUSTED_PROXIES",
     flag: "--trusted-proxies",
     value: "addresses",
-    about: "IP addresses of proxies whose X-Real-IP is believed, separated by commas",
-    allowed: "IP addresses separated by commas",
-    schema: addresses.optional(),
+    about:
+      "Proxies whose X-Real-IP, else X-Forwarded-For, and X-Forwarded-Host, -Port and -Proto are believed; they " +
+      "must set or remove these headers of their clients",
+    allowed: "IP addresses and ranges like 10.0.0.0/8, separated by commas",
+    schema: addressRanges.optional(),
   }),
   logLevel: setting({
     variable: "GATEHOUSE_LOG_LEVEL",

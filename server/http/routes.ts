@@ -5,6 +5,7 @@ import type { Services } from "../services.ts";
 import { readCreationKey } from "./idempotencyKey.ts";
 import type { IdentityOf } from "./identity.ts";
 import { readQuery } from "./query.ts";
+import type { RequestFacts } from "./requestFacts.ts";
 import { responseSchema } from "./serialization.ts";
 import { parse } from "./validation.ts";
 
@@ -34,16 +35,6 @@ export type Context<O extends Operation> = RequestContext<
   BodyOf<O>,
   IdentityOf<O>
 >;
-
-/** What else a request tells, beside its values. */
-export interface RequestFacts {
-  /** IP address of the other end of the connection, IPv4 in its dotted form. */
-  readonly peer: string;
-  readonly realIp: string | undefined;
-  /** Host and port that the request was sent to. */
-  readonly host: string;
-  readonly forwarded: { readonly host: string | undefined; readonly proto: string | undefined };
-}
 
 /** Behaviour of an operation: its result becomes the response's body, an error its refusal. */
 export type Handler<O extends Operation> = (
@@ -113,24 +104,11 @@ async function respond(
     // Its type is that of the operation's own schema, which is not known here.
     body: body as BodyOf<Operation>,
     identity: request.identity as IdentityOf<Operation>,
-    request: factsOf(request),
+    request: request.facts,
     creationKey: readCreationKey(operation, request.headers),
     log: request.log,
     header: (name, value) => void reply.header(name, String(value)),
   });
   reply.code(operation.success.status);
   return result === undefined ? reply.send() : reply.send(result);
-}
-
-function factsOf(request: FastifyRequest): RequestFacts {
-  const single = (name: string): string | undefined => {
-    const value = request.headers[name];
-    return typeof value === "string" && value !== "" ? value : undefined;
-  };
-  return {
-    peer: (request.socket.remoteAddress ?? "").replace(/^::ffff:(?=\d+\.)/, ""),
-    realIp: single("x-real-ip"),
-    host: request.host,
-    forwarded: { host: single("x-forwarded-host"), proto: single("x-forwarded-proto") },
-  };
 }

@@ -1,7 +1,6 @@
-import { isIPv4 } from "node:net";
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { NotFoundError } from "../../http/errors.ts";
-import type { Handler, RequestFacts } from "../../http/routes.ts";
+import type { Handler } from "../../http/routes.ts";
 import { signDeviceToken } from "../../http/tokens.ts";
 import { deviceUid } from "./uid.ts";
 
@@ -11,11 +10,6 @@ import { deviceUid } from "./uid.ts";
  */
 function firstName(hostname: string | undefined, mac: string): string {
   return (hostname || mac).toLowerCase().replaceAll(/[^a-z0-9_-]/g, "-");
-}
-
-/** The address that is shown of a device: the X-Real-IP of the request, which the specification reads here. */
-function remoteAddress({ realIp, peer }: RequestFacts): string {
-  return realIp && isIPv4(realIp) ? realIp : peer;
 }
 
 /**
@@ -38,7 +32,7 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
     infoPlatform: info.platform,
     lastSeen: now,
     offline: false,
-    remoteAddr: remoteAddress(request),
+    remoteAddr: request.address,
   };
   const [device, token] = await Promise.all([
     services.db.device.upsert({

@@ -9,7 +9,6 @@ import type { Services } from "../../services.ts";
 import { countFailure, forgetFailures, lockEnd, lockoutHeader } from "./lockout.ts";
 import { mfaLockoutKey, startMfa } from "./mfaChallenge.ts";
 import { homeOf, sessionOf } from "./session.ts";
-import { sourceOf } from "./source.ts";
 
 /** The user with that name, or with that e-mail address when it is one (rules section 11). */
 function findUser(services: Services, identifier: string): Promise<User | null> {
@@ -32,7 +31,7 @@ export const login: Handler<PublicOperations["login"]> = async ({ services, body
   const found = await findUser(services, identifier);
   if (found?.status === "not-confirmed") throw new ForbiddenError("the account is not confirmed yet");
   const user = found?.status === "confirmed" && found.origin === "local" ? found : null;
-  const key = { source: sourceOf(services.settings, request), subject: user?.id ?? digestOf(identifier) };
+  const key = { source: request.network, subject: user?.id ?? digestOf(identifier) };
 
   const lockedBefore = await lockEnd(services, key);
   if (lockedBefore) throw lockedOut(lockedBefore);

@@ -32,7 +32,7 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_MAXIMUM_LOCKOUT: "-1",
       GATEHOUSE_SSH_ENDPOINT: "ssh.example.com:22",
       GATEHOUSE_API_ENDPOINT: "[::1]:443",
-      GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, fd00::1",
+      GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, FD00:0::1,10.1.0.0/16",
       GATEHOUSE_LOG_LEVEL: "debug",
       GATEHOUSE_SHUTDOWN_TIMEOUT: "3",
     },
@@ -50,7 +50,7 @@ test("every setting can come from the environment", () => {
       maximumLockoutMinutes: -1,
       sshEndpoint: "ssh.example.com:22",
       apiEndpoint: "[::1]:443",
-      trustedProxies: ["10.0.0.1", "fd00::1"],
+      trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
     },
   });
 });
@@ -72,7 +72,8 @@ test.each([
   ["GATEHOUSE_SSH_ENDPOINT", "example.com", "host:port"],
   ["GATEHOUSE_API_ENDPOINT", "https://example.com:443", "host:port"],
   ["GATEHOUSE_API_ENDPOINT", "example.com:70000", "host:port"],
-  ["GATEHOUSE_TRUSTED_PROXIES", "10.0.0.1,proxy", "IP addresses separated by commas"],
+  ["GATEHOUSE_TRUSTED_PROXIES", "10.0.0.1,proxy", "IP addresses and ranges like 10.0.0.0/8"],
+  ["GATEHOUSE_TRUSTED_PROXIES", "10.0.0.0/33", "separated by commas"],
   ["GATEHOUSE_SHUTDOWN_TIMEOUT", "0", "from 1 to 3600"],
 ])("%s=%s is refused, saying what is allowed", (variable, value, allowed) => {
   const flag = `--${variable.slice("GATEHOUSE_".length).toLowerCase().replaceAll("_", "-")}`;

@@ -1,0 +1,112 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { TLSSocket } from "node:tls";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { ServiceSettings } from "../services.ts";
+import { addressMatcher, networkOf, normalAddress } from "./addresses.ts";
+
+/**
+ * Where a request comes from and what it was sent to. What proxies say in headers is decided here, once, and
+ * believed of trusted ones alone: anybody else could choose it (rules section 3).
+ */
+export interface RequestFacts {
+  /** IP address of the client, IPv4 in its dotted form; empty when the connection is gone already. */
+  readonly address: string;
+  /** The address as lockouts and limits count it: of IPv6 the /64. */
+  readonly network: string;
+  /** Scheme, host and port at which clients reach the service. */
+  readonly origin: URL;
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    readonly facts: RequestFacts;
+  }
+}
+
+/** Gives every request its `facts`. */
+export function gatherFacts(app: FastifyInstance, settings: ServiceSettings): void {
+  const isTrusted = addressMatcher(settings.trustedProxies);
+  const gathered = new WeakMap<FastifyRequest, RequestFacts>();
+  app.decorateRequest("facts", {
+    getter() {
+      let facts = gathered.get(this);
+      if (facts === undefined) {
+        facts = factsOf(this, isTrusted);
+        gathered.set(this, facts);
+      }
+      return facts;
+    },
+  });
+}
+
+type Test = (address: string) => boolean;
+
+function factsOf(request: FastifyRequest, isTrusted: Test): RequestFacts {
+  const { socket, headers } = request.raw;
+  const peer = normalAddress(socket.remoteAddress ?? "") ?? "";
+  const proxied = isTrusted(peer);
+  const address = proxied ? clientAddress(headers, peer, isTrusted) : peer;
+  return {
+    address,
+    network: networkOf(address),
+    get origin() {
+      const protocol = socket instanceof TLSSocket ? "https" : "http";
+      return originOf(protocol, headers, proxied);
+    },
+  };
+}
+
+/**
+ * The address that the proxies name: X-Real-IP, which is the service's own header, else the last one of
+ * X-Forwarded-For that is no trusted proxy; what stands before it may be anybody's invention. Where both are
+ * missing, or not to be read, the last proxy whose word was good counts as the client.
+ */
+function clientAddress(headers: IncomingHttpHeaders, peer: string, isTrusted: Test): string {
+  const realIp = normalAddress(single(headers, "x-real-ip") ?? "");
+  if (realIp !== undefined && !isTrusted(realIp)) return realIp;
+  let nearest = realIp ?? peer;
+  const hops = single(headers, "x-forwarded-for")?.split(",") ?? [];
+  for (const hop of hops.reverse()) {
+    const address = normalAddress(withoutPort(hop.trim()));
+    if (address === undefined) return nearest;
+    if (!isTrusted(address)) return address;
+    nearest = address;
+  }
+  return nearest;
+}
+
+/** Some proxies write `203.0.113.7:50123` or `[2001:db8::7]:50123`. */
+function withoutPort(hop: string): string {
+  return /^\[([^\]]*)\](?::\d{1,5})?$/.exec(hop)?.[1] ?? /^(\d[\d.]*):\d{1,5}$/.exec(hop)?.[1] ?? hop;
+}
+
+function originOf(protocol: "http" | "https", headers: IncomingHttpHeaders, proxied: boolean): URL {
+  const forwarded = (name: string) =>
+    proxied ? nearestOf(single(headers, `x-forwarded-${name}`)) : undefined;
+  const proto = forwarded("proto")?.toLowerCase();
+  const scheme = proto === "http" || proto === "https" ? proto : protocol;
+  const host = forwarded("host") ?? single(headers, "host") ?? "";
+  const port = forwarded("port") ?? "";
+  const given = readHost(scheme, host);
+  // A port that the host names is what the client itself wrote.
+  const complete =
+    /^\d{1,5}$/.test(port) && !/:\d+$/.test(host) ? readHost(scheme, `${host}:${port}`) : given;
+  return complete ?? given ?? new URL(`${scheme}://localhost`);
+}
+
+/** Undefined for text that is more than host and port. */
+function readHost(scheme: string, host: string): URL | undefined {
+  return /^[^\s/?#@\\]+$/.test(host) && URL.canParse(`${scheme}://${host}`)
+    ? new URL(`${scheme}://${host}`)
+    : undefined;
+}
+
+/** Of a list that proxies add to, what the nearest one wrote. */
+function nearestOf(list: string | undefined): string | undefined {
+  return list?.split(",").at(-1)?.trim() || undefined;
+}
+
+function single(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
