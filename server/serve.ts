@@ -13,6 +13,9 @@ import { loggerOptions } from "./logging.ts";
 import { OperatorError } from "./OperatorError.ts";
 import type { Services } from "./services.ts";
 
+/** How often connections that have become idle are closed while the service stops, in milliseconds. */
+const IDLE_SWEEP = 100;
+
 /** A service that accepts requests. */
 export interface RunningService {
   readonly log: FastifyInstance["log"];
@@ -60,11 +63,10 @@ export async function serve(config: Config): Promise<RunningService> {
     if (made) app.log.info("signing key made");
 
     const admin = buildAdminServer(services, { logger: app.log, address: () => browserAddress(app) });
-    undo.push(() => admin.close());
+    undo.push(() => closeInTime([app, admin], config.shutdownTimeout));
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
     chmodSync(socket, 0o600);
 
-    undo.push(() => closeInTime(app, config.shutdownTimeout));
     await listen(app, config);
     app.log.info({ address: httpAddress(app), dataDir: config.dataDir }, "listening");
     return { log: app.log, stop };
@@ -85,15 +87,20 @@ async function listen(app: FastifyInstance, { host, port }: Config): Promise<voi
   }
 }
 
-/** Requests that have not ended when the time is up are cut off. */
-async function closeInTime(app: FastifyInstance, milliseconds: number): Promise<void> {
+/** Ends all servers at a time. Requests that have not ended when the time is up are cut off. */
+async function closeInTime(servers: readonly FastifyInstance[], milliseconds: number): Promise<void> {
   const timer = setTimeout(() => {
-    app.log.warn("requests did not end in time and are cut off");
-    app.server.closeAllConnections();
+    servers[0]?.log.warn("requests did not end in time and are cut off");
+    for (const { server } of servers) server.closeAllConnections();
   }, milliseconds);
+  // A connection whose request has ended waits for another one; Fastify closes idle ones only at the beginning.
+  const sweep = setInterval(() => {
+    for (const { server } of servers) server.closeIdleConnections();
+  }, IDLE_SWEEP);
   try {
-    await app.close();
+    await Promise.all(servers.map((server) => server.close()));
   } finally {
+    clearInterval(sweep);
     clearTimeout(timer);
   }
 }

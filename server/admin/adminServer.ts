@@ -14,6 +14,9 @@ interface AdminOptions {
   readonly address: () => string;
 }
 
+/** How long a request may take to arrive, in milliseconds. */
+const REQUEST_TIMEOUT = 30_000;
+
 function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
@@ -30,6 +33,7 @@ export function buildAdminServer(services: Services, { logger, address }: AdminO
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
+    requestTimeout: REQUEST_TIMEOUT,
   });
 
   app.setErrorHandler((error, request, reply) => {
