@@ -11,6 +11,7 @@ import { authorizeRequests } from "./http/authorizeRequests.ts";
 import { readBodies } from "./http/bodies.ts";
 import { requireDeclaredAccess } from "./http/declaredAccess.ts";
 import { answerErrors } from "./http/errorHandler.ts";
+import { HttpServers } from "./http/HttpServers.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { gatherFacts } from "./http/requestFacts.ts";
 import { servedOperations, serveOperations } from "./http/routes.ts";
@@ -19,12 +20,12 @@ import type { Services } from "./services.ts";
 export interface AppOptions {
   /** Fastify's logger option; without it nothing is logged. */
   readonly logger?: FastifyServerOptions["logger"];
+  /** Makes the servers below the app; left out: of plain HTTP. */
+  readonly servers?: HttpServers;
 }
 
 /** Largest request body, in bytes. */
 const BODY_LIMIT = 1024 * 1024;
-/** Largest request line with headers, in bytes: room for the longest filter, percent-encoded. */
-const HEADER_LIMIT = 64 * 1024;
 /** Longest path parameter that reaches validation, which then says what is allowed. */
 const PARAMETER_LIMIT = 2048;
 
@@ -33,16 +34,16 @@ const PARAMETER_LIMIT = 2048;
  * `config.publicBecause`) makes `register`, `route` or `ready` throw: nothing is open by accident.
  */
 export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
+  const servers = options.servers ?? new HttpServers();
   const app = Fastify({
+    serverFactory: servers.make,
     logger: options.logger ?? false,
     // One line a request, written below, instead of Fastify's two.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: BODY_LIMIT,
-    requestTimeout: 30_000,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAMETER_LIMIT },
-    http: { maxHeaderSize: HEADER_LIMIT },
     // No hook runs for a URL that cannot be read.
     frameworkErrors: (_error, request, reply: FastifyReply) =>
       reply.code(400).header("X-Request-ID", request.id).send({ message: "URL: must be well-formed" }),

@@ -2,6 +2,7 @@ import { join, resolve } from "node:path";
 import { OperatorError } from "./OperatorError.ts";
 import type { ServiceSettings } from "./services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./settings.ts";
+import type { TlsFiles } from "./tls.ts";
 
 /** How one process of the service runs. */
 export interface Config {
@@ -10,6 +11,8 @@ export interface Config {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
+  /** Undefined: plain HTTP. */
+  readonly tls: TlsFiles | undefined;
   readonly logLevel: SettingValues["logLevel"];
   /** In milliseconds. */
   readonly shutdownTimeout: number;
@@ -61,6 +64,16 @@ export function readSettings<K extends SettingName>(
   return values as Pick<SettingValues, K>;
 }
 
+/** @throws ConfigError one file without the other */
+function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefined {
+  if (tlsCertFile && tlsKeyFile) return { certFile: resolve(tlsCertFile), keyFile: resolve(tlsKeyFile) };
+  if (!tlsCertFile && !tlsKeyFile) return undefined;
+  const { tlsCertFile: cert, tlsKeyFile: key } = settings;
+  throw new ConfigError(
+    `${cert.variable} (flag ${cert.flag}) and ${key.variable} (flag ${key.flag}) must be given together`,
+  );
+}
+
 /**
  * How the service shall run, from the environment and the flags of `serve`.
  * @throws ConfigError see {@link readSettings}
@@ -73,6 +86,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     databaseFile: resolve(values.databaseUrl?.slice("file:".length) ?? join(dataDir, "gatehouse.db")),
     host: values.host,
     port: values.port,
+    tls: tlsFiles(values),
     logLevel: values.logLevel,
     shutdownTimeout: values.shutdownTimeout * 1000,
     service: {
@@ -80,6 +94,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       maximumLockoutMinutes: values.maximumLockout,
       sshEndpoint: values.sshEndpoint,
       apiEndpoint: values.apiEndpoint,
+      publicUrl: values.publicUrl,
       trustedProxies: values.trustedProxies ?? [],
     },
   };

@@ -1,26 +1,28 @@
 import { chmodSync } from "node:fs";
-import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { buildAdminServer } from "./admin/adminServer.ts";
 import { prepareSocketPath, removeSocket } from "./admin/socketPath.ts";
 import { buildApp } from "./app.ts";
+import { closeInTime } from "./closeInTime.ts";
 import type { Config } from "./config.ts";
 import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { healthPlugin } from "./health.ts";
+import { HttpServers } from "./http/HttpServers.ts";
 import { loadSigningKeys } from "./keys.ts";
 import { loggerOptions } from "./logging.ts";
 import { OperatorError } from "./OperatorError.ts";
+import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
 import type { Services } from "./services.ts";
-
-/** How often connections that have become idle are closed while the service stops, in milliseconds. */
-const IDLE_SWEEP = 100;
+import { readTls, type TlsFiles } from "./tls.ts";
 
 /** A service that accepts requests. */
 export interface RunningService {
   readonly log: FastifyInstance["log"];
   /** Lets requests in flight end, within the configured time, and gives back everything that it holds. */
   stop(): Promise<void>;
+  /** Reads certificate and key again; with wrong ones it goes on with the old. Only of a service with TLS. */
+  renewTls?(): void;
 }
 
 /**
@@ -44,6 +46,7 @@ export async function serve(config: Config): Promise<RunningService> {
   try {
     // Files of the service are for its user alone, those that SQLite and the socket make included.
     process.umask(0o077);
+    const servers = new HttpServers(config.tls && readTls(config.tls));
     prepareDataFolder(config.dataDir);
     const database = await openDatabase({ file: config.databaseFile });
     undo.push(() => database.close());
@@ -57,19 +60,21 @@ export async function serve(config: Config): Promise<RunningService> {
       now: () => new Date(),
     };
 
-    const app = await buildApp(services, { logger: loggerOptions(config.logLevel) });
+    const app = await buildApp(services, { logger: loggerOptions(config.logLevel), servers });
     await app.register(healthPlugin, { services });
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
     if (made) app.log.info("signing key made");
 
-    const admin = buildAdminServer(services, { logger: app.log, address: () => browserAddress(app) });
+    const admin = buildAdminServer(services, { logger: app.log, address: () => browserAddress(app, config) });
     undo.push(() => closeInTime([app, admin], config.shutdownTimeout));
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
     chmodSync(socket, 0o600);
 
     await listen(app, config);
-    app.log.info({ address: httpAddress(app), dataDir: config.dataDir }, "listening");
-    return { log: app.log, stop };
+    warnOfPlainHttp(app, config);
+    app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
+    const { tls } = config;
+    return { log: app.log, stop, ...(tls && { renewTls: () => renewTls(app, servers, tls) }) };
   } catch (error) {
     await stop();
     throw error;
@@ -87,30 +92,11 @@ async function listen(app: FastifyInstance, { host, port }: Config): Promise<voi
   }
 }
 
-/** Ends all servers at a time. Requests that have not ended when the time is up are cut off. */
-async function closeInTime(servers: readonly FastifyInstance[], milliseconds: number): Promise<void> {
-  const timer = setTimeout(() => {
-    servers[0]?.log.warn("requests did not end in time and are cut off");
-    for (const { server } of servers) server.closeAllConnections();
-  }, milliseconds);
-  // A connection whose request has ended waits for another one; Fastify closes idle ones only at the beginning.
-  const sweep = setInterval(() => {
-    for (const { server } of servers) server.closeIdleConnections();
-  }, IDLE_SWEEP);
+function renewTls({ log }: FastifyInstance, servers: HttpServers, files: TlsFiles): void {
   try {
-    await Promise.all(servers.map((server) => server.close()));
-  } finally {
-    clearInterval(sweep);
-    clearTimeout(timer);
+    servers.renewTls(readTls(files));
+    log.info("TLS certificate renewed");
+  } catch (error) {
+    log.error({ err: error }, "the TLS certificate stays the old one");
   }
-}
-
-function httpAddress(app: FastifyInstance): string {
-  const { address, family, port } = app.server.address() as AddressInfo;
-  return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
-}
-
-/** The address for a browser on this machine, which cannot open "every address". */
-function browserAddress(app: FastifyInstance): string {
-  return httpAddress(app).replace("://0.0.0.0:", "://localhost:").replace("://[::]:", "://localhost:");
 }

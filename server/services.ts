@@ -24,6 +24,8 @@ export interface ServiceSettings {
   /** `host:port` that agents are told for SSH and for the API; undefined: taken from the request. */
   readonly sshEndpoint: string | undefined;
   readonly apiEndpoint: string | undefined;
+  /** Origin at which clients reach the service, `https://gate.example.org`; undefined: taken from the request. */
+  readonly publicUrl: string | undefined;
   /** Addresses and ranges (`10.0.0.0/8`) of proxies whose headers are believed. */
   readonly trustedProxies: readonly string[];
 }

@@ -30,6 +30,12 @@ const hostAndPort = z.string().refine((text) => {
   return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
 });
 
+/** A URL that has nothing but scheme, host and port; it ends without a slash. */
+const origin = z
+  .string()
+  .refine((text) => /^https?:\/\/[^/?#@\\\s]+\/?$/i.test(text) && URL.canParse(text))
+  .transform((text) => new URL(text).origin);
+
 const addressRanges = z.string().transform((text, context): readonly string[] => {
   const ranges = text.split(",").map((item) => normalRange(item.trim()));
   if (ranges.every((range) => range !== undefined)) return ranges;
@@ -67,6 +73,30 @@ export const settings = {
     allowed: "a whole number from 0 to 65535",
     fallback: "8080",
     schema: wholeNumber.refine((port) => port >= 0 && port <= 65535),
+  }),
+  tlsCertFile: setting({
+    variable: "GATEHOUSE_TLS_CERT_FILE",
+    flag: "--tls-cert-file",
+    value: "file",
+    about: "Certificate with its chain, to serve HTTPS; SIGHUP reads it and the key again",
+    allowed: "the path of a PEM file, given together with the key",
+    schema: z.string().min(1).optional(),
+  }),
+  tlsKeyFile: setting({
+    variable: "GATEHOUSE_TLS_KEY_FILE",
+    flag: "--tls-key-file",
+    value: "file",
+    about: "Private key of the certificate",
+    allowed: "the path of a PEM file that not everybody may read, given together with the certificate",
+    schema: z.string().min(1).optional(),
+  }),
+  publicUrl: setting({
+    variable: "GATEHOUSE_PUBLIC_URL",
+    flag: "--public-url",
+    value: "url",
+    about: "Address at which clients reach the service, for links; left out: the address that they called",
+    allowed: "http:// or https:// with a host and, if it is another one, a port",
+    schema: origin.optional(),
   }),
   databaseUrl: setting({
     variable: "GATEHOUSE_DATABASE_URL",

@@ -13,7 +13,7 @@ export interface RequestFacts {
   readonly address: string;
   /** The address as lockouts and limits count it: of IPv6 the /64. */
   readonly network: string;
-  /** Scheme, host and port at which clients reach the service. */
+  /** Scheme, host and port at which clients reach the service: the configured ones, else those of the request. */
   readonly origin: URL;
 }
 
@@ -25,13 +25,14 @@ declare module "fastify" {
 
 /** Gives every request its `facts`. */
 export function gatherFacts(app: FastifyInstance, settings: ServiceSettings): void {
+  const { publicUrl } = settings;
   const isTrusted = addressMatcher(settings.trustedProxies);
   const gathered = new WeakMap<FastifyRequest, RequestFacts>();
   app.decorateRequest("facts", {
     getter() {
       let facts = gathered.get(this);
       if (facts === undefined) {
-        facts = factsOf(this, isTrusted);
+        facts = factsOf(this, isTrusted, publicUrl);
         gathered.set(this, facts);
       }
       return facts;
@@ -41,7 +42,7 @@ export function gatherFacts(app: FastifyInstance, settings: ServiceSettings): vo
 
 type Test = (address: string) => boolean;
 
-function factsOf(request: FastifyRequest, isTrusted: Test): RequestFacts {
+function factsOf(request: FastifyRequest, isTrusted: Test, publicUrl: string | undefined): RequestFacts {
   const { socket, headers } = request.raw;
   const peer = normalAddress(socket.remoteAddress ?? "") ?? "";
   const proxied = isTrusted(peer);
@@ -50,6 +51,7 @@ function factsOf(request: FastifyRequest, isTrusted: Test): RequestFacts {
     address,
     network: networkOf(address),
     get origin() {
+      if (publicUrl !== undefined) return new URL(publicUrl);
       const protocol = socket instanceof TLSSocket ? "https" : "http";
       return originOf(protocol, headers, proxied);
     },

@@ -70,6 +70,7 @@ const SETTINGS: ServiceSettings = {
   maximumLockoutMinutes: 60,
   sshEndpoint: undefined,
   apiEndpoint: undefined,
+  publicUrl: undefined,
   trustedProxies: [],
 };
 

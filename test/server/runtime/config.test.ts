@@ -7,6 +7,7 @@ describe("without any setting", () => {
     expect(config).toMatchObject({
       host: "127.0.0.1",
       port: 8080,
+      tls: undefined,
       logLevel: "info",
       shutdownTimeout: 10_000,
     });
@@ -16,6 +17,7 @@ describe("without any setting", () => {
       maximumLockoutMinutes: 60,
       sshEndpoint: undefined,
       apiEndpoint: undefined,
+      publicUrl: undefined,
       trustedProxies: [],
     });
   });
@@ -28,6 +30,9 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_DATABASE_URL: "file:/disk/policy.db",
       GATEHOUSE_HOST: "::1",
       GATEHOUSE_PORT: "0",
+      GATEHOUSE_TLS_CERT_FILE: "/tls/cert.pem",
+      GATEHOUSE_TLS_KEY_FILE: "/tls/key.pem",
+      GATEHOUSE_PUBLIC_URL: "HTTPS://Gate.Example.org:443/",
       GATEHOUSE_EDITION: "cloud",
       GATEHOUSE_MAXIMUM_LOCKOUT: "-1",
       GATEHOUSE_SSH_ENDPOINT: "ssh.example.com:22",
@@ -43,6 +48,7 @@ test("every setting can come from the environment", () => {
     databaseFile: "/disk/policy.db",
     host: "::1",
     port: 0,
+    tls: { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" },
     logLevel: "debug",
     shutdownTimeout: 3000,
     service: {
@@ -50,6 +56,7 @@ test("every setting can come from the environment", () => {
       maximumLockoutMinutes: -1,
       sshEndpoint: "ssh.example.com:22",
       apiEndpoint: "[::1]:443",
+      publicUrl: "https://gate.example.org",
       trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
     },
   });
@@ -74,6 +81,11 @@ test.each([
   ["GATEHOUSE_API_ENDPOINT", "example.com:70000", "host:port"],
   ["GATEHOUSE_TRUSTED_PROXIES", "10.0.0.1,proxy", "IP addresses and ranges like 10.0.0.0/8"],
   ["GATEHOUSE_TRUSTED_PROXIES", "10.0.0.0/33", "separated by commas"],
+  ["GATEHOUSE_PUBLIC_URL", "gate.example.org", "http:// or https://"],
+  ["GATEHOUSE_PUBLIC_URL", "ftp://gate.example.org", "http:// or https://"],
+  ["GATEHOUSE_PUBLIC_URL", "https://gate.example.org/path", "http:// or https://"],
+  ["GATEHOUSE_PUBLIC_URL", "https://user@gate.example.org", "http:// or https://"],
+  ["GATEHOUSE_PUBLIC_URL", "https://gate:99999", "http:// or https://"],
   ["GATEHOUSE_SHUTDOWN_TIMEOUT", "0", "from 1 to 3600"],
 ])("%s=%s is refused, saying what is allowed", (variable, value, allowed) => {
   const flag = `--${variable.slice("GATEHOUSE_".length).toLowerCase().replaceAll("_", "-")}`;
@@ -81,6 +93,14 @@ test.each([
   expect(read).toThrow(ConfigError);
   expect(read).toThrow(`${variable} (flag ${flag}) is ${JSON.stringify(value)}: it must be`);
   expect(read).toThrow(allowed);
+});
+
+test("a certificate needs its key, and the other way round", () => {
+  for (const variable of ["GATEHOUSE_TLS_CERT_FILE", "GATEHOUSE_TLS_KEY_FILE"]) {
+    expect(() => readConfig({ [variable]: "/tls/file.pem" }, {})).toThrow(
+      "GATEHOUSE_TLS_CERT_FILE (flag --tls-cert-file) and GATEHOUSE_TLS_KEY_FILE (flag --tls-key-file) must be given together",
+    );
+  }
 });
 
 test("there is one line for each wrong setting", () => {
