@@ -9,12 +9,14 @@ import Fastify, {
 import { handlers } from "./features/handlers.ts";
 import { authorizeRequests } from "./http/authorizeRequests.ts";
 import { readBodies } from "./http/bodies.ts";
+import { allowOrigins } from "./http/cors.ts";
 import { requireDeclaredAccess } from "./http/declaredAccess.ts";
 import { answerErrors } from "./http/errorHandler.ts";
 import { HttpServers } from "./http/HttpServers.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { gatherFacts } from "./http/requestFacts.ts";
 import { servedOperations, serveOperations } from "./http/routes.ts";
+import { securityHeaders, sendSecurityHeaders } from "./http/securityHeaders.ts";
 import type { Services } from "./services.ts";
 
 export interface AppOptions {
@@ -44,27 +46,26 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
     bodyLimit: BODY_LIMIT,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAMETER_LIMIT },
-    // No hook runs for a URL that cannot be read.
+    // No hook runs for a URL that cannot be read, and the request has no facts.
     frameworkErrors: (_error, request, reply: FastifyReply) =>
-      reply.code(400).header("X-Request-ID", request.id).send({ message: "URL: must be well-formed" }),
+      reply
+        .code(400)
+        .headers(securityHeaders(request.id, servers.secure))
+        .send({ message: "URL: must be well-formed" }),
   });
+  const { settings } = services;
+  gatherFacts(app, settings);
+  sendSecurityHeaders(app);
+  await allowOrigins(app, settings.corsOrigins);
   requireDeclaredAccess(app);
-  gatherFacts(app, services.settings);
   answerErrors(app);
   readBodies(app);
-  app.addHook("onRequest", async (request, reply) => {
-    reply.headers({
-      "X-Request-ID": request.id,
-      "X-Content-Type-Options": "nosniff",
-      "Cache-Control": "no-store",
-    });
-  });
   app.addHook("onResponse", async (request, reply) => {
     request.log.info({ req: request, statusCode: reply.statusCode, ms: reply.elapsedTime }, "request");
   });
   authorizeRequests(app, services);
 
-  const operations = servedOperations(publicOperations, services.settings.edition);
+  const operations = servedOperations(publicOperations, settings.edition);
   serveOperations(app, services, operations, handlers);
   const document = JSON.stringify(openApiDocument(operations));
   app.get(

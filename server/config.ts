@@ -96,6 +96,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       apiEndpoint: values.apiEndpoint,
       publicUrl: values.publicUrl,
       trustedProxies: values.trustedProxies ?? [],
+      corsOrigins: values.corsOrigins ?? [],
     },
   };
 }

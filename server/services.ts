@@ -26,6 +26,8 @@ export interface ServiceSettings {
   readonly apiEndpoint: string | undefined;
   /** Origin at which clients reach the service, `https://gate.example.org`; undefined: taken from the request. */
   readonly publicUrl: string | undefined;
+  /** Origins whose pages may call the service from a browser. */
+  readonly corsOrigins: readonly string[];
   /** Addresses and ranges (`10.0.0.0/8`) of proxies whose headers are believed. */
   readonly trustedProxies: readonly string[];
 }

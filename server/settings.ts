@@ -36,6 +36,11 @@ const origin = z
   .refine((text) => /^https?:\/\/[^/?#@\\\s]+\/?$/i.test(text) && URL.canParse(text))
   .transform((text) => new URL(text).origin);
 
+const origins = z
+  .string()
+  .transform((text) => text.split(",").map((item) => item.trim()))
+  .pipe(z.array(origin));
+
 const addressRanges = z.string().transform((text, context): readonly string[] => {
   const ranges = text.split(",").map((item) => normalRange(item.trim()));
   if (ranges.every((range) => range !== undefined)) return ranges;
@@ -153,6 +158,14 @@ export const settings = {
       "must set or remove these headers of their clients",
     allowed: "IP addresses and ranges like 10.0.0.0/8, separated by commas",
     schema: addressRanges.optional(),
+  }),
+  corsOrigins: setting({
+    variable: "GATEHOUSE_CORS_ORIGINS",
+    flag: "--cors-origins",
+    value: "origins",
+    about: "Origins whose pages may call the service from a browser, separated by commas; left out: none",
+    allowed: "origins like https://console.example.org, separated by commas",
+    schema: origins.optional(),
   }),
   logLevel: setting({
     variable: "GATEHOUSE_LOG_LEVEL",

@@ -15,6 +15,8 @@ export interface RequestFacts {
   readonly network: string;
   /** Scheme, host and port at which clients reach the service: the configured ones, else those of the request. */
   readonly origin: URL;
+  /** Clients reach the service by TLS, here or at a proxy. */
+  readonly secure: boolean;
 }
 
 declare module "fastify" {
@@ -47,14 +49,14 @@ function factsOf(request: FastifyRequest, isTrusted: Test, publicUrl: string | u
   const peer = normalAddress(socket.remoteAddress ?? "") ?? "";
   const proxied = isTrusted(peer);
   const address = proxied ? clientAddress(headers, peer, isTrusted) : peer;
+  const scheme = schemeOf(request, proxied);
   return {
     address,
     network: networkOf(address),
     get origin() {
-      if (publicUrl !== undefined) return new URL(publicUrl);
-      const protocol = socket instanceof TLSSocket ? "https" : "http";
-      return originOf(protocol, headers, proxied);
+      return publicUrl === undefined ? originOf(scheme, headers, proxied) : new URL(publicUrl);
     },
+    secure: scheme === "https" || publicUrl?.startsWith("https:") === true,
   };
 }
 
@@ -82,13 +84,18 @@ function withoutPort(hop: string): string {
   return /^\[([^\]]*)\](?::\d{1,5})?$/.exec(hop)?.[1] ?? /^(\d[\d.]*):\d{1,5}$/.exec(hop)?.[1] ?? hop;
 }
 
-function originOf(protocol: "http" | "https", headers: IncomingHttpHeaders, proxied: boolean): URL {
-  const forwarded = (name: string) =>
-    proxied ? nearestOf(single(headers, `x-forwarded-${name}`)) : undefined;
-  const proto = forwarded("proto")?.toLowerCase();
-  const scheme = proto === "http" || proto === "https" ? proto : protocol;
-  const host = forwarded("host") ?? single(headers, "host") ?? "";
-  const port = forwarded("port") ?? "";
+type Scheme = "http" | "https";
+
+function schemeOf({ raw: { socket, headers } }: FastifyRequest, proxied: boolean): Scheme {
+  const proto = proxied ? nearestOf(headers, "x-forwarded-proto")?.toLowerCase() : undefined;
+  if (proto === "http" || proto === "https") return proto;
+  return socket instanceof TLSSocket ? "https" : "http";
+}
+
+function originOf(scheme: Scheme, headers: IncomingHttpHeaders, proxied: boolean): URL {
+  const forwarded = (name: string) => (proxied ? nearestOf(headers, name) : undefined);
+  const host = forwarded("x-forwarded-host") ?? single(headers, "host") ?? "";
+  const port = forwarded("x-forwarded-port") ?? "";
   const given = readHost(scheme, host);
   // A port that the host names is what the client itself wrote.
   const complete =
@@ -97,15 +104,15 @@ function originOf(protocol: "http" | "https", headers: IncomingHttpHeaders, prox
 }
 
 /** Undefined for text that is more than host and port. */
-function readHost(scheme: string, host: string): URL | undefined {
+function readHost(scheme: Scheme, host: string): URL | undefined {
   return /^[^\s/?#@\\]+$/.test(host) && URL.canParse(`${scheme}://${host}`)
     ? new URL(`${scheme}://${host}`)
     : undefined;
 }
 
 /** Of a list that proxies add to, what the nearest one wrote. */
-function nearestOf(list: string | undefined): string | undefined {
-  return list?.split(",").at(-1)?.trim() || undefined;
+function nearestOf(headers: IncomingHttpHeaders, name: string): string | undefined {
+  return single(headers, name)?.split(",").at(-1)?.trim() || undefined;
 }
 
 function single(headers: IncomingHttpHeaders, name: string): string | undefined {

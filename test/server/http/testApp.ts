@@ -72,6 +72,7 @@ const SETTINGS: ServiceSettings = {
   apiEndpoint: undefined,
   publicUrl: undefined,
   trustedProxies: [],
+  corsOrigins: [],
 };
 
 export async function startApp(settings: Partial<ServiceSettings> = {}): Promise<TestApp> {

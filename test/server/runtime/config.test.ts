@@ -19,6 +19,7 @@ describe("without any setting", () => {
       apiEndpoint: undefined,
       publicUrl: undefined,
       trustedProxies: [],
+      corsOrigins: [],
     });
   });
 });
@@ -38,6 +39,7 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_SSH_ENDPOINT: "ssh.example.com:22",
       GATEHOUSE_API_ENDPOINT: "[::1]:443",
       GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, FD00:0::1,10.1.0.0/16",
+      GATEHOUSE_CORS_ORIGINS: "https://console.example.org, http://localhost:3000/",
       GATEHOUSE_LOG_LEVEL: "debug",
       GATEHOUSE_SHUTDOWN_TIMEOUT: "3",
     },
@@ -58,6 +60,7 @@ test("every setting can come from the environment", () => {
       apiEndpoint: "[::1]:443",
       publicUrl: "https://gate.example.org",
       trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
+      corsOrigins: ["https://console.example.org", "http://localhost:3000"],
     },
   });
 });
@@ -86,6 +89,8 @@ test.each([
   ["GATEHOUSE_PUBLIC_URL", "https://gate.example.org/path", "http:// or https://"],
   ["GATEHOUSE_PUBLIC_URL", "https://user@gate.example.org", "http:// or https://"],
   ["GATEHOUSE_PUBLIC_URL", "https://gate:99999", "http:// or https://"],
+  ["GATEHOUSE_CORS_ORIGINS", "*", "origins like https://console.example.org"],
+  ["GATEHOUSE_CORS_ORIGINS", "https://a.example,null", "origins like https://console.example.org"],
   ["GATEHOUSE_SHUTDOWN_TIMEOUT", "0", "from 1 to 3600"],
 ])("%s=%s is refused, saying what is allowed", (variable, value, allowed) => {
   const flag = `--${variable.slice("GATEHOUSE_".length).toLowerCase().replaceAll("_", "-")}`;
