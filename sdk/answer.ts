@@ -119,7 +119,9 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
     case 409:
       return new ConflictError("conflicts with what exists (409)", details, fields);
     case 429:
-      return LOGIN_OPERATIONS.has(operation.id)
+      // A limit of requests says when to come back; a lockout says when it ends.
+      return LOGIN_OPERATIONS.has(operation.id) &&
+        (headers["x-account-lockout"] !== undefined || retryAfter === undefined)
         ? lockoutError(headers, details)
         : new RateLimitError("too many requests (429)", details, retryAfter);
     default:

@@ -14,6 +14,7 @@ import { requireDeclaredAccess } from "./http/declaredAccess.ts";
 import { answerErrors } from "./http/errorHandler.ts";
 import { HttpServers } from "./http/HttpServers.ts";
 import { openApiDocument } from "./http/openapi.ts";
+import { limitRequests } from "./http/rateLimits.ts";
 import { gatherFacts } from "./http/requestFacts.ts";
 import { servedOperations, serveOperations } from "./http/routes.ts";
 import { securityHeaders, sendSecurityHeaders } from "./http/securityHeaders.ts";
@@ -63,6 +64,7 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   app.addHook("onResponse", async (request, reply) => {
     request.log.info({ req: request, statusCode: reply.statusCode, ms: reply.elapsedTime }, "request");
   });
+  limitRequests(app, services);
   authorizeRequests(app, services);
 
   const operations = servedOperations(publicOperations, settings.edition);

@@ -96,6 +96,11 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       apiEndpoint: values.apiEndpoint,
       publicUrl: values.publicUrl,
       trustedProxies: values.trustedProxies ?? [],
+      limits: {
+        loginsPerAddress: values.loginsPerAddress,
+        loginsPerAccount: values.loginsPerAccount,
+        reportsPerAddress: values.reportsPerAddress,
+      },
       corsOrigins: values.corsOrigins ?? [],
     },
   };

@@ -17,6 +17,16 @@ export interface SigningKeys {
   readonly publicKey: KeyObject;
 }
 
+/** Most requests in a minute; 0: no limit. */
+export interface RequestLimits {
+  /** Login-type requests of one address, of IPv6 one /64. */
+  readonly loginsPerAddress: number;
+  /** Login-type requests for one user name, e-mail address or MFA token, from wherever. */
+  readonly loginsPerAccount: number;
+  /** Devices' reports of one address, counted in each process. */
+  readonly reportsPerAddress: number;
+}
+
 export interface ServiceSettings {
   readonly edition: Edition;
   /** Longest lockout in minutes; 0 or less turns lockouts off (rules section 9). */
@@ -28,6 +38,7 @@ export interface ServiceSettings {
   readonly publicUrl: string | undefined;
   /** Origins whose pages may call the service from a browser. */
   readonly corsOrigins: readonly string[];
+  readonly limits: RequestLimits;
   /** Addresses and ranges (`10.0.0.0/8`) of proxies whose headers are believed. */
   readonly trustedProxies: readonly string[];
 }

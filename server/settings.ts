@@ -25,6 +25,8 @@ const wholeNumber = z
   .regex(/^-?\d{1,9}$/)
   .transform(Number);
 
+const countOrNone = wholeNumber.refine((count) => count >= 0);
+
 const hostAndPort = z.string().refine((text) => {
   const match = /^(?<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):(?<port>\d{1,5})$/.exec(text);
   return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
@@ -132,6 +134,36 @@ export const settings = {
     allowed: "a whole number of minutes",
     fallback: "60",
     schema: wholeNumber,
+  }),
+  loginsPerAddress: setting({
+    variable: "GATEHOUSE_LOGINS_PER_ADDRESS",
+    flag: "--logins-per-address",
+    value: "number",
+    about:
+      "Most login-type requests of one address (of IPv6 one /64) in a minute, over all instances; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "60",
+    schema: countOrNone,
+  }),
+  loginsPerAccount: setting({
+    variable: "GATEHOUSE_LOGINS_PER_ACCOUNT",
+    flag: "--logins-per-account",
+    value: "number",
+    about: "Most login-type requests for one user name in a minute, from all addresses; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "20",
+    schema: countOrNone,
+  }),
+  reportsPerAddress: setting({
+    variable: "GATEHOUSE_REPORTS_PER_ADDRESS",
+    flag: "--reports-per-address",
+    value: "number",
+    about:
+      "Most reports of devices from one address in a minute, counted by each instance for itself; a fleet behind " +
+      "one address reports twice a minute for each device; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "60000",
+    schema: countOrNone,
   }),
   sshEndpoint: setting({
     variable: "GATEHOUSE_SSH_ENDPOINT",

@@ -15,6 +15,14 @@ export function roleAtLeast(role: Role, minimum: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(minimum);
 }
 
+/** How often an operation may be called; the server's settings say the figures. */
+export interface RequestLimit {
+  /** `login`: few, for each address and account; `report`: many, for each address. */
+  readonly kind: "login" | "report";
+  /** Field of the body that names the account. */
+  readonly account?: string;
+}
+
 export type Edition = "community" | "enterprise" | "cloud";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -65,6 +73,8 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
    * answers with that object and makes no other one. An addition of this service; others ignore the header.
    */
   readonly idempotencyKey?: boolean;
+  /** Requests that come too often are answered with 429 and `Retry-After`. An addition of this service. */
+  readonly limit?: RequestLimit;
 }
 
 /** One operation of the service: the single description that routes, client, OpenAPI and tests derive from. */
@@ -99,6 +109,7 @@ export interface Operation<
   readonly errors: Readonly<Record<number, string>>;
   readonly repeatable: boolean;
   readonly idempotencyKey: boolean;
+  readonly limit: RequestLimit | null;
 }
 
 function withCommonErrors(open: boolean, errors: Readonly<Record<number, string>>): Record<number, string> {
@@ -162,5 +173,6 @@ export function defineOperation<
     errors: withCommonErrors(open, input.errors ?? {}),
     repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),
     idempotencyKey: input.idempotencyKey ?? false,
+    limit: input.limit ?? null,
   };
 }

@@ -105,7 +105,7 @@ function describe(operation: Operation, alias: boolean, components: Components, 
         ...(success.body && content(components.schemaOf(success.body, "output"))),
       },
       ...Object.fromEntries(
-        Object.entries(operation.errors).map(([status, description]) => [
+        Object.entries(errorsOf(operation)).map(([status, description]) => [
           status,
           { description, ...content(error) },
         ]),
@@ -114,6 +114,9 @@ function describe(operation: Operation, alias: boolean, components: Components, 
     security: operation.auth.flatMap((kind) => (SECURITY[kind] ? [{ [SECURITY[kind]]: [] }] : [])),
   };
 }
+
+const errorsOf = ({ limit, errors }: Operation): Readonly<Record<number, string>> =>
+  limit ? { 429: "too many requests; Retry-After says for how many seconds", ...errors } : errors;
 
 const CREATION_HEADER = { [IDEMPOTENCY_KEY]: idempotencyKey.optional() };
 

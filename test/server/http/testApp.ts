@@ -73,6 +73,8 @@ const SETTINGS: ServiceSettings = {
   publicUrl: undefined,
   trustedProxies: [],
   corsOrigins: [],
+  // Tests log in more often than people do.
+  limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0 },
 };
 
 export async function startApp(settings: Partial<ServiceSettings> = {}): Promise<TestApp> {
@@ -178,6 +180,7 @@ export function expectContract(operation: Operation, { status, body, text, heade
     // What every operation may answer, and the contract names only where clients tell it apart: values that are
     // wrong, and a credential of a kind that may not do this (rules sections 1 and 8).
     const common = operation.scope === "public" ? [400, 422] : [400, 403, 422];
+    if (operation.limit) common.push(429);
     expect([...Object.keys(operation.errors).map(Number), ...common], where).toContain(status);
     const names = Array.isArray(body) && body.every((name: unknown) => typeof name === "string");
     expect(names || typeof body?.message === "string", where).toBe(true);

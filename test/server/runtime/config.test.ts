@@ -20,6 +20,7 @@ describe("without any setting", () => {
       publicUrl: undefined,
       trustedProxies: [],
       corsOrigins: [],
+      limits: { loginsPerAddress: 60, loginsPerAccount: 20, reportsPerAddress: 60_000 },
     });
   });
 });
@@ -40,6 +41,9 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_API_ENDPOINT: "[::1]:443",
       GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, FD00:0::1,10.1.0.0/16",
       GATEHOUSE_CORS_ORIGINS: "https://console.example.org, http://localhost:3000/",
+      GATEHOUSE_LOGINS_PER_ADDRESS: "30",
+      GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
+      GATEHOUSE_REPORTS_PER_ADDRESS: "100",
       GATEHOUSE_LOG_LEVEL: "debug",
       GATEHOUSE_SHUTDOWN_TIMEOUT: "3",
     },
@@ -60,6 +64,7 @@ test("every setting can come from the environment", () => {
       apiEndpoint: "[::1]:443",
       publicUrl: "https://gate.example.org",
       trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
+      limits: { loginsPerAddress: 30, loginsPerAccount: 0, reportsPerAddress: 100 },
       corsOrigins: ["https://console.example.org", "http://localhost:3000"],
     },
   });
@@ -91,6 +96,7 @@ test.each([
   ["GATEHOUSE_PUBLIC_URL", "https://gate:99999", "http:// or https://"],
   ["GATEHOUSE_CORS_ORIGINS", "*", "origins like https://console.example.org"],
   ["GATEHOUSE_CORS_ORIGINS", "https://a.example,null", "origins like https://console.example.org"],
+  ["GATEHOUSE_LOGINS_PER_ADDRESS", "-1", "0 or more"],
   ["GATEHOUSE_SHUTDOWN_TIMEOUT", "0", "from 1 to 3600"],
 ])("%s=%s is refused, saying what is allowed", (variable, value, allowed) => {
   const flag = `--${variable.slice("GATEHOUSE_".length).toLowerCase().replaceAll("_", "-")}`;
