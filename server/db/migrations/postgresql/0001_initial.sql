@@ -52,6 +52,15 @@ CREATE TABLE "LoginFailure" (
 );
 
 -- CreateTable
+CREATE TABLE "RateLimit" (
+    "key" TEXT NOT NULL,
+    "count" INTEGER NOT NULL,
+    "endsAt" BIGINT NOT NULL,
+
+    CONSTRAINT "RateLimit_pkey" PRIMARY KEY ("key")
+);
+
+-- CreateTable
 CREATE TABLE "Namespace" (
     "tenantId" TEXT NOT NULL,
     "name" TEXT NOT NULL,
@@ -190,6 +199,9 @@ CREATE INDEX "MfaChallenge_expiresAt_idx" ON "MfaChallenge"("expiresAt");
 
 -- CreateIndex
 CREATE INDEX "LoginFailure_expiresAt_idx" ON "LoginFailure"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "RateLimit_endsAt_idx" ON "RateLimit"("endsAt");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");

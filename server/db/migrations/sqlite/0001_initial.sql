@@ -47,6 +47,13 @@ CREATE TABLE "LoginFailure" (
 );
 
 -- CreateTable
+CREATE TABLE "RateLimit" (
+    "key" TEXT NOT NULL PRIMARY KEY,
+    "count" INTEGER NOT NULL,
+    "endsAt" BIGINT NOT NULL
+);
+
+-- CreateTable
 CREATE TABLE "Namespace" (
     "tenantId" TEXT NOT NULL PRIMARY KEY,
     "name" TEXT NOT NULL,
@@ -187,6 +194,9 @@ CREATE INDEX "MfaChallenge_expiresAt_idx" ON "MfaChallenge"("expiresAt");
 
 -- CreateIndex
 CREATE INDEX "LoginFailure_expiresAt_idx" ON "LoginFailure"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "RateLimit_endsAt_idx" ON "RateLimit"("endsAt");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");
