@@ -122,7 +122,9 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
     case 412:
       return new PreconditionFailedError("the object has changed since it was read (412)", details);
     case 429:
-      return LOGIN_OPERATIONS.has(operation.id)
+      // A limit of requests says when to come back; a lockout says when it ends.
+      return LOGIN_OPERATIONS.has(operation.id) &&
+        (headers["x-account-lockout"] !== undefined || retryAfter === undefined)
         ? lockoutError(headers, details)
         : new RateLimitError("too many requests (429)", details, retryAfter);
     default:

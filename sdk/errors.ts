@@ -144,7 +144,7 @@ export class LockoutError extends RequestError {
   }
 }
 
-/** 429 of anything but a login. */
+/** 429 that is no lockout: too many requests. A login is not repeated by the client. */
 export class RateLimitError extends RequestError {
   override readonly name = "RateLimitError";
   /** How long the server asks to wait, in milliseconds. */

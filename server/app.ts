@@ -3,71 +3,74 @@ import { operations as allOperations } from "@gatehouse-access/sdk/contract";
 import Fastify, {
   type FastifyInstance,
   type FastifyReply,
-  type FastifyRequest,
   type FastifyServerOptions,
   LogController,
 } from "fastify";
 import { handlers } from "./features/handlers.ts";
 import { authorizeRequests } from "./http/authorizeRequests.ts";
 import { readBodies } from "./http/bodies.ts";
+import { allowOrigins } from "./http/cors.ts";
 import { requireDeclaredAccess } from "./http/declaredAccess.ts";
 import { serveDocumentation } from "./http/documentation.ts";
 import { answerErrors } from "./http/errorHandler.ts";
+import { HttpServers } from "./http/HttpServers.ts";
 import { openApiDocument } from "./http/openapi.ts";
+import { limitRequests } from "./http/rateLimits.ts";
+import { gatherFacts } from "./http/requestFacts.ts";
 import { servedOperations, serveOperations } from "./http/routes.ts";
+import { securityHeaders, sendSecurityHeaders } from "./http/securityHeaders.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
 import type { Services } from "./services.ts";
 
 export interface AppOptions {
   /** Fastify's logger option; without it nothing is logged. */
   readonly logger?: FastifyServerOptions["logger"];
+  /** Makes the servers below the app; left out: of plain HTTP. */
+  readonly servers?: HttpServers;
 }
 
 /** Largest request body, in bytes. */
 const BODY_LIMIT = 1024 * 1024;
-/** Largest request line with headers, in bytes: room for the longest filter, percent-encoded. */
-const HEADER_LIMIT = 64 * 1024;
 /** Longest path parameter that reaches validation, which then says what is allowed. */
 const PARAMETER_LIMIT = 2048;
-
-const commonHeaders = ({ id }: FastifyRequest) => ({
-  "X-Request-ID": id,
-  "X-Content-Type-Options": "nosniff",
-  "Cache-Control": "no-store",
-});
 
 /**
  * Builds the service's HTTP side; it never listens. A route that declares no access (`config.operation` or
  * `config.publicBecause`) makes `register`, `route` or `ready` throw: nothing is open by accident.
  */
 export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
+  const servers = options.servers ?? new HttpServers();
   const app = Fastify({
+    serverFactory: servers.make,
     logger: options.logger ?? false,
     // One line a request, written below, instead of Fastify's two.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: BODY_LIMIT,
-    requestTimeout: 30_000,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAMETER_LIMIT },
-    http: { maxHeaderSize: HEADER_LIMIT },
-    // No hook runs for a URL that cannot be read.
+    // No hook runs for a URL that cannot be read, and the request has no facts.
     frameworkErrors: (_error, request, reply: FastifyReply) =>
-      reply.code(400).headers(commonHeaders(request)).send({ message: "URL: must be well-formed" }),
+      reply
+        .code(400)
+        .headers(securityHeaders(request.id, servers.secure))
+        .send({ message: "URL: must be well-formed" }),
   });
+  const { settings } = services;
+  gatherFacts(app, settings);
+  sendSecurityHeaders(app);
+  await allowOrigins(app, settings.corsOrigins);
   requireDeclaredAccess(app);
   answerErrors(app);
   readBodies(app);
-  app.addHook("onRequest", async (request, reply) => {
-    reply.headers(commonHeaders(request));
-  });
   answerUnservedPaths(app);
   app.addHook("onResponse", async (request, reply) => {
     request.log.info({ req: request, statusCode: reply.statusCode, ms: reply.elapsedTime }, "request");
   });
+  limitRequests(app, services);
   authorizeRequests(app, services);
 
-  const operations = servedOperations(allOperations, services.settings.edition);
+  const operations = servedOperations(allOperations, settings.edition);
   serveOperations(app, services, operations, handlers);
   const document = JSON.stringify(openApiDocument(operations));
   app.get(

@@ -5,6 +5,7 @@ import { OperatorError } from "./OperatorError.ts";
 import { readSecretFile } from "./readSecretFile.ts";
 import type { ServiceSettings } from "./services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./settings.ts";
+import type { TlsFiles } from "./tls.ts";
 
 /** How one process of the service runs. */
 export interface Config {
@@ -15,6 +16,8 @@ export interface Config {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
+  /** Undefined: plain HTTP. */
+  readonly tls: TlsFiles | undefined;
   readonly logLevel: SettingValues["logLevel"];
   /** In days; 0: for ever. */
   readonly auditRetention: number;
@@ -102,6 +105,16 @@ export function readSettings<K extends SettingName>(
   return values as Pick<SettingValues, K>;
 }
 
+/** @throws ConfigError one file without the other */
+function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefined {
+  if (tlsCertFile && tlsKeyFile) return { certFile: resolve(tlsCertFile), keyFile: resolve(tlsKeyFile) };
+  if (!tlsCertFile && !tlsKeyFile) return undefined;
+  const { tlsCertFile: cert, tlsKeyFile: key } = settings;
+  throw new ConfigError(
+    `${cert.variable} (flag ${cert.flag}) and ${key.variable} (flag ${key.flag}) must be given together`,
+  );
+}
+
 /**
  * How the service shall run, from the environment and the flags of `serve`.
  * @throws ConfigError see {@link readSettings}
@@ -116,6 +129,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     host: values.host,
     port: values.port,
     auditRetention: values.auditRetention,
+    tls: tlsFiles(values),
     logLevel: values.logLevel,
     shutdownTimeout: values.shutdownTimeout * 1000,
     service: {
@@ -124,7 +138,14 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       maximumPendingDevices: values.maximumPendingDevices,
       sshEndpoint: values.sshEndpoint,
       apiEndpoint: values.apiEndpoint,
+      publicUrl: values.publicUrl,
       trustedProxies: values.trustedProxies ?? [],
+      limits: {
+        loginsPerAddress: values.loginsPerAddress,
+        loginsPerAccount: values.loginsPerAccount,
+        reportsPerAddress: values.reportsPerAddress,
+      },
+      corsOrigins: values.corsOrigins ?? [],
     },
   };
 }

@@ -4,6 +4,8 @@ import { OperatorError } from "./OperatorError.ts";
 /** Permission bits of the group and of others. Windows has none of them. */
 export const othersMayWrite = 0o022;
 export const othersMayDoAnything = 0o077;
+/** Those of others alone. */
+export const strangersMayDoAnything = 0o007;
 
 /** True when others than the file's user have one of the permissions. */
 export function openToOthers(path: string, permissions: number): boolean {

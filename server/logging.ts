@@ -51,7 +51,8 @@ export function loggerOptions(level: LogLevel): Extract<FastifyServerOptions["lo
       req: (request) => ({
         method: request.method,
         url: loggedUrl(request.url),
-        remoteAddress: request.ip,
+        // The administration's requests, over a socket, have no facts.
+        remoteAddress: request.facts?.address,
       }),
     },
   };

@@ -1,21 +1,24 @@
 import { chmodSync } from "node:fs";
-import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { buildAdminServer } from "./admin/adminServer.ts";
 import { prepareSocketPath, removeSocket } from "./admin/socketPath.ts";
 import { buildApp } from "./app.ts";
+import { closeInTime } from "./closeInTime.ts";
 import type { Config } from "./config.ts";
 import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
 import { Heartbeats } from "./features/devices/heartbeats.ts";
 import { healthPlugin } from "./health.ts";
+import { HttpServers } from "./http/HttpServers.ts";
 import { instanceSecret } from "./instanceSecret.ts";
 import { loggerOptions } from "./logging.ts";
 import { OperatorError } from "./OperatorError.ts";
 import { sealerOf } from "./sealer.ts";
+import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
 import type { Services } from "./services.ts";
 import { DatabaseSigningKeys } from "./signingKeys.ts";
+import { readTls, type TlsFiles } from "./tls.ts";
 import { type Chore, startChores } from "./upkeep.ts";
 
 /** A service that accepts requests. */
@@ -23,6 +26,8 @@ export interface RunningService {
   readonly log: FastifyInstance["log"];
   /** Lets requests in flight end, within the configured time, and gives back everything that it holds. */
   stop(): Promise<void>;
+  /** Reads certificate and key again; with wrong ones it goes on with the old. Only of a service with TLS. */
+  renewTls?(): void;
 }
 
 /**
@@ -46,6 +51,7 @@ export async function serve(config: Config): Promise<RunningService> {
   try {
     // Files of the service are for its user alone, those that SQLite and the socket make included.
     process.umask(0o077);
+    const servers = new HttpServers(config.tls && readTls(config.tls));
     prepareDataFolder(config.dataDir);
     const database = await openDatabase(config.database);
     undo.push(() => database.close());
@@ -64,25 +70,26 @@ export async function serve(config: Config): Promise<RunningService> {
     await trimAuditTrail(services, config.auditRetention);
     undo.push(() => services.heartbeats.flush());
 
-    const app = await buildApp(services, { logger: loggerOptions(config.logLevel) });
+    const app = await buildApp(services, { logger: loggerOptions(config.logLevel), servers });
     await app.register(healthPlugin, { services });
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
 
     const admin = buildAdminServer(services, {
       logger: app.log,
-      address: () => browserAddress(app),
+      address: () => browserAddress(app, config),
       keys,
       snapshots: database.snapshots,
     });
-    undo.push(() => admin.close());
+    undo.push(startChores(choresOf(services, keys, config), app.log));
+    undo.push(() => closeInTime([app, admin], config.shutdownTimeout));
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
     chmodSync(socket, 0o600);
 
-    undo.push(startChores(choresOf(services, keys, config), app.log));
-    undo.push(() => closeInTime(app, config.shutdownTimeout));
     await listen(app, config);
-    app.log.info({ address: httpAddress(app), dataDir: config.dataDir }, "listening");
-    return { log: app.log, stop };
+    warnOfPlainHttp(app, config);
+    app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
+    const { tls } = config;
+    return { log: app.log, stop, ...(tls && { renewTls: () => renewTls(app, servers, tls) }) };
   } catch (error) {
     await stop();
     throw error;
@@ -111,25 +118,11 @@ async function listen(app: FastifyInstance, { host, port }: Config): Promise<voi
   }
 }
 
-/** Requests that have not ended when the time is up are cut off. */
-async function closeInTime(app: FastifyInstance, milliseconds: number): Promise<void> {
-  const timer = setTimeout(() => {
-    app.log.warn("requests did not end in time and are cut off");
-    app.server.closeAllConnections();
-  }, milliseconds);
+function renewTls({ log }: FastifyInstance, servers: HttpServers, files: TlsFiles): void {
   try {
-    await app.close();
-  } finally {
-    clearTimeout(timer);
+    servers.renewTls(readTls(files));
+    log.info("TLS certificate renewed");
+  } catch (error) {
+    log.error({ err: error }, "the TLS certificate stays the old one");
   }
-}
-
-function httpAddress(app: FastifyInstance): string {
-  const { address, family, port } = app.server.address() as AddressInfo;
-  return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
-}
-
-/** The address for a browser on this machine, which cannot open "every address". */
-function browserAddress(app: FastifyInstance): string {
-  return httpAddress(app).replace("://0.0.0.0:", "://localhost:").replace("://[::]:", "://localhost:");
 }

@@ -26,6 +26,16 @@ export interface SigningKeys {
   find(kid: string): Promise<KeyObject | undefined>;
 }
 
+/** Most requests in a minute; 0: no limit. */
+export interface RequestLimits {
+  /** Login-type requests of one address, of IPv6 one /64. */
+  readonly loginsPerAddress: number;
+  /** Login-type requests for one user name, e-mail address or MFA token, from wherever. */
+  readonly loginsPerAccount: number;
+  /** Devices' reports of one address, counted in each process. */
+  readonly reportsPerAddress: number;
+}
+
 export interface ServiceSettings {
   readonly edition: Edition;
   /** Longest lockout in minutes; 0 or less turns lockouts off (rules section 9). */
@@ -35,6 +45,11 @@ export interface ServiceSettings {
   /** `host:port` that agents are told for SSH and for the API; undefined: taken from the request. */
   readonly sshEndpoint: string | undefined;
   readonly apiEndpoint: string | undefined;
-  /** Addresses of proxies whose X-Real-IP is believed. */
+  /** Origin at which clients reach the service, `https://gate.example.org`; undefined: taken from the request. */
+  readonly publicUrl: string | undefined;
+  /** Origins whose pages may call the service from a browser. */
+  readonly corsOrigins: readonly string[];
+  readonly limits: RequestLimits;
+  /** Addresses and ranges (`10.0.0.0/8`) of proxies whose headers are believed. */
   readonly trustedProxies: readonly string[];
 }

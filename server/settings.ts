@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { normalRange } from "./http/addresses.ts";
 
 /** One setting: an environment variable, and mostly a flag of `serve` that wins over it. */
 export interface Setting<T extends z.ZodType = z.ZodType> {
@@ -27,6 +28,8 @@ const wholeNumber = z
   .regex(/^-?\d{1,9}$/)
   .transform(Number);
 
+const countOrNone = wholeNumber.refine((count) => count >= 0);
+
 const hostAndPort = z.string().refine((text) => {
   const match = /^(?<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):(?<port>\d{1,5})$/.exec(text);
   return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
@@ -39,10 +42,23 @@ export function isPostgresql(text: string): boolean {
   return hostname !== "" && pathname.length > 1;
 }
 
-const addresses = z
+/** A URL that has nothing but scheme, host and port; it ends without a slash. */
+const origin = z
+  .string()
+  .refine((text) => /^https?:\/\/[^/?#@\\\s]+\/?$/i.test(text) && URL.canParse(text))
+  .transform((text) => new URL(text).origin);
+
+const origins = z
   .string()
   .transform((text) => text.split(",").map((item) => item.trim()))
-  .refine((list) => list.every((item) => isIP(item) !== 0));
+  .pipe(z.array(origin));
+
+const addressRanges = z.string().transform((text, context): readonly string[] => {
+  const ranges = text.split(",").map((item) => normalRange(item.trim()));
+  if (ranges.every((range) => range !== undefined)) return ranges;
+  context.addIssue({ code: "custom" });
+  return z.NEVER;
+});
 
 /** All settings of the service, in the order of the help. */
 export const settings = {
@@ -74,6 +90,30 @@ export const settings = {
     allowed: "a whole number from 0 to 65535",
     fallback: "8080",
     schema: wholeNumber.refine((port) => port >= 0 && port <= 65535),
+  }),
+  tlsCertFile: setting({
+    variable: "GATEHOUSE_TLS_CERT_FILE",
+    flag: "--tls-cert-file",
+    value: "file",
+    about: "Certificate with its chain, to serve HTTPS; SIGHUP reads it and the key again",
+    allowed: "the path of a PEM file, given together with the key",
+    schema: z.string().min(1).optional(),
+  }),
+  tlsKeyFile: setting({
+    variable: "GATEHOUSE_TLS_KEY_FILE",
+    flag: "--tls-key-file",
+    value: "file",
+    about: "Private key of the certificate",
+    allowed: "the path of a PEM file that not everybody may read, given together with the certificate",
+    schema: z.string().min(1).optional(),
+  }),
+  publicUrl: setting({
+    variable: "GATEHOUSE_PUBLIC_URL",
+    flag: "--public-url",
+    value: "url",
+    about: "Address at which clients reach the service, for links; left out: the address that they called",
+    allowed: "http:// or https:// with a host and, if it is another one, a port",
+    schema: origin.optional(),
   }),
   databaseUrl: setting({
     variable: "GATEHOUSE_DATABASE_URL",
@@ -142,6 +182,36 @@ export const settings = {
     fallback: "10000",
     schema: wholeNumber,
   }),
+  loginsPerAddress: setting({
+    variable: "GATEHOUSE_LOGINS_PER_ADDRESS",
+    flag: "--logins-per-address",
+    value: "number",
+    about:
+      "Most login-type requests of one address (of IPv6 one /64) in a minute, over all instances; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "60",
+    schema: countOrNone,
+  }),
+  loginsPerAccount: setting({
+    variable: "GATEHOUSE_LOGINS_PER_ACCOUNT",
+    flag: "--logins-per-account",
+    value: "number",
+    about: "Most login-type requests for one user name in a minute, from all addresses; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "20",
+    schema: countOrNone,
+  }),
+  reportsPerAddress: setting({
+    variable: "GATEHOUSE_REPORTS_PER_ADDRESS",
+    flag: "--reports-per-address",
+    value: "number",
+    about:
+      "Most reports of devices from one address in a minute, counted by each instance for itself; a fleet behind " +
+      "one address reports twice a minute for each device; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "60000",
+    schema: countOrNone,
+  }),
   sshEndpoint: setting({
     variable: "GATEHOUSE_SSH_ENDPOINT",
     flag: "--ssh-endpoint",
@@ -162,9 +232,19 @@ export const settings = {
     variable: "GATEHOUSE_TRUSTED_PROXIES",
     flag: "--trusted-proxies",
     value: "addresses",
-    about: "IP addresses of proxies whose X-Real-IP is believed, separated by commas",
-    allowed: "IP addresses separated by commas",
-    schema: addresses.optional(),
+    about:
+      "Proxies whose X-Real-IP, else X-Forwarded-For, and X-Forwarded-Host, -Port and -Proto are believed; they " +
+      "must set or remove these headers of their clients",
+    allowed: "IP addresses and ranges like 10.0.0.0/8, separated by commas",
+    schema: addressRanges.optional(),
+  }),
+  corsOrigins: setting({
+    variable: "GATEHOUSE_CORS_ORIGINS",
+    flag: "--cors-origins",
+    value: "origins",
+    about: "Origins whose pages may call the service from a browser, separated by commas; left out: none",
+    allowed: "origins like https://console.example.org, separated by commas",
+    schema: origins.optional(),
   }),
   auditRetention: setting({
     variable: "GATEHOUSE_AUDIT_RETENTION",

@@ -102,6 +102,7 @@ export const authDevice = defineOperation({
     404: "tenant_id unknown",
   },
   repeatable: true,
+  limit: { kind: "report" },
 });
 
 export const getDevices = defineOperation({

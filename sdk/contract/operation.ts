@@ -15,6 +15,14 @@ export function roleAtLeast(role: Role, minimum: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(minimum);
 }
 
+/** How often an operation may be called; the server's settings say the figures. */
+export interface RequestLimit {
+  /** `login`: few, for each address and account; `report`: many, for each address. */
+  readonly kind: "login" | "report";
+  /** Field of the body that names the account. */
+  readonly account?: string;
+}
+
 export type Edition = "community" | "enterprise" | "cloud";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -86,6 +94,8 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
    * answers with that object and makes no other one. An addition of this service; others ignore the header.
    */
   readonly idempotencyKey?: boolean;
+  /** Requests that come too often are answered with 429 and `Retry-After`. An addition of this service. */
+  readonly limit?: RequestLimit;
 }
 
 /** One operation of the service: the single description that routes, client, OpenAPI and tests derive from. */
@@ -122,6 +132,7 @@ export interface Operation<
   readonly idempotencyKey: boolean;
   readonly object: ObjectKind | null;
   readonly creates: boolean;
+  readonly limit: RequestLimit | null;
 }
 
 /** True for an operation that changes an object that people declare. */
@@ -200,5 +211,6 @@ export function defineOperation<
     idempotencyKey: input.idempotencyKey ?? false,
     object: input.object ?? null,
     creates,
+    limit: input.limit ?? null,
   };
 }

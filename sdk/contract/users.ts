@@ -53,13 +53,14 @@ const loginShape = {
   auth: ["none"],
   scope: "public",
   body: credentials,
+  limit: { kind: "login", account: "username" },
   success: { headers: ["X-Account-Lockout", "X-MFA-Token"], body: userSession },
   errors: {
     400: "username or password missing",
     401: "unknown user or wrong password, X-Account-Lockout is 0; or the password is right and the user has MFA: X-MFA-Token carries a uuid",
     403: "account not confirmed yet",
     422: "body is not parsable JSON",
-    429: "source and user are locked out; X-Account-Lockout is the unix second when it ends",
+    429: "source and user are locked out; X-Account-Lockout is the unix second when it ends; or too many requests, Retry-After says for how many seconds",
   },
 } as const;
 
@@ -103,6 +104,7 @@ export const authMfa = defineOperation({
     token: z.uuid().describe("Value of X-MFA-Token"),
     code: z.string().regex(/^\d{6}$/, "must be 6 digits"),
   }),
+  limit: { kind: "login", account: "token" },
   success: { body: userSession },
   errors: {
     400: "token or code missing",
@@ -211,6 +213,7 @@ export const setup = defineOperation({
   scope: "public",
   query: { sign: z.string().min(1).max(256).describe("From `gatehouse-server admin setup-link`") },
   body: z.object({ name: z.string().min(3).max(20), email, username, password }),
+  limit: { kind: "login" },
   errors: {
     400: "sign missing, or a field invalid",
     403: "sign wrong, or setup already done",

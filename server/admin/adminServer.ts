@@ -26,6 +26,9 @@ interface AdminOptions {
   readonly snapshots: Snapshots | undefined;
 }
 
+/** How long a request may take to arrive, in milliseconds. */
+const REQUEST_TIMEOUT = 30_000;
+
 function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
@@ -43,6 +46,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
+    requestTimeout: REQUEST_TIMEOUT,
   });
 
   app.setErrorHandler((error, request, reply) => {

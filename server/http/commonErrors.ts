@@ -5,6 +5,7 @@ const NOT_ALLOWED = "the credential is of a kind, for a namespace or of a role t
 const GONE = "what the request refers to does not exist, or not any more";
 const TOO_LARGE = "the body is larger than 1 MiB";
 const CONTENT_TYPE = "the body has another content type than application/json, or a malformed one";
+const TOO_MANY = "too many requests; Retry-After says for how many seconds";
 const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
 
 /**
@@ -23,6 +24,7 @@ export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
  */
 export function commonErrors(operation: Operation): Readonly<Record<number, string>> {
   const errors: Record<number, string> = { 400: MALFORMED };
+  if (operation.limit) errors[429] = TOO_MANY;
   if (operation.scope !== "public") {
     errors[403] = NOT_ALLOWED;
     if (operation.method !== "GET") errors[404] = GONE;

@@ -35,6 +35,9 @@ export class BusyError extends ServiceError {}
 /** Source and user are locked out. */
 export class LockedOutError extends ServiceError {}
 
+/** Too many requests of the address or for the account. */
+export class RateLimitedError extends ServiceError {}
+
 /** Fields of a user that are invalid or taken; the answer is the array of their names (rules section 8). */
 abstract class FieldsError extends ServiceError {
   readonly fields: readonly string[];
@@ -63,6 +66,7 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [ContentTypeError, 415],
   [WrongTypeError, 422],
   [LockedOutError, 429],
+  [RateLimitedError, 429],
   [BusyError, 503],
 ]);
 

@@ -2,12 +2,12 @@ import { type Edition, type ObjectKind, type Operation, writesObject } from "@ga
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { writeObject } from "../features/objects/writeObject.ts";
-import { sourceOf } from "../features/users/source.ts";
 import type { Services } from "../services.ts";
 import { identify } from "./authorizeRequests.ts";
 import { readCreationKey } from "./idempotencyKey.ts";
 import type { IdentityOf } from "./identity.ts";
 import { readQuery } from "./query.ts";
+import type { RequestFacts } from "./requestFacts.ts";
 import { responseSchema } from "./serialization.ts";
 import { FIELD_NAME_ERRORS, parse } from "./validation.ts";
 
@@ -41,18 +41,6 @@ export type Context<O extends Operation> = RequestContext<
   BodyOf<O>,
   IdentityOf<O>
 >;
-
-/** What else a request tells, beside its values. */
-export interface RequestFacts {
-  /** The request's id, which the answer carries as X-Request-ID and the log has too. */
-  readonly id: string;
-  /** IP address of the other end of the connection, IPv4 in its dotted form. */
-  readonly peer: string;
-  readonly realIp: string | undefined;
-  /** Host and port that the request was sent to. */
-  readonly host: string;
-  readonly forwarded: { readonly host: string | undefined; readonly proto: string | undefined };
-}
 
 /** Behaviour of an operation: its result becomes the response's body, an error its refusal. */
 export type Handler<O extends Operation> = (
@@ -119,7 +107,7 @@ async function respond(
     // Its type is that of the operation's own schema, which is not known here.
     body: body as BodyOf<Operation>,
     identity: request.identity as IdentityOf<Operation>,
-    request: factsOf(request),
+    request: request.facts,
     creationKey: readCreationKey(operation, request.headers),
     repeated: () => {},
     // Made when it is asked for, which few handlers do.
@@ -155,7 +143,7 @@ async function runWrite(
     ifMatch: request.headers["if-match"],
     creationKey,
     requestId: context.request.id,
-    address: sourceOf(services.settings, context.request),
+    address: context.request.address,
     identify: (inside) => identify(inside, operation, request),
     run: (inside, identity, repeated) =>
       handler({ ...context, services: inside, identity: identity as IdentityOf<Operation>, repeated }),
@@ -171,18 +159,4 @@ function setRevision(reply: FastifyReply, revision: string | undefined): void {
 /** The revision that an object's own answer holds. */
 function revisionIn(result: unknown): string | undefined {
   return (result as { readonly revision?: string } | undefined)?.revision;
-}
-
-function factsOf(request: FastifyRequest): RequestFacts {
-  const single = (name: string): string | undefined => {
-    const value = request.headers[name];
-    return typeof value === "string" && value !== "" ? value : undefined;
-  };
-  return {
-    id: request.id,
-    peer: (request.socket.remoteAddress ?? "").replace(/^::ffff:(?=\d+\.)/, ""),
-    realIp: single("x-real-ip"),
-    host: request.host,
-    forwarded: { host: single("x-forwarded-host"), proto: single("x-forwarded-proto") },
-  };
 }

@@ -7,6 +7,7 @@ import {
   NotFoundError,
   PermissionError,
   passwordCredential,
+  RateLimitError,
   ServerError,
   TransportError,
   tokenCredential,
@@ -53,6 +54,19 @@ test("a lockout is an error of its own that says until when, and is not repeated
   expect((error as LockoutError).message).toContain("2030-03-17T17:46:40.000Z");
   await expect(client.getTags()).rejects.toThrow(LockoutError);
   expect(paths()).toEqual([LOGIN]);
+});
+
+test("a login beyond a limit of requests is no lockout, and is not repeated by itself", async () => {
+  const { server, client, paths } = await startSession(user);
+  server.script(
+    { status: 429, headers: { "retry-after": "7" } },
+    { body: { token: fakeToken({}) } },
+    { body: [] },
+  );
+  const error = await client.getTags().catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(RateLimitError);
+  expect(paths()).toEqual([LOGIN]);
+  expect(await client.getTags()).toEqual([]);
 });
 
 test.each(["die", { status: 503, headers: { "retry-after": "1" } }] as const)(

@@ -1,9 +1,9 @@
-import { isIPv4 } from "node:net";
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { deviceToken } from "../../http/deviceTokens.ts";
 import { ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
-import type { Handler, RequestFacts } from "../../http/routes.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
+import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
 import { inTransaction, type Transaction, within } from "../transaction.ts";
@@ -16,11 +16,6 @@ import { deviceUid } from "./uid.ts";
  */
 function firstName(hostname: string | undefined, mac: string): string {
   return (hostname || mac).toLowerCase().replaceAll(/[^a-z0-9_-]/g, "-");
-}
-
-/** The address that is shown of a device: the X-Real-IP of the request, which the specification reads here. */
-function remoteAddress({ realIp, peer }: RequestFacts): string {
-  return realIp && isIPv4(realIp) ? realIp : peer;
 }
 
 /**
@@ -48,7 +43,7 @@ const reportedOf = ({ info }: Report, request: RequestFacts) => ({
   infoArch: info.arch,
   infoPlatform: info.platform,
   offline: false,
-  remoteAddr: remoteAddress(request),
+  remoteAddr: request.address,
 });
 
 /** What the answer tells a device of itself. */
@@ -107,7 +102,7 @@ async function store(services: Services, uid: string, body: Report, request: Req
       tenantId,
       caller: { kind: "device", tenant: tenantId, uid },
       requestId: request.id,
-      address: remoteAddress(request),
+      address: request.address,
       operation: "authDevice",
       object: { kind: "device", id: uid },
       before: null,

@@ -1,11 +1,10 @@
 import type { Prisma, User } from "../../db/generated/sqlite/client.ts";
 import type { UserCaller } from "../../http/identity.ts";
-import type { RequestFacts } from "../../http/routes.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
 import type { Declared } from "../objects/managedObject.ts";
 import { type Transaction, within } from "../transaction.ts";
-import { sourceOf } from "./source.ts";
 
 /** What the audit trail shows of a user: of the password only that it changed. */
 function shown(user: User, password: string): Declared {
@@ -33,7 +32,7 @@ export async function changeAccount(
     tenantId: null,
     caller,
     requestId: request.id,
-    address: sourceOf(services.settings, request),
+    address: request.address,
     operation,
     object: { kind: "user", id: user.id },
     before: shown(user, "***"),

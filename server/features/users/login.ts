@@ -9,7 +9,6 @@ import type { Services } from "../../services.ts";
 import { countFailure, forgetFailures, lockEnd, lockedOut, lockoutHeader } from "./lockout.ts";
 import { startMfa } from "./mfaChallenge.ts";
 import { homeOf, sessionOf } from "./session.ts";
-import { sourceOf } from "./source.ts";
 
 /**
  * The user with that name, or with that e-mail address when it is one (rules section 11).
@@ -30,7 +29,7 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
   const identifier = body.username.toLowerCase();
   const found = await findUser(services, identifier);
   const user = found?.status !== "invited" && found?.origin === "local" ? found : null;
-  const key = { source: sourceOf(services.settings, request), subject: user?.id ?? digestOf(identifier) };
+  const key = { source: request.network, subject: user?.id ?? digestOf(identifier) };
 
   const lockedBefore = await lockEnd(services, key);
   if (lockedBefore) throw lockedOut(lockedBefore);

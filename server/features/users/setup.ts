@@ -10,7 +10,6 @@ import { declaredNamespace } from "../namespaces/objects.ts";
 import { WELCOME } from "../namespaces/welcome.ts";
 import { inTransaction, within } from "../transaction.ts";
 import { insertUser } from "./createUser.ts";
-import { sourceOf } from "./source.ts";
 
 function sameText(left: string, right: string): boolean {
   const [a, b] = [Buffer.from(left), Buffer.from(right)];
@@ -52,7 +51,7 @@ export const setup: Handler<PublicOperations["setup"]> = async (context) => {
       tenantId,
       caller: { kind: "user", userId: user.id, username: body.username, tenant: tenantId, role: "owner" },
       requestId: request.id,
-      address: sourceOf(services.settings, request),
+      address: request.address,
       operation: "setup",
       object: { kind: "namespace", id: tenantId },
       before: null,

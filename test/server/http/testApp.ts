@@ -85,7 +85,11 @@ const SETTINGS: ServiceSettings = {
   maximumPendingDevices: 0,
   sshEndpoint: undefined,
   apiEndpoint: undefined,
+  publicUrl: undefined,
   trustedProxies: [],
+  corsOrigins: [],
+  // Tests log in more often than people do.
+  limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0 },
 };
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;

@@ -10,6 +10,7 @@ describe("without any setting", () => {
     expect(config).toMatchObject({
       host: "127.0.0.1",
       port: 8080,
+      tls: undefined,
       logLevel: "info",
       shutdownTimeout: 10_000,
     });
@@ -20,7 +21,10 @@ describe("without any setting", () => {
       maximumPendingDevices: 10_000,
       sshEndpoint: undefined,
       apiEndpoint: undefined,
+      publicUrl: undefined,
       trustedProxies: [],
+      corsOrigins: [],
+      limits: { loginsPerAddress: 60, loginsPerAccount: 20, reportsPerAddress: 60_000 },
     });
   });
 });
@@ -32,12 +36,19 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_DATABASE_URL: "file:/disk/policy.db",
       GATEHOUSE_HOST: "::1",
       GATEHOUSE_PORT: "0",
+      GATEHOUSE_TLS_CERT_FILE: "/tls/cert.pem",
+      GATEHOUSE_TLS_KEY_FILE: "/tls/key.pem",
+      GATEHOUSE_PUBLIC_URL: "HTTPS://Gate.Example.org:443/",
       GATEHOUSE_EDITION: "cloud",
       GATEHOUSE_MAXIMUM_LOCKOUT: "-1",
       GATEHOUSE_MAXIMUM_PENDING_DEVICES: "5",
       GATEHOUSE_SSH_ENDPOINT: "ssh.example.com:22",
       GATEHOUSE_API_ENDPOINT: "[::1]:443",
-      GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, fd00::1",
+      GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, FD00:0::1,10.1.0.0/16",
+      GATEHOUSE_CORS_ORIGINS: "https://console.example.org, http://localhost:3000/",
+      GATEHOUSE_LOGINS_PER_ADDRESS: "30",
+      GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
+      GATEHOUSE_REPORTS_PER_ADDRESS: "100",
       GATEHOUSE_LOG_LEVEL: "debug",
       GATEHOUSE_SHUTDOWN_TIMEOUT: "3",
       GATEHOUSE_AUDIT_RETENTION: "30",
@@ -50,6 +61,7 @@ test("every setting can come from the environment", () => {
     database: { file: "/disk/policy.db" },
     host: "::1",
     port: 0,
+    tls: { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" },
     logLevel: "debug",
     shutdownTimeout: 3000,
     auditRetention: 30,
@@ -60,7 +72,10 @@ test("every setting can come from the environment", () => {
       maximumPendingDevices: 5,
       sshEndpoint: "ssh.example.com:22",
       apiEndpoint: "[::1]:443",
-      trustedProxies: ["10.0.0.1", "fd00::1"],
+      publicUrl: "https://gate.example.org",
+      trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
+      limits: { loginsPerAddress: 30, loginsPerAccount: 0, reportsPerAddress: 100 },
+      corsOrigins: ["https://console.example.org", "http://localhost:3000"],
     },
   });
 });
@@ -82,7 +97,16 @@ test.each([
   ["GATEHOUSE_SSH_ENDPOINT", "example.com", "host:port"],
   ["GATEHOUSE_API_ENDPOINT", "https://example.com:443", "host:port"],
   ["GATEHOUSE_API_ENDPOINT", "example.com:70000", "host:port"],
-  ["GATEHOUSE_TRUSTED_PROXIES", "10.0.0.1,proxy", "IP addresses separated by commas"],
+  ["GATEHOUSE_TRUSTED_PROXIES", "10.0.0.1,proxy", "IP addresses and ranges like 10.0.0.0/8"],
+  ["GATEHOUSE_TRUSTED_PROXIES", "10.0.0.0/33", "separated by commas"],
+  ["GATEHOUSE_PUBLIC_URL", "gate.example.org", "http:// or https://"],
+  ["GATEHOUSE_PUBLIC_URL", "ftp://gate.example.org", "http:// or https://"],
+  ["GATEHOUSE_PUBLIC_URL", "https://gate.example.org/path", "http:// or https://"],
+  ["GATEHOUSE_PUBLIC_URL", "https://user@gate.example.org", "http:// or https://"],
+  ["GATEHOUSE_PUBLIC_URL", "https://gate:99999", "http:// or https://"],
+  ["GATEHOUSE_CORS_ORIGINS", "*", "origins like https://console.example.org"],
+  ["GATEHOUSE_CORS_ORIGINS", "https://a.example,null", "origins like https://console.example.org"],
+  ["GATEHOUSE_LOGINS_PER_ADDRESS", "-1", "0 or more"],
   ["GATEHOUSE_SHUTDOWN_TIMEOUT", "0", "from 1 to 3600"],
 ])("%s=%s is refused, saying what is allowed", (variable, value, allowed) => {
   const flag = `--${variable.slice("GATEHOUSE_".length).toLowerCase().replaceAll("_", "-")}`;
@@ -90,6 +114,14 @@ test.each([
   expect(read).toThrow(ConfigError);
   expect(read).toThrow(`${variable} (flag ${flag}) is ${JSON.stringify(value)}: it must be`);
   expect(read).toThrow(allowed);
+});
+
+test("a certificate needs its key, and the other way round", () => {
+  for (const variable of ["GATEHOUSE_TLS_CERT_FILE", "GATEHOUSE_TLS_KEY_FILE"]) {
+    expect(() => readConfig({ [variable]: "/tls/file.pem" }, {})).toThrow(
+      "GATEHOUSE_TLS_CERT_FILE (flag --tls-cert-file) and GATEHOUSE_TLS_KEY_FILE (flag --tls-key-file) must be given together",
+    );
+  }
 });
 
 test("there is one line for each wrong setting", () => {

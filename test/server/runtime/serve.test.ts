@@ -108,6 +108,7 @@ describe("stopping", () => {
       expect(await login.closed).toMatch(/^HTTP\/1\.1 401 /);
       expect(await service.stop()).toBe(0);
       expect(service.logs().at(-1)).toMatchObject({ msg: "stopped" });
+      expect(service.output()).not.toContain("cut off");
       expect(readdirSync(dataDir).sort()).toEqual(files);
       await expect(fetch(service.url)).rejects.toThrow();
     },
@@ -123,6 +124,19 @@ describe("stopping", () => {
     expect(seconds).toBeGreaterThan(0.9);
     expect(seconds).toBeLessThan(3);
     expect(await login.closed).not.toContain("200");
+    expect(service.output()).toContain("requests did not end in time and are cut off");
+  });
+
+  test("nor for an administration request", async () => {
+    const service = await startService({ env: { GATEHOUSE_SHUTDOWN_TIMEOUT: "1" } });
+    const socket = connect(join(service.dataDir, "admin.sock"));
+    socket.on("error", () => {});
+    const closed = once(socket, "close");
+    socket.write("POST /users HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n");
+    socket.write("Content-Length: 100\r\n\r\n{");
+    await sleep(100);
+    expect(await service.stop()).toBe(0);
+    await closed;
     expect(service.output()).toContain("requests did not end in time and are cut off");
   });
 

@@ -88,6 +88,15 @@ CREATE TABLE "AuditEntry" (
 );
 
 -- CreateTable
+CREATE TABLE "RateLimit" (
+    "key" TEXT NOT NULL,
+    "count" INTEGER NOT NULL,
+    "endsAt" BIGINT NOT NULL,
+
+    CONSTRAINT "RateLimit_pkey" PRIMARY KEY ("key")
+);
+
+-- CreateTable
 CREATE TABLE "Namespace" (
     "tenantId" TEXT NOT NULL,
     "name" TEXT NOT NULL,
@@ -232,6 +241,9 @@ CREATE INDEX "AuditEntry_tenantId_id_idx" ON "AuditEntry"("tenantId", "id");
 
 -- CreateIndex
 CREATE INDEX "AuditEntry_at_idx" ON "AuditEntry"("at");
+
+-- CreateIndex
+CREATE INDEX "RateLimit_endsAt_idx" ON "RateLimit"("endsAt");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");

@@ -77,6 +77,13 @@ CREATE TABLE "AuditEntry" (
 );
 
 -- CreateTable
+CREATE TABLE "RateLimit" (
+    "key" TEXT NOT NULL PRIMARY KEY,
+    "count" INTEGER NOT NULL,
+    "endsAt" BIGINT NOT NULL
+);
+
+-- CreateTable
 CREATE TABLE "Namespace" (
     "tenantId" TEXT NOT NULL PRIMARY KEY,
     "name" TEXT NOT NULL,
@@ -223,6 +230,9 @@ CREATE INDEX "AuditEntry_tenantId_id_idx" ON "AuditEntry"("tenantId", "id");
 
 -- CreateIndex
 CREATE INDEX "AuditEntry_at_idx" ON "AuditEntry"("at");
+
+-- CreateIndex
+CREATE INDEX "RateLimit_endsAt_idx" ON "RateLimit"("endsAt");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");

@@ -1,0 +1,64 @@
+import http from "node:http";
+import https from "node:https";
+import type { FastifyServerFactory } from "fastify";
+import type { TlsIdentity } from "../tls.ts";
+
+/** Largest request line with headers, in bytes: room for the longest filter, percent-encoded. */
+const HEADER_LIMIT = 64 * 1024;
+/** Headers that are looked at; Node leaves out those that follow. */
+const HEADER_COUNT = 200;
+/** How long a request's headers, and all of it, may take to arrive, in milliseconds. */
+const HEADERS_TIMEOUT = 15_000;
+const REQUEST_TIMEOUT = 30_000;
+/** How often these two are looked at, in milliseconds. */
+const CHECK_INTERVAL = 5_000;
+/** How long a connection may wait for its next request: longer than the minute after which proxies give it up. */
+const KEEP_ALIVE_TIMEOUT = 72_000;
+/** How long nothing may move on a connection in use: a client that does not read its answer is cut off. */
+const SILENCE_TIMEOUT = 120_000;
+
+const bounds: http.ServerOptions = {
+  maxHeaderSize: HEADER_LIMIT,
+  headersTimeout: HEADERS_TIMEOUT,
+  requestTimeout: REQUEST_TIMEOUT,
+  connectionsCheckingInterval: CHECK_INTERVAL,
+  keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+};
+
+/**
+ * Makes the servers below an app: Fastify makes one for each address of the host's name, and all of them have
+ * the same bounds and the same certificate.
+ */
+export class HttpServers {
+  #tls: TlsIdentity | undefined;
+  readonly #secure: https.Server[] = [];
+
+  /** @param tls left out: plain HTTP */
+  constructor(tls?: TlsIdentity) {
+    this.#tls = tls;
+  }
+
+  /** Fastify's `serverFactory`. */
+  readonly make: FastifyServerFactory = (handler) => {
+    const server = this.#tls ? this.#makeSecure(this.#tls, handler) : http.createServer(bounds, handler);
+    server.maxHeadersCount = HEADER_COUNT;
+    return server.setTimeout(SILENCE_TIMEOUT);
+  };
+
+  #makeSecure(tls: TlsIdentity, handler: http.RequestListener): https.Server {
+    const server = https.createServer({ ...bounds, ...tls }, handler);
+    this.#secure.push(server);
+    return server;
+  }
+
+  /** True when the servers speak TLS. */
+  get secure(): boolean {
+    return this.#tls !== undefined;
+  }
+
+  /** New connections get the new certificate; open ones go on. */
+  renewTls(tls: TlsIdentity): void {
+    this.#tls = tls;
+    for (const server of this.#secure) server.setSecureContext(tls);
+  }
+}

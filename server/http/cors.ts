@@ -1,0 +1,40 @@
+import fastifyCors from "@fastify/cors";
+import type { FastifyInstance } from "fastify";
+import "./declaredAccess.ts";
+import { IDEMPOTENCY_KEY } from "@gatehouse-access/sdk/contract";
+
+/** Response headers that clients read (rules section 3). */
+const EXPOSED = [
+  "X-Total-Count",
+  "X-Account-Lockout",
+  "X-MFA-Token",
+  "X-Expires-At",
+  "ETag",
+  "X-Request-ID",
+  "Retry-After",
+];
+/** How long a browser may remember a preflight's answer, in seconds. */
+const PREFLIGHT_AGE = 600;
+
+/**
+ * Lets pages of the given origins call the service; without any, no page of another origin may. There are no
+ * cookies: a page sends a token or a key, which it must have.
+ */
+export async function allowOrigins(app: FastifyInstance, origins: readonly string[]): Promise<void> {
+  if (origins.length === 0) return;
+  app.addHook("onRoute", (route) => {
+    // The plugin's own route for preflights, which it has no way to describe.
+    if (route.method === "OPTIONS" && route.url === "*") {
+      route.config = { ...route.config, publicBecause: "a browser's question which origins may call" };
+    }
+  });
+  await app.register(fastifyCors, {
+    origin: [...origins],
+    methods: ["GET", "POST", "PUT", "PATCH", "DELETE"],
+    allowedHeaders: ["Authorization", "Content-Type", "If-Match", "X-API-Key", IDEMPOTENCY_KEY],
+    exposedHeaders: EXPOSED,
+    credentials: false,
+    maxAge: PREFLIGHT_AGE,
+    strictPreflight: false,
+  });
+}

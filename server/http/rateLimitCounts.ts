@@ -1,0 +1,67 @@
+import { sql } from "../features/lists/sql.ts";
+import type { Services } from "../services.ts";
+
+/** Requests counted under one key since its window began. */
+export interface Counted {
+  readonly count: number;
+  /** When the window ends, in milliseconds since 1970. */
+  readonly endsAt: number;
+}
+
+/** Length of a window, in milliseconds. It begins with the first request that is counted. */
+export const WINDOW = 60_000;
+
+/**
+ * Counts a request in the database, where all instances of the service count: one statement, so that requests
+ * side by side are counted one by one.
+ */
+export async function countInDatabase({ db, now }: Services, key: string): Promise<Counted> {
+  const time = now().getTime();
+  const [start, end] = [BigInt(time), BigInt(time + WINDOW)];
+  const [row] = await db.$queryRaw<{ count: number | bigint; endsAt: number | bigint }[]>(
+    sql`INSERT INTO "RateLimit" ("key", "count", "endsAt") VALUES (${key}, 1, ${end})
+      ON CONFLICT ("key") DO UPDATE SET
+        "count" = CASE WHEN "RateLimit"."endsAt" <= ${start} THEN 1 ELSE "RateLimit"."count" + 1 END,
+        "endsAt" = CASE WHEN "RateLimit"."endsAt" <= ${start} THEN ${end} ELSE "RateLimit"."endsAt" END
+      RETURNING "count", "endsAt"`,
+  );
+  if (row === undefined) throw new Error("the database counted a request and told no count");
+  const counted = { count: Number(row.count), endsAt: Number(row.endsAt) };
+  // Otherwise a stranger who tries many names could fill the disk.
+  if (counted.count === 1) await db.rateLimit.deleteMany({ where: { endsAt: { lte: start } } });
+  return counted;
+}
+
+/** Counts in this process alone: for what is too frequent for a write to the database each time. */
+export class MemoryCounts {
+  readonly #counts = new Map<string, number>();
+  #endsAt = 0;
+
+  /** @param time in milliseconds since 1970 */
+  count(key: string, time: number): Counted {
+    // One window for all keys, so that forgetting them costs nothing.
+    if (time >= this.#endsAt) {
+      this.#counts.clear();
+      this.#endsAt = time + WINDOW;
+    }
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    return { count, endsAt: this.#endsAt };
+  }
+}
+
+/** Keys that are known to be over their limit: a flood of refused requests then costs no writes. */
+export class Exhausted {
+  readonly #until = new Map<string, number>();
+
+  add(key: string, endsAt: number, time: number): void {
+    for (const [known, end] of this.#until) if (end <= time) this.#until.delete(known);
+    this.#until.set(key, endsAt);
+  }
+
+  /** When the key may be used again, in milliseconds since 1970; undefined for one that may be used now. */
+  endOf(key: string, time: number): number | undefined {
+    const end = this.#until.get(key);
+    return end !== undefined && end > time ? end : undefined;
+  }
+}

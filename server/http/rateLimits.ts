@@ -1,0 +1,55 @@
+import type { FastifyInstance } from "fastify";
+import { digestOf } from "../secrets.ts";
+import type { Services } from "../services.ts";
+import { RateLimitedError } from "./errors.ts";
+import { countInDatabase, Exhausted, MemoryCounts } from "./rateLimitCounts.ts";
+import "./declaredAccess.ts";
+import "./requestFacts.ts";
+
+/**
+ * Refuses requests of limited operations that come too often: 429 with `Retry-After`. An address is counted
+ * before anything else of the request is looked at, an account when the body is there. Lockouts (rules section 9)
+ * count wrong logins and go on beside this.
+ */
+export function limitRequests(app: FastifyInstance, services: Services): void {
+  const { loginsPerAddress, loginsPerAccount, reportsPerAddress } = services.settings.limits;
+  const reports = new MemoryCounts();
+  const exhausted = new Exhausted();
+
+  const limitLogins = async (key: string, limit: number): Promise<void> => {
+    if (limit <= 0) return;
+    const time = services.now().getTime();
+    const end = exhausted.endOf(key, time);
+    if (end !== undefined) throw refusal(end, time);
+    const { count, endsAt } = await countInDatabase(services, key);
+    if (count <= limit) return;
+    exhausted.add(key, endsAt, time);
+    throw refusal(endsAt, time);
+  };
+  const limitReports = (network: string): void => {
+    if (reportsPerAddress <= 0) return;
+    const time = services.now().getTime();
+    const { count, endsAt } = reports.count(network, time);
+    if (count > reportsPerAddress) throw refusal(endsAt, time);
+  };
+
+  app.addHook("onRequest", async ({ facts, routeOptions }) => {
+    const limit = routeOptions.config.operation?.limit;
+    if (limit?.kind === "login") await limitLogins(`login from ${facts.network}`, loginsPerAddress);
+    if (limit?.kind === "report") limitReports(facts.network);
+  });
+  app.addHook("preHandler", async ({ body, routeOptions }) => {
+    const field = routeOptions.config.operation?.limit?.account;
+    const account = field && (body as Record<string, unknown> | null | undefined)?.[field];
+    if (typeof account !== "string" || account === "") return;
+    // A digest: it may be a token, and a name may have any length.
+    await limitLogins(`login as ${digestOf(account.toLowerCase())}`, loginsPerAccount);
+  });
+}
+
+function refusal(endsAt: number, time: number): RateLimitedError {
+  const seconds = Math.max(1, Math.ceil((endsAt - time) / 1000));
+  return new RateLimitedError(`too many requests, try again in ${seconds} s`, {
+    "Retry-After": String(seconds),
+  });
+}

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startApp, type TestApp } from "./testApp.ts";
+
+const CONSOLE = "https://console.example.org";
+
+async function withApp(settings: Parameters<typeof startApp>[0], use: (app: TestApp) => Promise<void>) {
+  const app = await startApp(settings);
+  try {
+    await use(app);
+  } finally {
+    await app.stop();
+  }
+}
+
+describe("every answer tells browsers to keep out", () => {
+  const paths = ["/info", "/api/devices", "/nowhere", "/api/devices/%zz", "/openapi.json"];
+
+  test("whatever became of the request", async () => {
+    await withApp({}, async (app) => {
+      for (const path of paths) {
+        const { headers, status } = await app.send("GET", path);
+        const shown = (name: string) => [path, status, headers.get(name)];
+        expect(shown("content-security-policy")).toEqual([
+          path,
+          status,
+          "default-src 'none'; frame-ancestors 'none'",
+        ]);
+        expect(shown("x-content-type-options")).toEqual([path, status, "nosniff"]);
+        expect(shown("referrer-policy")).toEqual([path, status, "no-referrer"]);
+        expect(shown("cache-control")).toEqual([path, status, "no-store"]);
+        expect(shown("strict-transport-security")).toEqual([path, status, null]);
+        expect(headers.get("access-control-allow-origin")).toBeNull();
+      }
+    });
+  });
+
+  test("and to come back by TLS alone, where there is TLS", async () => {
+    const hsts = async (app: TestApp, headers: Record<string, string> = {}) =>
+      (await app.send("GET", "/info", { headers })).headers.get("strict-transport-security");
+    await withApp({ publicUrl: "https://gate.example.org" }, async (app) => {
+      expect(await hsts(app)).toBe("max-age=31536000");
+    });
+    await withApp({ trustedProxies: ["127.0.0.1"] }, async (app) => {
+      expect(await hsts(app, { "x-forwarded-proto": "https" })).toBe("max-age=31536000");
+      expect(await hsts(app)).toBeNull();
+    });
+    await withApp({}, async (app) => expect(await hsts(app, { "x-forwarded-proto": "https" })).toBeNull());
+  });
+});
+
+describe("pages of other origins", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startApp({ corsOrigins: [CONSOLE] });
+  });
+  afterAll(() => app.stop());
+
+  const preflight = (origin: string, path = "/api/login") =>
+    app.send("OPTIONS", path, {
+      headers: {
+        origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+      },
+    });
+
+  test("may call when they are allowed, and read what clients need", async () => {
+    const asked = await preflight(CONSOLE);
+    expect(asked.status).toBe(204);
+    expect(asked.headers.get("access-control-allow-origin")).toBe(CONSOLE);
+    expect(asked.headers.get("access-control-allow-methods")).toContain("POST");
+    expect(asked.headers.get("access-control-allow-headers")).toMatch(/Authorization.*X-API-Key/);
+    const { status, headers } = await app.send("GET", "/api/devices", { headers: { origin: CONSOLE } });
+    expect(status).toBe(401);
+    expect(headers.get("access-control-allow-origin")).toBe(CONSOLE);
+    expect(headers.get("vary")).toContain("Origin");
+    expect(headers.get("access-control-expose-headers")).toBe(
+      "X-Total-Count, X-Account-Lockout, X-MFA-Token, X-Expires-At, ETag, X-Request-ID, Retry-After",
+    );
+    expect(headers.get("access-control-allow-credentials")).toBeNull();
+  });
+
+  test.each([
+    "https://evil.example",
+    "null",
+    "https://console.example.org.evil.example",
+    "http://console.example.org",
+  ])("%s may not", async (origin) => {
+    expect((await preflight(origin)).headers.get("access-control-allow-origin")).toBeNull();
+    const { headers } = await app.send("GET", "/info", { headers: { origin } });
+    expect(headers.get("access-control-allow-origin")).toBeNull();
+  });
+
+  test("are not even answered when none is allowed", async () => {
+    await withApp({}, async (closed) => {
+      const asked = await closed.send("OPTIONS", "/api/login", {
+        headers: { origin: CONSOLE, "access-control-request-method": "POST" },
+      });
+      expect(asked.status).toBe(405);
+      expect(asked.headers.get("access-control-allow-origin")).toBeNull();
+    });
+  });
+});

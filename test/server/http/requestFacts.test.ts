@@ -1,0 +1,127 @@
+import { request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import Fastify from "fastify";
+import { expect, onTestFinished, test } from "vitest";
+import { gatherFacts } from "../../../server/dist/http/requestFacts.js";
+import type { ServiceSettings } from "../../../server/dist/services.js";
+import { startApp } from "./testApp.ts";
+
+const PROXIES = ["127.0.0.1", "10.0.0.0/8"];
+
+/** What the server takes a request with these headers for; it comes from 127.0.0.1. */
+async function factsOf(headers: Record<string, string>, trustedProxies: readonly string[] = PROXIES) {
+  const app = Fastify();
+  onTestFinished(() => app.close());
+  gatherFacts(app, { trustedProxies } as ServiceSettings);
+  app.get("/", async ({ facts: { address, network, origin } }) => ({
+    address,
+    network,
+    origin: origin.href,
+  }));
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  // Not `fetch`, which lets nobody choose the host.
+  const answer = await new Promise<string>((resolve, reject) => {
+    const sent = request({ host: "127.0.0.1", port, headers }, (response) => resolve(text(response)));
+    sent.on("error", reject).end();
+  });
+  return JSON.parse(answer) as { address: string; network: string; origin: string };
+}
+
+const address = async (headers: Record<string, string>, proxies?: readonly string[]) =>
+  (await factsOf(headers, proxies)).address;
+const origin = async (headers: Record<string, string>, proxies?: readonly string[]) =>
+  (await factsOf({ host: "inside:8080", ...headers }, proxies)).origin;
+
+test("a stranger's headers change nothing", async () => {
+  const spoofed = {
+    host: "gate.example.org",
+    "x-real-ip": "203.0.113.7",
+    "x-forwarded-for": "203.0.113.7",
+    "x-forwarded-host": "evil.example",
+    "x-forwarded-port": "1",
+    "x-forwarded-proto": "https",
+  };
+  const facts = { address: "127.0.0.1", network: "127.0.0.1", origin: "http://gate.example.org/" };
+  expect(await factsOf(spoofed, [])).toEqual(facts);
+  expect(await factsOf(spoofed, ["10.0.0.0/8", "::1"])).toEqual(facts);
+});
+
+test("a trusted proxy's X-Real-IP is the client, also of IPv6", async () => {
+  expect(await address({ "x-real-ip": "203.0.113.7", "x-forwarded-for": "198.51.100.1" })).toBe(
+    "203.0.113.7",
+  );
+  expect(await factsOf({ "x-real-ip": "2001:DB8:1:2:3::4" })).toMatchObject({
+    address: "2001:db8:1:2:3::4",
+    network: "2001:db8:1:2::/64",
+  });
+});
+
+test("of X-Forwarded-For the last address that is no trusted proxy is the client", async () => {
+  const forwarded = (list: string) => address({ "x-forwarded-for": list });
+  expect(await forwarded("203.0.113.7")).toBe("203.0.113.7");
+  expect(await forwarded("192.0.2.66, 203.0.113.7, 10.1.1.1")).toBe("203.0.113.7");
+  expect(await forwarded("203.0.113.7:50123")).toBe("203.0.113.7");
+  expect(await forwarded("[2001:db8::7]:50123")).toBe("2001:db8::7");
+  expect(await forwarded("10.1.1.2, 10.1.1.1")).toBe("10.1.1.2");
+  // An inner proxy's X-Real-IP names the outer one, which says more.
+  expect(await address({ "x-real-ip": "10.1.1.1", "x-forwarded-for": "203.0.113.7, 10.1.1.1" })).toBe(
+    "203.0.113.7",
+  );
+});
+
+test("what cannot be read is not gone past", async () => {
+  expect(await address({ "x-forwarded-for": "203.0.113.7, unknown, 10.1.1.1" })).toBe("10.1.1.1");
+  expect(await address({ "x-forwarded-for": "203.0.113.7, " })).toBe("127.0.0.1");
+  expect(await address({ "x-real-ip": "<script>" })).toBe("127.0.0.1");
+  expect(await address({ "x-real-ip": "203.0.113.7, 203.0.113.8" })).toBe("127.0.0.1");
+});
+
+test("the origin is what a trusted proxy says of it, header by header", async () => {
+  expect(await origin({})).toBe("http://inside:8080/");
+  expect(await origin({ "x-forwarded-proto": "https" })).toBe("https://inside:8080/");
+  expect(await origin({ "x-forwarded-host": "gate.example.org", "x-forwarded-proto": "https" })).toBe(
+    "https://gate.example.org/",
+  );
+  expect(await origin({ "x-forwarded-host": "gate.example.org", "x-forwarded-port": "8443" })).toBe(
+    "http://gate.example.org:8443/",
+  );
+  expect(await origin({ "x-forwarded-host": "gate.example.org:1234", "x-forwarded-port": "8443" })).toBe(
+    "http://gate.example.org:1234/",
+  );
+  expect(await origin({ host: "[::1]", "x-forwarded-port": "8443" })).toBe("http://[::1]:8443/");
+  expect(await origin({ "x-forwarded-proto": "http, https" })).toBe("https://inside:8080/");
+});
+
+test("a host that is more than host and port is none", async () => {
+  for (const host of ["a/b", "user@evil.example", "a?b", "a b", "a:99999"]) {
+    expect(await origin({ "x-forwarded-host": host })).toBe("http://localhost/");
+  }
+  expect(await origin({ "x-forwarded-proto": "javascript" })).toBe("http://inside:8080/");
+  expect(await origin({ "x-forwarded-port": "99999", "x-forwarded-host": "a" })).toBe("http://a/");
+});
+
+test("an IPv6 client cannot get around a lockout inside of its network", async () => {
+  const app = await startApp({ trustedProxies: ["127.0.0.0/8"] });
+  onTestFinished(() => app.stop());
+  await app.user("ana");
+  const attempt = async (ip: string) =>
+    (await app.call("login", { body: { username: "ana", password: "x" }, headers: { "x-real-ip": ip } }))
+      .status;
+  await attempt("2001:db8:1:2::1");
+  await attempt("2001:db8:1:2::2");
+  expect(await attempt("2001:db8:1:2:ffff::3")).toBe(429);
+  expect(await attempt("2001:db8:1:3::1")).toBe(401);
+});
+
+test("a device behind a trusted proxy has the address that the proxy names", async () => {
+  const app = await startApp({ trustedProxies: ["127.0.0.1"] });
+  onTestFinished(() => app.stop());
+  const ana = await app.user("ana", "home");
+  const info = { id: "", pretty_name: "", version: "", arch: "", platform: "" };
+  const body = { info, hostname: "h", public_key: "k", tenant_id: ana.tenant };
+  const reported = await app.call("authDevice", { body, headers: { "x-real-ip": "203.0.113.7" } });
+  const device = await app.call("getDevice", { token: ana.token, params: { uid: reported.body.uid } });
+  expect(device.body.remote_addr).toBe("203.0.113.7");
+});

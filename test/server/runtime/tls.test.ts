@@ -1,0 +1,157 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:https";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { connect } from "node:tls";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { testFolder } from "../../support/folder.ts";
+import { runServerCommand, startService, type TestService } from "../support.ts";
+
+const openssl = spawnSync("openssl", ["version"]).status === 0;
+
+/** Files of a fresh certificate for localhost. */
+function makeCertificate(folder: string, name: string) {
+  const cert = join(folder, `${name}.cert.pem`);
+  const key = join(folder, `${name}.key.pem`);
+  execFileSync(
+    "openssl",
+    `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=${name} -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout ${key} -out ${cert}`.split(
+      " ",
+    ),
+    { stdio: "pipe" },
+  );
+  return { cert, key };
+}
+
+const tlsEnv = ({ cert, key }: { cert: string; key: string }) => ({
+  GATEHOUSE_TLS_CERT_FILE: cert,
+  GATEHOUSE_TLS_KEY_FILE: key,
+});
+
+async function start(files: { cert: string; key: string }, env: Record<string, string> = {}) {
+  const service = await startService({ env: { ...tlsEnv(files), ...env } });
+  onTestFinished(async () => void (await service.stop()));
+  return service;
+}
+
+/** Sends a request over the agent's connection; without one over a new one. */
+async function get(service: TestService, path: string, ca: Buffer, agent?: Agent) {
+  const sent = request(service.url + path, { ca, ...(agent ? { agent } : { agent: false }) }).end();
+  const [response] = await once(sent, "response");
+  return { status: response.statusCode, headers: response.headers, body: await text(response) };
+}
+
+describe.skipIf(!openssl)("TLS", () => {
+  test("is served from two files, TLS 1.2 at least", async () => {
+    const files = makeCertificate(testFolder(), "one");
+    const service = await start(files);
+    expect(service.url).toMatch(/^https:/);
+    const ca = readFileSync(files.cert);
+    expect((await get(service, "/healthz", ca)).status).toBe(200);
+    const info = JSON.parse((await get(service, "/info", ca)).body);
+    expect(info.endpoints.api).toBe(new URL(service.url).host);
+    expect((await service.admin(["setup-link"])).stdout).toMatch(/^https:/);
+    const old = connect({
+      port: Number(new URL(service.url).port),
+      ca,
+      minVersion: "TLSv1.1",
+      maxVersion: "TLSv1.1",
+      ciphers: "ALL@SECLEVEL=0",
+    });
+    const [error] = await once(old, "error");
+    expect(error.code).toMatch(/PROTOCOL_VERSION|WRONG_VERSION|ECONNRESET/);
+    expect(service.output()).not.toContain("plain HTTP");
+  });
+
+  test("is renewed by SIGHUP while open connections go on; wrong files change nothing", async () => {
+    const folder = testFolder();
+    const [one, two] = [makeCertificate(folder, "one"), makeCertificate(folder, "two")];
+    const files = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") };
+    const put = (from: { cert: string; key: string }) => {
+      copyFileSync(from.cert, files.cert);
+      copyFileSync(from.key, files.key);
+    };
+    put(one);
+    const service = await start(files);
+    const ca = Buffer.concat([readFileSync(one.cert), readFileSync(two.cert)]);
+    const shown = async () => {
+      const socket = connect({ port: Number(new URL(service.url).port), host: "127.0.0.1", ca });
+      await once(socket, "secureConnect");
+      const { subject } = socket.getPeerCertificate();
+      socket.destroy();
+      return subject.CN;
+    };
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    await get(service, "/healthz", ca, agent);
+    expect(await shown()).toBe("one");
+
+    put(two);
+    process.kill(service.pid, "SIGHUP");
+    await expect.poll(() => service.output()).toContain("TLS certificate renewed");
+    expect(await shown()).toBe("two");
+    const sent = request(`${service.url}/healthz`, { ca, agent }).end();
+    const [response] = await once(sent, "response");
+    expect([response.statusCode, sent.reusedSocket]).toEqual([200, true]);
+    response.resume();
+
+    copyFileSync(one.cert, files.cert);
+    process.kill(service.pid, "SIGHUP");
+    await expect.poll(() => service.output()).toContain("the TLS certificate stays the old one");
+    expect(await shown()).toBe("two");
+    expect(service.output()).not.toContain("PRIVATE KEY");
+  });
+
+  test("is not begun with files that cannot be used", async () => {
+    const folder = testFolder();
+    const [one, two] = [makeCertificate(folder, "one"), makeCertificate(folder, "two")];
+    const serve = async (files: { cert: string; key: string }) => {
+      const { code, stderr } = await runServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], {
+        env: tlsEnv(files),
+      });
+      return [code, stderr];
+    };
+    expect(await serve({ cert: one.cert, key: two.key })).toEqual([
+      1,
+      expect.stringMatching(/^gatehouse-server: The TLS certificate [^\n]* cannot be used[^\n]*\n$/),
+    ]);
+    expect(await serve({ ...one, cert: join(folder, "none.pem") })).toEqual([
+      1,
+      expect.stringContaining("(GATEHOUSE_TLS_CERT_FILE): ENOENT"),
+    ]);
+    chmodSync(one.key, 0o640);
+    chmodSync(two.key, 0o604);
+    writeFileSync(join(folder, "not-pem"), "not a certificate");
+    expect(await serve(two)).toEqual([1, expect.stringContaining(`run \`chmod o= ${two.key}\``)]);
+    expect(await serve({ ...one, cert: join(folder, "not-pem") })).toEqual([
+      1,
+      expect.stringContaining("cannot be used"),
+    ]);
+  });
+});
+
+describe("plain HTTP", () => {
+  const warned = async (env: Record<string, string>) => {
+    const service = await startService({ env });
+    onTestFinished(async () => void (await service.stop()));
+    return service.logs().filter((line) => line.msg.startsWith("plain HTTP on the network")).length;
+  };
+
+  test("on the network is warned of, unless a proxy is named", async () => {
+    expect(await warned({ GATEHOUSE_HOST: "0.0.0.0" })).toBe(1);
+    expect(await warned({ GATEHOUSE_HOST: "0.0.0.0", GATEHOUSE_TRUSTED_PROXIES: "10.0.0.0/8" })).toBe(0);
+    expect(await warned({ GATEHOUSE_HOST: "localhost" })).toBe(0);
+  });
+});
+
+test("the public URL is that of links and of the interface's endpoints", async () => {
+  const service = await startService({ env: { GATEHOUSE_PUBLIC_URL: "https://gate.example.org/" } });
+  onTestFinished(async () => void (await service.stop()));
+  expect((await service.admin(["setup-link"])).stdout).toMatch(
+    /^https:\/\/gate\.example\.org\/setup\?sign=[0-9a-f]{64}\n$/,
+  );
+  const info = (await (await fetch(`${service.url}/info`)).json()) as { endpoints: object };
+  expect(info.endpoints).toEqual({ ssh: "gate.example.org:22", api: "gate.example.org:443" });
+});
