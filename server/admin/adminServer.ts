@@ -2,6 +2,9 @@ import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import type { z } from "zod";
 import type { Snapshots } from "../db/snapshotSqlite.ts";
+import { presentAuditEntry, type WireEntry } from "../features/audit/presentAuditEntry.ts";
+import { recordChange } from "../features/audit/recordChange.ts";
+import type { Declared } from "../features/objects/managedObject.ts";
 import { createUser } from "../features/users/createUser.ts";
 import { answerTo, InvalidError } from "../http/errors.ts";
 import type { Services } from "../services.ts";
@@ -9,6 +12,7 @@ import { setupSign } from "../setupSign.ts";
 import type { DatabaseSigningKeys } from "../signingKeys.ts";
 import { disableMfa, resetPassword, signOut } from "./changeUser.ts";
 import {
+  auditQuery,
   createUserRequest,
   type ListedUser,
   resetPasswordRequest,
@@ -34,6 +38,27 @@ function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
   throw new InvalidError(problems.join("\n"));
+}
+
+/** Keeps in the audit trail what an operator made. */
+function recordOperator(
+  services: Services,
+  requestId: string,
+  operation: string,
+  object: { readonly kind: string; readonly id: string },
+  after: Declared,
+): Promise<void> {
+  const caller = { kind: "operator" } as const;
+  return recordChange(services, {
+    tenantId: null,
+    caller,
+    requestId,
+    address: "",
+    operation,
+    object,
+    before: null,
+    after,
+  });
 }
 
 /**
@@ -64,6 +89,17 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   app.post("/users", async (request, reply) => {
     const user = parse(createUserRequest, request.body);
     const { id } = await createUser(services, user);
+    await recordOperator(
+      services,
+      request.id,
+      "user create",
+      { kind: "user", id },
+      {
+        username: user.username.toLowerCase(),
+        email: user.email.toLowerCase(),
+        name: user.name,
+      },
+    );
     request.log.info({ userId: id }, "user created by an administrator");
     return reply.code(201).send({ id });
   });
@@ -86,21 +122,21 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
 
   app.post("/password", async (request, reply) => {
     const { user, password } = parse(resetPasswordRequest, request.body);
-    const id = await resetPassword(services, user, password);
+    const id = await resetPassword(services, { requestId: request.id, user }, password);
     request.log.info({ userId: id }, "password reset by an administrator");
     return reply.code(200).send({ id });
   });
 
   app.post("/disable-mfa", async (request, reply) => {
     const { user } = parse(userRequest, request.body);
-    const id = await disableMfa(services, user);
+    const id = await disableMfa(services, { requestId: request.id, user });
     request.log.info({ userId: id }, "MFA disabled by an administrator");
     return reply.code(200).send({ id });
   });
 
   app.post("/sign-out", async (request, reply) => {
     const { user } = parse(userRequest, request.body);
-    const id = await signOut(services, user);
+    const id = await signOut(services, { requestId: request.id, user });
     request.log.info({ userId: id }, "logins ended by an administrator");
     return reply.code(200).send({ id });
   });
@@ -108,8 +144,20 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   app.post("/signing-key", async (request, reply) => {
     const { revoke } = parse(rotateSigningKeyRequest, request.body);
     const kid = await keys.rotate({ revoke });
+    const object = { kind: "signingKey", id: kid };
+    await recordOperator(services, request.id, "rotate-signing-key", object, { kid, revoke });
     request.log.info({ kid, revoke }, "signing key rotated by an administrator");
     return reply.code(201).send({ kid });
+  });
+
+  app.get("/audit", async (request): Promise<WireEntry[]> => {
+    const { tenant, limit } = parse(auditQuery, request.query);
+    const entries = await services.db.auditEntry.findMany({
+      where: { tenantId: tenant ?? null },
+      orderBy: { id: "desc" },
+      take: limit,
+    });
+    return entries.map(presentAuditEntry);
   });
 
   registerSnapshots(app, snapshots);

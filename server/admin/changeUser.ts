@@ -1,59 +1,84 @@
-import { inTransaction } from "../features/transaction.ts";
+import type { Prisma, User } from "../db/generated/sqlite/client.ts";
+import { inTransaction, type Transaction } from "../features/transaction.ts";
+import { changeAccount } from "../features/users/changeAccount.ts";
 import { findUser } from "../features/users/login.ts";
+import { mfaCounter } from "../features/users/mfaChallenge.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { hashPassword } from "../passwords.ts";
 import type { Services } from "../services.ts";
 
-/** @throws NotFoundError no user has that name or e-mail */
-async function idOf(services: Services, user: string): Promise<string> {
+/** A request at the administration socket that changes a user. */
+export interface UserCommand {
+  readonly requestId: string;
+  /** Username or e-mail. */
+  readonly user: string;
+}
+
+/**
+ * Changes a user, with its entry in the audit trail.
+ * @returns the user's id
+ * @throws NotFoundError no such user
+ */
+async function change(
+  services: Services,
+  { requestId, user }: UserCommand,
+  command: string,
+  data: Prisma.UserUpdateInput,
+  more: (tx: Transaction, user: User) => Promise<unknown>,
+): Promise<string> {
   const found = await findUser(services, user.toLowerCase());
   if (found === null) throw new NotFoundError(`no user has the name or e-mail ${JSON.stringify(user)}`);
+  const request = { id: requestId, address: "" };
+  await inTransaction(services, async (tx) => {
+    await changeAccount(services, tx, found, data, {
+      caller: { kind: "operator" },
+      request,
+      operation: command,
+    });
+    await more(tx, found);
+  });
   return found.id;
 }
 
+const endTokens = { tokenVersion: { increment: 1 } };
+
 /**
  * Gives a user a new password and ends the user's lockouts, so that it can be used at once; tokens become void.
- * @param user username or e-mail
  * @returns the user's id
  * @throws NotFoundError no such user
  */
-export async function resetPassword(services: Services, user: string, password: string): Promise<string> {
-  const id = await idOf(services, user);
+export async function resetPassword(
+  services: Services,
+  command: UserCommand,
+  password: string,
+): Promise<string> {
   const passwordHash = await hashPassword(password);
-  await inTransaction(services, async (tx) => {
-    await tx.user.update({ where: { id }, data: { passwordHash, tokenVersion: { increment: 1 } } });
-    await tx.loginFailure.deleteMany({ where: { subject: id } });
-  });
-  return id;
+  return change(services, command, "reset-password", { passwordHash, ...endTokens }, (tx, { id }) =>
+    tx.loginFailure.deleteMany({ where: { subject: id } }),
+  );
 }
 
 /**
- * Turns MFA off for a user: secret, recovery codes, and logins that wait for a code.
- * @param user username or e-mail
+ * Turns MFA off for a user: secret, recovery codes, logins that wait for a code, and the count of wrong codes.
  * @returns the user's id
  * @throws NotFoundError no such user
  */
-export async function disableMfa(services: Services, user: string): Promise<string> {
-  const id = await idOf(services, user);
-  await inTransaction(services, async (tx) => {
-    await tx.user.update({ where: { id }, data: { mfaSecret: null, mfaLastStep: null } });
+export function disableMfa(services: Services, command: UserCommand): Promise<string> {
+  const data = { mfaSecret: null, mfaLastStep: null };
+  return change(services, command, "disable-mfa", data, async (tx, { id }) => {
     await tx.recoveryCode.deleteMany({ where: { userId: id } });
     await tx.mfaChallenge.deleteMany({ where: { userId: id } });
+    await tx.loginFailure.deleteMany({ where: mfaCounter(id) });
   });
-  return id;
 }
 
 /**
  * Ends all logins of a user: every token becomes void, and so do logins that wait for a code.
- * @param user username or e-mail
  * @returns the user's id
  * @throws NotFoundError no such user
  */
-export async function signOut(services: Services, user: string): Promise<string> {
-  const id = await idOf(services, user);
-  await inTransaction(services, async (tx) => {
-    await tx.user.update({ where: { id }, data: { tokenVersion: { increment: 1 } } });
-    await tx.mfaChallenge.deleteMany({ where: { userId: id } });
-  });
-  return id;
+export function signOut(services: Services, command: UserCommand): Promise<string> {
+  return change(services, command, "sign-out", endTokens, (tx, { id }) =>
+    tx.mfaChallenge.deleteMany({ where: { userId: id } }),
+  );
 }

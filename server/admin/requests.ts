@@ -1,4 +1,4 @@
-import { email, password, username } from "@gatehouse-access/sdk/contract";
+import { email, password, tenantId, username } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 
 /** What the commands of `gatehouse-server admin` send to the running service, over its local socket. */
@@ -24,6 +24,12 @@ export const userRequest = resetPasswordRequest.pick({ user: true });
 export const rotateSigningKeyRequest = z.object({
   /** True: nothing is believed any more that older keys have signed. */
   revoke: z.boolean(),
+});
+
+/** What `audit` asks for; without a tenant, what belongs to no namespace. */
+export const auditQuery = z.object({
+  tenant: tenantId.optional(),
+  limit: z.coerce.number().int().min(1).max(1000),
 });
 
 export type CreateUserRequest = z.output<typeof createUserRequest>;

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type { RotateSigningKeyRequest, SetupLink } from "../admin/requests.ts";
 import type { Flags } from "../config.ts";
+import { auditCommand } from "./auditCommand.ts";
 import { folderOf, print, subcommand } from "./subcommand.ts";
 import { userCommand } from "./userCommand.ts";
 
@@ -33,6 +34,7 @@ export function adminCommand(): Command {
   return new Command("admin")
     .description("Administer the service that runs on a data folder")
     .addCommand(userCommand())
+    .addCommand(auditCommand())
     .addCommand(rotate)
     .addCommand(link);
 }

@@ -1,25 +1,6 @@
 import type { audit, Operations } from "@gatehouse-access/sdk/contract";
-import type { z } from "zod";
-import type { AuditEntry } from "../../db/generated/sqlite/client.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
-import { wireDate } from "../wireDate.ts";
-
-type WireEntry = z.output<typeof audit.auditEntry>;
-
-function presentAuditEntry(row: AuditEntry): WireEntry {
-  const json = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
-  return {
-    id: row.id,
-    at: wireDate(row.at),
-    actor: { kind: row.actorKind as WireEntry["actor"]["kind"], id: row.actorId, name: row.actorName },
-    address: row.address,
-    request_id: row.requestId,
-    operation: row.operation,
-    object: { kind: row.objectKind, id: row.objectId },
-    before: json(row.before),
-    after: json(row.after),
-  };
-}
+import { presentAuditEntry } from "./presentAuditEntry.ts";
 
 const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
   const { services, identity, query, header } = context;

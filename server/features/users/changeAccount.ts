@@ -1,8 +1,7 @@
 import type { Prisma, User } from "../../db/generated/sqlite/client.ts";
 import type { UserCaller } from "../../http/identity.ts";
-import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
-import { recordChange } from "../audit/recordChange.ts";
+import { type Operator, recordChange } from "../audit/recordChange.ts";
 import type { Declared } from "../objects/managedObject.ts";
 import { type Transaction, within } from "../transaction.ts";
 
@@ -12,21 +11,22 @@ function shown(user: User, password: string): Declared {
   return { username, name, email, recovery_email: recoveryEmail, mfa: mfaSecret !== null, password };
 }
 
-/**
- * Changes a user's own account, with its entry in the audit trail, which belongs to no namespace.
- */
+/** Who changes an account, in which request; an operator comes from no address. */
+export interface AccountChange {
+  readonly caller: UserCaller | Operator;
+  readonly request: { readonly id: string; readonly address: string };
+  /** Id of the operation, or name of the command. */
+  readonly operation: string;
+}
+
+/** Changes a user's account, with its entry in the audit trail, which belongs to no namespace. */
 export async function changeAccount(
   services: Services,
   tx: Transaction,
-  write: {
-    readonly user: User;
-    readonly caller: UserCaller;
-    readonly request: RequestFacts;
-    readonly operation: string;
-    readonly data: Prisma.UserUpdateInput;
-  },
+  user: User,
+  data: Prisma.UserUpdateInput,
+  { caller, request, operation }: AccountChange,
 ): Promise<void> {
-  const { user, caller, request, operation, data } = write;
   const changed = await tx.user.update({ where: { id: user.id }, data });
   await recordChange(within(services, tx), {
     tenantId: null,

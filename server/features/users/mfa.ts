@@ -51,7 +51,7 @@ export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context)
     const { mfaSecret } = await tx.user.findUniqueOrThrow({ where: { id: user.id } });
     if (mfaSecret !== null) throw new InvalidError("MFA is enabled already");
     const data = { mfaSecret: sealMfaSecret(services, user.id, body.secret), mfaLastStep: null };
-    await changeAccount(services, tx, { user, caller: identity, request, operation: "enableMfa", data });
+    await changeAccount(services, tx, user, data, { caller: identity, request, operation: "enableMfa" });
     await tx.recoveryCode.deleteMany({ where: { userId: user.id } });
     await tx.recoveryCode.createMany({ data: digests.map((digest) => ({ userId: user.id, digest })) });
   });

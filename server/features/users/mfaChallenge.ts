@@ -21,7 +21,7 @@ const LOCK = 30 * 60_000;
 const WAITING = 10;
 
 /** Where a user's wrong codes are counted: whatever their source, and whatever login they were for. */
-const counterOf = (userId: string) => ({ source: "mfa", subject: userId });
+export const mfaCounter = (userId: string) => ({ source: "mfa", subject: userId });
 
 /**
  * The time step that a code belongs to: the present one or one of its neighbours; null for a wrong code.
@@ -41,7 +41,7 @@ export function matchingStep(services: Services, secret: string, code: string): 
 export async function startMfa(services: Services, userId: string, token: string): Promise<void> {
   const now = services.now();
   await inTransaction(services, async (tx) => {
-    const counter = await tx.loginFailure.findUnique({ where: { source_subject: counterOf(userId) } });
+    const counter = await tx.loginFailure.findUnique({ where: { source_subject: mfaCounter(userId) } });
     if (counter && counter.attempts >= ATTEMPTS && counter.expiresAt > now)
       throw lockedOut(counter.expiresAt);
     await tx.mfaChallenge.deleteMany({ where: { expiresAt: { lte: now } } });
@@ -77,7 +77,7 @@ export async function finishMfa(services: Services, token: string, code: string)
   const consumed = await services.db.mfaChallenge.deleteMany({ where: { digest } });
   if (consumed.count === 0) throw refused();
   // Whoever has the second factor is no guesser.
-  await forgetFailures(services, counterOf(user.id));
+  await forgetFailures(services, mfaCounter(user.id));
   return user;
 }
 
@@ -86,7 +86,7 @@ export async function finishMfa(services: Services, token: string, code: string)
  * @throws LockedOutError none is left
  */
 async function takeAttempt(services: Services, userId: string): Promise<void> {
-  const key = counterOf(userId);
+  const key = mfaCounter(userId);
   await inTransaction(services, async (tx) => {
     const now = services.now();
     const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });

@@ -82,7 +82,7 @@ export const updateUser: Handler<PublicOperations["updateUser"]> = async (contex
   try {
     const data = { ...changes, ...(passwordHash && { passwordHash, tokenVersion: { increment: 1 } }) };
     await inTransaction(services, (tx) =>
-      changeAccount(services, tx, { user, caller: identity, request, operation: "updateUser", data }),
+      changeAccount(services, tx, user, data, { caller: identity, request, operation: "updateUser" }),
     );
   } catch (error) {
     if (!isDatabaseError(error, "P2002")) throw error;

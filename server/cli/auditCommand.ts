@@ -1,0 +1,34 @@
+import type { Command } from "commander";
+import { callAdmin } from "../admin/adminClient.ts";
+import type { Flags } from "../config.ts";
+import type { WireEntry } from "../features/audit/presentAuditEntry.ts";
+import { folderOf, print, subcommand } from "./subcommand.ts";
+import { formatTable } from "./table.ts";
+
+interface AuditFlags extends Flags {
+  readonly tenant?: string;
+  readonly limit: string;
+  readonly json?: boolean;
+}
+
+function rowOf({ at, actor, address, operation, object, before, after }: WireEntry): string[] {
+  const change = `${JSON.stringify(before)} -> ${JSON.stringify(after)}`;
+  const who = actor.kind === "operator" ? "operator" : `${actor.kind} ${actor.name || actor.id}`;
+  return [at, who, address, operation, `${object.kind} ${object.id}`, change];
+}
+
+async function audit(flags: AuditFlags): Promise<void> {
+  const query = new URLSearchParams({ limit: flags.limit, ...(flags.tenant && { tenant: flags.tenant }) });
+  const entries = await callAdmin<WireEntry[]>(folderOf(flags), "GET", `/audit?${query}`);
+  if (flags.json) return print(JSON.stringify(entries));
+  print(formatTable([["TIME", "WHO", "FROM", "OPERATION", "OBJECT", "CHANGE"], ...entries.map(rowOf)]));
+}
+
+/** `gatehouse-server admin audit`: who changed accounts, or what a namespace has. */
+export function auditCommand(): Command {
+  return subcommand("audit", "Show who changed what, the latest first: accounts and commands, or a namespace")
+    .option("--tenant <id>", "Of this namespace, also when it was deleted")
+    .option("--limit <number>", "How many entries, 1 to 1000", "50")
+    .option("--json", "Print JSON")
+    .action(audit);
+}
