@@ -263,15 +263,15 @@ test("without a running service the folder is named, and how to start one", asyn
 
 describe("audit", () => {
   test("shows what the commands did, the latest first, and no secret", async () => {
-    expect((await service.admin(create("hal"), "hals-password\n")).code).toBe(0);
-    expect((await service.admin(["user", "reset-password", "hal"], "another-word\n")).code).toBe(0);
+    expect((await service.admin(create("ivo"), "ivos-password\n")).code).toBe(0);
+    expect((await service.admin(["user", "reset-password", "ivo"], "another-word\n")).code).toBe(0);
     const { code, stdout } = await service.admin(["audit", "--json", "--limit", "2"]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject([
       { operation: "reset-password", actor: { kind: "operator" }, after: { password: "*** (changed)" } },
-      { operation: "user create", object: { kind: "user" }, before: null, after: { username: "hal" } },
+      { operation: "user create", object: { kind: "user" }, before: null, after: { username: "ivo" } },
     ]);
-    expect(stdout).not.toMatch(/hals-password|another-word|\$2b\$/);
+    expect(stdout).not.toMatch(/ivos-password|another-word|\$2b\$/);
     expect((await service.admin(["audit"])).stdout).toMatch(/^TIME +WHO +FROM +OPERATION +OBJECT +CHANGE\n/);
   });
 
