@@ -13,6 +13,7 @@ import { allowOrigins } from "./http/cors.ts";
 import { requireDeclaredAccess } from "./http/declaredAccess.ts";
 import { answerErrors } from "./http/errorHandler.ts";
 import { HttpServers } from "./http/HttpServers.ts";
+import { measureRequests } from "./http/measureRequests.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { limitRequests } from "./http/rateLimits.ts";
 import { gatherFacts } from "./http/requestFacts.ts";
@@ -64,6 +65,7 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   app.addHook("onResponse", async (request, reply) => {
     request.log.info({ req: request, statusCode: reply.statusCode, ms: reply.elapsedTime }, "request");
   });
+  measureRequests(app, services.metrics);
   limitRequests(app, services);
   authorizeRequests(app, services);
 

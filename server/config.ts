@@ -4,6 +4,13 @@ import type { ServiceSettings } from "./services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./settings.ts";
 import type { TlsFiles } from "./tls.ts";
 
+export interface MetricsConfig {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly tokenFile: string | undefined;
+}
+
 /** How one process of the service runs. */
 export interface Config {
   readonly dataDir: string;
@@ -13,6 +20,8 @@ export interface Config {
   readonly port: number;
   /** Undefined: plain HTTP. */
   readonly tls: TlsFiles | undefined;
+  /** Where metrics are served; undefined: nowhere. */
+  readonly metrics: MetricsConfig | undefined;
   readonly logLevel: SettingValues["logLevel"];
   /** In milliseconds. */
   readonly shutdownTimeout: number;
@@ -87,6 +96,10 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     host: values.host,
     port: values.port,
     tls: tlsFiles(values),
+    metrics: values.metricsAddress && {
+      ...values.metricsAddress,
+      tokenFile: values.metricsTokenFile && resolve(values.metricsTokenFile),
+    },
     logLevel: values.logLevel,
     shutdownTimeout: values.shutdownTimeout * 1000,
     service: {

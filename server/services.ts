@@ -1,12 +1,14 @@
 import type { KeyObject } from "node:crypto";
 import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
+import type { Metrics } from "./metrics.ts";
 
 /** What the features of the service work with; made once by `main.ts`, or by a test. */
 export interface Services {
   readonly db: PrismaClient;
   readonly keys: SigningKeys;
   readonly settings: ServiceSettings;
+  readonly metrics: Metrics;
   /** The current time; replaceable, so that tests can let hours pass. */
   readonly now: () => Date;
 }

@@ -52,5 +52,6 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
     }),
     signDeviceToken(services, { uid, tenant: tenantId }),
   ]);
+  services.metrics.heartbeats.inc();
   return { uid, token, name: device.name, namespace: namespace.name };
 };

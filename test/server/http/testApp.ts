@@ -8,6 +8,7 @@ import { buildApp } from "../../../server/dist/app.js";
 import { openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
+import { makeMetrics } from "../../../server/dist/metrics.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
 import type { ServiceSettings, Services } from "../../../server/dist/services.js";
 import { makeDataDir } from "../../support/service.ts";
@@ -84,6 +85,7 @@ export async function startApp(settings: Partial<ServiceSettings> = {}): Promise
   const services: Services = {
     db: database.client,
     keys,
+    metrics: makeMetrics(),
     settings: { ...SETTINGS, ...settings },
     now: () => new Date(Date.now() + ahead),
   };
