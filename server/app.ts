@@ -28,8 +28,8 @@ export interface AppOptions {
   readonly servers?: HttpServers;
 }
 
-/** Largest request body, in bytes. */
-const BODY_LIMIT = 1024 * 1024;
+/** Largest request body of a route that is no operation, in bytes; the contract has those of operations. */
+const BODY_LIMIT = 64 * 1024;
 /** Longest path parameter that reaches validation, which then says what is allowed. */
 const PARAMETER_LIMIT = 2048;
 

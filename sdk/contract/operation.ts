@@ -73,6 +73,8 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
    * answers with that object and makes no other one. An addition of this service; others ignore the header.
    */
   readonly idempotencyKey?: boolean;
+  /** Largest request body in bytes; default 64 KiB. */
+  readonly bodyLimit?: number;
   /** Requests that come too often are answered with 429 and `Retry-After`. An addition of this service. */
   readonly limit?: RequestLimit;
 }
@@ -109,8 +111,12 @@ export interface Operation<
   readonly errors: Readonly<Record<number, string>>;
   readonly repeatable: boolean;
   readonly idempotencyKey: boolean;
+  readonly bodyLimit: number;
   readonly limit: RequestLimit | null;
 }
+
+/** Room for the largest value that most operations take, a public key of 32 KiB, with the rest. */
+const BODY_LIMIT = 64 * 1024;
 
 function withCommonErrors(open: boolean, errors: Readonly<Record<number, string>>): Record<number, string> {
   const common: Record<number, string> = { 500: "internal error" };
@@ -173,6 +179,7 @@ export function defineOperation<
     errors: withCommonErrors(open, input.errors ?? {}),
     repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),
     idempotencyKey: input.idempotencyKey ?? false,
+    bodyLimit: input.bodyLimit ?? BODY_LIMIT,
     limit: input.limit ?? null,
   };
 }
