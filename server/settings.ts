@@ -160,7 +160,7 @@ export const settings = {
     value: "number",
     about: "Most login-type requests for one user name in a minute, from all addresses; 0: no limit",
     allowed: "a whole number, 0 or more",
-    fallback: "20",
+    fallback: "30",
     schema: countOrNone,
   }),
   reportsPerAddress: setting({

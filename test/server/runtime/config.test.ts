@@ -21,7 +21,7 @@ describe("without any setting", () => {
       publicUrl: undefined,
       trustedProxies: [],
       corsOrigins: [],
-      limits: { loginsPerAddress: 60, loginsPerAccount: 20, reportsPerAddress: 60_000 },
+      limits: { loginsPerAddress: 60, loginsPerAccount: 30, reportsPerAddress: 60_000 },
     });
   });
 });
