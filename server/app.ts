@@ -14,6 +14,7 @@ import { requireDeclaredAccess } from "./http/declaredAccess.ts";
 import { serveDocumentation } from "./http/documentation.ts";
 import { answerErrors } from "./http/errorHandler.ts";
 import { HttpServers } from "./http/HttpServers.ts";
+import { measureRequests } from "./http/measureRequests.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { limitRequests } from "./http/rateLimits.ts";
 import { gatherFacts } from "./http/requestFacts.ts";
@@ -29,8 +30,8 @@ export interface AppOptions {
   readonly servers?: HttpServers;
 }
 
-/** Largest request body, in bytes. */
-const BODY_LIMIT = 1024 * 1024;
+/** Largest request body of a route that is no operation, in bytes; the contract has those of operations. */
+const BODY_LIMIT = 64 * 1024;
 /** Longest path parameter that reaches validation, which then says what is allowed. */
 const PARAMETER_LIMIT = 2048;
 
@@ -67,6 +68,7 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   app.addHook("onResponse", async (request, reply) => {
     request.log.info({ req: request, statusCode: reply.statusCode, ms: reply.elapsedTime }, "request");
   });
+  measureRequests(app, services.metrics);
   limitRequests(app, services);
   authorizeRequests(app, services);
 

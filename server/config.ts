@@ -7,6 +7,13 @@ import type { ServiceSettings } from "./services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./settings.ts";
 import type { TlsFiles } from "./tls.ts";
 
+export interface MetricsConfig {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly tokenFile: string | undefined;
+}
+
 /** How one process of the service runs. */
 export interface Config {
   readonly dataDir: string;
@@ -18,6 +25,8 @@ export interface Config {
   readonly port: number;
   /** Undefined: plain HTTP. */
   readonly tls: TlsFiles | undefined;
+  /** Where metrics are served; undefined: nowhere. */
+  readonly metrics: MetricsConfig | undefined;
   readonly logLevel: SettingValues["logLevel"];
   /** In days; 0: for ever. */
   readonly auditRetention: number;
@@ -130,6 +139,10 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     port: values.port,
     auditRetention: values.auditRetention,
     tls: tlsFiles(values),
+    metrics: values.metricsAddress && {
+      ...values.metricsAddress,
+      tokenFile: values.metricsTokenFile && resolve(values.metricsTokenFile),
+    },
     logLevel: values.logLevel,
     shutdownTimeout: values.shutdownTimeout * 1000,
     service: {

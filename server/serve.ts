@@ -1,18 +1,23 @@
 import { chmodSync } from "node:fs";
-import type { FastifyInstance } from "fastify";
+import type { AddressInfo } from "node:net";
+import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import { collectDefaultMetrics } from "prom-client";
 import { buildAdminServer } from "./admin/adminServer.ts";
 import { prepareSocketPath, removeSocket } from "./admin/socketPath.ts";
 import { buildApp } from "./app.ts";
 import { closeInTime } from "./closeInTime.ts";
-import type { Config } from "./config.ts";
+import type { Config, MetricsConfig } from "./config.ts";
 import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
 import { Heartbeats } from "./features/devices/heartbeats.ts";
 import { healthPlugin } from "./health.ts";
+import { isLoopback } from "./http/addresses.ts";
 import { HttpServers } from "./http/HttpServers.ts";
 import { instanceSecret } from "./instanceSecret.ts";
 import { loggerOptions } from "./logging.ts";
+import { type Metrics, makeMetrics } from "./metrics.ts";
+import { buildMetricsServer, readMetricsToken } from "./metricsServer.ts";
 import { OperatorError } from "./OperatorError.ts";
 import { sealerOf } from "./sealer.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
@@ -60,6 +65,7 @@ export async function serve(config: Config): Promise<RunningService> {
     const base = {
       db: database.client,
       sealer: sealerOf(instanceSecret(config.dataDir, config.secret)),
+      metrics: makeMetrics(),
       now: () => new Date(),
       heartbeats: new Heartbeats(database.client, (error) => {
         app.log.error({ err: error }, "reports of devices could not be written, and will be later");
@@ -81,11 +87,13 @@ export async function serve(config: Config): Promise<RunningService> {
       snapshots: database.snapshots,
     });
     undo.push(startChores(choresOf(services, keys, config), app.log));
-    undo.push(() => closeInTime([app, admin], config.shutdownTimeout));
+    const running = [app, admin];
+    undo.push(() => closeInTime(running, config.shutdownTimeout));
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
     chmodSync(socket, 0o600);
 
-    await listen(app, config);
+    if (config.metrics) running.push(await serveMetrics(services.metrics, config.metrics, app.log));
+    await listen(app, config, { what: "service", flags: "--host, --port" });
     warnOfPlainHttp(app, config);
     app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
     const { tls } = config;
@@ -107,12 +115,32 @@ function choresOf(services: Services, keys: DatabaseSigningKeys, config: Config)
   ];
 }
 
-async function listen(app: FastifyInstance, { host, port }: Config): Promise<void> {
+async function serveMetrics(
+  metrics: Metrics,
+  config: MetricsConfig,
+  logger: FastifyBaseLogger,
+): Promise<FastifyInstance> {
+  const token = config.tokenFile === undefined ? undefined : readMetricsToken(config.tokenFile);
+  collectDefaultMetrics({ register: metrics.registry });
+  const server = buildMetricsServer(metrics, { logger, token });
+  await listen(server, config, { what: "metrics", flags: "--metrics-address" });
+  const { address } = server.server.address() as AddressInfo;
+  if (token === undefined && !isLoopback(address)) {
+    logger.warn("metrics are open to everybody who reaches their address: set GATEHOUSE_METRICS_TOKEN_FILE");
+  }
+  return server;
+}
+
+async function listen(
+  app: FastifyInstance,
+  { host, port }: Pick<Config, "host" | "port">,
+  { what, flags }: { readonly what: string; readonly flags: string },
+): Promise<void> {
   try {
-    await app.listen({ host, port, listenTextResolver: () => "service open" });
+    await app.listen({ host, port, listenTextResolver: (address) => `${what} open at ${address}` });
   } catch (error) {
     if (!(error instanceof Error) || !("syscall" in error)) throw error;
-    throw new OperatorError(`Cannot listen on ${host} port ${port} (--host, --port): ${error.message}`, {
+    throw new OperatorError(`Cannot listen on ${host} port ${port} (${flags}): ${error.message}`, {
       cause: error,
     });
   }

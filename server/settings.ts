@@ -53,6 +53,15 @@ const origins = z
   .transform((text) => text.split(",").map((item) => item.trim()))
   .pipe(z.array(origin));
 
+const listenAddress = z
+  .string()
+  .regex(/^([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}$/)
+  .transform((text) => {
+    const colon = text.lastIndexOf(":");
+    return { host: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
+  })
+  .refine(({ port }) => port <= 65535);
+
 const addressRanges = z.string().transform((text, context): readonly string[] => {
   const ranges = text.split(",").map((item) => normalRange(item.trim()));
   if (ranges.every((range) => range !== undefined)) return ranges;
@@ -198,7 +207,7 @@ export const settings = {
     value: "number",
     about: "Most login-type requests for one user name in a minute, from all addresses; 0: no limit",
     allowed: "a whole number, 0 or more",
-    fallback: "20",
+    fallback: "30",
     schema: countOrNone,
   }),
   reportsPerAddress: setting({
@@ -254,6 +263,22 @@ export const settings = {
     allowed: "a whole number of days from 0 to 36500",
     fallback: "365",
     schema: wholeNumber.refine((days) => days >= 0 && days <= 36_500),
+  }),
+  metricsAddress: setting({
+    variable: "GATEHOUSE_METRICS_ADDRESS",
+    flag: "--metrics-address",
+    value: "host:port",
+    about: "Address to serve /metrics for Prometheus on, apart from everything else; left out: not served",
+    allowed: "host:port, the port from 0 (any free one) to 65535",
+    schema: listenAddress.optional(),
+  }),
+  metricsTokenFile: setting({
+    variable: "GATEHOUSE_METRICS_TOKEN_FILE",
+    flag: "--metrics-token-file",
+    value: "file",
+    about: "File with the bearer token that Prometheus must send; left out: none is asked for",
+    allowed: "the path of a file that not everybody may read, with 16 characters or more",
+    schema: z.string().min(1).optional(),
   }),
   logLevel: setting({
     variable: "GATEHOUSE_LOG_LEVEL",

@@ -102,6 +102,8 @@ export const authDevice = defineOperation({
     404: "tenant_id unknown",
   },
   repeatable: true,
+  // A thousand sessions and a key are more than most operations take.
+  bodyLimit: 128 * 1024,
   limit: { kind: "report" },
 });
 

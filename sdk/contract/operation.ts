@@ -94,6 +94,8 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
    * answers with that object and makes no other one. An addition of this service; others ignore the header.
    */
   readonly idempotencyKey?: boolean;
+  /** Largest request body in bytes; default 64 KiB. */
+  readonly bodyLimit?: number;
   /** Requests that come too often are answered with 429 and `Retry-After`. An addition of this service. */
   readonly limit?: RequestLimit;
 }
@@ -132,8 +134,12 @@ export interface Operation<
   readonly idempotencyKey: boolean;
   readonly object: ObjectKind | null;
   readonly creates: boolean;
+  readonly bodyLimit: number;
   readonly limit: RequestLimit | null;
 }
+
+/** Room for the largest value that most operations take, a public key of 32 KiB, with the rest. */
+const BODY_LIMIT = 64 * 1024;
 
 /** True for an operation that changes an object that people declare. */
 export function writesObject(operation: Operation): operation is Operation & { readonly object: ObjectKind } {
@@ -211,6 +217,7 @@ export function defineOperation<
     idempotencyKey: input.idempotencyKey ?? false,
     object: input.object ?? null,
     creates,
+    bodyLimit: input.bodyLimit ?? BODY_LIMIT,
     limit: input.limit ?? null,
   };
 }

@@ -3,7 +3,6 @@ import { type Operation, paging } from "@gatehouse-access/sdk/contract";
 const MALFORMED = "a value is not allowed, or the request is malformed";
 const NOT_ALLOWED = "the credential is of a kind, for a namespace or of a role that may not do this";
 const GONE = "what the request refers to does not exist, or not any more";
-const TOO_LARGE = "the body is larger than 1 MiB";
 const CONTENT_TYPE = "the body has another content type than application/json, or a malformed one";
 const TOO_MANY = "too many requests; Retry-After says for how many seconds";
 const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
@@ -31,7 +30,7 @@ export function commonErrors(operation: Operation): Readonly<Record<number, stri
   }
   // Bodies are received even where the operation has no use for them.
   if (operation.method !== "GET") {
-    errors[413] = TOO_LARGE;
+    errors[413] = `the body is larger than ${operation.bodyLimit / 1024} KiB`;
     errors[415] = CONTENT_TYPE;
   }
   if (operation.body || Object.keys(paging).some((name) => name in operation.query.shape)) {

@@ -75,6 +75,7 @@ export function serveOperations(
         method: operation.method,
         url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
         config: { operation },
+        bodyLimit: operation.bodyLimit,
         ...(body && { schema: { response: { [status]: responseSchema(body) } } }),
         handler: (request, reply) => respond(services, operation, handler, request, reply),
       });

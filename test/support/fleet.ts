@@ -25,6 +25,13 @@ const { publicKey: AGENT_KEY } = generateKeyPairSync("rsa", {
   privateKeyEncoding: { type: "pkcs1", format: "pem" },
 });
 
+/** A test runs more commands in a minute, each with a login, and more agents, than one user has. */
+const UNLIMITED = {
+  GATEHOUSE_LOGINS_PER_ADDRESS: "0",
+  GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
+  GATEHOUSE_REPORTS_PER_ADDRESS: "0",
+};
+
 const hex = (byte: number) => byte.toString(16).padStart(2, "0");
 
 /** Starts a service, sets up `admin`, and makes the users named. */
@@ -32,7 +39,7 @@ export async function startFleet(
   users: readonly string[] = [],
   options: ServiceOptions = {},
 ): Promise<Fleet> {
-  const service = await startService(options);
+  const service = await startService({ ...options, env: { ...UNLIMITED, ...options.env } });
   const login = await service.setup();
   for (const username of users) await service.createUser({ username, password: "correct-horse" });
   const client = createClient({ url: service.url, credential: passwordCredential(login) });

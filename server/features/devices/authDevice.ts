@@ -135,5 +135,6 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
   let names = await namesOfUnchanged(services, uid, reported);
   if (names) services.heartbeats.beat(uid, services.now());
   else names = await store(services, uid, body, request);
+  services.metrics.heartbeats.inc();
   return { uid, token: await deviceToken(services, { uid, tenant }), ...names };
 };

@@ -1,5 +1,6 @@
 import type { PublicOperations, users } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../../http/routes.ts";
+import { countLogin } from "./countLogin.ts";
 import { getInfo, healthcheck } from "./info.ts";
 import { login } from "./login.ts";
 import { authMfa, enableMfa, generateMfa } from "./mfa.ts";
@@ -8,10 +9,10 @@ import { getNamespaceToken, getUserInfo } from "./tokens.ts";
 import { updateUser } from "./updateUser.ts";
 
 export const userHandlers: Handlers<Pick<PublicOperations, keyof typeof users & keyof PublicOperations>> = {
-  login,
-  authUser: (context) => login(context),
+  login: (context) => countLogin(context.services, "password", () => login(context)),
+  authUser: (context) => countLogin(context.services, "password", () => login(context)),
   getUserInfo,
-  authMfa,
+  authMfa: (context) => countLogin(context.services, "mfa", () => authMfa(context)),
   generateMfa,
   enableMfa,
   getToken: (context) => getNamespaceToken(context),

@@ -33,7 +33,9 @@ export async function lockEnd(services: Services, key: LockoutKey): Promise<Date
 export async function countFailure(services: Services, key: LockoutKey): Promise<Date | null> {
   const maximum = services.settings.maximumLockoutMinutes;
   if (maximum <= 0) return null;
-  return inTransaction(services, async (tx) => {
+  let began = false;
+  const end = await inTransaction(services, async (tx) => {
+    began = false;
     const now = services.now();
     // Otherwise a stranger who tries many names could fill the disk.
     await tx.loginFailure.deleteMany({ where: { expiresAt: { lte: now } } });
@@ -51,8 +53,11 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
       create: { ...key, ...data },
       update: data,
     });
+    began = data.lockedUntil !== null;
     return data.lockedUntil;
   });
+  if (began) services.metrics.lockouts.inc();
+  return end;
 }
 
 /** Forgets the wrong attempts. */

@@ -60,7 +60,11 @@ test("every request leaves one line in the log, with its id and without its secr
   const id = answer.headers.get("x-request-id");
   const linesOf = () => service.logs().filter((line) => line.reqId === id);
   await expect.poll(() => linesOf().length).toBe(1);
-  expect(linesOf()[0]).toMatchObject({ msg: "request", statusCode: 401, req: { method: "POST" } });
+  expect(linesOf()[0]).toMatchObject({
+    msg: "request",
+    statusCode: 401,
+    req: { method: "POST", remoteAddress: "127.0.0.1" },
+  });
   for (const text of [credentials.password, "a-wrong-password", secret, "in-the-url", "in-the-header"]) {
     expect(service.output()).not.toContain(text);
   }

@@ -10,6 +10,7 @@ import { Heartbeats } from "../../../server/dist/features/devices/heartbeats.js"
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
 import { commonErrors } from "../../../server/dist/http/commonErrors.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
+import { makeMetrics } from "../../../server/dist/metrics.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
 import { sealerOf } from "../../../server/dist/sealer.js";
 import type { ServiceSettings, Services, SigningKeys } from "../../../server/dist/services.js";
@@ -110,6 +111,7 @@ export async function startApp(
     db: database.client,
     keys: signingKeys(),
     sealer: sealerOf("a secret of the tests"),
+    metrics: makeMetrics(),
     settings: { ...SETTINGS, ...settings },
     now: () => new Date(Date.now() + ahead),
     heartbeats: new Heartbeats(database.client, (error) => {

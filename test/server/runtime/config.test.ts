@@ -11,6 +11,7 @@ describe("without any setting", () => {
       host: "127.0.0.1",
       port: 8080,
       tls: undefined,
+      metrics: undefined,
       logLevel: "info",
       shutdownTimeout: 10_000,
     });
@@ -24,7 +25,7 @@ describe("without any setting", () => {
       publicUrl: undefined,
       trustedProxies: [],
       corsOrigins: [],
-      limits: { loginsPerAddress: 60, loginsPerAccount: 20, reportsPerAddress: 60_000 },
+      limits: { loginsPerAddress: 60, loginsPerAccount: 30, reportsPerAddress: 60_000 },
     });
   });
 });
@@ -49,6 +50,8 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_LOGINS_PER_ADDRESS: "30",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       GATEHOUSE_REPORTS_PER_ADDRESS: "100",
+      GATEHOUSE_METRICS_ADDRESS: "[::1]:9464",
+      GATEHOUSE_METRICS_TOKEN_FILE: "/run/token",
       GATEHOUSE_LOG_LEVEL: "debug",
       GATEHOUSE_SHUTDOWN_TIMEOUT: "3",
       GATEHOUSE_AUDIT_RETENTION: "30",
@@ -62,6 +65,7 @@ test("every setting can come from the environment", () => {
     host: "::1",
     port: 0,
     tls: { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" },
+    metrics: { host: "::1", port: 9464, tokenFile: "/run/token" },
     logLevel: "debug",
     shutdownTimeout: 3000,
     auditRetention: 30,
@@ -107,6 +111,8 @@ test.each([
   ["GATEHOUSE_CORS_ORIGINS", "*", "origins like https://console.example.org"],
   ["GATEHOUSE_CORS_ORIGINS", "https://a.example,null", "origins like https://console.example.org"],
   ["GATEHOUSE_LOGINS_PER_ADDRESS", "-1", "0 or more"],
+  ["GATEHOUSE_METRICS_ADDRESS", "9464", "host:port"],
+  ["GATEHOUSE_METRICS_ADDRESS", "localhost:65536", "host:port"],
   ["GATEHOUSE_SHUTDOWN_TIMEOUT", "0", "from 1 to 3600"],
 ])("%s=%s is refused, saying what is allowed", (variable, value, allowed) => {
   const flag = `--${variable.slice("GATEHOUSE_".length).toLowerCase().replaceAll("_", "-")}`;

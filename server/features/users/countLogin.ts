@@ -1,0 +1,27 @@
+import { ForbiddenError, LockedOutError, UnauthenticatedError } from "../../http/errors.ts";
+import type { LoginResult } from "../../metrics.ts";
+import type { Services } from "../../services.ts";
+
+/** Does a step of a login and counts what came of it. */
+export async function countLogin<T>(
+  { metrics }: Services,
+  step: "password" | "mfa",
+  work: () => Promise<T>,
+): Promise<T> {
+  let result: LoginResult = "success";
+  try {
+    return await work();
+  } catch (error) {
+    result = resultOf(error);
+    throw error;
+  } finally {
+    metrics.logins.inc({ step, result });
+  }
+}
+
+function resultOf(error: unknown): LoginResult {
+  if (error instanceof LockedOutError) return "locked";
+  if (error instanceof ForbiddenError) return "unconfirmed";
+  if (error instanceof UnauthenticatedError) return error.headers["X-MFA-Token"] ? "mfa_needed" : "wrong";
+  return "error";
+}

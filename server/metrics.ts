@@ -1,0 +1,60 @@
+import { Counter, Histogram, Registry } from "prom-client";
+
+/** Upper bounds of the time of a request, in seconds: a read takes a few milliseconds, a login about 50. */
+const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** What the service counts, for Prometheus. A label never has a value that a caller can choose. */
+export interface Metrics {
+  readonly registry: Registry;
+  /** Answers by operation and status. */
+  readonly requests: Counter<"operation" | "status">;
+  /** Seconds that an operation's answer took. */
+  readonly duration: Histogram<"operation">;
+  /** Steps of logins by what came of them, see {@link LoginResult}. */
+  readonly logins: Counter<"step" | "result">;
+  /** Lockouts that began. */
+  readonly lockouts: Counter;
+  /** Reports of devices that were taken in. */
+  readonly heartbeats: Counter;
+}
+
+/** `mfa_needed`: the password was right and a code is asked for. */
+export type LoginResult = "success" | "wrong" | "mfa_needed" | "locked" | "unconfirmed" | "error";
+
+/** Fresh counters, with a registry of their own. */
+export function makeMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  return {
+    registry,
+    requests: new Counter({
+      name: "gatehouse_requests_total",
+      help: "Answers to requests, by operation and status",
+      labelNames: ["operation", "status"],
+      registers,
+    }),
+    duration: new Histogram({
+      name: "gatehouse_request_duration_seconds",
+      help: "Time to answer a request, by operation",
+      labelNames: ["operation"],
+      buckets: BUCKETS,
+      registers,
+    }),
+    logins: new Counter({
+      name: "gatehouse_logins_total",
+      help: "Steps of logins (password, mfa) by result",
+      labelNames: ["step", "result"],
+      registers,
+    }),
+    lockouts: new Counter({
+      name: "gatehouse_lockouts_total",
+      help: "Lockouts after wrong logins that began",
+      registers,
+    }),
+    heartbeats: new Counter({
+      name: "gatehouse_device_heartbeats_total",
+      help: "Reports of devices that were taken in",
+      registers,
+    }),
+  };
+}
