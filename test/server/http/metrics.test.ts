@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { sealMfaSecret } from "../../../server/dist/features/users/mfaChallenge.js";
 import { enrol, PASSWORD, startApp, type TestApp } from "./testApp.ts";
 
 let app: TestApp;
@@ -53,7 +54,8 @@ test("logins are counted by result, lockouts when they begin", async () => {
   expect(await counted("gatehouse_lockouts_total")).toBe(1);
 
   app.pass(3600);
-  await app.services.db.user.update({ where: { id: ana.id }, data: { mfaSecret: "GEZDGNBVGY3TQOJQ" } });
+  const mfaSecret = sealMfaSecret(app.services, ana.id, "GEZDGNBVGY3TQOJQ");
+  await app.services.db.user.update({ where: { id: ana.id }, data: { mfaSecret } });
   const token = (await login(PASSWORD)).headers.get("x-mfa-token");
   expect(await logins("mfa_needed")).toBe(1);
   await app.call("authMfa", { body: { token, code: "000000" } });

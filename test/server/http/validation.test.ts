@@ -73,7 +73,7 @@ describe("a body", () => {
 
   test("of an agent with as many sessions and as long a key as it may have is taken", async () => {
     const sessions = Array.from({ length: 1000 }, (_, n) => String(n).padStart(64, "0"));
-    const more = { sessions, public_key: "k".repeat(16_384) };
+    const more = { sessions, public_key: "k".repeat(4096) };
     expect((await enrol(app, ana.tenant, "00:00:00:00:00:02", more)).uid).toMatch(/^[0-9a-f]{64}$/);
   });
 
