@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { operations as allOperations } from "@gatehouse-access/sdk/contract";
 import Fastify, {
+  type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
@@ -21,6 +22,8 @@ import type { Services } from "./services.ts";
 export interface AppOptions {
   /** Fastify's logger option; without it nothing is logged. */
   readonly logger?: FastifyServerOptions["logger"];
+  /** A logger that is there already, instead of a new one. */
+  readonly loggerInstance?: FastifyBaseLogger;
 }
 
 /** Largest request body, in bytes. */
@@ -37,12 +40,15 @@ const commonHeaders = ({ id }: FastifyRequest) => ({
 });
 
 /**
- * Builds the service's HTTP side; it never listens. A route that declares no access (`config.operation` or
- * `config.publicBecause`) makes `register`, `route` or `ready` throw: nothing is open by accident.
+ * What every listener of the service has in common, without routes and without a check of who is calling. A route
+ * that declares no access (`config.operation` or `config.publicBecause`) makes `register`, `route` or `ready` throw:
+ * nothing is open by accident.
  */
-export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
-  const app = Fastify({
-    logger: options.logger ?? false,
+export function newApp(options: AppOptions): FastifyInstance {
+  const app: FastifyInstance = Fastify({
+    ...(options.loggerInstance
+      ? { loggerInstance: options.loggerInstance }
+      : { logger: options.logger ?? false }),
     // One line a request, written below, instead of Fastify's two.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
@@ -61,12 +67,17 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   app.addHook("onRequest", async (request, reply) => {
     reply.headers(commonHeaders(request));
   });
-  answerUnservedPaths(app);
   app.addHook("onResponse", async (request, reply) => {
     request.log.info({ req: request, statusCode: reply.statusCode, ms: reply.elapsedTime }, "request");
   });
-  authorizeRequests(app, services);
+  return app;
+}
 
+/** Builds the service's HTTP side; it never listens. */
+export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
+  const app = newApp(options);
+  answerUnservedPaths(app);
+  authorizeRequests(app, services);
   const operations = servedOperations(allOperations, services.settings.edition);
   serveOperations(app, services, operations, handlers);
   const document = JSON.stringify(openApiDocument(operations));
