@@ -15,12 +15,22 @@ export interface Config {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
+  /** Where internal operations are served; undefined: nowhere. */
+  readonly internal: InternalListener | undefined;
   readonly logLevel: SettingValues["logLevel"];
   /** In days; 0: for ever. */
   readonly auditRetention: number;
   /** In milliseconds. */
   readonly shutdownTimeout: number;
   readonly service: ServiceSettings;
+}
+
+/** The listener for trusted services. */
+export interface InternalListener {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly token: string;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -82,6 +92,23 @@ export function databaseAt(url: string | undefined, dataDir: string, connections
   return url.startsWith("file:") ? { file: resolve(url.slice("file:".length)) } : { url, connections };
 }
 
+/** @throws ConfigError a port without a token: whoever reaches it could do everything */
+function internalListener({
+  internalHost,
+  internalPort,
+  internalToken,
+}: SettingValues): InternalListener | undefined {
+  if (internalPort === undefined) return undefined;
+  if (internalToken === undefined) {
+    const { internalPort: port, internalToken: token } = settings;
+    throw new ConfigError(
+      `${port.variable} (flag ${port.flag}) is set without ${token.variable} or ${token.variable}_FILE: ` +
+        `it must be ${token.allowed}`,
+    );
+  }
+  return { host: internalHost, port: internalPort, token: internalToken };
+}
+
 /**
  * The values of the given settings.
  * @throws ConfigError naming every wrong one, with its variable and flag and what is allowed
@@ -115,6 +142,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     secret: values.secret,
     host: values.host,
     port: values.port,
+    internal: internalListener(values),
     auditRetention: values.auditRetention,
     logLevel: values.logLevel,
     shutdownTimeout: values.shutdownTimeout * 1000,

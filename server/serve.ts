@@ -11,6 +11,7 @@ import { trimAuditTrail } from "./features/audit/retention.ts";
 import { Heartbeats } from "./features/devices/heartbeats.ts";
 import { healthPlugin } from "./health.ts";
 import { instanceSecret } from "./instanceSecret.ts";
+import { buildInternalApp } from "./internalApp.ts";
 import { loggerOptions } from "./logging.ts";
 import { OperatorError } from "./OperatorError.ts";
 import { sealerOf } from "./sealer.ts";
@@ -27,7 +28,7 @@ export interface RunningService {
 
 /**
  * Starts the service: data folder, database (which makes this process the folder's owner), signing key, then
- * the two servers. What was already begun is undone when a later step fails.
+ * the servers. What was already begun is undone when a later step fails.
  * @throws OperatorError saying what is wrong with the folder, the database, the key or the address
  */
 export async function serve(config: Config): Promise<RunningService> {
@@ -79,8 +80,17 @@ export async function serve(config: Config): Promise<RunningService> {
     chmodSync(socket, 0o600);
 
     undo.push(startChores(choresOf(services, keys, config), app.log));
-    undo.push(() => closeInTime(app, config.shutdownTimeout));
-    await listen(app, config);
+    const servers = [app];
+    undo.push(() => closeInTime(servers, config.shutdownTimeout));
+    if (config.internal) {
+      const { token } = config.internal;
+      const loggerInstance = app.log.child({ listener: "internal" });
+      const internal = await buildInternalApp(services, { loggerInstance, token });
+      servers.push(internal);
+      await listen(internal, config.internal, "--internal-host, --internal-port");
+      internal.log.info({ address: httpAddress(internal) }, "listening for internal operations");
+    }
+    await listen(app, config, "--host, --port");
     app.log.info({ address: httpAddress(app), dataDir: config.dataDir }, "listening");
     return { log: app.log, stop };
   } catch (error) {
@@ -100,25 +110,29 @@ function choresOf(services: Services, keys: DatabaseSigningKeys, config: Config)
   ];
 }
 
-async function listen(app: FastifyInstance, { host, port }: Config): Promise<void> {
+async function listen(
+  app: FastifyInstance,
+  { host, port }: { readonly host: string; readonly port: number },
+  flags: string,
+): Promise<void> {
   try {
     await app.listen({ host, port, listenTextResolver: () => "service open" });
   } catch (error) {
     if (!(error instanceof Error) || !("syscall" in error)) throw error;
-    throw new OperatorError(`Cannot listen on ${host} port ${port} (--host, --port): ${error.message}`, {
+    throw new OperatorError(`Cannot listen on ${host} port ${port} (${flags}): ${error.message}`, {
       cause: error,
     });
   }
 }
 
-/** Requests that have not ended when the time is up are cut off. */
-async function closeInTime(app: FastifyInstance, milliseconds: number): Promise<void> {
+/** Ends all servers at a time. Requests that have not ended when the time is up are cut off. */
+async function closeInTime(servers: readonly FastifyInstance[], milliseconds: number): Promise<void> {
   const timer = setTimeout(() => {
-    app.log.warn("requests did not end in time and are cut off");
-    app.server.closeAllConnections();
+    servers[0]?.log.warn("requests did not end in time and are cut off");
+    for (const { server } of servers) server.closeAllConnections();
   }, milliseconds);
   try {
-    await app.close();
+    await Promise.all(servers.map((server) => server.close()));
   } finally {
     clearTimeout(timer);
   }
