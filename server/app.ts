@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { operations as allOperations } from "@gatehouse-access/sdk/contract";
 import Fastify, {
+  type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
   type FastifyServerOptions,
@@ -28,6 +29,8 @@ export interface AppOptions {
   readonly logger?: FastifyServerOptions["logger"];
   /** Makes the servers below the app; left out: of plain HTTP. */
   readonly servers?: HttpServers;
+  /** A logger that is there already, instead of a new one. */
+  readonly loggerInstance?: FastifyBaseLogger;
 }
 
 /** Largest request body of a route that is no operation, in bytes; the contract has those of operations. */
@@ -36,14 +39,17 @@ const BODY_LIMIT = 64 * 1024;
 const PARAMETER_LIMIT = 2048;
 
 /**
- * Builds the service's HTTP side; it never listens. A route that declares no access (`config.operation` or
- * `config.publicBecause`) makes `register`, `route` or `ready` throw: nothing is open by accident.
+ * What every listener of the service has in common, without routes and without a check of who is calling. A route
+ * that declares no access (`config.operation` or `config.publicBecause`) makes `register`, `route` or `ready` throw:
+ * nothing is open by accident.
  */
-export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
+export async function newApp(services: Services, options: AppOptions): Promise<FastifyInstance> {
   const servers = options.servers ?? new HttpServers();
-  const app = Fastify({
+  const app: FastifyInstance = Fastify({
     serverFactory: servers.make,
-    logger: options.logger ?? false,
+    ...(options.loggerInstance
+      ? { loggerInstance: options.loggerInstance }
+      : { logger: options.logger ?? false }),
     // One line a request, written below, instead of Fastify's two.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
@@ -64,15 +70,20 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   requireDeclaredAccess(app);
   answerErrors(app);
   readBodies(app);
-  answerUnservedPaths(app);
   app.addHook("onResponse", async (request, reply) => {
     request.log.info({ req: request, statusCode: reply.statusCode, ms: reply.elapsedTime }, "request");
   });
   measureRequests(app, services.metrics);
+  return app;
+}
+
+/** Builds the service's HTTP side; it never listens. */
+export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
+  const app = await newApp(services, options);
+  answerUnservedPaths(app);
   limitRequests(app, services);
   authorizeRequests(app, services);
-
-  const operations = servedOperations(allOperations, settings.edition);
+  const operations = servedOperations(allOperations, services.settings.edition);
   serveOperations(app, services, operations, handlers);
   const document = JSON.stringify(openApiDocument(operations));
   app.get(

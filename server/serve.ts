@@ -1,24 +1,20 @@
 import { chmodSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import type { FastifyBaseLogger, FastifyInstance } from "fastify";
-import { collectDefaultMetrics } from "prom-client";
+import type { FastifyInstance } from "fastify";
 import { buildAdminServer } from "./admin/adminServer.ts";
 import { prepareSocketPath, removeSocket } from "./admin/socketPath.ts";
 import { buildApp } from "./app.ts";
 import { closeInTime } from "./closeInTime.ts";
-import type { Config, MetricsConfig } from "./config.ts";
+import type { Config } from "./config.ts";
 import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
 import { Heartbeats } from "./features/devices/heartbeats.ts";
 import { healthPlugin } from "./health.ts";
-import { isLoopback } from "./http/addresses.ts";
 import { HttpServers } from "./http/HttpServers.ts";
 import { instanceSecret } from "./instanceSecret.ts";
+import { listen, serveInternal, serveMetrics } from "./listeners.ts";
 import { loggerOptions } from "./logging.ts";
-import { type Metrics, makeMetrics } from "./metrics.ts";
-import { buildMetricsServer, readMetricsToken } from "./metricsServer.ts";
-import { OperatorError } from "./OperatorError.ts";
+import { makeMetrics } from "./metrics.ts";
 import { sealerOf } from "./sealer.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
 import type { Services } from "./services.ts";
@@ -37,7 +33,7 @@ export interface RunningService {
 
 /**
  * Starts the service: data folder, database (which makes this process the folder's owner), signing key, then
- * the two servers. What was already begun is undone when a later step fails.
+ * the servers. What was already begun is undone when a later step fails.
  * @throws OperatorError saying what is wrong with the folder, the database, the key or the address
  */
 export async function serve(config: Config): Promise<RunningService> {
@@ -93,6 +89,7 @@ export async function serve(config: Config): Promise<RunningService> {
     chmodSync(socket, 0o600);
 
     if (config.metrics) running.push(await serveMetrics(services.metrics, config.metrics, app.log));
+    if (config.internal) running.push(await serveInternal(services, config.internal, app.log));
     await listen(app, config, { what: "service", flags: "--host, --port" });
     warnOfPlainHttp(app, config);
     app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
@@ -113,37 +110,6 @@ function choresOf(services: Services, keys: DatabaseSigningKeys, config: Config)
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
   ];
-}
-
-async function serveMetrics(
-  metrics: Metrics,
-  config: MetricsConfig,
-  logger: FastifyBaseLogger,
-): Promise<FastifyInstance> {
-  const token = config.tokenFile === undefined ? undefined : readMetricsToken(config.tokenFile);
-  collectDefaultMetrics({ register: metrics.registry });
-  const server = buildMetricsServer(metrics, { logger, token });
-  await listen(server, config, { what: "metrics", flags: "--metrics-address" });
-  const { address } = server.server.address() as AddressInfo;
-  if (token === undefined && !isLoopback(address)) {
-    logger.warn("metrics are open to everybody who reaches their address: set GATEHOUSE_METRICS_TOKEN_FILE");
-  }
-  return server;
-}
-
-async function listen(
-  app: FastifyInstance,
-  { host, port }: Pick<Config, "host" | "port">,
-  { what, flags }: { readonly what: string; readonly flags: string },
-): Promise<void> {
-  try {
-    await app.listen({ host, port, listenTextResolver: (address) => `${what} open at ${address}` });
-  } catch (error) {
-    if (!(error instanceof Error) || !("syscall" in error)) throw error;
-    throw new OperatorError(`Cannot listen on ${host} port ${port} (${flags}): ${error.message}`, {
-      cause: error,
-    });
-  }
 }
 
 function renewTls({ log }: FastifyInstance, servers: HttpServers, files: TlsFiles): void {

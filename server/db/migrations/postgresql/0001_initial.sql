@@ -210,6 +210,16 @@ CREATE TABLE "FirewallRuleTag" (
 );
 
 -- CreateTable
+CREATE TABLE "PrivateKey" (
+    "fingerprint" TEXT NOT NULL,
+    "sealed" TEXT NOT NULL,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+    "expiresAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "PrivateKey_pkey" PRIMARY KEY ("fingerprint")
+);
+
+-- CreateTable
 CREATE TABLE "ApiKey" (
     "digest" TEXT NOT NULL,
     "tenantId" TEXT NOT NULL,
@@ -298,6 +308,9 @@ CREATE UNIQUE INDEX "FirewallRule_tenantId_creationKey_key" ON "FirewallRule"("t
 
 -- CreateIndex
 CREATE INDEX "FirewallRuleTag_tenantId_tag_idx" ON "FirewallRuleTag"("tenantId", "tag");
+
+-- CreateIndex
+CREATE INDEX "PrivateKey_expiresAt_idx" ON "PrivateKey"("expiresAt");
 
 -- CreateIndex
 CREATE INDEX "ApiKey_tenantId_expiresIn_name_idx" ON "ApiKey"("tenantId", "expiresIn", "name");

@@ -200,6 +200,14 @@ CREATE TABLE "FirewallRuleTag" (
 );
 
 -- CreateTable
+CREATE TABLE "PrivateKey" (
+    "fingerprint" TEXT NOT NULL PRIMARY KEY,
+    "sealed" TEXT NOT NULL,
+    "createdAt" DATETIME NOT NULL,
+    "expiresAt" DATETIME NOT NULL
+);
+
+-- CreateTable
 CREATE TABLE "ApiKey" (
     "digest" TEXT NOT NULL PRIMARY KEY,
     "tenantId" TEXT NOT NULL,
@@ -287,6 +295,9 @@ CREATE UNIQUE INDEX "FirewallRule_tenantId_creationKey_key" ON "FirewallRule"("t
 
 -- CreateIndex
 CREATE INDEX "FirewallRuleTag_tenantId_tag_idx" ON "FirewallRuleTag"("tenantId", "tag");
+
+-- CreateIndex
+CREATE INDEX "PrivateKey_expiresAt_idx" ON "PrivateKey"("expiresAt");
 
 -- CreateIndex
 CREATE INDEX "ApiKey_tenantId_expiresIn_name_idx" ON "ApiKey"("tenantId", "expiresIn", "name");

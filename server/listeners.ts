@@ -1,0 +1,66 @@
+import type { AddressInfo } from "node:net";
+import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import { collectDefaultMetrics } from "prom-client";
+import type { Config, InternalListener, MetricsConfig } from "./config.ts";
+import { isLoopback } from "./http/addresses.ts";
+import { buildInternalApp } from "./internalApp.ts";
+import type { Metrics } from "./metrics.ts";
+import { buildMetricsServer, readMetricsToken } from "./metricsServer.ts";
+import { OperatorError } from "./OperatorError.ts";
+import type { Services } from "./services.ts";
+
+/** Serves metrics on a listener of their own. */
+export async function serveMetrics(
+  metrics: Metrics,
+  config: MetricsConfig,
+  logger: FastifyBaseLogger,
+): Promise<FastifyInstance> {
+  const token = config.tokenFile === undefined ? undefined : readMetricsToken(config.tokenFile);
+  collectDefaultMetrics({ register: metrics.registry });
+  const server = buildMetricsServer(metrics, { logger, token });
+  await listen(server, config, { what: "metrics", flags: "--metrics-address" });
+  const { address } = server.server.address() as AddressInfo;
+  if (token === undefined && !isLoopback(address)) {
+    logger.warn("metrics are open to everybody who reaches their address: set GATEHOUSE_METRICS_TOKEN_FILE");
+  }
+  return server;
+}
+
+/**
+ * Serves internal operations on a listener of their own.
+ * @throws OperatorError the address cannot be listened on
+ */
+export async function serveInternal(
+  services: Services,
+  config: InternalListener,
+  log: FastifyBaseLogger,
+): Promise<FastifyInstance> {
+  const loggerInstance = log.child({ listener: "internal" });
+  const app = await buildInternalApp(services, { loggerInstance, token: config.token });
+  await listen(app, config, { what: "internal operations", flags: "--internal-host, --internal-port" });
+  const { address, family, port } = app.server.address() as AddressInfo;
+  const host = family === "IPv6" ? `[${address}]` : address;
+  app.log.info({ address: `http://${host}:${port}` }, "listening for internal operations");
+  return app;
+}
+
+/**
+ * Lets an app accept requests.
+ * @param what what it serves, for the log
+ * @param flags which flags choose the address
+ * @throws OperatorError the address cannot be listened on
+ */
+export async function listen(
+  app: FastifyInstance,
+  { host, port }: Pick<Config, "host" | "port">,
+  { what, flags }: { readonly what: string; readonly flags: string },
+): Promise<void> {
+  try {
+    await app.listen({ host, port, listenTextResolver: (address) => `${what} open at ${address}` });
+  } catch (error) {
+    if (!(error instanceof Error) || !("syscall" in error)) throw error;
+    throw new OperatorError(`Cannot listen on ${host} port ${port} (${flags}): ${error.message}`, {
+      cause: error,
+    });
+  }
+}
