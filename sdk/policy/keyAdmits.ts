@@ -1,4 +1,4 @@
-import { compilePattern, PatternError } from "./pattern.ts";
+import { patternFound } from "./patternFound.ts";
 
 /** Which devices something is for: by name pattern or by tags. */
 export interface DeviceFilter {
@@ -19,22 +19,13 @@ export interface DeviceFacts {
   readonly tags: readonly string[];
 }
 
-/** A stored pattern that does not compile (older servers took them) matches nothing: deny by default. */
-function found(pattern: string, text: string): boolean {
-  try {
-    return compilePattern(pattern).test(text);
-  } catch (error) {
-    if (error instanceof PatternError) {
-      return false;
-    }
-    throw error;
-  }
-}
-
-/** True when the filter is for the device; an empty one is for every device (rules section 13). */
-export function filterMatches(filter: DeviceFilter, device: DeviceFacts): boolean {
+/**
+ * True when the filter is for the device; an empty one is for every device (rules section 13).
+ * @param broken the answer for a pattern that does not compile, see {@link patternFound}
+ */
+export function filterMatches(filter: DeviceFilter, device: DeviceFacts, broken = false): boolean {
   if (filter.hostname) {
-    return found(filter.hostname, device.name);
+    return patternFound(filter.hostname, device.name, broken);
   }
   if (filter.tags && filter.tags.length > 0) {
     return filter.tags.some((tag) => device.tags.includes(tag));
@@ -47,5 +38,7 @@ export function filterMatches(filter: DeviceFilter, device: DeviceFacts): boolea
  * section 13). An empty username matches every login. A pattern that does not compile matches nothing.
  */
 export function keyAdmits(key: KeyRule, device: DeviceFacts, login: string): boolean {
-  return (key.username === "" || found(key.username, login)) && filterMatches(key.filter, device);
+  return (
+    (key.username === "" || patternFound(key.username, login, false)) && filterMatches(key.filter, device)
+  );
 }

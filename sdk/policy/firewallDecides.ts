@@ -1,0 +1,61 @@
+import { type DeviceFilter, filterMatches } from "./keyAdmits.ts";
+import { patternFound } from "./patternFound.ts";
+
+/** What of a firewall rule decides. */
+export interface FirewallRuleFacts {
+  readonly action: "allow" | "deny";
+  /** An inactive rule is skipped. */
+  readonly active: boolean;
+  /** Of the rules that match, the one of the highest number decides. */
+  readonly priority: number;
+  /** Pattern on the client's address. */
+  readonly sourceIp: string;
+  /** Pattern on the login name. */
+  readonly username: string;
+  readonly filter: DeviceFilter;
+}
+
+/** Who wants to log in where. */
+export interface LoginAttempt {
+  readonly deviceName: string;
+  readonly deviceTags: readonly string[];
+  readonly login: string;
+  /** The client's address as text: of IPv4, and of IPv4 mapped into IPv6, the dotted form. */
+  readonly sourceIp: string;
+}
+
+/** What the firewall says to a login. */
+export interface FirewallDecision<R> {
+  readonly allowed: boolean;
+  /** The rule that decided; null when none matched, which allows. */
+  readonly rule: R | null;
+}
+
+/**
+ * Decides about a login by the firewall rules of the device's namespace (rules section 14): the active rule of the
+ * highest priority that matches login, address and device; of several of one priority the one made last; without
+ * any the login is allowed. Empty patterns match everything. A pattern that does not compile matches in a rule
+ * that denies, and not in one that allows.
+ * @param rules in any order, but those of one priority in the order in which they were made
+ */
+export function firewallDecides<R extends FirewallRuleFacts>(
+  rules: readonly R[],
+  attempt: LoginAttempt,
+): FirewallDecision<R> {
+  let decisive: R | null = null;
+  for (const rule of rules) {
+    if (decisive !== null && rule.priority < decisive.priority) continue;
+    if (rule.active && matches(rule, attempt)) decisive = rule;
+  }
+  return { allowed: decisive?.action !== "deny", rule: decisive };
+}
+
+function matches(rule: FirewallRuleFacts, attempt: LoginAttempt): boolean {
+  const broken = rule.action === "deny";
+  const device = { name: attempt.deviceName, tags: attempt.deviceTags };
+  return (
+    (rule.username === "" || patternFound(rule.username, attempt.login, broken)) &&
+    (rule.sourceIp === "" || patternFound(rule.sourceIp, attempt.sourceIp, broken)) &&
+    filterMatches(rule.filter, device, broken)
+  );
+}

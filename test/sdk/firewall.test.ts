@@ -1,0 +1,121 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type FirewallRuleFacts, firewallDecides, type LoginAttempt } from "../../sdk/dist/policy/index.js";
+
+const attempt: LoginAttempt = {
+  deviceName: "web-1",
+  deviceTags: ["prod", "edge"],
+  login: "root",
+  sourceIp: "10.0.0.7",
+};
+const rule = (more: Partial<FirewallRuleFacts> = {}): FirewallRuleFacts => ({
+  action: "deny",
+  active: true,
+  priority: 1,
+  sourceIp: ".*",
+  username: ".*",
+  filter: { hostname: ".*" },
+  ...more,
+});
+
+test("without a rule that matches, a login is allowed", () => {
+  expect(firewallDecides([], attempt)).toEqual({ allowed: true, rule: null });
+  const rules = [
+    rule({ active: false }),
+    rule({ username: "^admin$" }),
+    rule({ sourceIp: "^192\\.168\\." }),
+    rule({ filter: { hostname: "^db" } }),
+    rule({ filter: { tags: ["lab"] } }),
+  ];
+  expect(firewallDecides(rules, attempt)).toEqual({ allowed: true, rule: null });
+});
+
+test.each([
+  ["login", { username: "oo" }],
+  ["address", { sourceIp: "^10\\.0\\." }],
+  ["device's name", { filter: { hostname: "^web" } }],
+  ["one tag", { filter: { tags: ["lab", "edge"] } }],
+  ["nothing, as older servers kept it", { username: "", sourceIp: "", filter: {} }],
+])("a rule on the %s denies where all of it matches", (_, more) => {
+  const denying = rule(more);
+  expect(firewallDecides([denying], attempt)).toEqual({ allowed: false, rule: denying });
+});
+
+test("the highest priority decides, whatever the order", () => {
+  const low = rule({ priority: 1, action: "deny" });
+  const high = rule({ priority: 9, action: "allow" });
+  for (const rules of [
+    [low, high],
+    [high, low],
+  ]) {
+    expect(firewallDecides(rules, attempt)).toEqual({ allowed: true, rule: high });
+  }
+});
+
+test("of one priority, the rule made last decides", () => {
+  const older = rule({ action: "allow" });
+  const newer = rule({ action: "deny" });
+  expect(firewallDecides([older, newer], attempt).rule).toBe(newer);
+  expect(firewallDecides([newer, older], attempt).rule).toBe(older);
+});
+
+test("a pattern that does not compile keeps out, and lets nobody in", () => {
+  for (const broken of [{ username: "(" }, { sourceIp: "(" }, { filter: { hostname: "(" } }]) {
+    expect(firewallDecides([rule(broken)], attempt).allowed).toBe(false);
+    const allowing = rule({ ...broken, action: "allow", priority: 2 });
+    expect(firewallDecides([rule(), allowing], attempt).allowed).toBe(false);
+  }
+  expect(firewallDecides([rule({ username: "(", sourceIp: "^192" })], attempt).allowed).toBe(true);
+});
+
+/** The rules by the letter: sort, walk ascending, the last match wins. */
+function oracle(rules: readonly FirewallRuleFacts[], login: LoginAttempt): FirewallRuleFacts | null {
+  const made = rules.map((entry, position) => ({ entry, position }));
+  made.sort((one, other) => one.entry.priority - other.entry.priority || one.position - other.position);
+  let last: FirewallRuleFacts | null = null;
+  for (const { entry } of made) {
+    const { hostname, tags } = entry.filter;
+    const forDevice = hostname
+      ? new RegExp(hostname).test(login.deviceName)
+      : !tags?.length || login.deviceTags.some((tag) => tags.includes(tag));
+    const forLogin = new RegExp(entry.username).test(login.login);
+    if (entry.active && forDevice && forLogin && new RegExp(entry.sourceIp).test(login.sourceIp))
+      last = entry;
+  }
+  return last;
+}
+
+test("decides as the rules say by the letter", () => {
+  const tag = fc.constantFrom("prod", "edge", "lab");
+  const tags = fc.uniqueArray(tag, { maxLength: 3 });
+  const hostname = fc.constantFrom("web", "^db", "1$", ".*", "^$");
+  const rules = fc.array(
+    fc.record({
+      action: fc.constantFrom("allow" as const, "deny" as const),
+      active: fc.boolean(),
+      priority: fc.integer({ min: 0, max: 3 }),
+      sourceIp: fc.constantFrom("", "^10\\.", "7$", ".*", "^fd"),
+      username: fc.constantFrom("", "^root$", "o", ".*", "^admin"),
+      filter: fc.oneof(fc.record({ hostname }), fc.record({ tags }), fc.constant({})),
+    }),
+    { maxLength: 8 },
+  );
+  const login = fc.record({
+    deviceName: fc.constantFrom("web-1", "db-1", "cache"),
+    deviceTags: tags,
+    login: fc.constantFrom("root", "admin", "bob", "eve"),
+    sourceIp: fc.constantFrom("10.0.0.7", "192.168.1.1", "fd00::1"),
+  });
+  const decisions = new Set<string>();
+  fc.assert(
+    fc.property(rules, login, (list, who) => {
+      const expected = oracle(list, who);
+      const decision = firewallDecides(list, who);
+      expect(decision.rule).toBe(expected);
+      expect(decision.allowed).toBe(expected?.action !== "deny");
+      decisions.add(String(expected?.action));
+    }),
+    { numRuns: 2000 },
+  );
+  expect([...decisions].sort()).toEqual(["allow", "deny", "undefined"]);
+});
