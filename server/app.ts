@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { operations as allOperations } from "@gatehouse-access/sdk/contract";
 import Fastify, {
+  type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
   type FastifyServerOptions,
@@ -26,6 +27,8 @@ import type { Services } from "./services.ts";
 export interface AppOptions {
   /** Fastify's logger option; without it nothing is logged. */
   readonly logger?: FastifyServerOptions["logger"];
+  /** A logger that is there already, instead of a new one. */
+  readonly loggerInstance?: FastifyBaseLogger;
   /** Makes the servers below the app; left out: of plain HTTP. */
   readonly servers?: HttpServers;
 }
@@ -36,14 +39,21 @@ const BODY_LIMIT = 64 * 1024;
 const PARAMETER_LIMIT = 2048;
 
 /**
- * Builds the service's HTTP side; it never listens. A route that declares no access (`config.operation` or
- * `config.publicBecause`) makes `register`, `route` or `ready` throw: nothing is open by accident.
+ * What the listeners of the service have in common, without routes and without a check of who is calling. A route
+ * that declares no access (`config.operation` or `config.publicBecause`) makes `register`, `route` or `ready` throw:
+ * nothing is open by accident.
+ * @param corsOrigins origins whose pages may read the answers
  */
-export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
+export async function newApp(
+  services: Services,
+  options: AppOptions,
+  corsOrigins: readonly string[],
+): Promise<FastifyInstance> {
   const servers = options.servers ?? new HttpServers();
-  const app = Fastify({
+  const { logger = false, loggerInstance } = options;
+  const app: FastifyInstance = Fastify({
     serverFactory: servers.make,
-    logger: options.logger ?? false,
+    ...(loggerInstance ? { loggerInstance } : { logger }),
     // One line a request, written below, instead of Fastify's two.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
@@ -57,18 +67,24 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
         .headers(securityHeaders(request.id, servers.secure))
         .send({ message: "URL: must be well-formed" }),
   });
-  const { settings } = services;
-  gatherFacts(app, settings);
+  gatherFacts(app, services.settings);
   sendSecurityHeaders(app);
-  await allowOrigins(app, settings.corsOrigins);
+  await allowOrigins(app, corsOrigins);
   requireDeclaredAccess(app);
   answerErrors(app);
   readBodies(app);
-  answerUnservedPaths(app);
   app.addHook("onResponse", async (request, reply) => {
     request.log.info({ req: request, statusCode: reply.statusCode, ms: reply.elapsedTime }, "request");
   });
   measureRequests(app, services.metrics);
+  return app;
+}
+
+/** Builds the service's HTTP side; it never listens. */
+export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
+  const { settings } = services;
+  const app = await newApp(services, options, settings.corsOrigins);
+  answerUnservedPaths(app);
   limitRequests(app, services);
   authorizeRequests(app, services);
 

@@ -37,12 +37,17 @@ export function loggerOptions(level: LogLevel): Extract<FastifyServerOptions["lo
     level,
     redact: {
       paths: [
-        ...["authorization", '["x-api-key"]', "cookie", '["set-cookie"]', '["x-mfa-token"]'].flatMap(
-          (name) => {
-            const part = name.startsWith("[") ? name : `.${name}`;
-            return [`headers${part}`, `*.headers${part}`];
-          },
-        ),
+        ...[
+          "authorization",
+          '["x-api-key"]',
+          '["x-internal-token"]',
+          "cookie",
+          '["set-cookie"]',
+          '["x-mfa-token"]',
+        ].flatMap((name) => {
+          const part = name.startsWith("[") ? name : `.${name}`;
+          return [`headers${part}`, `*.headers${part}`];
+        }),
         ...secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
       ],
       censor: hidden,

@@ -3,6 +3,7 @@ import { defineOperation } from "./operation.ts";
 import {
   dateTime,
   filtering,
+  fingerprint,
   model,
   revision,
   sorting,
@@ -105,6 +106,51 @@ export const authDevice = defineOperation({
   // A thousand sessions and a key are more than most operations take.
   bodyLimit: 128 * 1024,
   limit: { kind: "report" },
+});
+
+export const signature = model(
+  "Signature",
+  "A signature by a private key of the service",
+  z.object({ signature: z.base64().describe("RSA PKCS#1 v1.5 with SHA-256") }),
+);
+
+export const authSshPublicKey = defineOperation({
+  id: "authSshPublicKey",
+  part,
+  summary: "A device's agent has text signed by the private key of a login to it, to see whose key that is",
+  method: "POST",
+  path: "/api/auth/ssh",
+  auth: ["device", "jwt", "apikey"],
+  scope: "device",
+  minRole: "observer",
+  body: z.object({
+    fingerprint,
+    // What an SSH client signs to log in holds control characters (RFC 4252, section 7): this service must sign
+    // that for nobody, else a device could log in to another one with the key.
+    data: z
+      .string()
+      .min(1)
+      .max(4096)
+      .regex(/^\P{Cc}*$/u, "must not hold control characters")
+      .describe("Text to sign"),
+  }),
+  success: { body: signature },
+  errors: { 400: "field missing", 404: "no private key with that fingerprint" },
+  repeatable: true,
+});
+
+export const offlineDevice = defineOperation({
+  id: "offlineDevice",
+  part,
+  summary: "Mark a device as offline, until its next report",
+  method: "POST",
+  path: "/internal/devices/{uid}/offline",
+  auth: ["internal", "device", "jwt", "apikey"],
+  scope: "device",
+  minRole: "operator",
+  params: { uid },
+  errors: { 404: "device unknown" },
+  repeatable: true,
 });
 
 export const getDevices = defineOperation({

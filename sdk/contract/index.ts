@@ -3,6 +3,7 @@ import * as audit from "./audit.ts";
 import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
+import * as internal from "./internal.ts";
 import * as namespaces from "./namespaces.ts";
 import type { Operation } from "./operation.ts";
 import * as publicKeys from "./publicKeys.ts";
@@ -12,7 +13,7 @@ import * as users from "./users.ts";
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
-export { apiKeys, audit, containers, devices, firewall, namespaces, publicKeys, tags, users };
+export { apiKeys, audit, containers, devices, firewall, internal, namespaces, publicKeys, tags, users };
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
@@ -43,3 +44,11 @@ export const additionalOperations = { ...operationsOf(audit) };
 export const operations = { ...publicOperations, ...additionalOperations };
 
 export type Operations = typeof operations;
+
+/**
+ * Operations for trusted services on the private network, by id: an SSH entry and the edge. They are served on a
+ * listener of their own, and the client has no methods for them (clients section 7).
+ */
+export const internalOperations = operationsOf(internal);
+
+export type InternalOperations = typeof internalOperations;

@@ -33,8 +33,14 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
  * - `namespace`: the role in the credential's namespace
  * - `path`: the role in the credential's namespace, which must be the `{tenant}` of the path, else 403
  * - `member`: the role in the `{tenant}` of the path, whichever namespace the credential is for
+ * - `device`: as `namespace`; or a device, which is the one of the path where that has a `{uid}`
+ * - `internal`: a trusted service on the private listener, about any namespace
+ * - `forwarded`: the same, asking about the caller whose credential its request carries
  */
-export type Scope = "public" | "user" | "namespace" | "path" | "member";
+export type Scope = "public" | "user" | "namespace" | "path" | "member" | "device" | "internal" | "forwarded";
+
+/** Scopes of the private listener. */
+const INTERNAL_SCOPES: readonly Scope[] = ["internal", "forwarded"];
 
 /**
  * Kinds of objects that people declare. Each has a revision over what they declare of it; the tags of a device, which
@@ -75,7 +81,7 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
     /** The body is left out in a case that `summary` states. */
     readonly mayBeEmpty?: boolean;
   };
-  /** What each error status means here; 401 and 500 are added by {@link defineOperation}. */
+  /** What each error status means here; {@link defineOperation} adds those that all of the scope have. */
   readonly errors?: Readonly<Record<number, string>>;
   /**
    * The request may be sent again after an unclear failure. GET, PUT and DELETE always may; a POST or
@@ -149,15 +155,19 @@ export function writesObject(operation: Operation): operation is Operation & { r
 /** True for an operation that takes `If-Match`. */
 export const takesIfMatch = (operation: Operation): boolean => writesObject(operation) && !operation.creates;
 
-function withCommonErrors(
-  open: boolean,
-  conditional: boolean,
-  errors: Readonly<Record<number, string>>,
-): Record<number, string> {
+const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
+
+/** What every operation of the scope may answer. */
+function commonErrors(scope: Scope, conditional: boolean): Record<number, string> {
   const common: Record<number, string> = { 500: "internal error" };
-  if (!open) common[401] = "JWT or API key missing, malformed, expired or unknown";
+  if (INTERNAL_SCOPES.includes(scope)) {
+    common[403] = "X-Internal-Token missing or wrong";
+  }
+  if (scope !== "public" && scope !== "internal") {
+    common[401] = CREDENTIAL_REFUSED;
+  }
   if (conditional) common[412] = "the object's revision is not the one of If-Match";
-  return { ...common, ...errors };
+  return common;
 }
 
 /**
@@ -187,7 +197,8 @@ export function defineOperation<
   if (inPath.join() !== declared.join()) {
     throw new Error(`${input.id}: path has {${inPath}}, params declare {${declared}}`);
   }
-  if (open !== (input.scope === "public")) {
+  const internal = input.auth.join() === "internal";
+  if (open !== (input.scope === "public") || internal !== INTERNAL_SCOPES.includes(input.scope)) {
     throw new Error(`${input.id}: scope "${input.scope}" does not fit auth "${input.auth}"`);
   }
   const creates = input.creates ?? false;
@@ -212,7 +223,7 @@ export function defineOperation<
       body: input.success?.body as R,
       mayBeEmpty: input.success?.mayBeEmpty ?? false,
     },
-    errors: withCommonErrors(open, conditional, input.errors ?? {}),
+    errors: { ...commonErrors(input.scope, conditional), ...input.errors },
     repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),
     idempotencyKey: input.idempotencyKey ?? false,
     object: input.object ?? null,

@@ -4,7 +4,7 @@ import type { Member as Membership } from "../db/generated/sqlite/client.ts";
 import { digestOf } from "../secrets.ts";
 import type { Services } from "../services.ts";
 import { UnauthenticatedError } from "./errors.ts";
-import type { Caller, KeyCaller } from "./identity.ts";
+import type { Caller, DeviceCaller, KeyCaller } from "./identity.ts";
 import { verifyToken } from "./tokens.ts";
 
 const refusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
@@ -12,8 +12,8 @@ const refusal = () => new UnauthenticatedError("missing or malformed jwt or API 
 /**
  * Who sent a request. An API key wins over a token, even when it is not valid; an empty header counts as none;
  * a token without `Bearer` is taken too (rules section 1).
- * @throws UnauthenticatedError for a missing, unknown or expired credential, and for a user who is no member
- * of the token's namespace any more
+ * @throws UnauthenticatedError for a missing, unknown or expired credential, for a user who is no member of the
+ * token's namespace any more, and for a device that was deleted
  */
 export async function authenticate(services: Services, headers: IncomingHttpHeaders): Promise<Caller> {
   const key = headers["x-api-key"];
@@ -37,10 +37,23 @@ async function authenticateToken(services: Services, token: string): Promise<Cal
   const claims = await verifyToken(services, token);
   if (claims === undefined) throw refusal();
   const { tenant } = claims;
-  if (claims.claims === "device") return { kind: "device", tenant, uid: claims.uid };
+  if (claims.claims === "device") return authenticateDevice(services, claims);
   const role = await presentRole(services, claims);
   if (role === undefined || (tenant !== "" && role === null)) throw refusal();
   return { kind: "user", userId: claims.id, username: claims.name, tenant, role };
+}
+
+/** A device's token has no end of its own; it ends with the device. */
+async function authenticateDevice(
+  services: Services,
+  { tenant, uid }: { readonly tenant: string; readonly uid: string },
+): Promise<DeviceCaller> {
+  const device = await services.db.device.findUnique({
+    where: { uid, tenantId: tenant },
+    select: { status: true },
+  });
+  if (!device || device.status === "removed") throw refusal();
+  return { kind: "device", tenant, uid };
 }
 
 interface CallerRow {

@@ -2,7 +2,7 @@ import { type Operation, type Role, roleAtLeast } from "@gatehouse-access/sdk/co
 import type { Services } from "../services.ts";
 import { roleIn } from "./authenticate.ts";
 import { ForbiddenError, NotFoundError } from "./errors.ts";
-import type { Caller, Member } from "./identity.ts";
+import type { Caller, DeviceCaller, Member } from "./identity.ts";
 
 /** Operations that answer a token without a namespace with 404, others with 403 (rules section 1.5). */
 const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set(["getTags", "renameTag", "deleteTag"]);
@@ -14,8 +14,9 @@ const kindOf = (caller: Caller) => (caller.kind === "user" ? "jwt" : caller.kind
 /**
  * Checks that the caller may use the operation, as its `auth`, `scope` and `minRole` say.
  * @param tenant the `{tenant}` of the path, already of the right form
+ * @param uid the `{uid}` of the path, as it came
  * @returns what the handler is told: the caller, or for a namespace's operation the member
- * @throws ForbiddenError wrong kind of credential, other namespace, role too low
+ * @throws ForbiddenError wrong kind of credential, other namespace, other device, role too low
  * @throws NotFoundError no such namespace
  */
 export async function authorize(
@@ -23,11 +24,13 @@ export async function authorize(
   operation: Operation,
   caller: Caller,
   tenant: string | undefined,
+  uid: string | undefined,
 ): Promise<Caller | Member> {
   if (!operation.auth.includes(kindOf(caller))) {
     throw new ForbiddenError(`not allowed with ${CREDENTIAL_NAMES[kindOf(caller)]}`);
   }
   if (operation.scope === "user" || operation.scope === "public") return caller;
+  if (operation.scope === "device" && caller.kind === "device") return ownDevice(caller, uid);
   const member =
     operation.scope === "member"
       ? await memberOfPath(services, caller, tenant ?? "")
@@ -36,6 +39,11 @@ export async function authorize(
     throw new ForbiddenError(`needs the role ${operation.minRole} or above`);
   }
   return member;
+}
+
+function ownDevice(caller: DeviceCaller, uid: string | undefined): DeviceCaller {
+  if (uid !== undefined && uid !== caller.uid) throw new ForbiddenError("the token is another device's");
+  return caller;
 }
 
 async function memberOfCredential(

@@ -23,12 +23,13 @@ export async function identify(
   request: FastifyRequest,
 ): Promise<Caller | Member> {
   const caller = await authenticate(services, request.headers);
+  const params = request.params as { readonly tenant?: string; readonly uid?: string };
   let tenant: string | undefined;
   const schema = operation.params.shape.tenant;
   if (schema !== undefined && (operation.scope === "path" || operation.scope === "member")) {
-    tenant = String(parse(schema, (request.params as { tenant: string }).tenant, "tenant"));
+    tenant = String(parse(schema, params.tenant, "tenant"));
   }
-  return authorize(services, operation, caller, tenant);
+  return authorize(services, operation, caller, tenant, params.uid);
 }
 
 /**

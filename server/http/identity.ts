@@ -46,8 +46,12 @@ export interface Member<C extends Caller = Caller> {
 type CallerOf<O extends Operation> = CallerKinds[O["auth"][number]];
 
 /** What a handler knows of the caller, by the operation's scope and credentials. */
-export type IdentityOf<O extends Operation> = O["scope"] extends "public"
+export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "internal"
   ? null
   : O["scope"] extends "user"
     ? CallerOf<O>
-    : Member<CallerOf<O>>;
+    : O["scope"] extends "device"
+      ? DeviceCaller | Member<UserCaller | KeyCaller>
+      : O["scope"] extends "forwarded"
+        ? Caller
+        : Member<CallerOf<O>>;

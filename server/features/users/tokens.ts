@@ -1,6 +1,6 @@
-import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { roleIn } from "../../http/authenticate.ts";
-import { NotFoundError } from "../../http/errors.ts";
+import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { callingUser } from "./callingUser.ts";
 import { homeOf, sessionOf } from "./session.ts";
@@ -22,4 +22,15 @@ export const getNamespaceToken: Handler<PublicOperations["getNamespaceToken"]> =
     await services.db.user.update({ where: { id: user.id }, data: { preferredTenantId: tenant } });
   }
   return sessionOf(services, user, { tenant, role });
+};
+
+/** A session for a user whom a trusted service names. */
+export const createUserToken: Handler<InternalOperations["createUserToken"]> = async ({
+  services,
+  params,
+}) => {
+  const user = await services.db.user.findUnique({ where: { id: params.id } });
+  if (!user) throw new NotFoundError("no such user");
+  if (user.status !== "confirmed") throw new ForbiddenError("the user is not confirmed");
+  return sessionOf(services, user, await homeOf(services, user));
 };

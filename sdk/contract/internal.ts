@@ -1,0 +1,143 @@
+import { isIP } from "node:net";
+import { z } from "zod";
+import { device } from "./devices.ts";
+import { defineOperation } from "./operation.ts";
+import { publicKey } from "./publicKeys.ts";
+import { dateTime, fingerprint, model, tenantId, uid, userId } from "./schemas.ts";
+import { userSession } from "./users.ts";
+
+/**
+ * Header in which a trusted service sends its token. It is not `Authorization`, which `GET /internal/auth` receives
+ * as the end user sent it.
+ */
+export const INTERNAL_TOKEN = "X-Internal-Token";
+
+/** Names of the headers that tell services behind the edge who is calling (rules section 3). */
+export const IDENTITY_HEADERS = [
+  "X-Tenant-ID",
+  "X-Role",
+  "X-ID",
+  "X-Username",
+  "X-Api-Key",
+  "X-Device-UID",
+] as const;
+
+const common = { part: "Private network", auth: ["internal"], scope: "internal" } as const;
+
+/** How an SSH address names a device, who logs in there, and from where. */
+const login = {
+  domain: z.string().min(1).max(255).describe("Name of the namespace"),
+  name: z.string().min(1).max(255).describe("Name of the device"),
+  username: z.string().max(255).describe("Login name on the device"),
+  ip_address: z
+    .string()
+    .refine((text) => isIP(text) !== 0, "must be an IPv4 or IPv6 address")
+    .describe("Address of the client"),
+};
+const UNKNOWN_DEVICE = "no such namespace, or no accepted device of that name in it";
+
+export const privateKey = model(
+  "PrivateKey",
+  "A key pair that the service has made for one SSH login",
+  z.object({
+    data: z.base64().describe("Base64 of the private key, PEM (PKCS#1)"),
+    fingerprint,
+    created_at: dateTime,
+  }),
+);
+
+export const authRequest = defineOperation({
+  ...common,
+  scope: "forwarded",
+  id: "authRequest",
+  summary:
+    "Whose token or API key the request carries, as headers: X-Tenant-ID for all but a user without a namespace; " +
+    "X-Role for users there and for API keys; X-ID and X-Username for users; X-Api-Key, always `true`, for API " +
+    "keys; X-Device-UID for devices",
+  method: "GET",
+  path: "/internal/auth",
+  success: { headers: IDENTITY_HEADERS },
+});
+
+export const createUserToken = defineOperation({
+  ...common,
+  id: "createUserToken",
+  summary: "A session for a user, as a login makes one",
+  method: "GET",
+  path: "/internal/auth/token/{id}",
+  params: { id: userId },
+  success: { body: userSession },
+  errors: { 403: "X-Internal-Token missing or wrong, or the user is not confirmed", 404: "no such user" },
+});
+
+export const lookupDevice = defineOperation({
+  ...common,
+  id: "lookupDevice",
+  summary: "The accepted device that an SSH address names",
+  method: "GET",
+  path: "/internal/lookup",
+  query: { ...login, username: login.username.optional(), ip_address: login.ip_address.optional() },
+  success: { body: device },
+  errors: { 404: UNKNOWN_DEVICE },
+});
+
+export const markDeviceOffline = defineOperation({
+  ...common,
+  id: "markDeviceOffline",
+  summary: "Mark a device as offline, until its next report",
+  method: "POST",
+  path: "/internal/devices/{uid}/offline",
+  params: { uid },
+  errors: { 404: "device unknown" },
+  repeatable: true,
+});
+
+export const lookupPublicKey = defineOperation({
+  ...common,
+  id: "lookupPublicKey",
+  summary: "A public key of a namespace",
+  method: "GET",
+  path: "/internal/sshkeys/public-keys/{fingerprint}/{tenant}",
+  params: { fingerprint, tenant: tenantId },
+  success: { body: publicKey },
+  errors: { 404: "no such key in the namespace" },
+});
+
+export const evaluatePublicKey = defineOperation({
+  ...common,
+  id: "evaluatePublicKey",
+  summary:
+    "Whether a key admits a login name to a device; a key that its namespace does not have admits nobody",
+  method: "POST",
+  path: "/internal/sshkeys/public-keys/evaluate/{fingerprint}/{username}",
+  params: { fingerprint, username: z.string().min(1).max(255) },
+  // Of the whole device that is sent, what decides.
+  body: z.object({
+    name: z.string().max(255),
+    tenant_id: tenantId,
+    tags: z.array(z.string()).max(100).nullish(),
+  }),
+  success: { body: z.boolean() },
+  repeatable: true,
+});
+
+export const createPrivateKey = defineOperation({
+  ...common,
+  id: "createPrivateKey",
+  summary: "Make a 4096-bit RSA key pair, which signs for authSshPublicKey during the next 60 seconds",
+  method: "POST",
+  path: "/internal/sshkeys/private-keys",
+  success: { body: privateKey },
+  errors: { 503: "too many key pairs are being made; Retry-After says when to try again" },
+});
+
+export const evaluateFirewall = defineOperation({
+  ...common,
+  id: "evaluateFirewall",
+  summary: "Whether the firewall lets a login through: 200 if so",
+  method: "GET",
+  path: "/internal/firewall/rules/evaluate",
+  edition: "enterprise",
+  query: login,
+  errors: { 403: "X-Internal-Token missing or wrong, or a rule denies the login", 404: UNKNOWN_DEVICE },
+});

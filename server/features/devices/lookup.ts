@@ -1,0 +1,37 @@
+import type { InternalOperations } from "@gatehouse-access/sdk/contract";
+import { NotFoundError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { withTags } from "../tags/tagList.ts";
+import { onlineSince } from "./online.ts";
+import { presentDevice } from "./presentDevice.ts";
+
+/** What an SSH address says of a device. */
+interface DeviceAddress {
+  /** Name of the namespace. */
+  readonly domain: string;
+  readonly name: string;
+}
+
+/**
+ * The accepted device that an SSH address names, with its tags and namespace. Names are stored in lower case.
+ * @throws NotFoundError
+ */
+export async function addressedDevice(services: Services, { domain, name }: DeviceAddress) {
+  const device = await services.db.device.findFirst({
+    where: { name: name.toLowerCase(), status: "accepted", namespace: { name: domain.toLowerCase() } },
+    include: { ...withTags, namespace: true },
+  });
+  if (!device) throw new NotFoundError("no such device");
+  return device;
+}
+
+export const lookupDevice: Handler<InternalOperations["lookupDevice"]> = async ({ services, query }) => {
+  const device = await addressedDevice(services, query);
+  return presentDevice(device, {
+    namespace: device.namespace,
+    onlineSince: onlineSince(services),
+    // An accepted one need not be accepted.
+    acceptable: false,
+  });
+};

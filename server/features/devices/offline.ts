@@ -1,0 +1,29 @@
+import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { NotFoundError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+
+/** Its next report clears the mark (rules section 7). */
+async function markOffline(
+  services: Services,
+  device: { readonly uid: string; readonly tenantId?: string },
+): Promise<void> {
+  const { count } = await services.db.device.updateMany({
+    where: { ...device, status: { not: "removed" } },
+    data: { offline: true },
+  });
+  if (count === 0) throw new NotFoundError("no such device");
+}
+
+export const offlineDevice: Handler<PublicOperations["offlineDevice"]> = async (context) => {
+  const { services, identity, params } = context;
+  await markOffline(services, { uid: params.uid, tenantId: identity.tenant });
+  return undefined;
+};
+
+/** A trusted service may do it to every namespace's devices. */
+export const markDeviceOffline: Handler<InternalOperations["markDeviceOffline"]> = async (context) => {
+  const { services, params } = context;
+  await markOffline(services, { uid: params.uid });
+  return undefined;
+};

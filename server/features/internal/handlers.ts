@@ -1,0 +1,21 @@
+import type { InternalOperations } from "@gatehouse-access/sdk/contract";
+import type { Handlers } from "../../http/routes.ts";
+import { lookupDevice } from "../devices/lookup.ts";
+import { markDeviceOffline } from "../devices/offline.ts";
+import { evaluateFirewall } from "../firewall/evaluate.ts";
+import { createPrivateKey } from "../privateKeys/privateKeys.ts";
+import { evaluatePublicKey, lookupPublicKey } from "../publicKeys/evaluate.ts";
+import { createUserToken } from "../users/tokens.ts";
+import { authRequest } from "./authRequest.ts";
+
+/** The behaviour of every internal operation; an operation without one does not compile. */
+export const internalHandlers: Handlers<InternalOperations> = {
+  authRequest,
+  createUserToken,
+  lookupDevice,
+  markDeviceOffline,
+  lookupPublicKey,
+  evaluatePublicKey,
+  createPrivateKey,
+  evaluateFirewall,
+};

@@ -1,0 +1,52 @@
+import { createPrivateKey as keyOf, sign } from "node:crypto";
+import { promisify } from "node:util";
+import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { wireDate } from "../wireDate.ts";
+import { newRsaKeyPair } from "./rsaKeyPair.ts";
+
+/** How long a key pair signs, in milliseconds (rules section 7). */
+const LIFE = 60_000;
+
+const sealPurpose = (fingerprint: string): string => `private key ${fingerprint}`;
+
+/**
+ * A key pair for one SSH login. It is kept in the database, sealed, because the device's agent may ask another
+ * instance to sign; what is over goes when the next one is made.
+ */
+export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> = async ({
+  services,
+  signal,
+}) => {
+  const { pem, fingerprint } = await newRsaKeyPair(signal);
+  const createdAt = services.now();
+  await services.db.privateKey.deleteMany({ where: { expiresAt: { lte: createdAt } } });
+  await services.db.privateKey.create({
+    data: {
+      fingerprint,
+      sealed: services.sealer.seal(pem, sealPurpose(fingerprint)),
+      createdAt,
+      expiresAt: new Date(createdAt.getTime() + LIFE),
+    },
+  });
+  return { data: Buffer.from(pem).toString("base64"), fingerprint, created_at: wireDate(createdAt) };
+};
+
+/** @throws ForbiddenError nobody logs in to a device that is not accepted, so that its agent has nothing to ask */
+async function checkAccepted(services: Services, uid: string): Promise<void> {
+  if ((await services.db.device.count({ where: { uid, status: "accepted" } })) > 0) return;
+  throw new ForbiddenError("the device is not accepted");
+}
+
+export const authSshPublicKey: Handler<PublicOperations["authSshPublicKey"]> = async (context) => {
+  const { services, identity, body } = context;
+  if ("uid" in identity) await checkAccepted(services, identity.uid);
+  const { fingerprint } = body;
+  const row = await services.db.privateKey.findUnique({ where: { fingerprint } });
+  if (!row || row.expiresAt <= services.now()) throw new NotFoundError("no such private key");
+  const key = keyOf(services.sealer.open(row.sealed, sealPurpose(fingerprint)));
+  const signature = await promisify(sign)("sha256", Buffer.from(body.data), key);
+  return { signature: signature.toString("base64") };
+};

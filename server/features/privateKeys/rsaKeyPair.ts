@@ -1,0 +1,54 @@
+import { generateKeyPair, type KeyObject } from "node:crypto";
+import { promisify } from "node:util";
+import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
+import { Slots } from "../../passwords.ts";
+
+const MODULUS = 4096;
+/** Key pairs that may wait to be made, each of which takes about a second. */
+const MAXIMUM_WAITING = 20;
+
+// One at a time: it occupies a thread that logins need too.
+const slots = new Slots(1, MAXIMUM_WAITING);
+
+/** A key pair as an SSH entry uses it. */
+export interface RsaKeyPair {
+  /** Private key, PEM (PKCS#1). */
+  readonly pem: string;
+  /** MD5 of the public key (models section 0). */
+  readonly fingerprint: string;
+}
+
+/**
+ * Makes a 4096-bit RSA key pair off the main thread.
+ * @param signal one that still waits when it is aborted is not made
+ * @throws BusyError too many wait already
+ */
+export async function newRsaKeyPair(signal: AbortSignal): Promise<RsaKeyPair> {
+  const { privateKey, publicKey } = await slots.run(
+    () => promisify(generateKeyPair)("rsa", { modulusLength: MODULUS }),
+    signal,
+  );
+  return {
+    pem: privateKey.export({ type: "pkcs1", format: "pem" }).toString(),
+    fingerprint: parseSshPublicKey(sshLineOf(publicKey)).fingerprint,
+  };
+}
+
+/** The public key as a line of authorized_keys (RFC 4253, section 6.6). */
+function sshLineOf(publicKey: KeyObject): string {
+  const { e = "", n = "" } = publicKey.export({ format: "jwk" });
+  const blob = Buffer.concat([field(Buffer.from("ssh-rsa")), field(positive(e)), field(positive(n))]);
+  return `ssh-rsa ${blob.toString("base64")}`;
+}
+
+function field(bytes: Buffer): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(bytes.length);
+  return Buffer.concat([length, bytes]);
+}
+
+/** A number whose first bit is set would count as negative without a zero before it. */
+function positive(base64url: string): Buffer {
+  const bytes = Buffer.from(base64url, "base64url");
+  return bytes.readUInt8(0) >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes;
+}

@@ -1,0 +1,31 @@
+import type { InternalOperations } from "@gatehouse-access/sdk/contract";
+import { keyAdmits } from "@gatehouse-access/sdk/policy";
+import { NotFoundError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { presentFilter } from "../filters/filter.ts";
+import { withTags } from "../tags/tagList.ts";
+import { presentPublicKey } from "./presentPublicKey.ts";
+
+function findKey(services: Services, tenantId: string, fingerprint: string) {
+  return services.db.publicKey.findUnique({
+    where: { tenantId_fingerprint: { tenantId, fingerprint } },
+    include: withTags,
+  });
+}
+
+export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = async (context) => {
+  const { services, params } = context;
+  const row = await findKey(services, params.tenant, params.fingerprint);
+  if (!row) throw new NotFoundError("no such key");
+  return presentPublicKey(row);
+};
+
+/** Decided as rules section 13 has it, about the device as the caller describes it. */
+export const evaluatePublicKey: Handler<InternalOperations["evaluatePublicKey"]> = async (context) => {
+  const { services, params, body } = context;
+  const row = await findKey(services, body.tenant_id, params.fingerprint);
+  if (!row) return false;
+  const key = { username: row.username, filter: presentFilter(row) };
+  return keyAdmits(key, { name: body.name, tags: body.tags ?? [] }, params.username);
+};

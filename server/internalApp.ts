@@ -1,0 +1,34 @@
+import { internalOperations } from "@gatehouse-access/sdk/contract";
+import type { FastifyInstance } from "fastify";
+import { type AppOptions, newApp } from "./app.ts";
+import { internalHandlers } from "./features/internal/handlers.ts";
+import { authenticateForwarded, requireInternalToken } from "./http/internalAccess.ts";
+import { servedOperations, serveOperations } from "./http/routes.ts";
+import { answerUnservedPaths } from "./http/unservedPaths.ts";
+import type { Services } from "./services.ts";
+
+interface InternalAppOptions extends AppOptions {
+  /** What every request must carry in `X-Internal-Token`. */
+  readonly token: string;
+}
+
+/**
+ * Builds the HTTP side for trusted services on the private network (clients section 7): the internal operations, and
+ * none of the public ones. It never listens.
+ */
+export async function buildInternalApp(
+  services: Services,
+  { token, ...options }: InternalAppOptions,
+): Promise<FastifyInstance> {
+  const app = await newApp(services, options, []);
+  requireInternalToken(app, token);
+  answerUnservedPaths(app);
+  authenticateForwarded(app, services);
+  serveOperations(
+    app,
+    services,
+    servedOperations(internalOperations, services.settings.edition),
+    internalHandlers,
+  );
+  return app;
+}
