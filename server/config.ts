@@ -27,12 +27,23 @@ export interface Config {
   readonly tls: TlsFiles | undefined;
   /** Where metrics are served; undefined: nowhere. */
   readonly metrics: MetricsConfig | undefined;
+  /** Where internal operations are served; undefined: nowhere. */
+  readonly internal: InternalConfig | undefined;
   readonly logLevel: SettingValues["logLevel"];
   /** In days; 0: for ever. */
   readonly auditRetention: number;
   /** In milliseconds. */
   readonly shutdownTimeout: number;
   readonly service: ServiceSettings;
+}
+
+/** The listener for trusted services. */
+export interface InternalConfig {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** What each request must carry. */
+  readonly token: string;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -94,6 +105,23 @@ export function databaseAt(url: string | undefined, dataDir: string, connections
   return url.startsWith("file:") ? { file: resolve(url.slice("file:".length)) } : { url, connections };
 }
 
+/** @throws ConfigError a port without a token: whoever reaches it could do everything */
+function internalListener({
+  internalHost,
+  internalPort,
+  internalToken,
+}: SettingValues): InternalConfig | undefined {
+  if (internalPort === undefined) return undefined;
+  if (internalToken === undefined) {
+    const { internalPort: port, internalToken: token } = settings;
+    throw new ConfigError(
+      `${port.variable} (flag ${port.flag}) is set without ${token.variable} or ${token.variable}_FILE: ` +
+        `it must be ${token.allowed}`,
+    );
+  }
+  return { host: internalHost, port: internalPort, token: internalToken };
+}
+
 /**
  * The values of the given settings.
  * @throws ConfigError naming every wrong one, with its variable and flag and what is allowed
@@ -137,6 +165,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     secret: values.secret,
     host: values.host,
     port: values.port,
+    internal: internalListener(values),
     auditRetention: values.auditRetention,
     tls: tlsFiles(values),
     metrics: values.metricsAddress && {

@@ -6,7 +6,7 @@ import { buildAdminServer } from "./admin/adminServer.ts";
 import { prepareSocketPath, removeSocket } from "./admin/socketPath.ts";
 import { buildApp } from "./app.ts";
 import { closeInTime } from "./closeInTime.ts";
-import type { Config, MetricsConfig } from "./config.ts";
+import type { Config, InternalConfig, MetricsConfig } from "./config.ts";
 import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
@@ -15,6 +15,7 @@ import { healthPlugin } from "./health.ts";
 import { isLoopback } from "./http/addresses.ts";
 import { HttpServers } from "./http/HttpServers.ts";
 import { instanceSecret } from "./instanceSecret.ts";
+import { buildInternalApp } from "./internalApp.ts";
 import { loggerOptions } from "./logging.ts";
 import { type Metrics, makeMetrics } from "./metrics.ts";
 import { buildMetricsServer, readMetricsToken } from "./metricsServer.ts";
@@ -37,7 +38,7 @@ export interface RunningService {
 
 /**
  * Starts the service: data folder, database (which makes this process the folder's owner), signing key, then
- * the two servers. What was already begun is undone when a later step fails.
+ * the servers. What was already begun is undone when a later step fails.
  * @throws OperatorError saying what is wrong with the folder, the database, the key or the address
  */
 export async function serve(config: Config): Promise<RunningService> {
@@ -93,6 +94,7 @@ export async function serve(config: Config): Promise<RunningService> {
     chmodSync(socket, 0o600);
 
     if (config.metrics) running.push(await serveMetrics(services.metrics, config.metrics, app.log));
+    if (config.internal) running.push(await serveInternal(services, config.internal, app.log));
     await listen(app, config, { what: "service", flags: "--host, --port" });
     warnOfPlainHttp(app, config);
     app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
@@ -129,6 +131,22 @@ async function serveMetrics(
     logger.warn("metrics are open to everybody who reaches their address: set GATEHOUSE_METRICS_TOKEN_FILE");
   }
   return server;
+}
+
+async function serveInternal(
+  services: Services,
+  config: InternalConfig,
+  log: FastifyBaseLogger,
+): Promise<FastifyInstance> {
+  const logger = log.child({ listener: "internal" });
+  const app = await buildInternalApp(services, { loggerInstance: logger, token: config.token });
+  await listen(app, config, { what: "internal operations", flags: "--internal-host, --internal-port" });
+  logger.info({ address: listeningAddress(app, { tls: undefined }) }, "listening for internal operations");
+  const { address } = app.server.address() as AddressInfo;
+  if (!isLoopback(address)) {
+    logger.warn("internal operations are served without TLS: only trusted services may reach their network");
+  }
+  return app;
 }
 
 async function listen(

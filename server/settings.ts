@@ -42,6 +42,11 @@ export function isPostgresql(text: string): boolean {
   return hostname !== "" && pathname.length > 1;
 }
 
+const address = z
+  .string()
+  .refine((text) => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text));
+const listeningPort = wholeNumber.refine((port) => port >= 0 && port <= 65535);
+
 /** A URL that has nothing but scheme, host and port; it ends without a slash. */
 const origin = z
   .string()
@@ -87,9 +92,7 @@ export const settings = {
     about: "Address to listen on",
     allowed: "a host name or an IP address, without a port",
     fallback: "127.0.0.1",
-    schema: z
-      .string()
-      .refine((text) => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text)),
+    schema: address,
   }),
   port: setting({
     variable: "GATEHOUSE_PORT",
@@ -98,7 +101,37 @@ export const settings = {
     about: "Port to listen on; 0: any free one, which the log line `listening` names",
     allowed: "a whole number from 0 to 65535",
     fallback: "8080",
-    schema: wholeNumber.refine((port) => port >= 0 && port <= 65535),
+    schema: listeningPort,
+  }),
+  internalHost: setting({
+    variable: "GATEHOUSE_INTERNAL_HOST",
+    flag: "--internal-host",
+    value: "address",
+    about: "Address to listen on for internal operations, of a network that only trusted services reach",
+    allowed: "a host name or an IP address, without a port",
+    fallback: "127.0.0.1",
+    schema: address,
+  }),
+  internalPort: setting({
+    variable: "GATEHOUSE_INTERNAL_PORT",
+    flag: "--internal-port",
+    value: "number",
+    about:
+      "Port to listen on for internal operations; left out: they are not served; 0: any free one, which the log " +
+      "line `listening for internal operations` names",
+    allowed: "a whole number from 0 to 65535",
+    schema: listeningPort.optional(),
+  }),
+  internalToken: setting({
+    variable: "GATEHOUSE_INTERNAL_TOKEN",
+    value: "text",
+    about: "What each request for an internal operation must carry in the header X-Internal-Token",
+    allowed: "a text of 32 to 1024 visible ASCII characters, as `openssl rand -base64 32` makes one",
+    secret: true,
+    schema: z
+      .string()
+      .regex(/^[\x21-\x7e]{32,1024}$/)
+      .optional(),
   }),
   tlsCertFile: setting({
     variable: "GATEHOUSE_TLS_CERT_FILE",

@@ -31,9 +31,15 @@ const listed = new Map(
 );
 const ours = Object.entries(publicOperations as Record<string, Operation>);
 
+/** Roles that members need where the list leaves it open; that of offlineDevice as rules Q3 proposes. */
+const DECIDED_ROLES: Readonly<Record<string, string>> = {
+  authSshPublicKey: "observer",
+  offlineDevice: "operator",
+};
+
 test("the list has 120 operations, and every public operation of ours is among them", () => {
   expect(listed.size).toBe(120);
-  expect(ours.length).toBeGreaterThanOrEqual(63);
+  expect(ours.length).toBeGreaterThanOrEqual(65);
   expect(ours.filter(([id, operation]) => !listed.has(id) || operation.id !== id)).toEqual([]);
 });
 
@@ -72,7 +78,7 @@ describe.each(ours)("%s", (id, operation) => {
       aliases: entry.aliases,
       edition: entry.edition,
       auth: entry.auth,
-      minRole: entry.minRole,
+      minRole: entry.minRole ?? DECIDED_ROLES[id] ?? null,
       part: entry.part,
     });
   });

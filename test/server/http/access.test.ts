@@ -134,13 +134,28 @@ describe.each(closed)("%s", (id) => {
       }
     }
     const device = await app.call(id, request(id, { token: deviceToken }));
-    expect(device.status).toBe(permitted(operation, "device", "owner") ? 200 : 403);
+    // The device of the path is never the caller, here.
+    const allowed = permitted(operation, "device", "owner") && !("uid" in operation.params.shape);
+    expect(device.status === 403, device.text).toBe(!allowed);
+    expect(device.status).not.toBe(401);
   });
 
   test("keeps out the owner of another namespace", async () => {
     const { status } = await app.call(id, request(id, { token: stranger.token }));
     if (operation.scope === "path" || operation.scope === "member") expect(status).toBe(403);
   });
+});
+
+test("a device's token is for that device alone, and ends with it", async () => {
+  const { tenant, token } = owner;
+  const mine = await enrol(app, tenant, "00:00:00:00:00:11");
+  const other = await enrol(app, tenant, "00:00:00:00:00:12");
+  const offline = (of: { uid: string }) =>
+    app.call("offlineDevice", { token: mine.token, params: { uid: of.uid } });
+  expect((await offline(mine)).status).toBe(200);
+  expect((await offline(other)).status).toBe(403);
+  expect((await app.call("deleteDevice", { token, params: { uid: mine.uid } })).status).toBe(200);
+  expect((await offline(mine)).status).toBe(401);
 });
 
 test("a path tenant that no namespace has is 404, one that is no uuid 400", async () => {

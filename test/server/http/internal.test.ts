@@ -1,0 +1,182 @@
+import {
+  type InternalOperations,
+  internalOperations,
+  type Operation,
+  publicOperations,
+} from "@gatehouse-access/sdk/contract";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { INTERNAL_TOKEN, startInternalApp, type TestInternalApp } from "./internalTestApp.ts";
+import { enrol, pathOf, startApp, type TestApp, type TestUser } from "./testApp.ts";
+
+let app: TestApp;
+let internal: TestInternalApp;
+let owner: TestUser;
+let apiKey: string;
+
+beforeAll(async () => {
+  app = await startApp();
+  internal = await startInternalApp(app);
+  owner = await app.user("owner", "lab");
+  const key = await app.call("createApiKey", {
+    token: owner.token,
+    body: { name: "robot", expires_at: 30, role: "operator" },
+  });
+  apiKey = key.body.id;
+});
+afterAll(async () => {
+  await internal.stop();
+  await app.stop();
+});
+
+/** A path of the operation with parameters of the right form, of objects that are not there. */
+function missing(operation: Operation): string {
+  const values: Record<string, string> = {
+    id: "0".repeat(24),
+    uid: "0".repeat(64),
+    fingerprint: Array(16).fill("00").join(":"),
+    tenant: "00000000-0000-4000-8000-000000000000",
+  };
+  const names = Object.keys(operation.params.shape);
+  return pathOf(operation, {
+    params: Object.fromEntries(names.map((name) => [name, values[name] ?? "nobody"])),
+  });
+}
+
+/** On both listeners, each with credentials of its own: rules section 7. */
+const shared = publicOperations.offlineDevice.path;
+
+describe.each(Object.keys(internalOperations) as (keyof InternalOperations)[])("%s", (id) => {
+  const operation: Operation = internalOperations[id];
+
+  test("needs the internal token, whatever else is sent", async () => {
+    const wrong: Record<string, string>[] = [
+      {},
+      { "X-Internal-Token": "" },
+      { "X-Internal-Token": INTERNAL_TOKEN.slice(0, -1) },
+      { "X-Internal-Token": `${INTERNAL_TOKEN}1` },
+      { "X-Internal-Token": INTERNAL_TOKEN.toUpperCase() },
+      { "X-Internal-Token": `${INTERNAL_TOKEN}, ${INTERNAL_TOKEN}` },
+      { authorization: `Bearer ${INTERNAL_TOKEN}` },
+      { authorization: `Bearer ${owner.token}` },
+      { "x-api-key": INTERNAL_TOKEN },
+      { "x-api-key": apiKey },
+    ];
+    for (const headers of wrong) {
+      const { status, body } = await internal.send(operation.method, missing(operation), { headers });
+      expect([status, body], JSON.stringify(headers)).toEqual([
+        403,
+        { message: "X-Internal-Token: missing or wrong" },
+      ]);
+    }
+  });
+
+  test("is not on the public listener", async () => {
+    const headers = { "X-Internal-Token": INTERNAL_TOKEN };
+    const { status } = await app.send(operation.method, missing(operation), { headers });
+    expect(status).toBe(operation.path === shared ? 401 : 404);
+  });
+});
+
+test("no public operation is on the internal listener", async () => {
+  for (const operation of Object.values<Operation>(publicOperations)) {
+    if (operation.path === shared) continue;
+    for (const path of [operation.path, ...operation.aliases]) {
+      const { status } = await internal.send(operation.method, missing({ ...operation, path }));
+      expect(status, `${operation.method} ${path}`).toBe(404);
+    }
+  }
+  for (const path of ["/openapi.json", "/healthz", "/readyz"]) {
+    expect((await internal.send("GET", path)).status).toBe(404);
+  }
+});
+
+test("without the internal token, not even unknown paths are told from others", async () => {
+  expect((await internal.send("GET", "/nowhere", { headers: {} })).status).toBe(403);
+  expect((await internal.send("GET", "/nowhere")).status).toBe(404);
+});
+
+test("the community edition has no firewall to ask", async () => {
+  const community = await startApp({ edition: "community" });
+  const listener = await startInternalApp(community);
+  const { path } = internalOperations.evaluateFirewall;
+  expect((await listener.send("GET", path)).status).toBe(404);
+  expect((await listener.send("GET", internalOperations.lookupDevice.path)).status).toBe(400);
+  await listener.stop();
+  await community.stop();
+});
+
+describe("authRequest", () => {
+  const NAMES = ["x-tenant-id", "x-role", "x-id", "x-username", "x-api-key", "x-device-uid"];
+  const identityOf = (headers: Headers) =>
+    Object.fromEntries(NAMES.flatMap((name) => (headers.has(name) ? [[name, headers.get(name)]] : [])));
+
+  test("tells a user with a namespace, and one without", async () => {
+    const { status, headers, text } = await internal.call("authRequest", { token: owner.token });
+    expect([status, text]).toEqual([200, ""]);
+    expect(identityOf(headers)).toEqual({
+      "x-tenant-id": owner.tenant,
+      "x-role": "owner",
+      "x-id": owner.id,
+      "x-username": "owner",
+    });
+    const homeless = await app.user("homeless");
+    const without = await internal.call("authRequest", { token: homeless.token });
+    expect(identityOf(without.headers)).toEqual({ "x-id": homeless.id, "x-username": "homeless" });
+  });
+
+  test("tells an API key without giving it away", async () => {
+    const { status, headers, text } = await internal.call("authRequest", { apiKey });
+    expect(status).toBe(200);
+    expect(identityOf(headers)).toEqual({
+      "x-tenant-id": owner.tenant,
+      "x-role": "operator",
+      "x-api-key": "true",
+    });
+    expect(JSON.stringify([...headers]) + text).not.toContain(apiKey);
+  });
+
+  test("tells a device, which has no role", async () => {
+    const { uid, token } = await enrol(app, owner.tenant, "00:00:00:00:00:01");
+    const { headers } = await internal.call("authRequest", { token });
+    expect(identityOf(headers)).toEqual({ "x-tenant-id": owner.tenant, "x-device-uid": uid });
+  });
+
+  test("believes no header of the kind that it answers", async () => {
+    const claimed = {
+      "X-Tenant-ID": "00000000-0000-4000-8000-000000000000",
+      "X-Role": "owner",
+      "X-ID": "f".repeat(24),
+      "X-Username": "root",
+      "X-Device-UID": "f".repeat(64),
+    };
+    const { uid, token } = await enrol(app, owner.tenant, "00:00:00:00:00:02");
+    const device = await internal.call("authRequest", { token, headers: claimed });
+    expect(identityOf(device.headers)).toEqual({ "x-tenant-id": owner.tenant, "x-device-uid": uid });
+    expect((await internal.call("authRequest", { headers: claimed })).status).toBe(401);
+
+    // On the public side they open nothing either, and change nobody's role.
+    const body = { name: "renamed" };
+    const rename = (options: object) => app.call("renameDevice", { params: { uid }, body, ...options });
+    expect((await rename({ headers: { ...claimed, "X-Tenant-ID": owner.tenant } })).status).toBe(401);
+    const stranger = await app.user("stranger", "elsewhere");
+    const headers = { ...claimed, "X-Tenant-ID": owner.tenant };
+    expect((await rename({ token: stranger.token, headers })).status).toBe(404);
+    expect((await app.call("getDevices", { token: stranger.token, headers })).body).toEqual([]);
+  });
+
+  test.each([
+    ["nothing", {}],
+    ["garbage", { token: "garbage" }],
+    ["an unknown key", { apiKey: "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10" }],
+    ["the internal token", { token: INTERNAL_TOKEN }],
+  ])("answers 401 for %s, and no identity", async (_, credentials) => {
+    const { status, headers } = await internal.call("authRequest", credentials);
+    expect(status).toBe(401);
+    expect(identityOf(headers)).toEqual({});
+  });
+
+  test("takes an unknown key for an answer even beside a good token", async () => {
+    const options = { token: owner.token, apiKey: "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10" };
+    expect((await internal.call("authRequest", options)).status).toBe(401);
+  });
+});

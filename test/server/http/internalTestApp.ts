@@ -1,0 +1,45 @@
+import type { AddressInfo } from "node:net";
+import { type InternalOperations, internalOperations, type Operation } from "@gatehouse-access/sdk/contract";
+import { buildInternalApp } from "../../../server/dist/internalApp.js";
+import { type Answer, type CallOptions, expectContract, headersOf, pathOf, type TestApp } from "./testApp.ts";
+
+export const INTERNAL_TOKEN = "the-internal-token-of-the-tests-0";
+
+/** The internal listener of a test's service, over real HTTP. */
+export interface TestInternalApp {
+  readonly url: string;
+  /** Any request, with the internal token unless other headers are given; its answer as it came. */
+  send(method: string, path: string, options?: RequestInit): Promise<Answer>;
+  /** An internal operation, with the internal token; its answer must be one that the contract has. */
+  call(id: keyof InternalOperations, options?: CallOptions): Promise<Answer>;
+  stop(): Promise<void>;
+}
+
+export async function startInternalApp({ services }: TestApp): Promise<TestInternalApp> {
+  const app = await buildInternalApp(services, { token: INTERNAL_TOKEN });
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  const credential = { "X-Internal-Token": INTERNAL_TOKEN };
+
+  const send: TestInternalApp["send"] = async (method, path, options = {}) => {
+    const response = await fetch(url + path, { method, headers: credential, ...options });
+    const text = await response.text();
+    const json = response.headers.get("content-type")?.includes("json");
+    const body = json ? JSON.parse(text) : undefined;
+    return { status: response.status, headers: response.headers, text, body };
+  };
+  return {
+    url,
+    send,
+    call: async (id, options = {}) => {
+      const operation: Operation = internalOperations[id];
+      const answer = await send(operation.method, pathOf(operation, options), {
+        headers: { ...credential, ...headersOf(options) },
+        ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
+      });
+      expectContract(operation, answer);
+      return answer;
+    },
+    stop: () => app.close(),
+  };
+}
