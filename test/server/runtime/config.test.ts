@@ -137,6 +137,43 @@ test("there is one line for each wrong setting", () => {
   );
 });
 
+describe("the listener for internal operations", () => {
+  const token = "0123456789abcdef0123456789abcdef";
+
+  test("is off by default, also with a token", () => {
+    expect(readConfig({}, {}).internal).toBeUndefined();
+    expect(readConfig({ GATEHOUSE_INTERNAL_TOKEN: token }, {}).internal).toBeUndefined();
+  });
+
+  test("takes its token from a variable or a file", () => {
+    const environment = { GATEHOUSE_INTERNAL_PORT: "0", GATEHOUSE_INTERNAL_TOKEN: token };
+    expect(readConfig(environment, {}).internal).toEqual({ host: "127.0.0.1", port: 0, token });
+    const file = join(testFolder(), "token");
+    writeFileSync(file, `${token}\n`);
+    const flags = { internalPort: "9000", internalHost: "10.0.0.1" };
+    expect(readConfig({ GATEHOUSE_INTERNAL_TOKEN_FILE: file }, flags).internal).toEqual({
+      host: "10.0.0.1",
+      port: 9000,
+      token,
+    });
+  });
+
+  test("is refused without a token, and with a short one, which is not repeated", () => {
+    const read = (environment: object) => () =>
+      readConfig({ GATEHOUSE_INTERNAL_PORT: "0", ...environment }, {});
+    expect(read({})).toThrow(ConfigError);
+    expect(read({})).toThrow(
+      "GATEHOUSE_INTERNAL_PORT (flag --internal-port) is set without GATEHOUSE_INTERNAL_TOKEN or " +
+        "GATEHOUSE_INTERNAL_TOKEN_FILE: it must be a text of 32 to 1024 visible ASCII characters",
+    );
+    for (const wrong of [token.slice(1), `${token} `, `${token}\u00e9`]) {
+      const reading = read({ GATEHOUSE_INTERNAL_TOKEN: wrong });
+      expect(reading).toThrow("GATEHOUSE_INTERNAL_TOKEN has a value that cannot be used: it must be a text");
+      expect(reading).not.toThrow(wrong);
+    }
+  });
+});
+
 describe("a PostgreSQL database", () => {
   const url = "postgresql://gatehouse:pa55word@db.example.org:5433/policy";
 

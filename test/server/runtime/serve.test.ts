@@ -11,6 +11,24 @@ import { runServerCommand, startService, type TestService } from "../support.ts"
 /** What a data folder keeps. */
 const files = postgresqlAddress() === undefined ? ["gatehouse.db", "secret"] : ["secret"];
 
+const internalToken = "internal-token-of-a-test-process-0";
+
+const startInternal = (env: Record<string, string>) =>
+  startService({
+    env: { GATEHOUSE_INTERNAL_PORT: "0", GATEHOUSE_INTERNAL_TOKEN: internalToken, ...env },
+  });
+
+const internalUrl = (service: TestService) =>
+  String(service.logs().find((line) => line.msg === "listening for internal operations")?.address);
+
+/** A request whose end never comes. */
+function slowRequest(url: string) {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  socket.write("GET /healthz HTTP/1.1\r\nHost: test\r\n");
+  socket.on("error", () => {});
+  return { closed: once(socket, "close") };
+}
+
 /** Sends the first part of a login whose rest follows when `finish` is called. */
 function slowLogin(service: TestService) {
   const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
@@ -93,6 +111,59 @@ describe("a running service", () => {
   });
 });
 
+describe("the listener for internal operations", () => {
+  const authorised = (token: string, path = "/internal/auth") => ({
+    path,
+    headers: { "X-Internal-Token": token },
+  });
+  const ask = async (service: TestService, { path, headers }: ReturnType<typeof authorised>) =>
+    (await fetch(`${internalUrl(service)}${path}`, { headers })).status;
+
+  test("takes its token from a file, and logs it nowhere", async () => {
+    const file = join(testFolder(), "token");
+    writeFileSync(file, `${internalToken}\n`);
+    const service = await startInternal({
+      GATEHOUSE_INTERNAL_TOKEN: "",
+      GATEHOUSE_INTERNAL_TOKEN_FILE: file,
+      GATEHOUSE_LOG_LEVEL: "trace",
+    });
+    // The user's credential is missing; the service's own token is right.
+    expect(await ask(service, authorised(internalToken))).toBe(401);
+    expect(await ask(service, authorised(internalToken, "/api/devices"))).toBe(404);
+    expect(await ask(service, authorised(`${internalToken}x`))).toBe(403);
+    expect((await fetch(`${service.url}/internal/auth`, authorised(internalToken))).status).toBe(404);
+    const requests = service.logs().filter((line) => line.msg === "request" && line.listener === "internal");
+    expect(requests.map((line) => line.statusCode)).toEqual([401, 404, 403]);
+    expect(service.output()).not.toContain(internalToken);
+    expect(await service.stop()).toBe(0);
+  });
+
+  test("is not opened without a token, nor is anything else", async () => {
+    const dataDir = join(testFolder(), "data");
+    const args = ["serve", "--data-dir", dataDir, "--port", "0", "--internal-port", "0"];
+    const { code, stderr } = await runServerCommand(args);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^gatehouse-server: GATEHOUSE_INTERNAL_PORT [^\n]* is set without GATEHOUSE_INTERNAL_TOKEN[^\n]*\n$/,
+    );
+    expect(existsSync(dataDir)).toBe(false);
+    const flag = await runServerCommand([...args, "--internal-token", internalToken]);
+    expect(flag).toMatchObject({ code: 2, stderr: expect.stringContaining("unknown option") });
+  });
+
+  test("whose port is taken keeps the service from starting, and says so", async () => {
+    const service = await startInternal({});
+    const { port } = new URL(internalUrl(service));
+    const second = await runServerCommand(
+      ["serve", "--data-dir", testFolder(), "--port", "0", "--internal-port", port],
+      { env: { GATEHOUSE_INTERNAL_TOKEN: internalToken } },
+    );
+    expect(second.code).toBe(1);
+    expect(second.stderr).toContain(`port ${port} (--internal-host, --internal-port): `);
+    await service.stop();
+  });
+});
+
 describe("stopping", () => {
   test.each(["SIGTERM", "SIGINT"] as const)(
     "%s lets a request in flight end, then gives back everything",
@@ -138,6 +209,18 @@ describe("stopping", () => {
     expect(await service.stop()).toBe(0);
     await closed;
     expect(service.output()).toContain("requests did not end in time and are cut off");
+  });
+
+  test("ends both listeners within one time, requests in flight on both", async () => {
+    const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "1" });
+    const hanging = [slowRequest(service.url), slowRequest(internalUrl(service))];
+    await sleep(100);
+    expect(await service.stop()).toBe(0);
+    // One after the other, each would have had a time of its own.
+    const cutOff = service.logs().filter((line) => String(line.msg).includes("cut off"));
+    expect(cutOff).toHaveLength(1);
+    await Promise.all(hanging.map(({ closed }) => closed));
+    await expect(fetch(internalUrl(service))).rejects.toThrow();
   });
 
   test("a second signal ends it at once", async () => {

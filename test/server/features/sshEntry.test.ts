@@ -1,0 +1,320 @@
+import { createPublicKey, verify } from "node:crypto";
+import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
+import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let internal: TestInternalApp;
+let ana: TestUser;
+let uid: string;
+let deviceToken: string;
+
+beforeEach(async () => {
+  app = await startApp();
+  internal = await startInternalApp(app);
+  ana = await app.user("ana", "lab");
+  ({ uid, token: deviceToken } = await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
+});
+afterEach(async () => {
+  await internal.stop();
+  await app.stop();
+});
+
+const accept = () => app.call("acceptDevice", { token: ana.token, params: { uid } });
+const tagged = (tags: string[]) =>
+  app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } });
+
+describe("createUserToken", () => {
+  test("gives a session as a login does", async () => {
+    const { status, body } = await internal.call("createUserToken", { params: { id: ana.id } });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ id: ana.id, user: "ana", tenant: ana.tenant, role: "owner" });
+    expect((await app.call("getDevices", { token: body.token })).status).toBe(200);
+  });
+
+  test("not for a user who is unknown or not confirmed", async () => {
+    expect((await internal.call("createUserToken", { params: { id: "0".repeat(24) } })).status).toBe(404);
+    expect((await internal.call("createUserToken", { params: { id: "ana" } })).status).toBe(400);
+    await app.services.db.user.update({ where: { id: ana.id }, data: { status: "not-confirmed" } });
+    expect((await internal.call("createUserToken", { params: { id: ana.id } })).status).toBe(403);
+  });
+});
+
+describe("lookupDevice", () => {
+  const lookup = (query: Record<string, string>) => internal.call("lookupDevice", { query });
+
+  test("finds an accepted device by namespace and name, in any case", async () => {
+    expect((await lookup({ domain: "lab", name: "web-1" })).status).toBe(404);
+    await accept();
+    await tagged(["edge"]);
+    const { body } = await app.call("getDevice", { token: ana.token, params: { uid } });
+    const queries: Record<string, string>[] = [
+      { domain: "lab", name: "web-1" },
+      { domain: "LAB", name: "Web-1", username: "root", ip_address: "10.0.0.1" },
+      { domain: "lab", name: "web-1", username: "", ip_address: "" },
+    ];
+    for (const query of queries) {
+      const answer = await lookup(query);
+      expect([answer.status, answer.body]).toEqual([200, body]);
+    }
+    expect(body).toMatchObject({ uid, tags: ["edge"], status: "accepted", acceptable: false });
+  });
+
+  test("not in another namespace, not of another name, not without one", async () => {
+    await accept();
+    await app.user("eve", "elsewhere");
+    expect((await lookup({ domain: "elsewhere", name: "web-1" })).status).toBe(404);
+    expect((await lookup({ domain: "lab", name: "web" })).status).toBe(404);
+    expect((await lookup({ domain: "lab" })).status).toBe(400);
+    expect((await lookup({ domain: "lab", name: "web-1", ip_address: "here" })).body.message).toBe(
+      "ip_address: must be an IPv4 or IPv6 address",
+    );
+  });
+});
+
+describe("offline", () => {
+  const online = async () =>
+    (await app.call("getDevice", { token: ana.token, params: { uid } })).body.online as boolean;
+  const report = () => enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" });
+
+  test.each([
+    ["a trusted service", () => internal.call("markDeviceOffline", { params: { uid } })],
+    ["its own token", () => app.call("offlineDevice", { token: deviceToken, params: { uid } })],
+    ["a member", () => app.call("offlineDevice", { token: ana.token, params: { uid } })],
+  ])("%s marks the device, its next report clears the mark", async (_, mark) => {
+    expect(await online()).toBe(true);
+    expect((await mark()).status).toBe(200);
+    expect(await online()).toBe(false);
+    expect((await mark()).status).toBe(200);
+    await report();
+    expect(await online()).toBe(true);
+  });
+
+  test("not a device of another namespace, nor one that is unknown", async () => {
+    const eve = await app.user("eve", "elsewhere");
+    expect((await app.call("offlineDevice", { token: eve.token, params: { uid } })).status).toBe(404);
+    expect(await online()).toBe(true);
+    const unknown = { params: { uid: "0".repeat(64) } };
+    expect((await internal.call("markDeviceOffline", unknown)).status).toBe(404);
+    expect((await internal.call("markDeviceOffline", { params: { uid: "web-1" } })).status).toBe(400);
+  });
+});
+
+describe("public keys", () => {
+  const { fingerprint } = parseSshPublicKey(ED25519);
+  const register = (more: object) =>
+    app.call("createPublicKey", {
+      token: ana.token,
+      body: {
+        name: "laptop",
+        username: "^root$",
+        filter: { hostname: "^web" },
+        data: Buffer.from(ED25519).toString("base64"),
+        ...more,
+      },
+    });
+  const evaluate = (username: string, device: object = {}) =>
+    internal.call("evaluatePublicKey", {
+      params: { fingerprint, username },
+      body: { name: "web-1", tenant_id: ana.tenant, tags: [], ...device },
+    });
+
+  test("are found in their namespace only", async () => {
+    const { body: made } = await register({});
+    const eve = await app.user("eve", "elsewhere");
+    const find = (tenant: string) => internal.call("lookupPublicKey", { params: { fingerprint, tenant } });
+    expect((await find(ana.tenant)).body).toEqual(made);
+    expect((await find(eve.tenant)).status).toBe(404);
+  });
+
+  test("admit by login pattern and name pattern", async () => {
+    await register({});
+    const { status, text, headers } = await evaluate("root");
+    expect([status, text]).toEqual([200, "true"]);
+    expect(headers.get("content-type")).toContain("application/json");
+    expect((await evaluate("admin")).text).toBe("false");
+    expect((await evaluate("root", { name: "db-1" })).text).toBe("false");
+  });
+
+  test("admit by tags, also of a device that has none", async () => {
+    await tagged(["edge", "prod"]);
+    await register({ filter: { tags: ["edge"] } });
+    expect((await evaluate("root", { tags: ["lab", "edge"] })).body).toBe(true);
+    expect((await evaluate("root", { tags: ["prod"] })).body).toBe(false);
+    expect((await evaluate("root", { tags: null })).body).toBe(false);
+    expect((await evaluate("root", { tags: undefined })).body).toBe(false);
+  });
+
+  test("admit nobody to another namespace's device, and nobody when they are unknown", async () => {
+    expect((await evaluate("root")).body).toBe(false);
+    await register({ username: ".*", filter: { hostname: ".*" } });
+    const eve = await app.user("eve", "elsewhere");
+    expect((await evaluate("root")).body).toBe(true);
+    expect((await evaluate("root", { tenant_id: eve.tenant })).body).toBe(false);
+    expect((await evaluate("root", { tenant_id: undefined })).status).toBe(400);
+  });
+
+  test("take a whole device as lookupDevice gives it", async () => {
+    await accept();
+    await register({});
+    const { body } = await internal.call("lookupDevice", { query: { domain: "lab", name: "web-1" } });
+    expect((await evaluate("root", body)).body).toBe(true);
+  });
+});
+
+describe("the firewall", () => {
+  const rule = (more: object) =>
+    app.call("createFirewallRule", {
+      token: ana.token,
+      body: {
+        action: "deny",
+        active: true,
+        priority: 1,
+        source_ip: ".*",
+        username: ".*",
+        filter: { hostname: ".*" },
+        ...more,
+      },
+    });
+  const evaluate = (more: Record<string, string> = {}) =>
+    internal.call("evaluateFirewall", {
+      query: { domain: "lab", name: "web-1", username: "root", ip_address: "10.0.0.7", ...more },
+    });
+  beforeEach(async () => {
+    await accept();
+  });
+
+  test("lets everybody through without a rule that matches", async () => {
+    const { status, text } = await evaluate();
+    expect([status, text]).toEqual([200, ""]);
+    await rule({ active: false });
+    await rule({ username: "^admin$" });
+    expect((await evaluate()).status).toBe(200);
+  });
+
+  test("denies by the rule of highest priority, and names it", async () => {
+    await rule({ action: "allow", priority: 1 });
+    const { body } = await rule({ priority: 2, source_ip: "^10\\." });
+    const { status, body: answer } = await evaluate();
+    expect([status, answer]).toEqual([403, { message: `denied by firewall rule ${body.id}` }]);
+    expect((await evaluate({ ip_address: "192.168.0.1" })).status).toBe(200);
+    await rule({ action: "allow", priority: 2 });
+    expect((await evaluate()).status).toBe(200);
+  });
+
+  test("looks at the device's tags", async () => {
+    await tagged(["edge"]);
+    await rule({ filter: { tags: ["edge"] } });
+    expect((await evaluate()).status).toBe(403);
+    await tagged(["lab"]);
+    expect((await evaluate()).status).toBe(200);
+  });
+
+  test.each(["::ffff:10.0.0.7", "::FFFF:0a00:0007", "0:0:0:0:0:ffff:10.0.0.7"])(
+    "takes %s for the IPv4 address that it is",
+    async (address) => {
+      await rule({ source_ip: "^10\\.0\\.0\\.7$" });
+      expect((await evaluate({ ip_address: address })).status).toBe(403);
+    },
+  );
+
+  test("reads IPv6 in one form, without a zone", async () => {
+    await rule({ source_ip: "^fe80::a$" });
+    for (const address of ["fe80::a", "FE80:0:0:0:0:0:0:A", "fe80::a%eth0"]) {
+      expect((await evaluate({ ip_address: address })).status).toBe(403);
+    }
+    expect((await evaluate({ ip_address: "fe80::b" })).status).toBe(200);
+  });
+
+  test("has nothing but a refusal for other devices and for half a question", async () => {
+    expect((await evaluate({ name: "db-1" })).status).toBe(404);
+    expect((await evaluate({ username: "" })).status).toBe(400);
+    expect((await evaluate({ ip_address: "10.0.0" })).status).toBe(400);
+  });
+
+  test("another namespace's rules do not count", async () => {
+    const eve = await app.user("eve", "elsewhere");
+    await app.call("createFirewallRule", {
+      token: eve.token,
+      body: {
+        action: "deny",
+        active: true,
+        priority: 9,
+        source_ip: ".*",
+        username: ".*",
+        filter: { hostname: ".*" },
+      },
+    });
+    expect((await evaluate()).status).toBe(200);
+  });
+});
+
+describe("private keys", () => {
+  const DATA = '{"username":"root","namespace":"lab"}';
+  const sign = (fingerprint: string, more: object = {}, credentials: object = { token: deviceToken }) =>
+    app.call("authSshPublicKey", { body: { fingerprint, data: DATA, ...more }, ...credentials });
+
+  test("sign for an accepted device's agent, for 60 seconds", async () => {
+    const { status, body } = await internal.call("createPrivateKey");
+    expect(status).toBe(200);
+    const pem = Buffer.from(body.data, "base64").toString();
+    const publicKey = createPublicKey(pem);
+    expect(pem).toMatch(/^-----BEGIN RSA PRIVATE KEY-----\n/);
+    expect(publicKey.asymmetricKeyDetails).toMatchObject({ modulusLength: 4096 });
+
+    expect((await sign(body.fingerprint)).status).toBe(403);
+    await accept();
+    const { body: signed } = await sign(body.fingerprint);
+    const signature = Buffer.from(signed.signature, "base64");
+    expect(verify("sha256", Buffer.from(DATA), publicKey, signature)).toBe(true);
+    expect(verify("sha256", Buffer.from("else"), publicKey, signature)).toBe(false);
+    expect((await sign(body.fingerprint, {}, { token: ana.token })).status).toBe(200);
+
+    app.pass(30);
+    expect((await sign(body.fingerprint)).status).toBe(200);
+    app.pass(31);
+    expect((await sign(body.fingerprint)).status).toBe(404);
+  });
+
+  test("have the fingerprint that SSH gives them", async () => {
+    const { body } = await internal.call("createPrivateKey");
+    const { e = "", n = "" } = createPublicKey(Buffer.from(body.data, "base64").toString()).export({
+      format: "jwk",
+    });
+    // 65537 and a number of 4096 bits, whose first one is set.
+    expect(Buffer.from(e, "base64url").toString("hex")).toBe("010001");
+    const blob = Buffer.concat([
+      Buffer.from("\x00\x00\x00\x07ssh-rsa\x00\x00\x00\x03\x01\x00\x01\x00\x00\x02\x01\x00", "latin1"),
+      Buffer.from(n, "base64url"),
+    ]);
+    const { fingerprint } = parseSshPublicKey(`ssh-rsa ${blob.toString("base64")}`);
+    expect(body.fingerprint).toBe(fingerprint);
+  });
+
+  test("are not kept in clear, nor longer than until the next one is made", async () => {
+    const { body: first } = await internal.call("createPrivateKey");
+    const pem = Buffer.from(first.data, "base64").toString();
+    const rows = await app.services.db.privateKey.findMany();
+    expect(rows.map((row) => row.fingerprint)).toEqual([first.fingerprint]);
+    expect(JSON.stringify(rows)).not.toContain("PRIVATE KEY");
+    expect(JSON.stringify(rows)).not.toContain(pem.split("\n")[1]);
+    app.pass(61);
+    const { body: second } = await internal.call("createPrivateKey");
+    const kept = await app.services.db.privateKey.findMany({ select: { fingerprint: true } });
+    expect(kept).toEqual([{ fingerprint: second.fingerprint }]);
+    expect(second.fingerprint).not.toBe(first.fingerprint);
+  });
+
+  test("sign nothing that could be an SSH login", async () => {
+    await accept();
+    const { body } = await internal.call("createPrivateKey");
+    for (const data of ["\u0000\u0000\u0000 ", "line\nline", "tab\t", "delete\u007f", "c1\u0085"]) {
+      const answer = await sign(body.fingerprint, { data });
+      expect([answer.status, answer.body.message]).toEqual([400, "data: must not hold control characters"]);
+    }
+    expect((await sign(body.fingerprint, { data: "" })).status).toBe(400);
+    expect((await sign(body.fingerprint, { data: "für Jürgen" })).status).toBe(200);
+    expect((await sign(Array(16).fill("00").join(":"))).status).toBe(404);
+  });
+});
