@@ -18,12 +18,15 @@ interface DeviceAddress {
  * @throws NotFoundError
  */
 export async function addressedDevice(services: Services, { domain, name }: DeviceAddress) {
-  const device = await services.db.device.findFirst({
-    where: { name: name.toLowerCase(), status: "accepted", namespace: { name: domain.toLowerCase() } },
-    include: { ...withTags, namespace: true },
-  });
+  const namespace = await services.db.namespace.findUnique({ where: { name: domain.toLowerCase() } });
+  const device =
+    namespace &&
+    (await services.db.device.findFirst({
+      where: { tenantId: namespace.tenantId, name: name.toLowerCase(), status: "accepted" },
+      include: withTags,
+    }));
   if (!device) throw new NotFoundError("no such device");
-  return device;
+  return { ...device, namespace };
 }
 
 export const lookupDevice: Handler<InternalOperations["lookupDevice"]> = async ({ services, query }) => {

@@ -79,6 +79,9 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.firewallRule.createMany({ data: [rule, rule, rule] });
   await client.firewallRuleTag.create({ data: { tenantId: "t", ruleId: 1, tag: "edge", position: 0 } });
   await client.firewallRule.delete({ where: { id: 3 } });
+  await client.privateKey.create({
+    data: { fingerprint: "p", sealed: "sealed", createdAt: at, expiresAt: at },
+  });
   const entry = { ...audit, at, operation: "o", objectKind: "k", objectId: "i" };
   await client.auditEntry.createMany({
     data: [entry, { ...entry, tenantId: "t", before: '{"a":"\\\\u0041"}' }],

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { migrationsFolder, readMigrations } from "../../../server/dist/db/migrations.js";
 import { openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { testFolder } from "../../support/folder.ts";
 import { user } from "../db/rows.ts";
@@ -34,7 +35,7 @@ test("can be read by its user alone", async () => {
 test("gives back what was written, after opening it again", async () => {
   const file = join(testFolder(), "gatehouse.db");
   const first = await openDatabase({ file });
-  expect(first.migrated).toEqual(["0001_initial"]);
+  expect(first.migrated).toEqual(readMigrations(migrationsFolder("sqlite")).map(({ name }) => name));
   const data = { ...user("ann"), emailMarketing: true, maxNamespaces: 3, mfaSecret: null };
   await first.client.user.create({ data });
   await first.client.namespace.create({
