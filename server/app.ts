@@ -27,10 +27,10 @@ import type { Services } from "./services.ts";
 export interface AppOptions {
   /** Fastify's logger option; without it nothing is logged. */
   readonly logger?: FastifyServerOptions["logger"];
-  /** Makes the servers below the app; left out: of plain HTTP. */
-  readonly servers?: HttpServers;
   /** A logger that is there already, instead of a new one. */
   readonly loggerInstance?: FastifyBaseLogger;
+  /** Makes the servers below the app; left out: of plain HTTP. */
+  readonly servers?: HttpServers;
 }
 
 /** Largest request body of a route that is no operation, in bytes; the contract has those of operations. */
@@ -39,17 +39,21 @@ const BODY_LIMIT = 64 * 1024;
 const PARAMETER_LIMIT = 2048;
 
 /**
- * What every listener of the service has in common, without routes and without a check of who is calling. A route
+ * What the listeners of the service have in common, without routes and without a check of who is calling. A route
  * that declares no access (`config.operation` or `config.publicBecause`) makes `register`, `route` or `ready` throw:
  * nothing is open by accident.
+ * @param corsOrigins origins whose pages may read the answers
  */
-export async function newApp(services: Services, options: AppOptions): Promise<FastifyInstance> {
+export async function newApp(
+  services: Services,
+  options: AppOptions,
+  corsOrigins: readonly string[],
+): Promise<FastifyInstance> {
   const servers = options.servers ?? new HttpServers();
+  const { logger = false, loggerInstance } = options;
   const app: FastifyInstance = Fastify({
     serverFactory: servers.make,
-    ...(options.loggerInstance
-      ? { loggerInstance: options.loggerInstance }
-      : { logger: options.logger ?? false }),
+    ...(loggerInstance ? { loggerInstance } : { logger }),
     // One line a request, written below, instead of Fastify's two.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
@@ -63,10 +67,9 @@ export async function newApp(services: Services, options: AppOptions): Promise<F
         .headers(securityHeaders(request.id, servers.secure))
         .send({ message: "URL: must be well-formed" }),
   });
-  const { settings } = services;
-  gatherFacts(app, settings);
+  gatherFacts(app, services.settings);
   sendSecurityHeaders(app);
-  await allowOrigins(app, settings.corsOrigins);
+  await allowOrigins(app, corsOrigins);
   requireDeclaredAccess(app);
   answerErrors(app);
   readBodies(app);
@@ -79,11 +82,13 @@ export async function newApp(services: Services, options: AppOptions): Promise<F
 
 /** Builds the service's HTTP side; it never listens. */
 export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
-  const app = await newApp(services, options);
+  const { settings } = services;
+  const app = await newApp(services, options, settings.corsOrigins);
   answerUnservedPaths(app);
   limitRequests(app, services);
   authorizeRequests(app, services);
-  const operations = servedOperations(allOperations, services.settings.edition);
+
+  const operations = servedOperations(allOperations, settings.edition);
   serveOperations(app, services, operations, handlers);
   const document = JSON.stringify(openApiDocument(operations));
   app.get(

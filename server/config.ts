@@ -28,7 +28,7 @@ export interface Config {
   /** Where metrics are served; undefined: nowhere. */
   readonly metrics: MetricsConfig | undefined;
   /** Where internal operations are served; undefined: nowhere. */
-  readonly internal: InternalListener | undefined;
+  readonly internal: InternalConfig | undefined;
   readonly logLevel: SettingValues["logLevel"];
   /** In days; 0: for ever. */
   readonly auditRetention: number;
@@ -38,10 +38,11 @@ export interface Config {
 }
 
 /** The listener for trusted services. */
-export interface InternalListener {
+export interface InternalConfig {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
+  /** What each request must carry. */
   readonly token: string;
 }
 
@@ -109,7 +110,7 @@ function internalListener({
   internalHost,
   internalPort,
   internalToken,
-}: SettingValues): InternalListener | undefined {
+}: SettingValues): InternalConfig | undefined {
   if (internalPort === undefined) return undefined;
   if (internalToken === undefined) {
     const { internalPort: port, internalToken: token } = settings;

@@ -20,7 +20,7 @@ export async function buildInternalApp(
   services: Services,
   { token, ...options }: InternalAppOptions,
 ): Promise<FastifyInstance> {
-  const app = await newApp(services, options);
+  const app = await newApp(services, options, []);
   requireInternalToken(app, token);
   answerUnservedPaths(app);
   authenticateForwarded(app, services);

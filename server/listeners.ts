@@ -1,12 +1,13 @@
 import type { AddressInfo } from "node:net";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { collectDefaultMetrics } from "prom-client";
-import type { Config, InternalListener, MetricsConfig } from "./config.ts";
+import type { Config, InternalConfig, MetricsConfig } from "./config.ts";
 import { isLoopback } from "./http/addresses.ts";
 import { buildInternalApp } from "./internalApp.ts";
 import type { Metrics } from "./metrics.ts";
 import { buildMetricsServer, readMetricsToken } from "./metricsServer.ts";
 import { OperatorError } from "./OperatorError.ts";
+import { listeningAddress } from "./serviceAddress.ts";
 import type { Services } from "./services.ts";
 
 /** Serves metrics on a listener of their own. */
@@ -32,15 +33,17 @@ export async function serveMetrics(
  */
 export async function serveInternal(
   services: Services,
-  config: InternalListener,
+  config: InternalConfig,
   log: FastifyBaseLogger,
 ): Promise<FastifyInstance> {
-  const loggerInstance = log.child({ listener: "internal" });
-  const app = await buildInternalApp(services, { loggerInstance, token: config.token });
+  const logger = log.child({ listener: "internal" });
+  const app = await buildInternalApp(services, { loggerInstance: logger, token: config.token });
   await listen(app, config, { what: "internal operations", flags: "--internal-host, --internal-port" });
-  const { address, family, port } = app.server.address() as AddressInfo;
-  const host = family === "IPv6" ? `[${address}]` : address;
-  app.log.info({ address: `http://${host}:${port}` }, "listening for internal operations");
+  logger.info({ address: listeningAddress(app, { tls: undefined }) }, "listening for internal operations");
+  const { address } = app.server.address() as AddressInfo;
+  if (!isLoopback(address)) {
+    logger.warn("internal operations are served without TLS: only trusted services may reach their network");
+  }
   return app;
 }
 

@@ -1,27 +1,12 @@
-import { isIPv4 } from "node:net";
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
 import { firewallDecides } from "@gatehouse-access/sdk/policy";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
+import { normalAddress } from "../../http/addresses.ts";
 import { ForbiddenError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { addressedDevice } from "../devices/lookup.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";
 import { tagNames, withTags } from "../tags/tagList.ts";
-
-/**
- * An address in the one form that rules are written for: IPv6 in lower case and shortened, without a zone, and IPv4
- * that is mapped into IPv6 as IPv4. Else a rule that denies could be got round by another spelling.
- */
-function normalAddress(text: string): string {
-  if (isIPv4(text)) return text;
-  const address = new URL(`http://[${text.replace(/%.*$/s, "")}]`).hostname.slice(1, -1);
-  const [, high = "", low = ""] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(address) ?? [];
-  if (low === "") return address;
-  return [high, low]
-    .map((half) => Number.parseInt(half, 16))
-    .flatMap((half) => [half >> 8, half & 0xff])
-    .join(".");
-}
 
 const factsOf = (row: FirewallRule & StoredFilter) => ({
   id: row.id,
@@ -47,7 +32,8 @@ export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> =
     deviceName: device.name,
     deviceTags: tagNames(device.tags),
     login: query.username,
-    sourceIp: normalAddress(query.ip_address),
+    // Else a rule that denies could be got round by another spelling.
+    sourceIp: normalAddress(query.ip_address) ?? query.ip_address,
   });
   if (!allowed) throw new ForbiddenError(`denied by firewall rule ${rule?.id}`);
   return undefined;
