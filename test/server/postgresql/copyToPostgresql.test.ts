@@ -44,6 +44,7 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.recoveryCode.create({ data: { userId: "ann", digest: "d" } });
   await client.mfaChallenge.create({ data: { userId: "ann", digest: "d", expiresAt: at } });
   await client.loginFailure.create({ data: { source: "s", subject: "t", attempts: 2, expiresAt: at } });
+  await client.rateLimit.create({ data: { key: "login as x", count: 3, endsAt: 1_900_000_000_123n } });
   await client.retiredTenant.create({ data: { tenantId: "gone" } });
   await client.signingKey.create({ data: { kid: "k", sealed: "sealed", createdAt: at } });
   await client.namespace.create({
