@@ -1,6 +1,16 @@
-import { isIP } from "node:net";
 import { z } from "zod";
-import { normalRange } from "./http/addresses.ts";
+import {
+  address,
+  addressRanges,
+  countOrNone,
+  hostAndPort,
+  isPostgresql,
+  listenAddress,
+  listeningPort,
+  origin,
+  origins,
+  wholeNumber,
+} from "./settingValues.ts";
 
 /** One setting: an environment variable, and mostly a flag of `serve` that wins over it. */
 export interface Setting<T extends z.ZodType = z.ZodType> {
@@ -23,64 +33,13 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
 
 const setting = <T extends z.ZodType>(input: Setting<T>): Setting<T> => input;
 
-const wholeNumber = z
-  .string()
-  .regex(/^-?\d{1,9}$/)
-  .transform(Number);
-
-const countOrNone = wholeNumber.refine((count) => count >= 0);
-
-const hostAndPort = z.string().refine((text) => {
-  const match = /^(?<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):(?<port>\d{1,5})$/.exec(text);
-  return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
-});
-
-/** Whether a text is a URL that names a PostgreSQL server and a database on it. */
-export function isPostgresql(text: string): boolean {
-  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) return false;
-  const { hostname, pathname } = new URL(text);
-  return hostname !== "" && pathname.length > 1;
-}
-
-const address = z
-  .string()
-  .refine((text) => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text));
-const listeningPort = wholeNumber.refine((port) => port >= 0 && port <= 65535);
-
-/** A URL that has nothing but scheme, host and port; it ends without a slash. */
-const origin = z
-  .string()
-  .refine((text) => /^https?:\/\/[^/?#@\\\s]+\/?$/i.test(text) && URL.canParse(text))
-  .transform((text) => new URL(text).origin);
-
-const origins = z
-  .string()
-  .transform((text) => text.split(",").map((item) => item.trim()))
-  .pipe(z.array(origin));
-
-const listenAddress = z
-  .string()
-  .regex(/^([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}$/)
-  .transform((text) => {
-    const colon = text.lastIndexOf(":");
-    return { host: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
-  })
-  .refine(({ port }) => port <= 65535);
-
-const addressRanges = z.string().transform((text, context): readonly string[] => {
-  const ranges = text.split(",").map((item) => normalRange(item.trim()));
-  if (ranges.every((range) => range !== undefined)) return ranges;
-  context.addIssue({ code: "custom" });
-  return z.NEVER;
-});
-
 /** All settings of the service, in the order of the help. */
 export const settings = {
   dataDir: setting({
     variable: "GATEHOUSE_DATA_DIR",
     flag: "--data-dir",
     value: "folder",
-    about: "Folder of the database, the signing key and the administration socket",
+    about: "Folder of the database, the instance secret and the administration socket",
     allowed: "the path of a folder",
     fallback: "gatehouse-data",
     schema: z.string().min(1),
