@@ -1,14 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import {
-  IF_MATCH,
-  ifMatch,
-  type ObjectKind,
-  type Operation,
-  takesIfMatch,
-} from "@gatehouse-access/sdk/contract";
+import { IF_MATCH, type ObjectKind, type Operation, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { PreconditionError } from "../../http/errors.ts";
 import type { Caller, Member } from "../../http/identity.ts";
-import { parse } from "../../http/validation.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
 import { TakenError } from "../createOnce.ts";
@@ -94,11 +87,11 @@ async function write(services: Services, request: ObjectRequest): Promise<Writte
 }
 
 /** Whether there is such an object is the operation's own question: without one it answers 404. */
-function checkRevision(declared: Declared | null, given: string | undefined): void {
-  if (given === undefined || declared === null) return;
-  const expected = parse(ifMatch, given, IF_MATCH);
+function checkRevision(declared: Declared | null, expected: string | undefined): void {
+  if (expected === undefined || declared === null) return;
   const present = `"${revisionOf(declared)}"`;
-  if (expected === "*" || expected.split(/\s*,\s*/).includes(present)) return;
+  const tags = expected.split(",").map((tag) => tag.trim());
+  if (tags.includes(present) || tags.includes("*")) return;
   throw new PreconditionError(`${IF_MATCH}: the object has changed, its revision is ${present}`, {
     ETag: present,
   });
