@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Prisma, User } from "../../db/generated/sqlite/client.ts";
 import type { UserCaller } from "../../http/identity.ts";
 import type { RequestFacts } from "../../http/routes.ts";
@@ -14,7 +15,8 @@ function shown(user: User, password: string): Declared {
 }
 
 /**
- * Changes a user's own account, with its entry in the audit trail, which belongs to no namespace.
+ * Changes a user's own account, with its entry in the audit trail, which belongs to no namespace. What changes
+ * nothing leaves none.
  */
 export async function changeAccount(
   services: Services,
@@ -29,6 +31,9 @@ export async function changeAccount(
 ): Promise<void> {
   const { user, caller, request, operation, data } = write;
   const changed = await tx.user.update({ where: { id: user.id }, data });
+  const before = shown(user, "***");
+  const after = shown(changed, changed.passwordHash === user.passwordHash ? "***" : "*** (changed)");
+  if (isDeepStrictEqual(before, after)) return;
   await recordChange(within(services, tx), {
     tenantId: null,
     caller,
@@ -36,7 +41,7 @@ export async function changeAccount(
     address: sourceOf(services.settings, request),
     operation,
     object: { kind: "user", id: user.id },
-    before: shown(user, "***"),
-    after: shown(changed, changed.passwordHash === user.passwordHash ? "***" : "*** (changed)"),
+    before,
+    after,
   });
 }
