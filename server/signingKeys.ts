@@ -37,7 +37,8 @@ export class DatabaseSigningKeys implements SigningKeys {
   readonly #surroundings: Surroundings;
   #keys = new Map<string, KeyPair>();
   #current = "";
-  #read = 0;
+  #lookedAt = 0;
+  #looking: Promise<void> | undefined;
 
   private constructor(surroundings: Surroundings) {
     this.#surroundings = surroundings;
@@ -79,13 +80,19 @@ export class DatabaseSigningKeys implements SigningKeys {
   }
 
   async find(kid: string): Promise<KeyObject | undefined> {
-    if (!this.#keys.has(kid) && Date.now() - this.#read > LOOK_AGAIN) await this.refresh();
+    if (!this.#keys.has(kid)) {
+      if (Date.now() - this.#lookedAt > LOOK_AGAIN) {
+        this.#lookedAt = Date.now();
+        this.#looking = this.refresh();
+      }
+      // Whoever comes meanwhile with a token of the same key waits for the same look.
+      await this.#looking;
+    }
     return this.#keys.get(kid)?.publicKey;
   }
 
   /** Reads what other instances have changed; to be called every few seconds. */
   async refresh(): Promise<void> {
-    this.#read = Date.now();
     const { db, now, sealer } = this.#surroundings;
     const believed = new Date(now().getTime() - RETIRED_LIFE);
     const rows = await db.signingKey.findMany({

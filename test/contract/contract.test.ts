@@ -1,34 +1,9 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { jsonKind } from "../../sdk/dist/case.js";
 import { camelKey, models, type Operation, publicOperations, ROLES } from "../../sdk/dist/index.js";
+import { type Listed, listed } from "./listed.ts";
 
-interface Listed {
-  readonly id: string;
-  readonly part: string;
-  readonly method: string;
-  readonly path: string;
-  readonly aliases: readonly string[];
-  readonly edition: string;
-  readonly auth: readonly string[];
-  readonly minRole: string | null;
-  readonly query: readonly string[];
-  readonly pathParams: readonly string[];
-  /** Field → "type, required|optional, …". */
-  readonly body: Readonly<Record<string, string>> | null;
-  readonly success: {
-    readonly status: number;
-    readonly headers: readonly string[];
-    readonly body: string | null;
-  };
-  readonly errors: readonly { readonly status: number }[];
-}
-
-const file = new URL("operations.json", import.meta.url);
-const listed = new Map(
-  (JSON.parse(readFileSync(file, "utf8")) as Listed[]).map((entry) => [entry.id, entry]),
-);
 const ours = Object.entries(publicOperations as Record<string, Operation>);
 
 /** Roles that members need where the list leaves it open; that of offlineDevice as rules Q3 proposes. */

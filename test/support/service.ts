@@ -107,7 +107,8 @@ export function makeDataDir(): Promise<string> {
 /** Starts `gatehouse-server serve` on a free port and waits until it listens. */
 export async function startService(options: ServiceOptions = {}): Promise<TestService> {
   const dataDir = options.dataDir ?? (await makeDataDir());
-  const database = await databaseOf(dataDir);
+  // A test that names the database makes it, and removes it.
+  const database = options.env?.GATEHOUSE_DATABASE_URL === undefined ? await databaseOf(dataDir) : undefined;
   const args = ["serve", "--data-dir", dataDir, "--port", "0", ...(options.flags ?? [])];
   const child = spawn(process.execPath, [command, ...args], {
     env: {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Prisma, User } from "../../db/generated/sqlite/client.ts";
 import type { UserCaller } from "../../http/identity.ts";
 import type { Services } from "../../services.ts";
@@ -19,7 +20,10 @@ export interface AccountChange {
   readonly operation: string;
 }
 
-/** Changes a user's account, with its entry in the audit trail, which belongs to no namespace. */
+/**
+ * Changes a user's account, with its entry in the audit trail, which belongs to no namespace. What changes nothing
+ * leaves none.
+ */
 export async function changeAccount(
   services: Services,
   tx: Transaction,
@@ -28,6 +32,12 @@ export async function changeAccount(
   { caller, request, operation }: AccountChange,
 ): Promise<void> {
   const changed = await tx.user.update({ where: { id: user.id }, data });
+  const before = shown(user, "***");
+  const after = {
+    ...shown(changed, changed.passwordHash === user.passwordHash ? "***" : "*** (changed)"),
+    ...(changed.tokenVersion !== user.tokenVersion && { logins: "ended" }),
+  };
+  if (isDeepStrictEqual(before, after)) return;
   await recordChange(within(services, tx), {
     tenantId: null,
     caller,
@@ -35,7 +45,7 @@ export async function changeAccount(
     address: request.address,
     operation,
     object: { kind: "user", id: user.id },
-    before: shown(user, "***"),
-    after: shown(changed, changed.passwordHash === user.passwordHash ? "***" : "*** (changed)"),
+    before,
+    after,
   });
 }

@@ -215,6 +215,13 @@ test("a user's own account: the password only as changed, outside of every names
   expect(JSON.stringify(rows)).not.toMatch(/horse|\$2b\$/);
 });
 
+test("a user's own account that was saved as it is leaves no entry", async () => {
+  for (const body of [{}, { name: "ana" }]) {
+    expect((await call("updateUser", { body })).status).toBe(200);
+  }
+  expect(await app.services.db.auditEntry.count({ where: { operation: "updateUser" } })).toBe(0);
+});
+
 test("entries older than they are kept for are removed", async () => {
   const count = () => app.services.db.auditEntry.count();
   app.pass(29 * 24 * 3600);

@@ -45,6 +45,8 @@ export interface TestApp {
   readonly services: Services;
   /** Lets time pass, in seconds. */
   pass(seconds: number): void;
+  /** From now on time passes by `pass` alone, beginning with a whole second. */
+  stopClock(): void;
   /** Any request, its answer as it came. */
   send(method: string, path: string, options?: RequestInit): Promise<Answer>;
   /** An operation of the contract; its answer must be one that the contract has. */
@@ -107,13 +109,14 @@ export async function startApp(
     postgresql ? { url: postgresql.url, connections: 10 } : { file: join(folder, "test.db") },
   );
   let ahead = 0;
+  let stoppedAt: number | undefined;
   const services: Services = {
     db: database.client,
     keys: signingKeys(),
     sealer: sealerOf("a secret of the tests"),
     metrics: makeMetrics(),
     settings: { ...SETTINGS, ...settings },
-    now: () => new Date(Date.now() + ahead),
+    now: () => new Date((stoppedAt ?? Date.now()) + ahead),
     heartbeats: new Heartbeats(database.client, (error) => {
       throw error;
     }),
@@ -164,6 +167,9 @@ export async function startApp(
     services,
     pass: (seconds) => {
       ahead += seconds * 1000;
+    },
+    stopClock: () => {
+      stoppedAt = Math.floor(Date.now() / 1000) * 1000;
     },
     send,
     call,

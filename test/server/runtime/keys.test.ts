@@ -67,6 +67,16 @@ test("after a rotation the new key signs, and tokens of the old one are believed
   expect(await one.keys.find(JSON.parse(atob(old.split(".")[0] ?? "")).kid)).toBeUndefined();
 });
 
+test("tokens of a key that another instance has just made are believed at once", async () => {
+  const { start } = await instances();
+  const [one, other] = [await start(), await start()];
+  await one.keys.rotate({ revoke: false });
+  const tokens = await Promise.all([1, 2, 3].map(() => signUserToken(one, subject)));
+  // The other one has only just read its keys; all of them make it read again, and wait for that.
+  const believed = await Promise.all(tokens.map((token) => verifyToken(other, token)));
+  expect(believed).toEqual(Array(3).fill(expect.objectContaining({ id: "a" })));
+});
+
 test("revoked keys end every token at once", async () => {
   const { start } = await instances();
   const [one, other] = [await start(), await start()];

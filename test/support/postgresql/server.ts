@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,6 +11,10 @@ import { createInterface } from "node:readline";
 export interface PostgresqlServer {
   /** Address of its database `postgres`, for a user who may do everything. */
   readonly url: string;
+  /** Ends it and cuts off its clients; its data and its port stay for `resume`. */
+  halt(): Promise<void>;
+  resume(): Promise<void>;
+  /** Ends it for good and removes its folder. */
   stop(): Promise<void>;
 }
 
@@ -48,6 +52,26 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
+/** Runs the program until it accepts connections. */
+async function launch(
+  program: string,
+  flags: readonly string[],
+  options: SpawnOptions,
+): Promise<ChildProcess> {
+  const child = spawn(program, flags, { ...options, stdio: ["ignore", "ignore", "pipe"] });
+  const lines: string[] = [];
+  await new Promise<void>((resolve, reject) => {
+    if (child.stderr === null) return reject(new Error("postgres has no output"));
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      lines.push(line);
+      if (line.includes("ready to accept connections")) resolve();
+    });
+    child.once("error", reject);
+    child.once("exit", (code) => reject(new Error(`postgres ended with ${code}:\n${lines.join("\n")}`)));
+  });
+  return child;
+}
+
 /** Starts PostgreSQL on a free port of this machine, for everybody on it: for tests only. */
 export async function startPostgresql(): Promise<PostgresqlServer> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-postgresql-"));
@@ -62,35 +86,32 @@ export async function startPostgresql(): Promise<PostgresqlServer> {
     throw new Error(`initdb ended with ${made.status}: ${made.stderr}${made.error ?? ""}`);
 
   const port = await freePort();
-  const options = {
+  const settings = {
     port,
     listen_addresses: "127.0.0.1",
     unix_socket_directories: "",
     fsync: "off",
     max_connections: 200,
   };
-  const flags = Object.entries(options).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-  const child = spawn(join(programs, "postgres"), ["-D", data, ...flags], {
-    ...asUser,
-    cwd: folder,
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  const ended = once(child, "exit");
-  const lines: string[] = [];
-  await new Promise<void>((resolve, reject) => {
-    createInterface({ input: child.stderr }).on("line", (line) => {
-      lines.push(line);
-      if (line.includes("ready to accept connections")) resolve();
-    });
-    child.once("error", reject);
-    child.once("exit", (code) => reject(new Error(`postgres ended with ${code}:\n${lines.join("\n")}`)));
-  });
+  const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  const start = () => launch(join(programs, "postgres"), ["-D", data, ...flags], { ...asUser, cwd: folder });
+  let child: ChildProcess | undefined = await start();
+  const halt = async () => {
+    if (child === undefined) return;
+    const ended = once(child, "exit");
+    // "Fast": clients are cut off.
+    child.kill("SIGINT");
+    await ended;
+    child = undefined;
+  };
   return {
     url: `postgresql://${USER}@127.0.0.1:${port}/postgres`,
+    halt,
+    async resume() {
+      child ??= await start();
+    },
     async stop() {
-      // "Fast": clients are cut off.
-      child.kill("SIGINT");
-      await ended;
+      await halt();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -1,0 +1,30 @@
+import { readFileSync } from "node:fs";
+
+/** An operation as the list of the service's operations has it. */
+export interface Listed {
+  readonly id: string;
+  readonly part: string;
+  readonly method: string;
+  readonly path: string;
+  readonly aliases: readonly string[];
+  readonly edition: string;
+  readonly auth: readonly string[];
+  readonly minRole: string | null;
+  readonly query: readonly string[];
+  readonly pathParams: readonly string[];
+  /** Field → "type, required|optional, …". */
+  readonly body: Readonly<Record<string, string>> | null;
+  readonly success: {
+    readonly status: number;
+    readonly headers: readonly string[];
+    readonly body: string | null;
+  };
+  readonly errors: readonly { readonly status: number }[];
+}
+
+const file = new URL("operations.json", import.meta.url);
+
+/** The service's operations by id; written by hand, not derived from the contract. */
+export const listed: ReadonlyMap<string, Listed> = new Map(
+  (JSON.parse(readFileSync(file, "utf8")) as Listed[]).map((entry) => [entry.id, entry]),
+);

@@ -1,0 +1,152 @@
+import type { Role } from "@gatehouse-access/sdk/contract";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startApp, type TestApp } from "../http/testApp.ts";
+import { planCreateKey, planDeleteKey, planUpdateKey } from "./accessHistory/keyPlans.ts";
+import { planChangePassword, planLogin, planSwitch } from "./accessHistory/loginPlans.ts";
+import { planInvite, planLeave, planPromote, planRemove } from "./accessHistory/memberPlans.ts";
+import { type Credential, type Model, rank } from "./accessHistory/model.ts";
+import type { Plan } from "./accessHistory/plan.ts";
+import { type By, histories, type Step } from "./accessHistory/steps.ts";
+import { expectStanding, makeModel, rolesIn, rolesOf } from "./accessHistory/world.ts";
+
+const RUNS = 60;
+const SEED = 20_261_121;
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp();
+  app.stopClock();
+});
+afterAll(() => app.stop());
+
+function pick<T>(from: readonly T[], index: number): T {
+  const found = from[index % from.length];
+  if (found === undefined) throw new Error("nothing to choose from");
+  return found;
+}
+
+/** Undefined when no such credential works any more. */
+function credentialOf(model: Model, { credential, from }: By): Credential | undefined {
+  const fitting = model.credentials.filter((one) => {
+    const standing = model.standing(one);
+    const leads = one.kind === "token" && standing?.role && rank(standing.role) >= rank("administrator");
+    return from === "any" || (from === "living" ? standing !== null : leads);
+  });
+  return fitting.length === 0 ? undefined : pick(fitting, credential);
+}
+
+function planOf(model: Model, step: Exclude<Step, { does: "pass" }>): Plan {
+  if (step.does === "login") return planLogin(model, pick(model.users, step.user), step.right);
+  const credential = credentialOf(model, step.by);
+  // Somebody has to come in before anything else can happen.
+  if (credential === undefined) return planLogin(model, pick(model.users, step.by.credential), true);
+  if (step.does === "changePassword") return planChangePassword(model, credential, step.right);
+  if (step.does === "createKey") return planCreateKey(model, credential, step.role, step.days);
+  if (step.does === "updateKey" || step.does === "deleteKey") {
+    const name = model.keyNames.length === 0 ? "nokey" : pick(model.keyNames, step.key);
+    return step.does === "updateKey"
+      ? planUpdateKey(model, credential, name, step.role)
+      : planDeleteKey(model, credential, name);
+  }
+  const place = pick(model.places, step.at.place);
+  const target = { model, credential, place, user: pick(model.users, step.at.user) };
+  switch (step.does) {
+    case "invite":
+      return planInvite(target, step.role);
+    case "promote":
+      return planPromote(target, step.role);
+    case "remove":
+      return planRemove(target);
+    case "leave":
+      return planLeave(target);
+    case "switch":
+      return planSwitch(model, credential, place);
+  }
+}
+
+/** Entries of the audit trail, of any namespace, after the given one. */
+async function entriesAfter(last: number) {
+  const entries = await app.services.db.auditEntry.findMany({
+    where: { id: { gt: last } },
+    orderBy: { id: "asc" },
+  });
+  return entries.map(({ tenantId, operation, actorKind, actorId, objectKind, objectId }) => ({
+    tenantId,
+    operation,
+    actorKind,
+    actorId,
+    objectKind,
+    objectId,
+  }));
+}
+
+const lastEntry = async (): Promise<number> =>
+  (await app.services.db.auditEntry.findFirst({ orderBy: { id: "desc" } }))?.id ?? 0;
+
+/** What changed between two states was given by somebody who had it, and every namespace has its one owner. */
+function expectNothingAbove(
+  model: Model,
+  actor: Credential | undefined,
+  before: ReadonlyMap<string, Role>,
+  after: ReadonlyMap<string, Role>,
+  own: ReturnType<Model["standing"]>,
+): void {
+  for (const [what, role] of after) {
+    if (before.get(what) === role) continue;
+    expect(what.startsWith(`${actor?.tenant} `), what).toBe(true);
+    expect(rank(role), what).toBeLessThanOrEqual(own?.role ? rank(own.role) : -1);
+    if (what.includes(" member ")) expect(role, what).not.toBe("owner");
+  }
+  for (const { tenant } of model.places) {
+    const owners = [...after].filter(
+      ([what, role]) => what.startsWith(`${tenant} member `) && role === "owner",
+    );
+    expect(owners).toHaveLength(1);
+  }
+}
+
+/** Counts what the histories did, so that a generator that does nothing is noticed. */
+const done = { steps: 0, successes: 0, refusals: 0, probes: 0 };
+
+async function take(model: Model, step: Step, last: number): Promise<void> {
+  done.steps += 1;
+  if (step.does === "pass") {
+    app.pass(step.seconds);
+    model.now += step.seconds;
+    expect(await entriesAfter(last)).toEqual([]);
+    return;
+  }
+  const plan = planOf(model, step);
+  const before = rolesOf(model);
+  const own = plan.actor ? model.standing(plan.actor) : null;
+  const answer = await app.call(plan.id, plan.options);
+  const after = await rolesIn(app, model);
+  expectNothingAbove(model, plan.actor, before, after, own);
+  const succeeded = plan.refusals.length === 0;
+  expect(succeeded ? [200] : plan.refusals, `${plan.id}: ${answer.text}`).toContain(answer.status);
+  if (succeeded) plan.apply(answer);
+  done[succeeded ? "successes" : "refusals"] += 1;
+  expect(Object.fromEntries(after)).toEqual(Object.fromEntries(rolesOf(model)));
+  expect(await entriesAfter(last)).toEqual(succeeded && plan.entry ? [plan.entry] : []);
+}
+
+test("whatever members, keys and logins do, everybody can do what the rules say, and it is on record", async () => {
+  await fc.assert(
+    fc.asyncProperty(histories, async (history) => {
+      const model = await makeModel(app);
+      for (const step of history) {
+        await take(model, step, await lastEntry());
+        const recorded = await lastEntry();
+        await Promise.all(model.credentials.map((credential) => expectStanding(app, model, credential)));
+        done.probes += model.credentials.length;
+        // Looking leaves no trace.
+        expect(await lastEntry()).toBe(recorded);
+      }
+    }),
+    { numRuns: RUNS, seed: SEED },
+  );
+  expect(done.steps).toBeGreaterThan(RUNS * 12);
+  expect(done.successes).toBeGreaterThan(done.steps / 4);
+  expect(done.refusals).toBeGreaterThan(done.steps / 5);
+}, 300_000);

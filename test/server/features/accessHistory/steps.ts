@@ -1,0 +1,65 @@
+import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
+import fc from "fast-check";
+
+/** What somebody does. Numbers choose among what there is at that moment, counting round. */
+export type Step =
+  | { readonly does: "invite" | "promote"; readonly by: By; readonly at: Target; readonly role: Role }
+  | { readonly does: "remove"; readonly by: By; readonly at: Target }
+  | { readonly does: "leave" | "switch"; readonly by: By; readonly at: Target }
+  | { readonly does: "createKey"; readonly by: By; readonly role: Role | ""; readonly days: number }
+  | { readonly does: "updateKey"; readonly by: By; readonly key: number; readonly role: Role }
+  | { readonly does: "deleteKey"; readonly by: By; readonly key: number }
+  | { readonly does: "login"; readonly user: number; readonly right: boolean }
+  | { readonly does: "changePassword"; readonly by: By; readonly right: boolean }
+  | { readonly does: "pass"; readonly seconds: number };
+
+/** The credential that is used. */
+export interface By {
+  readonly credential: number;
+  /** Any that was ever handed out, one that still works, or one that works and leads a namespace. */
+  readonly from: "any" | "living" | "leading";
+}
+
+export interface Target {
+  readonly place: number;
+  readonly user: number;
+}
+
+const number = fc.nat({ max: 999 });
+const often = fc.constantFrom(true, true, true, false);
+const by: fc.Arbitrary<By> = fc.record({
+  credential: number,
+  from: fc.constantFrom("any", "living", "living", "leading", "leading", "leading"),
+});
+// Of the two namespaces mostly the one where most members are.
+const at = fc.record({ place: fc.constantFrom(0, 0, 0, 1), user: number });
+const role = fc.constantFrom<Role>(...ROLES);
+
+/** Around the ends of locks, and of what is remembered of wrong passwords. */
+const SHORT = [30, 60, 120, 300, 3600];
+/** Around the ends of tokens and of keys. */
+const LONG = [259_199, 259_200, 30 * 86_400 - 1, 30 * 86_400];
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ does: fc.constantFrom("invite", "promote"), by, at, role }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("remove"), by, at }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constantFrom("leave", "switch"), by, at }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      does: fc.constant("createKey"),
+      by,
+      role: fc.oneof(role, fc.constant("" as const)),
+      days: fc.constantFrom(-1, 30, 60),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("updateKey"), by, key: number, role }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("deleteKey"), by, key: number }) },
+  { weight: 4, arbitrary: fc.record({ does: fc.constant("login"), user: number, right: often }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("changePassword"), by, right: often }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("pass"), seconds: fc.constantFrom(...SHORT) }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("pass"), seconds: fc.constantFrom(...LONG) }) },
+);
+
+/** Sequences of 10 to 25 steps. */
+export const histories = fc.array(step, { minLength: 10, maxLength: 25, size: "max" });

@@ -1,0 +1,100 @@
+import type { Role } from "@gatehouse-access/sdk/contract";
+import { expect } from "vitest";
+import { PASSWORD, type TestApp } from "../../http/testApp.ts";
+import { above, type Credential, Model, type Place, type User } from "./model.ts";
+import { credentialsOf } from "./plan.ts";
+
+let runs = 0;
+
+/** Five users, of whom two own a namespace each, and two are members of the first one. */
+export async function makeModel(app: TestApp): Promise<Model> {
+  runs += 1;
+  const now = app.services.now().getTime() / 1000;
+  const users: User[] = [];
+  const places: Place[] = [];
+  const tokens: { user: User; tenant: string; token: string }[] = [];
+  for (const name of ["ana", "ben", "cleo", "dan", "eve"]) {
+    const owns = places.length < 2 ? `${name}-${runs}-lab` : undefined;
+    const { id, username, email, tenant, token } = await app.user(`${name}-${runs}`, owns);
+    const user = {
+      id,
+      username,
+      email,
+      password: PASSWORD,
+      version: 0,
+      preferred: null,
+      failures: new Map(),
+    };
+    users.push(user);
+    tokens.push({ user, tenant, token });
+    const members = new Map<User, { role: Role; since: number }>([[user, { role: "owner", since: now }]]);
+    if (owns) places.push({ tenant, members, keys: new Map() });
+  }
+  const model = new Model(now, users, places);
+  for (const { user, tenant, token } of tokens) model.addToken(user, tenant, token);
+  const [lab] = places;
+  for (const [index, role] of [
+    [2, "administrator"],
+    [3, "operator"],
+  ] as const) {
+    const user = users[index];
+    if (lab === undefined || user === undefined) throw new Error("the world is smaller than it should be");
+    const params = { tenant: lab.tenant };
+    const body = { email: user.email, role };
+    const invited = await app.call("inviteMember", { token: tokens[0]?.token, params, body });
+    expect(invited.status).toBe(200);
+    lab.members.set(user, { role, since: now });
+    const session = await app.call("getNamespaceToken", { token: tokens[index]?.token, params });
+    user.preferred = lab.tenant;
+    model.addToken(user, lab.tenant, session.body.token);
+  }
+  return model;
+}
+
+/** Who has which role, as the service's database has it: members by user and keys by name, of each namespace. */
+export async function rolesIn(app: TestApp, model: Model): Promise<Map<string, Role>> {
+  const where = { tenantId: { in: model.places.map((place) => place.tenant) } };
+  const members = await app.services.db.member.findMany({ where });
+  const keys = await app.services.db.apiKey.findMany({ where });
+  return new Map([
+    ...members.map(({ tenantId, userId, role }) => [`${tenantId} member ${userId}`, role as Role] as const),
+    ...keys.map(({ tenantId, name, role }) => [`${tenantId} key ${name}`, role as Role] as const),
+  ]);
+}
+
+/** The same as the model has it. */
+export const rolesOf = (model: Model): Map<string, Role> =>
+  new Map(
+    model.places.flatMap(({ tenant, members, keys }) => [
+      ...[...members].map(([user, { role }]) => [`${tenant} member ${user.id}`, role] as const),
+      ...[...keys].map(([name, { role }]) => [`${tenant} key ${name}`, role] as const),
+    ]),
+  );
+
+/** What a role is needed for: allowed with these statuses, which change nothing, and else 403. */
+const DOORS = {
+  observer: { id: "getDevices", allowed: 200 },
+  operator: { id: "acceptDevice", allowed: 404, params: { uid: "0".repeat(64) } },
+  administrator: { id: "getAuditTrail", allowed: 200 },
+  owner: { id: "deleteNamespace", allowed: 412, headers: { "if-match": '"another"' } },
+} as const;
+
+/** Goes with the credential to the door of its role, which must open, and to the next one, which must not. */
+export async function expectStanding(app: TestApp, model: Model, credential: Credential): Promise<void> {
+  const standing = model.standing(credential);
+  const { tenant } = credential;
+  const knock = async (role: Role) => {
+    const { id, allowed, ...options } = { params: {}, ...DOORS[role] };
+    const params = { ...options.params, ...(id !== "getDevices" && { tenant }) };
+    const { status } = await app.call(id, { ...options, params, ...credentialsOf(credential) });
+    return status === allowed ? "open" : status;
+  };
+  const { secret, ...shown } = credential;
+  const role = standing?.role ?? null;
+  if (standing === null || role === null) {
+    expect(await knock("observer"), JSON.stringify(shown)).toBe(standing === null ? 401 : 403);
+    return;
+  }
+  const next = above(role);
+  expect([await knock(role), next ? await knock(next) : 403], JSON.stringify(shown)).toEqual(["open", 403]);
+}

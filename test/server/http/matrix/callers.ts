@@ -1,0 +1,86 @@
+import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
+import type { Credentials, TestUser } from "../testApp.ts";
+import { refusedCredentials } from "./refused.ts";
+import type { Place, World } from "./world.ts";
+
+/** Who a credential stands for, as rules section 1 says. */
+export interface Identity {
+  readonly kind: "jwt" | "apikey" | "device";
+  /** The credential's namespace; empty without one. */
+  readonly tenant: string;
+  /** The role there; null for a device, and without a namespace. */
+  readonly role: Role | null;
+  /** The role in the lab, whichever namespace the credential is for; of users only. */
+  readonly labRole: Role | null;
+}
+
+/** One column of the matrix. */
+export interface Caller {
+  readonly name: string;
+  readonly credentials: Credentials;
+  /** Null: the credential is worth nothing. */
+  readonly identity: Identity | null;
+}
+
+function callersOfPlace(name: string, place: Place, lab: Place): Caller[] {
+  const { tenant } = place;
+  const labRole = (role: Role) => (place === lab ? role : null);
+  const device = { kind: "device", tenant, role: null, labRole: null } as const;
+  return [
+    ...ROLES.flatMap((role): Caller[] => [
+      {
+        name: `${name}: ${role}`,
+        credentials: { token: place.members.get(role)?.token },
+        identity: { kind: "jwt", tenant, role, labRole: labRole(role) },
+      },
+      {
+        name: `${name}: ${role}'s key`,
+        credentials: { apiKey: place.keys.get(role) },
+        identity: { kind: "apikey", tenant, role, labRole: labRole(role) },
+      },
+    ]),
+    { name: `${name}: device`, credentials: { token: place.deviceToken }, identity: device },
+  ];
+}
+
+/** Everybody who may come to a door of the lab. */
+export async function callersOf(world: World): Promise<Caller[]> {
+  const { app, lab, elsewhere, guest, own, homeless, pending, removed } = world;
+  const user = async (
+    name: string,
+    { token, ...of }: TestUser,
+    tenant: string,
+    role: Role | null,
+    labRole: Role | null,
+  ): Promise<Caller> => ({
+    name,
+    credentials: { token: tenant === of.tenant ? token : await app.tokenOf({ ...of, token, tenant }) },
+    identity: { kind: "jwt", tenant, role, labRole },
+  });
+  const refused = Object.entries(await refusedCredentials(world));
+  return [
+    ...refused.map(([name, credentials]) => ({ name, credentials, identity: null })),
+    ...callersOfPlace("lab", lab, lab),
+    ...callersOfPlace("elsewhere", elsewhere, lab),
+    await user("user without a namespace", homeless, "", null, null),
+    await user("pending member without a namespace", pending, "", null, null),
+    await user("removed member without a namespace", removed, "", null, null),
+    await user("administrator with a token for another namespace", guest, own, "owner", "administrator"),
+    await user("administrator with a token without a namespace", guest, "", null, "administrator"),
+    {
+      name: "observer's key beside the owner's token",
+      credentials: { apiKey: lab.keys.get("observer"), token: lab.owner.token },
+      identity: { kind: "apikey", tenant: lab.tenant, role: "observer", labRole: "observer" },
+    },
+  ];
+}
+
+/** What only the edge may say of a caller (rules section 3), as a client would like to. */
+export const forgedHeaders = ({ lab }: World): Record<string, string> => ({
+  "x-tenant-id": lab.tenant,
+  "x-role": "owner",
+  "x-id": lab.owner.id,
+  "x-username": lab.owner.username,
+  "x-device-uid": lab.uid,
+  "x-internal": "true",
+});

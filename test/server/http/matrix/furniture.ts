@@ -1,0 +1,63 @@
+import { generateKeyPairSync } from "node:crypto";
+import { expect } from "vitest";
+import { type CallOptions, enrol } from "../testApp.ts";
+import type { Id } from "./requests.ts";
+import { newMac, type Place, type World } from "./world.ts";
+
+/** One object of every kind that a namespace can have, by the names that paths have for them. */
+export interface Furniture {
+  readonly device: string;
+  readonly container: string;
+  readonly tag: string;
+  readonly fingerprint: string;
+  readonly rule: string;
+  readonly key: string;
+  readonly member: string;
+}
+
+const WEB = { id: "alpine", pretty_name: "Alpine", version: "v0.19.0", arch: "amd64", platform: "connector" };
+
+/** A new key as the wire has it: base64 of its authorized_keys line. */
+function newPublicKey(): string {
+  const { x = "" } = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
+  const field = (bytes: Buffer) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes]);
+  const blob = Buffer.concat([field(Buffer.from("ssh-ed25519")), field(Buffer.from(x, "base64url"))]);
+  return Buffer.from(`ssh-ed25519 ${blob.toString("base64")}\n`).toString("base64");
+}
+
+/** Puts one object of every kind into a namespace. */
+export async function furnish({ app }: World, place: Place, name: string): Promise<Furniture> {
+  const { token } = place.owner;
+  const make = async (id: Id, options: CallOptions) => {
+    const answer = await app.call(id, { token, ...options });
+    expect(answer.status, `${id} ${answer.text}`).toBe(200);
+    return answer.body;
+  };
+  const { uid: device } = await enrol(app, place.tenant, newMac());
+  const { uid: container } = await enrol(app, place.tenant, newMac(), { info: WEB });
+  await make("createDeviceTag", { params: { uid: device }, body: { tag: name } });
+  await make("createContainerTag", { params: { uid: container }, body: { tag: name } });
+  const filter = { tags: [name] };
+  const publicKey = { name, username: "root", filter, data: newPublicKey() };
+  const { fingerprint } = await make("createPublicKey", { body: publicKey });
+  const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
+  const { id } = await make("createFirewallRule", { body: rule });
+  await make("createApiKey", { body: { name, expires_at: 30, role: "observer" } });
+  const member = place.members.get("observer")?.id ?? "";
+  return { device, container, tag: name, fingerprint, rule: id, key: name, member };
+}
+
+/** Parameters of an operation's path that name the furniture, whatever they are called there. */
+export function paramsFor(id: Id, names: readonly string[], furniture: Furniture): Record<string, string> {
+  const { device, container, tag, fingerprint, rule, key, member } = furniture;
+  const uid = id.includes("Member") ? member : id.includes("Container") ? container : device;
+  const all: Record<string, string> = { uid, tag, fingerprint, id: rule, key, status: "reject" };
+  const named = names.filter((name) => name !== "tenant");
+  return Object.fromEntries(
+    named.map((name) => {
+      const value = all[name];
+      if (value === undefined) throw new Error(`${id}: say in paramsFor what its {${name}} is`);
+      return [name, value];
+    }),
+  );
+}

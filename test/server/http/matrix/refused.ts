@@ -1,0 +1,98 @@
+import { createSecretKey, generateKeyPairSync, randomUUID } from "node:crypto";
+import { type JWTPayload, SignJWT } from "jose";
+import { expect } from "vitest";
+import { digestOf } from "../../../../server/dist/secrets.js";
+import type { Credentials } from "../testApp.ts";
+import type { World } from "./world.ts";
+
+const HOUR = 3600;
+const { privateKey: foreignKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+
+/** Tokens that look like one of the lab's owner and are none. */
+async function tokens({ app, lab }: World): Promise<Record<string, string>> {
+  const { kid, publicKey, privateKey } = app.services.keys;
+  const now = Math.floor(app.services.now().getTime() / 1000);
+  const { id, username: name, tenant } = lab.owner;
+  const claims = { claims: "user", id, origin: "local", name, tenant, mfa: false, ver: 0 };
+  const sign = (
+    payload: JWTPayload = {},
+    header: { alg?: string; kid?: string | undefined } = {},
+    key: Parameters<SignJWT["sign"]>[0] = privateKey,
+  ) =>
+    new SignJWT({ ...claims, iat: now, nbf: now, exp: now + HOUR, ...payload })
+      .setProtectedHeader({ alg: "RS256", kid, ...header } as { alg: string })
+      .sign(key);
+  const [head = "", body = "", signature = ""] = (await sign()).split(".");
+  const none = Buffer.from(JSON.stringify({ alg: "none", kid })).toString("base64url");
+  const pem = createSecretKey(Buffer.from(publicKey.export({ type: "spki", format: "pem" })));
+  const other = Buffer.from(JSON.stringify({ ...claims, exp: now + HOUR, name: "root" })).toString(
+    "base64url",
+  );
+  return {
+    malformed: "garbage",
+    "malformed, of three parts": "e30.e30.e30",
+    "without a signature": `${none}.${body}.`,
+    "changed after it was signed": `${head}.${other}.${signature}`,
+    "of another key": await sign({}, {}, foreignKey),
+    "HS256 with our public key": await sign({}, { alg: "HS256" }, pem),
+    "RS512 with our key": await sign({}, { alg: "RS512" }),
+    "PS256 with our key": await sign({}, { alg: "PS256" }),
+    expired: await sign({ exp: now - 1 }),
+    "without an end": await sign({ exp: undefined }),
+    "not valid yet": await sign({ nbf: now + HOUR }),
+    "without a key's id": await sign({}, { kid: undefined }),
+    "of an unknown key's id": await sign({}, { kid: "another" }),
+    "of a void version": await sign({ ver: -1 }),
+    "of a version to come": await sign({ ver: 1 }),
+    "without a version": await sign({ ver: undefined }),
+    "of an unknown kind": await sign({ claims: "robot" }),
+    "of no kind": await sign({ claims: undefined }),
+    "of a user who does not exist": await sign({ id: "0".repeat(24) }),
+    "for a namespace that does not exist": await sign({ tenant: randomUUID() }),
+    "without a namespace's claim": await sign({ tenant: undefined }),
+  };
+}
+
+async function expiredKey({ app, lab }: World): Promise<string> {
+  const body = { name: "expired", expires_at: 30, role: "owner" };
+  const { status, body: key } = await app.call("createApiKey", { token: lab.owner.token, body });
+  expect(status).toBe(200);
+  const now = Math.floor(app.services.now().getTime() / 1000);
+  await app.services.db.apiKey.update({
+    where: { digest: digestOf(key.id) },
+    data: { expiresIn: BigInt(now - 1) },
+  });
+  return key.id;
+}
+
+async function deletedKey({ app, lab }: World): Promise<string> {
+  const { token } = lab.owner;
+  const made = await app.call("createApiKey", { token, body: { name: "deleted", expires_at: 30 } });
+  const deleted = await app.call("deleteApiKey", { token, params: { key: "deleted" } });
+  expect([made.status, deleted.status]).toEqual([200, 200]);
+  return made.body.id;
+}
+
+/** Credentials that are worth nothing (rules section 1, 2 and 3), by what is wrong with them. */
+export async function refusedCredentials(world: World): Promise<Record<string, Credentials>> {
+  const { app, lab, removed, pending } = world;
+  const forLab = (user: typeof removed) => app.tokenOf({ ...user, tenant: lab.tenant });
+  const unknown = randomUUID();
+  const tokensByName = Object.entries(await tokens(world)).map(([name, token]) => [
+    `token ${name}`,
+    { token },
+  ]);
+  return {
+    none: {},
+    "empty token": { token: "" },
+    ...Object.fromEntries(tokensByName),
+    "removed member's token": { token: await forLab(removed) },
+    "pending member's token": { token: await forLab(pending) },
+    "unknown key": { apiKey: unknown },
+    "malformed key": { apiKey: "' OR 1=1 --" },
+    "a key's digest": { apiKey: digestOf(lab.keys.get("owner") ?? "") },
+    "expired key": { apiKey: await expiredKey(world) },
+    "deleted key": { apiKey: await deletedKey(world) },
+    "unknown key beside the owner's token": { apiKey: unknown, token: lab.owner.token },
+  };
+}

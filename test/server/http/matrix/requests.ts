@@ -1,0 +1,120 @@
+import type { operations, Role } from "@gatehouse-access/sdk/contract";
+import type { CallOptions } from "../testApp.ts";
+import type { World } from "./world.ts";
+
+export type Id = keyof typeof operations;
+
+/** A request that is let through to the operation, and there changes nothing. */
+export interface Sent extends CallOptions {
+  /** The answer to whom it is let through. */
+  readonly status: number | ((labRole: Role | null) => number);
+  /** Let through, it ends something, which must therefore be made for the purpose. */
+  readonly ends?: true;
+}
+
+const tags = ["nowhere"];
+const tag = "nowhere";
+const filter = { tags };
+const data = Buffer.from(
+  "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f\n",
+).toString("base64");
+const publicKey = { name: "key", username: "root", filter };
+const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
+/** Codes that belong to no secret. */
+const mfa = { code: "000000", secret: "A".repeat(32), recovery_codes: ["AAAABBBBCCCCDDDD"] };
+
+/**
+ * A request of each operation. Where it needs an object there is none, where it would make one the name is taken or
+ * a tag missing: the values are valid, and it goes as far as a request can that changes nothing.
+ */
+export function requestsOf({ lab }: World): Record<Id, Sent> {
+  const tenant = { tenant: lab.tenant };
+  const uid = { uid: "0".repeat(64) };
+  const member = { ...tenant, uid: "0".repeat(24) };
+  const fingerprint = { fingerprint: Array(16).fill("00").join(":") };
+  const id = { id: "471100" };
+  const key = { key: "nokey" };
+  const missing = { status: 404 };
+  const listing = { status: 200 };
+  const forMembers = (labRole: Role | null) => (labRole === null ? 404 : 200);
+  return {
+    login: { body: {}, status: 400 },
+    authUser: { body: {}, status: 400 },
+    authMfa: { body: {}, status: 400 },
+    setup: { body: {}, status: 400 },
+    authDevice: { body: {}, status: 400 },
+    authSshPublicKey: { body: { ...fingerprint, data: "text" }, ...missing },
+    offlineDevice: { params: uid, ...missing },
+    getInfo: listing,
+    healthcheck: listing,
+
+    getUserInfo: listing,
+    generateMfa: listing,
+    enableMfa: { body: mfa, status: 400 },
+    updateUser: { body: { password: "another-horse" }, status: 400 },
+    getToken: { params: tenant, status: forMembers },
+    getNamespaceToken: { params: tenant, status: forMembers },
+
+    createNamespace: { body: { name: lab.owner.username.replace("-owner", "") }, status: 409 },
+    getNamespaces: listing,
+    getNamespace: { params: tenant, status: 200 },
+    editNamespace: { params: tenant, body: {}, status: 200 },
+    deleteNamespace: { params: tenant, status: 200, ends: true },
+    setSessionRecord: { params: tenant, body: { session_record: true }, status: 200 },
+    leaveNamespace: {
+      params: tenant,
+      status: (labRole) => (labRole === "owner" ? 403 : 200),
+      ends: true,
+    },
+    inviteMember: { params: tenant, body: { email: "nobody@example.org", role: "observer" }, ...missing },
+    updateMember: { params: member, body: { role: "observer" }, ...missing },
+    removeMember: { params: member, ...missing },
+    getAuditTrail: { params: tenant, status: 200 },
+
+    createApiKey: { body: { name: "observer", expires_at: 30, role: "observer" }, status: 409 },
+    listApiKeys: listing,
+    updateApiKey: { params: key, body: { role: "observer" }, ...missing },
+    deleteApiKey: { params: key, ...missing },
+
+    getDevices: listing,
+    getDevice: { params: uid, ...missing },
+    deleteDevice: { params: uid, ...missing },
+    updateDevice: { params: uid, body: { name: "gate" }, ...missing },
+    renameDevice: { params: uid, body: { name: "gate" }, ...missing },
+    updateDeviceStatus: { params: { ...uid, status: "reject" }, ...missing },
+    acceptDevice: { params: uid, ...missing },
+    createDeviceTag: { params: uid, body: { tag }, ...missing },
+    updateDeviceTags: { params: uid, body: { tags }, ...missing },
+    deleteDeviceTag: { params: { ...uid, tag }, ...missing },
+
+    getContainers: listing,
+    getContainer: { params: uid, ...missing },
+    deleteContainer: { params: uid, ...missing },
+    updateContainer: { params: uid, body: { name: "gate" }, ...missing },
+    updateContainerStatus: { params: { ...uid, status: "reject" }, ...missing },
+    createContainerTag: { params: uid, body: { tag }, ...missing },
+    updateContainerTags: { params: uid, body: { tags }, ...missing },
+    deleteContainerTag: { params: { ...uid, tag }, ...missing },
+
+    getTags: listing,
+    renameTag: { params: { tag }, body: { tag: "elsewhere" }, ...missing },
+    deleteTag: { params: { tag }, ...missing },
+
+    getPublicKeys: listing,
+    createPublicKey: { body: { ...publicKey, data }, ...missing },
+    updatePublicKey: { params: fingerprint, body: publicKey, ...missing },
+    deletePublicKey: { params: fingerprint, ...missing },
+    addPublicKeyTag: { params: fingerprint, body: { tag }, ...missing },
+    updatePublicKeyTags: { params: fingerprint, body: { tags }, ...missing },
+    removePublicKeyTag: { params: { ...fingerprint, tag }, ...missing },
+
+    getFirewallRules: listing,
+    createFirewallRule: { body: rule, ...missing },
+    getFirewallRule: { params: id, ...missing },
+    updateFirewallRule: { params: id, body: rule, ...missing },
+    deleteFirewallRule: { params: id, ...missing },
+    addFirewallRuleTag: { params: id, body: { tag }, ...missing },
+    updateFirewallRuleTags: { params: id, body: { tags }, ...missing },
+    removeFirewallRuleTag: { params: id, body: { tag }, ...missing },
+  };
+}

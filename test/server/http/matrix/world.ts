@@ -1,0 +1,96 @@
+import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
+import { expect } from "vitest";
+import { enrol, type TestApp, type TestUser } from "../testApp.ts";
+
+/** A namespace with a member and an API key of every role, and a device. */
+export interface Place {
+  readonly tenant: string;
+  readonly owner: TestUser;
+  /** By role; their tokens are for this namespace. */
+  readonly members: ReadonlyMap<Role, TestUser>;
+  /** Secrets by role; the key's name is that of the role. */
+  readonly keys: ReadonlyMap<Role, string>;
+  readonly uid: string;
+  readonly deviceToken: string;
+}
+
+/** Two namespaces that have nothing to do with each other, and users at their edges. */
+export interface World {
+  readonly app: TestApp;
+  readonly lab: Place;
+  readonly elsewhere: Place;
+  /** Administrator of the lab, and owner of `own`. */
+  readonly guest: TestUser;
+  readonly own: string;
+  readonly homeless: TestUser;
+  readonly pending: TestUser;
+  readonly removed: TestUser;
+}
+
+let worlds = 0;
+let devices = 0;
+
+/** A MAC address that no device has yet. */
+export const newMac = (): string => {
+  devices += 1;
+  return `02:00:00:00:${[devices >> 8, devices & 255].map((byte) => byte.toString(16).padStart(2, "0")).join(":")}`;
+};
+
+/** Makes a membership past the service: on a cloud instance it would wait for the user's consent. */
+async function addMember(
+  app: TestApp,
+  tenantId: string,
+  userId: string,
+  role: Role,
+  status = "accepted",
+): Promise<void> {
+  const addedAt = app.services.now();
+  await app.services.db.member.create({ data: { tenantId, userId, role, status, addedAt } });
+}
+
+/** An API key that is named like its role; answers its secret. */
+async function makeKey(app: TestApp, { token }: TestUser, role: Role): Promise<string> {
+  const body = { name: role, expires_at: 30, role };
+  const key = await app.call("createApiKey", { token, body });
+  expect(key.status).toBe(200);
+  return key.body.id;
+}
+
+async function makePlace(app: TestApp, name: string): Promise<Place> {
+  const owner = await app.user(`${name}-owner`, name);
+  const { tenant } = owner;
+  const members = new Map<Role, TestUser>([["owner", owner]]);
+  const keys = new Map<Role, string>();
+  for (const role of ROLES) {
+    if (role !== "owner") {
+      const user = await app.user(`${name}-${role}`);
+      await addMember(app, tenant, user.id, role);
+      members.set(role, { ...user, tenant, token: await app.tokenOf({ ...user, tenant }) });
+    }
+    keys.set(role, await makeKey(app, owner, role));
+  }
+  const { uid, token: deviceToken } = await enrol(app, tenant, newMac());
+  return { tenant, owner, members, keys, uid, deviceToken };
+}
+
+/** Makes a world of its own; there can be several in one service. */
+export async function makeWorld(app: TestApp): Promise<World> {
+  worlds += 1;
+  const name = (text: string) => `${text}${worlds}`;
+  const lab = await makePlace(app, name("lab"));
+  const elsewhere = await makePlace(app, name("elsewhere"));
+  const guest = await app.user(name("guest"), name("guests"));
+  await addMember(app, lab.tenant, guest.id, "administrator");
+  // So that a key of this name can be made in no namespace any more.
+  await makeKey(app, guest, "observer");
+  const pending = await app.user(name("pending"));
+  await addMember(app, lab.tenant, pending.id, "administrator", "pending");
+  // Members once: their tokens were good, what they were good for is gone.
+  const removed = await app.user(name("removed"));
+  await addMember(app, lab.tenant, removed.id, "administrator");
+  const params = { tenant: lab.tenant, uid: removed.id };
+  const removal = await app.call("removeMember", { token: lab.owner.token, params });
+  expect(removal.status).toBe(200);
+  const homeless = await app.user(name("homeless"));
+  return { app, lab, elsewhere, guest, own: guest.tenant, homeless, pending, removed };
+}

@@ -1,0 +1,162 @@
+import { type Operation, operations, takesIfMatch } from "@gatehouse-access/sdk/contract";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { forgedHeaders } from "./matrix/callers.ts";
+import { accessOf } from "./matrix/expected.ts";
+import { type Furniture, furnish, paramsFor } from "./matrix/furniture.ts";
+import { type Id, requestsOf } from "./matrix/requests.ts";
+import { makeWorld, type World } from "./matrix/world.ts";
+import { type CallOptions, type Credentials, startApp, type TestApp } from "./testApp.ts";
+
+let app: TestApp;
+let world: World;
+let ofLab: Furniture;
+let ofElsewhere: Furniture;
+beforeAll(async () => {
+  app = await startApp();
+  world = await makeWorld(app);
+  ofLab = await furnish(world, world.lab, "labonly");
+  ofElsewhere = await furnish(world, world.elsewhere, "elsewhereonly");
+});
+afterAll(() => app.stop());
+
+const ids = Object.keys(operations) as Id[];
+const closed = ids.filter((id) => !accessOf(id).auth.includes("none"));
+const namesOf = (id: Id) => accessOf(id).pathParams;
+/** Operations whose path names an object of a namespace, which the credential's namespace must have. */
+const byId = closed.filter((id) => namesOf(id).length > 0 && !namesOf(id).includes("tenant"));
+/** Operations whose path names a namespace. */
+const byTenant = closed.filter((id) => namesOf(id).includes("tenant"));
+const byTenantAndMember = byTenant.filter((id) => namesOf(id).includes("uid"));
+/** Operations that list what a namespace has. */
+const lists = closed.filter(
+  (id) =>
+    operations[id].method === "GET" &&
+    (operations[id] as Operation).success.headers.includes("X-Total-Count") &&
+    namesOf(id).length === 0,
+);
+/** Answer with 404 to who is no member, whatever the namespace (the list of operations says so). */
+const TOKENS: readonly Id[] = ["getToken", "getNamespaceToken"];
+
+/** Owners of other namespaces than the lab, also one who is an administrator there. */
+async function strangers(): Promise<Record<string, Credentials>> {
+  const { elsewhere, guest } = world;
+  return {
+    "another namespace's owner": { token: elsewhere.owner.token },
+    "another namespace's key": { apiKey: elsewhere.keys.get("owner") },
+    "a member with a token for another namespace": { token: guest.token },
+  };
+}
+
+/** A request for something that the lab has. */
+const aimedAtLab = (id: Id): CallOptions => ({
+  ...requestsOf(world)[id],
+  params: { tenant: world.lab.tenant, ...paramsFor(id, namesOf(id), ofLab) },
+});
+
+async function everybodyGets(id: Id, options: CallOptions, expected: (who: Credentials) => number) {
+  for (const [name, who] of Object.entries(await strangers())) {
+    for (const headers of [{}, forgedHeaders(world)]) {
+      const { status, text } = await app.call(id, { ...options, ...who, headers });
+      expect([name, status], text).toEqual([name, expected(who)]);
+    }
+  }
+}
+
+const forKinds = (id: Id, status: number) => (who: Credentials) =>
+  accessOf(id).auth.includes(who.apiKey === undefined ? "jwt" : "apikey") ? status : 403;
+
+/** Everything that the lab shows of itself, and how many changes it has seen. */
+async function stateOfLab(): Promise<string> {
+  const { token, tenant } = world.lab.owner;
+  const parts: string[] = [];
+  for (const id of [...lists, "getAuditTrail"] as const) {
+    const answer = await app.call(id, { token, params: { tenant }, query: { per_page: 100 } });
+    expect(answer.status, id).toBe(200);
+    parts.push(answer.text);
+  }
+  return parts.join("\n");
+}
+
+test("there are operations of every sort", () => {
+  expect([byId.length, byTenant.length, byTenantAndMember.length, lists.length]).toEqual([32, 11, 2, 7]);
+});
+
+describe.each(byId)("%s", (id) => {
+  test("finds the namespace's own object", async () => {
+    const { token } = world.lab.owner;
+    const reads = operations[id].method === "GET";
+    // Of a write that is not wanted any more: it finds the object, and leaves it.
+    const headers: Record<string, string> = reads ? {} : { "if-match": '"another"' };
+    const { status, text } = await app.call(id, { ...aimedAtLab(id), token, headers });
+    // What nobody declares has no revision.
+    expect(status, text).toBe(reads || !takesIfMatch(operations[id]) ? 200 : 412);
+  });
+
+  test("says to those of another namespace that there is no such object", async () => {
+    const before = await stateOfLab();
+    await everybodyGets(id, aimedAtLab(id), forKinds(id, 404));
+    expect(await stateOfLab()).toBe(before);
+  });
+});
+
+describe.each(byTenant)("%s", (id) => {
+  test("keeps those of another namespace out", async () => {
+    const before = await stateOfLab();
+    const stranger = TOKENS.includes(id) ? forKinds(id, 404) : () => 403;
+    const { elsewhere } = world;
+    for (const who of [{ token: elsewhere.owner.token }, { apiKey: elsewhere.keys.get("owner") }]) {
+      for (const headers of [{}, forgedHeaders(world)]) {
+        const { status, text } = await app.call(id, { ...aimedAtLab(id), ...who, headers });
+        expect(status, text).toBe(stranger(who));
+      }
+    }
+    expect(await stateOfLab()).toBe(before);
+  });
+
+  test("says 404 of a namespace that does not exist, and 400 of what is no id", async () => {
+    const { token } = world.lab.owner;
+    const options = requestsOf(world)[id];
+    const at = async (tenant: string) =>
+      (await app.call(id, { ...options, token, params: { ...options.params, tenant } })).status;
+    expect(await at("00000000-0000-4000-8000-000000000000")).toBe(404);
+    expect(await at("nonsense")).toBe(400);
+  });
+});
+
+test.each(byTenantAndMember)("%s finds no member of another namespace in one's own", async (id) => {
+  const { elsewhere } = world;
+  const options = { ...aimedAtLab(id), params: { tenant: elsewhere.tenant, uid: ofLab.member } };
+  const { status } = await app.call(id, { ...options, token: elsewhere.owner.token });
+  expect(status).toBe(404);
+});
+
+describe.each(lists)("%s", (id) => {
+  const marks = ({ tenant }: World["lab"], furniture: Furniture) => [
+    tenant,
+    ...Object.entries(furniture).flatMap(([kind, value]) => (kind === "rule" ? [] : [value])),
+  ];
+  const list = async (credentials: CallOptions) => {
+    const answer = await app.call(id, { ...credentials, query: { per_page: 100 } });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-total-count")).toBe(String(answer.body.length));
+    return answer.text;
+  };
+  const having = (text: string, wanted: readonly string[]) => wanted.filter((mark) => text.includes(mark));
+
+  test("has what belongs to the credential's namespace, and nothing of another one", async () => {
+    const { lab, elsewhere } = world;
+    const places = [
+      [lab, ofLab, elsewhere, ofElsewhere],
+      [elsewhere, ofElsewhere, lab, ofLab],
+    ] as const;
+    for (const [mine, myFurniture, theirs, theirFurniture] of places) {
+      for (const who of [{ token: mine.owner.token }, { apiKey: mine.keys.get("observer") }]) {
+        for (const headers of [{}, forgedHeaders(world)]) {
+          const text = await list({ ...who, headers });
+          expect(having(text, marks(mine, myFurniture))).not.toEqual([]);
+          expect(having(text, marks(theirs, theirFurniture))).toEqual([]);
+        }
+      }
+    }
+  });
+});

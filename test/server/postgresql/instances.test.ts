@@ -1,0 +1,246 @@
+import { TOTP } from "otpauth";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { sealerOf } from "../../../server/dist/sealer.js";
+import { DatabaseSigningKeys } from "../../../server/dist/signingKeys.js";
+import { testFolder } from "../../support/folder.ts";
+import { INSTANCE_SECRET, type Instances, startInstances } from "../../support/instances.ts";
+import { postgresqlAddress } from "../../support/postgresql/database.ts";
+import { runServerCommand, type TestService } from "../../support/service.ts";
+import { type Call, call } from "./call.ts";
+
+const PASSWORD = "correct-horse";
+
+let instances: Instances;
+let here: TestService;
+let there: TestService;
+let elsewhere: TestService;
+beforeAll(async () => {
+  instances = await startInstances(postgresqlAddress() ?? "", 3);
+  [here, there, elsewhere] = instances.services as [TestService, TestService, TestService];
+  await here.setup({ username: "ana", password: PASSWORD });
+});
+afterAll(() => instances.stop());
+
+/** The same request to all of them, side by side. */
+const everywhere = (request: string, more: Call = {}) =>
+  Promise.all(instances.services.map((service) => call(service, request, more)));
+const statuses = async (request: string, more: Call = {}) =>
+  (await everywhere(request, more)).map(({ status }) => status);
+
+const login = (service: TestService, username = "ana", password = PASSWORD) =>
+  call(service, "POST /api/login", { body: { username, password } });
+
+/** A session of ana, who owns the namespace. */
+async function session(service = here): Promise<{ token: string; tenant: string }> {
+  const { status, body } = await login(service);
+  expect(status).toBe(200);
+  return body;
+}
+
+/** A new user, a member of ana's namespace if a role is given. */
+async function newUser(username: string, role?: string): Promise<{ id: string; token: string }> {
+  const { id } = await here.createUser({ username, password: PASSWORD });
+  if (role !== undefined) {
+    const { token, tenant } = await session();
+    const body = { email: `${username}@example.com`, role };
+    const invited = await call(here, `POST /api/namespaces/${tenant}/members`, { token, body });
+    expect(invited.status).toBe(200);
+  }
+  const { status, body } = await login(there, username);
+  expect(status).toBe(200);
+  return { id, token: body.token };
+}
+
+const kidOf = (token: string): string =>
+  JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid;
+
+/** Keys as a further instance has them. */
+async function signingKeys() {
+  const database = await openDatabase({ url: instances.databaseUrl, connections: 2 });
+  const base = { db: database.client, sealer: sealerOf(INSTANCE_SECRET), now: () => new Date() };
+  return { keys: await DatabaseSigningKeys.load(base), close: () => database.close() };
+}
+
+test("of those that start at once on an empty database, one makes its tables, and all use one key", async () => {
+  const migrated = instances.services.flatMap((service) =>
+    service.logs().filter((line) => line.msg === "database migrated"),
+  );
+  expect(migrated).toHaveLength(1);
+  const sessions = await Promise.all(instances.services.map(session));
+  expect(new Set(sessions.map(({ token }) => kidOf(token))).size).toBe(1);
+});
+
+test("a login at one is good at all", async () => {
+  for (const service of instances.services) {
+    const { token } = await session(service);
+    expect(await statuses("GET /api/devices", { token })).toEqual([200, 200, 200]);
+  }
+});
+
+test("wrong logins count together, and lock everywhere", async () => {
+  await newUser("locked");
+  expect((await login(here, "locked", "wrong")).status).toBe(401);
+  expect((await login(there, "locked", "wrong")).status).toBe(401);
+  const third = await login(elsewhere, "locked", "wrong");
+  expect(third.status).toBe(429);
+  const ends = await Promise.all(instances.services.map((service) => login(service, "locked")));
+  const end = third.headers.get("x-account-lockout");
+  expect(ends.map(({ status, headers }) => [status, headers.get("x-account-lockout")])).toEqual(
+    Array(3).fill([429, end]),
+  );
+});
+
+test("guesses sent to all of them side by side get no more tries than at one", async () => {
+  await newUser("guessed");
+  const guesses = Array.from({ length: 9 }, (_, n) =>
+    login(instances.services[n % 3] as TestService, "guessed", "wrong"),
+  );
+  const refused = (await Promise.all(guesses)).filter(({ status }) => status === 401);
+  expect(refused.length).toBeLessThanOrEqual(2);
+  expect((await login(here, "guessed")).status).toBe(429);
+});
+
+test("a login's second factor may come to another one, and its code is accepted once among all", async () => {
+  const { token } = await newUser("factor");
+  const address = { recovery_email: "factor@recovery.example" };
+  expect((await call(here, "PATCH /api/users", { token, body: address })).status).toBe(200);
+  const { body: mfa } = await call(there, "GET /api/user/mfa/generate", { token });
+  const code = () => new TOTP({ secret: mfa.secret }).generate();
+  const { secret, recovery_codes } = mfa;
+  const enabled = await call(elsewhere, "PUT /api/user/mfa/enable", {
+    token,
+    body: { code: code(), secret, recovery_codes },
+  });
+  expect(enabled.status).toBe(200);
+
+  const challenge = async (service: TestService) =>
+    (await login(service, "factor")).headers.get("x-mfa-token") ?? "";
+  const finish = (service: TestService, waiting: string, given: string) =>
+    call(service, "POST /api/user/mfa/auth", { body: { token: waiting, code: given } });
+  const waiting = await Promise.all(instances.services.map(challenge));
+  const given = code();
+  // Each token at an instance that did not give it.
+  const [first = "", second = "", third = ""] = waiting;
+  const answers = await Promise.all([
+    finish(there, first, given),
+    finish(elsewhere, second, given),
+    finish(here, third, given),
+  ]);
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401]);
+  const session = answers.find(({ status }) => status === 200)?.body;
+  expect(await statuses("GET /api/auth/user", { token: session.token })).toEqual([200, 200, 200]);
+  expect((await finish(there, await challenge(here), given)).status).toBe(401);
+});
+
+test("a revoked API key ends everywhere at once", async () => {
+  const { token } = await session();
+  const body = { name: "deploy", expires_at: 30 };
+  const { body: key } = await call(here, "POST /api/namespaces/api-key", { token, body });
+  const apiKey = key.id;
+  expect(await statuses("GET /api/devices", { apiKey })).toEqual([200, 200, 200]);
+  expect((await call(there, "DELETE /api/namespaces/api-key/deploy", { token })).status).toBe(200);
+  expect(await statuses("GET /api/devices", { apiKey })).toEqual([401, 401, 401]);
+});
+
+test("a demotion and a removal count everywhere at once", async () => {
+  const { token, tenant } = await session();
+  const member = await newUser("member", "administrator");
+  const trail = `GET /api/namespaces/${tenant}/audit`;
+  expect(await statuses(trail, { token: member.token })).toEqual([200, 200, 200]);
+  const path = `/api/namespaces/${tenant}/members/${member.id}`;
+  const demoted = await call(there, `PATCH ${path}`, { token, body: { role: "operator" } });
+  expect(demoted.status).toBe(200);
+  expect(await statuses(trail, { token: member.token })).toEqual([403, 403, 403]);
+  expect((await call(elsewhere, `DELETE ${path}`, { token })).status).toBe(200);
+  expect(await statuses("GET /api/devices", { token: member.token })).toEqual([401, 401, 401]);
+});
+
+test("a new password makes the user's tokens void everywhere at once", async () => {
+  const { token } = await newUser("changing");
+  const body = { password: "another-horse", current_password: PASSWORD };
+  expect((await call(there, "PATCH /api/users", { token, body })).status).toBe(200);
+  expect(await statuses("GET /api/auth/user", { token })).toEqual([401, 401, 401]);
+  expect((await login(here, "changing")).status).toBe(401);
+  expect((await login(elsewhere, "changing", "another-horse")).status).toBe(200);
+});
+
+test("requests with one idempotency key make one object, whichever they come to", async () => {
+  const { token, tenant } = await session();
+  const headers = { "idempotency-key": "one-of-all" };
+  const filter = { hostname: ".*" };
+  const rule = { action: "deny", active: true, priority: 7, source_ip: ".*", username: ".*", filter };
+  const creations = await Promise.all(
+    [1, 2, 3].map(() => everywhere("POST /api/firewall/rules", { token, body: rule, headers })),
+  );
+  expect(creations.flat().map(({ status }) => status)).toEqual(Array(9).fill(200));
+  expect(new Set(creations.flat().map(({ body }) => body.id)).size).toBe(1);
+  expect((await call(here, "GET /api/firewall/rules", { token })).body).toHaveLength(1);
+  const trail = await call(there, `GET /api/namespaces/${tenant}/audit?kind=firewallRule`, { token });
+  expect(trail.body).toHaveLength(1);
+});
+
+test("a device that enrols at one is there, and online, at the others", async () => {
+  const { token, tenant } = await session();
+  const info = { id: "debian", pretty_name: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" };
+  const device = {
+    info,
+    identity: { mac: "00:00:00:00:00:01" },
+    public_key: "-----BEGIN RSA PUBLIC KEY-----\nAAAA\n-----END RSA PUBLIC KEY-----\n",
+    tenant_id: tenant,
+  };
+  const enrolled = await call(here, "POST /api/devices/auth", { body: device });
+  expect(enrolled.status).toBe(200);
+  const seen = await everywhere(`GET /api/devices/${enrolled.body.uid}`, { token });
+  expect(seen.map(({ body }) => [body.uid, body.online])).toEqual(Array(3).fill([enrolled.body.uid, true]));
+});
+
+test("a new signing key signs everywhere after a while, and what the old one signed stays good", async () => {
+  const old = await session();
+  const { keys, close } = await signingKeys();
+  const kid = await keys.rotate({ revoke: false });
+  await close();
+  for (const service of instances.services) {
+    await expect.poll(async () => kidOf((await session(service)).token), { timeout: 15_000 }).toBe(kid);
+  }
+  const { token } = await session();
+  for (const given of [old.token, token]) {
+    expect(await statuses("GET /api/devices", { token: given })).toEqual([200, 200, 200]);
+  }
+});
+
+test("revoked signing keys end every token everywhere after a while", async () => {
+  const { token } = await session();
+  const { keys, close } = await signingKeys();
+  await keys.rotate({ revoke: true });
+  await close();
+  await expect
+    .poll(() => statuses("GET /api/devices", { token }), { timeout: 15_000 })
+    .toEqual([401, 401, 401]);
+  const fresh = await session(there);
+  expect(await statuses("GET /api/devices", { token: fresh.token })).toEqual([200, 200, 200]);
+});
+
+test.each([
+  ["another secret", { GATEHOUSE_SECRET: "another secret, long enough to be taken for one" }],
+  ["a secret of its own", {}],
+])("one with %s does not start, and says why", async (_, secret) => {
+  const dataDir = testFolder();
+  const env = { GATEHOUSE_DATABASE_URL: instances.databaseUrl, ...secret };
+  const refused = await runServerCommand(["serve", "--data-dir", dataDir, "--port", "0"], { env });
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toMatch(
+    /^gatehouse-server: A secret in the database was sealed by another instance secret: [^\n]*GATEHOUSE_SECRET[^\n]*\n$/,
+  );
+  expect(refused.stderr + refused.stdout).not.toContain(INSTANCE_SECRET);
+  expect(await statuses("GET /readyz")).toEqual([200, 200, 200]);
+});
+
+test("one that is killed takes nothing from the others", async () => {
+  const { token } = await session(there);
+  await elsewhere.kill();
+  for (const service of [here, there]) {
+    expect((await call(service, "GET /api/devices", { token })).status).toBe(200);
+    expect((await login(service)).status).toBe(200);
+  }
+});

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { testFolder } from "../../support/folder.ts";
+import { type Instances, startInstances } from "../../support/instances.ts";
+import { type PostgresqlServer, startPostgresql } from "../../support/postgresql/server.ts";
+import { runServerCommand, type TestService } from "../../support/service.ts";
+import { call } from "./call.ts";
+
+let postgresql: PostgresqlServer;
+let instances: Instances;
+let service: TestService;
+beforeAll(async () => {
+  postgresql = await startPostgresql();
+  instances = await startInstances(postgresql.url, 1);
+  [service] = instances.services as [TestService];
+});
+afterAll(async () => {
+  // A test that failed may have left it halted, and the database could not be removed.
+  await postgresql.resume();
+  await instances.stop();
+  await postgresql.stop();
+});
+
+const ready = async () => (await call(service, "GET /readyz")).status;
+const makeKey = (token: string, name: string) =>
+  call(service, "POST /api/namespaces/api-key", { token, body: { name, expires_at: 30 } });
+
+test("a database that goes away and comes back: no crash, no wrong answer, and then all as before", async () => {
+  const user = await service.setup();
+  const { body: session } = await call(service, "POST /api/login", { body: user });
+  const { token, tenant } = session;
+  expect((await makeKey(token, "before")).status).toBe(200);
+
+  for (const round of ["first", "second"]) {
+    await postgresql.halt();
+    await expect.poll(ready).toBe(503);
+    expect((await call(service, "GET /healthz")).status).toBe(200);
+    const refused = await Promise.all([
+      call(service, "GET /api/devices", { token }),
+      call(service, `GET /api/namespaces/${tenant}`, { token }),
+      makeKey(token, `${round}-lost`),
+      call(service, "POST /api/login", { body: user }),
+    ]);
+    for (const { status, body } of refused) {
+      expect(status).toBeGreaterThanOrEqual(500);
+      // Nothing of the inside: no address, no statement.
+      expect(JSON.stringify(body)).not.toMatch(/127\.0\.0\.1|postgres|ECONN|SELECT|Prisma/i);
+    }
+
+    await postgresql.resume();
+    await expect.poll(ready, { timeout: 30_000 }).toBe(200);
+    await expect.poll(async () => (await call(service, "GET /api/devices", { token })).status).toBe(200);
+    expect((await makeKey(token, `${round}-after`)).status).toBe(200);
+    expect((await call(service, "POST /api/login", { body: user })).status).toBe(200);
+  }
+  const { body: keys } = await call(service, "GET /api/namespaces/api-key", { token });
+  expect(keys.map(({ name }: { name: string }) => name).sort()).toEqual([
+    "before",
+    "first-after",
+    "second-after",
+  ]);
+  expect(service.output()).toContain("the database does not answer");
+});
+
+test("a service does not start without its database, and says so without its password", async () => {
+  const url = new URL(instances.databaseUrl);
+  url.password = "pa55word";
+  await postgresql.halt();
+  const env = { GATEHOUSE_DATABASE_URL: url.toString() };
+  const refused = await runServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], { env });
+  await postgresql.resume();
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toMatch(
+    /^gatehouse-server: Cannot use the database postgresql:\/\/gatehouse@127[^\n]*ECONNREFUSED[^\n]*\n$/,
+  );
+  expect(refused.stderr + refused.stdout).not.toContain("pa55word");
+});

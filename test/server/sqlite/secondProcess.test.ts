@@ -1,0 +1,67 @@
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { testFolder } from "../../support/folder.ts";
+import { runServerCommand, startService, type TestService } from "../../support/service.ts";
+
+/** Starts a further service that should not get far. */
+const refusedOn = (url: string, dataDir = testFolder()) =>
+  runServerCommand(["serve", "--data-dir", dataDir, "--port", "0", "--database-url", url]);
+
+const IN_USE = /^gatehouse-server: The database [^\n]* is in use by another process[^\n]*\n$/;
+
+async function expectUntouched(service: TestService, username: string): Promise<void> {
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  const { code, stdout } = await service.admin(["user", "list", "--json"]);
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject([{ username }]);
+}
+
+test("the file belongs to one process, by whichever name and from whichever data folder", async () => {
+  const folder = testFolder();
+  const file = join(folder, "shared.db");
+  const first = await startService({ flags: ["--database-url", `file:${file}`] });
+  await first.createUser({ username: "ann", password: "hunter22" });
+  const link = join(testFolder(), "link.db");
+  symlinkSync(file, link);
+  for (const url of [
+    `file:${file}`,
+    `file:${folder}/../${folder.split("/").at(-1)}/shared.db`,
+    `file:${link}`,
+  ]) {
+    const second = await refusedOn(url);
+    expect([second.code, second.stdout]).toEqual([1, ""]);
+    expect(second.stderr).toMatch(IN_USE);
+  }
+  await expectUntouched(first, "ann");
+  expect(await first.stop()).toBe(0);
+});
+
+test("of those that start at once on one file, one gets it, and the others say why they do not", async () => {
+  const url = `file:${join(testFolder(), "raced.db")}`;
+  const starts = await Promise.allSettled(
+    [1, 2, 3].map(() => startService({ flags: ["--database-url", url] })),
+  );
+  const started = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
+  const refused = starts.flatMap((start) => (start.status === "rejected" ? [String(start.reason)] : []));
+  await Promise.all(started.map((service) => service.stop()));
+  expect(started).toHaveLength(1);
+  for (const reason of refused) expect(reason).toContain("is in use by another process");
+});
+
+test("after the first was killed the next one gets the file, and is as alone on it", async () => {
+  const dataDir = testFolder();
+  const first = await startService({ dataDir });
+  await first.createUser({ username: "ann", password: "hunter22" });
+  await first.kill();
+  const next = await startService({ dataDir });
+  const url = `file:${join(dataDir, "gatehouse.db")}`;
+  const elsewhere = await refusedOn(url);
+  expect([elsewhere.code, elsewhere.stdout]).toEqual([1, ""]);
+  expect(elsewhere.stderr).toMatch(IN_USE);
+  const beside = await runServerCommand(["serve", "--data-dir", dataDir, "--port", "0"]);
+  expect(beside.code).toBe(1);
+  expect(beside.stderr).toMatch(IN_USE);
+  await expectUntouched(next, "ann");
+  await next.stop();
+});

@@ -1,0 +1,34 @@
+import { newPostgresql } from "./postgresql/database.ts";
+import { startService, type TestService } from "./service.ts";
+
+/** The secret of the instances of a test, which are no good for anything else. */
+export const INSTANCE_SECRET = "the secret that the instances of a test share";
+
+/** Several processes of the service on one PostgreSQL database, each with a data folder of its own. */
+export interface Instances {
+  readonly databaseUrl: string;
+  readonly services: readonly TestService[];
+  /** Ends them and removes their folders and the database. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts instances, all at once, on a new, empty database.
+ * @param address of a PostgreSQL
+ */
+export async function startInstances(address: string, count: number): Promise<Instances> {
+  const database = await newPostgresql(address);
+  const env = { GATEHOUSE_DATABASE_URL: database.url, GATEHOUSE_SECRET: INSTANCE_SECRET };
+  const starts = await Promise.allSettled(Array.from({ length: count }, () => startService({ env })));
+  const services = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
+  const stop = async () => {
+    await Promise.all(services.map((service) => service.stop()));
+    await database.drop();
+  };
+  const failed = starts.find((start) => start.status === "rejected");
+  if (failed) {
+    await stop();
+    throw failed.reason;
+  }
+  return { databaseUrl: database.url, services, stop };
+}
