@@ -38,7 +38,7 @@ const lists = closed.filter(
 const TOKENS: readonly Id[] = ["getToken", "getNamespaceToken"];
 
 /** Owners of other namespaces than the lab, also one who is an administrator there. */
-async function strangers(): Promise<Record<string, Credentials>> {
+function strangers(): Record<string, Credentials> {
   const { elsewhere, guest } = world;
   return {
     "another namespace's owner": { token: elsewhere.owner.token },
@@ -54,7 +54,7 @@ const aimedAtLab = (id: Id): CallOptions => ({
 });
 
 async function everybodyGets(id: Id, options: CallOptions, expected: (who: Credentials) => number) {
-  for (const [name, who] of Object.entries(await strangers())) {
+  for (const [name, who] of Object.entries(strangers())) {
     for (const headers of [{}, forgedHeaders(world)]) {
       const { status, text } = await app.call(id, { ...options, ...who, headers });
       expect([name, status], text).toEqual([name, expected(who)]);

@@ -20,11 +20,16 @@ afterAll(async () => {
   await postgresql.stop();
 });
 
+/** The database takes its time to end and to recover. */
+const patiently = { timeout: 30_000 };
+
 const ready = async () => (await call(service, "GET /readyz")).status;
 const makeKey = (token: string, name: string) =>
   call(service, "POST /api/namespaces/api-key", { token, body: { name, expires_at: 30 } });
 
-test("a database that goes away and comes back: no crash, no wrong answer, and then all as before", async () => {
+test("a database that goes away and comes back: no crash, no wrong answer, and then all as before", {
+  timeout: 180_000,
+}, async () => {
   const user = await service.setup();
   const { body: session } = await call(service, "POST /api/login", { body: user });
   const { token, tenant } = session;
@@ -32,7 +37,7 @@ test("a database that goes away and comes back: no crash, no wrong answer, and t
 
   for (const round of ["first", "second"]) {
     await postgresql.halt();
-    await expect.poll(ready).toBe(503);
+    await expect.poll(ready, patiently).toBe(503);
     expect((await call(service, "GET /healthz")).status).toBe(200);
     const refused = await Promise.all([
       call(service, "GET /api/devices", { token }),
@@ -47,8 +52,9 @@ test("a database that goes away and comes back: no crash, no wrong answer, and t
     }
 
     await postgresql.resume();
-    await expect.poll(ready, { timeout: 30_000 }).toBe(200);
-    await expect.poll(async () => (await call(service, "GET /api/devices", { token })).status).toBe(200);
+    await expect.poll(ready, patiently).toBe(200);
+    const list = async () => (await call(service, "GET /api/devices", { token })).status;
+    await expect.poll(list, patiently).toBe(200);
     expect((await makeKey(token, `${round}-after`)).status).toBe(200);
     expect((await call(service, "POST /api/login", { body: user })).status).toBe(200);
   }
