@@ -15,10 +15,21 @@ export interface Instances {
 /**
  * Starts instances, all at once, on a new, empty database.
  * @param address of a PostgreSQL
+ * @param more settings, as environment variables
  */
-export async function startInstances(address: string, count: number): Promise<Instances> {
+export async function startInstances(
+  address: string,
+  count: number,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Instances> {
   const database = await newPostgresql(address);
-  const env = { GATEHOUSE_DATABASE_URL: database.url, GATEHOUSE_SECRET: INSTANCE_SECRET };
+  const env = {
+    GATEHOUSE_DATABASE_URL: database.url,
+    GATEHOUSE_SECRET: INSTANCE_SECRET,
+    // Tests log in from one address, more often than people do.
+    GATEHOUSE_LOGINS_PER_ADDRESS: "0",
+    ...more,
+  };
   const starts = await Promise.allSettled(Array.from({ length: count }, () => startService({ env })));
   const services = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
   const stop = async () => {

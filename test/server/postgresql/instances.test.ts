@@ -16,11 +16,16 @@ let here: TestService;
 let there: TestService;
 let elsewhere: TestService;
 beforeAll(async () => {
-  instances = await startInstances(postgresqlAddress() ?? "", 3);
+  instances = await startInstances(postgresqlAddress() ?? "", 3, {
+    GATEHOUSE_LOGINS_PER_ACCOUNT: String(LOGINS),
+  });
   [here, there, elsewhere] = instances.services as [TestService, TestService, TestService];
   await here.setup({ username: "ana", password: PASSWORD });
 });
 afterAll(() => instances.stop());
+
+/** Logins of one account in a minute, over all instances; more than a test needs. */
+const LOGINS = 200;
 
 /** The same request to all of them, side by side. */
 const everywhere = (request: string, more: Call = {}) =>
@@ -69,6 +74,17 @@ test("of those that start at once on an empty database, one makes its tables, an
   expect(migrated).toHaveLength(1);
   const sessions = await Promise.all(instances.services.map(session));
   expect(new Set(sessions.map(({ token }) => kidOf(token))).size).toBe(1);
+});
+
+test("a limit of logins is one for all of them", async () => {
+  const tries = Array.from({ length: LOGINS + 3 }, (_, n) => {
+    const service = instances.services[n % 3] ?? here;
+    // The second step of a login is limited by its token, and costs no hashing.
+    const body = { token: "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10", code: "000000" };
+    return call(service, "POST /api/user/mfa/auth", { body });
+  });
+  const answers = await Promise.all(tries);
+  expect(answers.filter(({ status }) => status === 429)).toHaveLength(3);
 });
 
 test("a login at one is good at all", async () => {
