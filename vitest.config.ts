@@ -22,6 +22,7 @@ export default defineConfig({
           include: [server],
           exclude: ["test/server/sqlite/**"],
           globalSetup: "test/support/postgresql/globalSetup.ts",
+          setupFiles: "test/support/postgresql/setup.ts",
         },
       },
     ],

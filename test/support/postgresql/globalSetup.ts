@@ -1,8 +1,15 @@
+import type { TestProject } from "vitest/node";
 import { startPostgresql } from "./server.ts";
 
-/** One PostgreSQL for all tests of a run; the workers inherit its address. */
-export default async function setup(): Promise<() => Promise<void>> {
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly postgresql: string;
+  }
+}
+
+/** One PostgreSQL for all tests of a run. Only this project learns of it: an environment variable reached them all. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startPostgresql();
-  process.env.GATEHOUSE_TEST_POSTGRESQL = server.url;
+  project.provide("postgresql", server.url);
   return () => server.stop();
 }
