@@ -1,19 +1,21 @@
-// What the service can do: `npm run bench:server [-- --cases … --seconds … --output FILE]`. Each case has the
-// service to itself, as a new process; beside it stands what a bare route with one read can do here.
+// What the service can do: `npm run bench:server [-- --database … --cases … --output FILE]`. Each case has the
+// service to itself, as a new process; in turn with it is measured what a bare route with one read can do here.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readArguments, usage } from "./server/arguments.ts";
-import { benchDatabases } from "./server/database.ts";
-import { floorRate, measureCase, measureFloor } from "./server/measure.ts";
+import { benchDatabases, type DatabaseName, type StartedDatabase } from "./server/database.ts";
+import { measureCase, warmUp } from "./server/measure.ts";
+import { FLOOR_COMMAND, startProcess } from "./server/process.ts";
 import { head, row } from "./server/report.ts";
-import { seed } from "./server/seed.ts";
+import { FLOOR_NAMESPACE, NAMESPACE_NAMES, seed } from "./server/seed.ts";
 
 const options = readArguments(process.argv.slice(2));
 if (typeof options === "string") {
   console.error(`${options}\n${usage}`);
   process.exit(2);
 }
+const { seconds, rounds, cases } = options;
 
 const lines: string[] = [];
 const print = (line: string) => {
@@ -21,26 +23,37 @@ const print = (line: string) => {
   console.log(line);
 };
 
-print(head(options.seconds));
-for (const database of options.databases) {
+/** Measures all cases in a database of their own. */
+async function measureOn(name: DatabaseName, given: string | undefined): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
-  const run = {
-    folder,
-    url: benchDatabases[database].url(folder, options.databaseUrl),
-    seconds: options.seconds,
-  };
+  const database = await benchDatabases[name].start(folder, given);
   try {
     const started = performance.now();
-    await seed(database, run.url);
-    console.error(`${database}: seeded in ${((performance.now() - started) / 1000).toFixed(1)} s`);
-    const floor = await measureFloor(run);
-    print(row(database, "floor: bare route, one read", floor, floor.rate));
-    for (const one of options.cases) {
-      const rate = await floorRate(run);
-      print(row(database, one.title, await measureCase(run, one), rate));
-    }
+    await seed(name, database.url, NAMESPACE_NAMES);
+    if (database.floorUrl !== database.url) await seed(name, database.floorUrl, [FLOOR_NAMESPACE]);
+    console.error(`${name}: seeded in ${((performance.now() - started) / 1000).toFixed(1)} s`);
+    await measureIn(folder, name, database);
   } finally {
+    await database.stop();
     rmSync(folder, { recursive: true, force: true });
   }
 }
+
+async function measureIn(
+  folder: string,
+  name: DatabaseName,
+  { url, floorUrl }: StartedDatabase,
+): Promise<void> {
+  const floor = await startProcess([FLOOR_COMMAND, floorUrl], { log: join(folder, "floor.log") });
+  try {
+    await warmUp(floor);
+    const run = { folder, url, seconds, rounds, floor };
+    for (const one of cases) print(row(name, one.title, await measureCase(run, one)));
+  } finally {
+    await floor.stop();
+  }
+}
+
+print(head(options));
+for (const name of options.databases) await measureOn(name, options.databaseUrl);
 if (options.output) writeFileSync(options.output, `${lines.join("\n")}\n`);

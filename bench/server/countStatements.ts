@@ -2,9 +2,11 @@
 // sends their number since the last time when the parent process asks for it.
 import { createRequire } from "node:module";
 import type Sqlite from "better-sqlite3";
+import type Postgresql from "pg";
 
 const require = createRequire(new URL("../../server/package.json", import.meta.url));
 const Database = require("better-sqlite3") as typeof Sqlite;
+const { Client } = require("pg") as typeof Postgresql;
 
 let count = 0;
 
@@ -13,7 +15,7 @@ function counted(prototype: object, names: readonly string[]): void {
   const methods = prototype as Record<string, (...values: unknown[]) => unknown>;
   for (const name of names) {
     const method = methods[name];
-    if (!method) throw new Error(`better-sqlite3 has no ${name} any more`);
+    if (!method) throw new Error(`The database's library has no ${name} any more`);
     methods[name] = function (this: unknown, ...values) {
       count += 1;
       return method.apply(this, values);
@@ -25,6 +27,7 @@ const scratch = new Database(":memory:");
 counted(Object.getPrototypeOf(scratch.prepare("SELECT 1")), ["run", "get", "all"]);
 counted(Database.prototype, ["exec"]);
 scratch.close();
+counted(Client.prototype, ["query"]);
 
 process.on("message", () => {
   process.send?.(count);

@@ -3,11 +3,12 @@
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
 import { openForBench } from "./database.ts";
-import { FLOOR_TENANT } from "./seed.ts";
+import { FLOOR_NAMESPACE, tenantOf } from "./seed.ts";
 
 const { client } = await openForBench(process.argv[2] ?? "");
 const app = Fastify();
-app.get("/", () => client.namespace.findUniqueOrThrow({ where: { tenantId: FLOOR_TENANT } }));
+const where = { tenantId: tenantOf(FLOOR_NAMESPACE) };
+app.get("/", () => client.namespace.findUniqueOrThrow({ where }));
 await app.listen({ host: "127.0.0.1", port: 0 });
 const { port } = app.server.address() as AddressInfo;
 console.log(JSON.stringify({ msg: "listening", address: `http://127.0.0.1:${port}` }));

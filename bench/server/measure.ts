@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Case } from "./cases.ts";
 import { type BenchRequest, CONNECTIONS, type Load, load, type Measured } from "./load.ts";
-import { FLOOR_COMMAND, memoryOf, SERVICE_COMMAND, type ServerProcess, startProcess } from "./process.ts";
+import { memoryOf, SERVICE_COMMAND, type ServerProcess, startProcess } from "./process.ts";
 import { NAMESPACES, PASSWORD, tenantOf } from "./seed.ts";
 
 /** Where and how long is measured. */
@@ -10,9 +10,16 @@ export interface Run {
   readonly folder: string;
   readonly url: string;
   readonly seconds: number;
+  readonly rounds: number;
+  /** The server that each case is compared with, which goes on all the time. */
+  readonly floor: ServerProcess;
 }
 
+/** Medians of the rounds. */
 export interface Result extends Measured {
+  /** Answers per second of the floor, in turn with those of the case. */
+  readonly floor: number;
+  readonly ratio: number;
   /** Megabytes that the server held at the end. */
   readonly megabytes: number;
   /** SQL statements for each request. */
@@ -21,81 +28,39 @@ export interface Result extends Measured {
 
 /** Before anything is measured: the compiler and the caches have done their work by then. */
 const WARM_UP_SECONDS = 2;
-/** Longest measuring of the floor beside a case. */
+/** Longest measuring of the floor in a round. */
 const FLOOR_SECONDS = 3;
 /** Of the counted run, and of what goes before it. */
 const COUNTED_REQUESTS = 48;
 
-type Start = (counting: boolean) => Promise<ServerProcess>;
 type Target = Omit<Load, "limit">;
 
-/** What a bare route with one indexed read can do. */
-export async function measureFloor(run: Run): Promise<Result> {
-  const log = join(run.folder, "floor.log");
-  return measure(
-    run,
-    (counting) => startProcess([FLOOR_COMMAND, run.url], { log, counting }),
-    async (server) => floorOf(server),
-  );
-}
-
-/** Answers per second of the floor at this moment: on a machine that others use, it is another one soon. */
-export async function floorRate(run: Run): Promise<number> {
-  const server = await startProcess([FLOOR_COMMAND, run.url], { log: join(run.folder, "floor.log") });
-  try {
-    const target = floorOf(server);
-    await load({ ...target, limit: { seconds: WARM_UP_SECONDS } });
-    return (await load({ ...target, limit: { seconds: Math.min(run.seconds, FLOOR_SECONDS) } })).rate;
-  } finally {
-    await server.stop();
-  }
-}
-
-const floorOf = ({ url }: ServerProcess): Target => ({
-  url,
+const targetOf = (floor: ServerProcess): Target => ({
+  url: floor.url,
   headers: {},
   next: () => ({ method: "GET", path: "/" }),
 });
 
-/** What the service can do of one case. */
-export async function measureCase(run: Run, one: Case): Promise<Result> {
-  const args = [SERVICE_COMMAND, "serve", "--data-dir", run.folder, "--port", "0"];
-  const log = join(run.folder, "service.log");
-  const env = { GATEHOUSE_DATABASE_URL: run.url };
-  let index = 0;
-  const next = (): BenchRequest => one.request(index++);
-  return measure(
-    run,
-    (counting) => startProcess(args, { log, env, counting }),
-    async ({ url }) => ({ url, headers: await credential(url, one), next }),
-    one.before,
-  );
+/** Makes the floor ready to be measured. */
+export async function warmUp(floor: ServerProcess): Promise<void> {
+  await loadFor(targetOf(floor), WARM_UP_SECONDS);
 }
 
-/** Memory and speed of a server that is left alone, statements of one that counts them. */
-async function measure(
-  { seconds }: Run,
-  start: Start,
-  targetOf: (server: ServerProcess) => Promise<Target>,
-  before = 0,
-): Promise<Result> {
-  const using = async <T>(counting: boolean, work: (server: ServerProcess, target: Target) => Promise<T>) => {
-    const server = await start(counting);
-    try {
-      return await work(server, await targetOf(server));
-    } finally {
-      await server.stop();
+/** What the service can do of one case: speed and memory of one that is left alone, statements of one that counts. */
+export async function measureCase(run: Run, one: Case): Promise<Result> {
+  const measured = await withService(run, one, false, async (server, target) => {
+    if (one.before) await load({ ...target, limit: { requests: Math.max(one.before, CONNECTIONS) } });
+    await loadFor(target, WARM_UP_SECONDS);
+    const rounds = [];
+    for (let round = 0; round < run.rounds; round += 1) {
+      // On a machine that others use, the floor is another one soon.
+      const { rate: floor } = await loadFor(targetOf(run.floor), Math.min(run.seconds, FLOOR_SECONDS));
+      const result = await loadFor(target, run.seconds);
+      rounds.push({ ...result, floor, ratio: result.rate / floor });
     }
-  };
-  const measured = await using(false, async (server, target) => {
-    if (before > 0) await load({ ...target, limit: { requests: Math.max(before, CONNECTIONS) } });
-    await load({ ...target, limit: { seconds: WARM_UP_SECONDS } });
-    // Requests that the warm-up left open are answered first.
-    await load({ ...target, limit: { requests: CONNECTIONS } });
-    const result = await load({ ...target, limit: { seconds } });
-    return { ...result, megabytes: memoryOf(server.pid) };
+    return { ...medians(rounds), megabytes: memoryOf(server.pid) };
   });
-  const statements = await using(true, async (server, target) => {
+  const statements = await withService(run, one, true, async (server, target) => {
     const limit = { requests: COUNTED_REQUESTS };
     await load({ ...target, limit });
     await server.statements();
@@ -104,6 +69,50 @@ async function measure(
   });
   return { ...measured, statements };
 }
+
+/** Sends requests for so long, and waits for those that are open then: the next run must not pay for them. */
+async function loadFor(target: Target, seconds: number): Promise<Measured> {
+  const measured = await load({ ...target, limit: { seconds } });
+  await load({ ...target, limit: { requests: CONNECTIONS } });
+  return measured;
+}
+
+/** Of each value by itself. */
+function medians<T extends Record<string, number>>(rounds: readonly T[]): T {
+  const middle = (name: string): number => {
+    const sorted = rounds.map((round) => round[name] ?? Number.NaN).sort((a, b) => a - b);
+    return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  };
+  return Object.fromEntries(Object.keys(rounds[0] ?? {}).map((name) => [name, middle(name)])) as T;
+}
+
+async function withService<T>(
+  { folder, url }: Run,
+  one: Case,
+  counting: boolean,
+  work: (server: ServerProcess, target: Target) => Promise<T>,
+): Promise<T> {
+  const args = [SERVICE_COMMAND, "serve", "--data-dir", folder, "--port", "0"];
+  const server = await startProcess(args, {
+    log: join(folder, "service.log"),
+    // All requests come from one address.
+    env: { GATEHOUSE_DATABASE_URL: url, ...WITHOUT_LIMITS },
+    counting,
+  });
+  let index = 0;
+  const next = (): BenchRequest => one.request(index++);
+  try {
+    return await work(server, { url: server.url, headers: await credential(server.url, one), next });
+  } finally {
+    await server.stop();
+  }
+}
+
+const WITHOUT_LIMITS = {
+  GATEHOUSE_LOGINS_PER_ADDRESS: "0",
+  GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
+  GATEHOUSE_REPORTS_PER_ADDRESS: "0",
+};
 
 /** A token for the namespace of the case, as a person gets one. */
 async function credential(url: string, { namespace }: Case): Promise<Record<string, string>> {

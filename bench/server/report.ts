@@ -1,39 +1,39 @@
 import { cpus } from "node:os";
+import type { Arguments } from "./arguments.ts";
 import { CONNECTIONS } from "./load.ts";
 import type { Result } from "./measure.ts";
 
-/** The machine, and the head of the table. */
-export function head(seconds: number): string {
+/** The whole of bench/RESULTS.md but the lines of the table: the machine, and the table's head. */
+export function head({ seconds, rounds }: Pick<Arguments, "seconds" | "rounds">): string {
   const processors = cpus();
   const machine = [
     new Date().toISOString().slice(0, 10),
-    `${processors.length} cores (${processors[0]?.model ?? "unknown"}), load generator included`,
+    `${processors.length} cores (${processors[0]?.model ?? "unknown"}), load generator and database included`,
     `Node ${process.version}`,
     `${CONNECTIONS} connections`,
-    `${seconds} s each`,
+    `medians of ${rounds} runs of ${seconds} s, in turn with the floor`,
   ];
-  return [
-    `${machine.join("; ")}.`,
-    "",
-    "| database | case | req/s | floor then | ratio | p50 ms | p99 ms | RSS MB | SQL statements/request |",
-    "|---|---|---:|---:|---:|---:|---:|---:|---:|",
-  ].join("\n");
+  return `# What the service can do
+
+Written by \`npm run bench:server -- --output FILE\`; [docs/benchmarks.md](../docs/benchmarks.md) says what is measured.
+
+${machine.join("; ")}.
+
+| database | case | req/s | floor then | ratio | p50 ms | p99 ms | RSS MB | SQL statements/request |
+|---|---|---:|---:|---:|---:|---:|---:|---:|`;
 }
 
 const rounded = (rate: number): string =>
   rate.toLocaleString("en", { maximumFractionDigits: rate < 100 ? 1 : 0 });
 
-/**
- * A line of the table.
- * @param floor answers per second of the floor at that time
- */
-export function row(database: string, title: string, result: Result, floor: number): string {
+/** A line of the table. */
+export function row(database: string, title: string, result: Result): string {
   const cells = [
     database,
     title,
     rounded(result.rate),
-    rounded(floor),
-    (result.rate / floor).toFixed(2),
+    rounded(result.floor),
+    result.ratio.toFixed(2),
     result.p50.toFixed(1),
     result.p99.toFixed(1),
     result.megabytes,

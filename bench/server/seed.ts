@@ -20,14 +20,14 @@ export const NAMESPACES = {
 } as const;
 export type NamespaceName = keyof typeof NAMESPACES;
 
-const names = Object.keys(NAMESPACES) as NamespaceName[];
+export const NAMESPACE_NAMES = Object.keys(NAMESPACES) as NamespaceName[];
 
 /** Tenant of a seeded namespace. */
 export const tenantOf = (name: NamespaceName): string =>
-  `00000000-0000-4000-8000-${String(names.indexOf(name)).padStart(12, "0")}`;
+  `00000000-0000-4000-8000-${String(NAMESPACE_NAMES.indexOf(name)).padStart(12, "0")}`;
 
-/** The row that the floor reads. */
-export const FLOOR_TENANT = tenantOf("keys");
+/** The namespace that the floor reads. */
+export const FLOOR_NAMESPACE = "keys";
 
 /** Devices with this tag are one in a hundred. */
 export const RARE_TAG = "edge";
@@ -93,10 +93,17 @@ function keyRow(name: NamespaceName, index: number, now: Date) {
 const rowsOf = <T>(count: number, row: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => row(index));
 
-/** Fills a new database: its layout by the service, its rows directly. */
-export async function seed(database: DatabaseName, url: string): Promise<void> {
+/** Fills a new database with namespaces and their users: its layout by the service, its rows directly. */
+export async function seed(
+  database: DatabaseName,
+  url: string,
+  namespaces: readonly NamespaceName[],
+): Promise<void> {
   await (await openForBench(url)).close();
-  const insert = (table: string, rows: readonly Row[]) => benchDatabases[database].insert(url, table, rows);
+  const { insert: insertInto, settle } = benchDatabases[database];
+  const insert = async (table: string, rows: readonly Row[]) => {
+    if (rows.length > 0) await insertInto(url, table, rows);
+  };
   const now = new Date();
   const passwordHash = await hashPassword(PASSWORD);
   await insert(
@@ -106,7 +113,7 @@ export async function seed(database: DatabaseName, url: string): Promise<void> {
       return { id: username, username, name: username, email, passwordHash, createdAt: now };
     }),
   );
-  for (const name of names) {
+  for (const name of namespaces) {
     const tenantId = tenantOf(name);
     const { owner, devices, keys } = NAMESPACES[name];
     await insert("Namespace", [{ tenantId, name, ownerId: owner, createdAt: now }]);
@@ -123,4 +130,5 @@ export async function seed(database: DatabaseName, url: string): Promise<void> {
       rowsOf(keys, (index) => keyRow(name, index, now)),
     );
   }
+  await settle(url);
 }

@@ -72,8 +72,14 @@ async function launch(
   return child;
 }
 
-/** Starts PostgreSQL on a free port of this machine, for everybody on it: for tests only. */
-export async function startPostgresql(): Promise<PostgresqlServer> {
+/**
+ * Starts PostgreSQL on a free port of this machine, for everybody on it: for tests only. What it acknowledges does not
+ * survive the end of the machine, unless the settings say so.
+ * @param changed settings of `postgresql.conf`, instead of those of tests
+ */
+export async function startPostgresql(
+  changed: Readonly<Record<string, string | number>> = {},
+): Promise<PostgresqlServer> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-postgresql-"));
   const root = process.getuid?.() === 0;
   const asUser = root ? { uid: NOBODY, gid: NOBODY } : {};
@@ -92,6 +98,7 @@ export async function startPostgresql(): Promise<PostgresqlServer> {
     unix_socket_directories: "",
     fsync: "off",
     max_connections: 200,
+    ...changed,
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const start = () => launch(join(programs, "postgres"), ["-D", data, ...flags], { ...asUser, cwd: folder });
