@@ -22,7 +22,9 @@ export interface Load {
 }
 
 export interface Measured {
-  /** Answers per second. */
+  /** Answers. */
+  readonly count: number;
+  /** The same for each second. */
   readonly rate: number;
   /** In milliseconds. */
   readonly p50: number;
@@ -71,5 +73,10 @@ export async function load({ url, headers, next, limit }: Load): Promise<Measure
   times.sort((a, b) => a - b);
   const percentile = (share: number) =>
     times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
-  return { rate: times.length / result.duration, p50: percentile(0.5), p99: percentile(0.99) };
+  return {
+    count: times.length,
+    rate: times.length / result.duration,
+    p50: percentile(0.5),
+    p99: percentile(0.99),
+  };
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Case } from "./cases.ts";
 import { type BenchRequest, CONNECTIONS, type Load, load, type Measured } from "./load.ts";
-import { memoryOf, SERVICE_COMMAND, type ServerProcess, startProcess } from "./process.ts";
+import { coreTimeOf, memoryOf, SERVICE_COMMAND, type ServerProcess, startProcess } from "./process.ts";
 import { NAMESPACES, PASSWORD, tenantOf } from "./seed.ts";
 
 /** Where and how long is measured. */
@@ -16,10 +16,13 @@ export interface Run {
 }
 
 /** Medians of the rounds. */
-export interface Result extends Measured {
+export interface Result extends Omit<Measured, "count"> {
   /** Answers per second of the floor, in turn with those of the case. */
   readonly floor: number;
   readonly ratio: number;
+  /** Milliseconds of a core for each request: says more than the rate where others use the machine. */
+  readonly core: number;
+  readonly floorCore: number;
   /** Megabytes that the server held at the end. */
   readonly megabytes: number;
   /** SQL statements for each request. */
@@ -54,9 +57,14 @@ export async function measureCase(run: Run, one: Case): Promise<Result> {
     const rounds = [];
     for (let round = 0; round < run.rounds; round += 1) {
       // On a machine that others use, the floor is another one soon.
-      const { rate: floor } = await loadFor(targetOf(run.floor), Math.min(run.seconds, FLOOR_SECONDS));
-      const result = await loadFor(target, run.seconds);
-      rounds.push({ ...result, floor, ratio: result.rate / floor });
+      const floor = await timed(run.floor, targetOf(run.floor), Math.min(run.seconds, FLOOR_SECONDS));
+      const result = await timed(server, target, run.seconds);
+      rounds.push({
+        ...result,
+        floor: floor.rate,
+        floorCore: floor.core,
+        ratio: result.rate / floor.rate,
+      });
     }
     return { ...medians(rounds), megabytes: memoryOf(server.pid) };
   });
@@ -71,10 +79,16 @@ export async function measureCase(run: Run, one: Case): Promise<Result> {
 }
 
 /** Sends requests for so long, and waits for those that are open then: the next run must not pay for them. */
-async function loadFor(target: Target, seconds: number): Promise<Measured> {
+async function loadFor(target: Target, seconds: number) {
   const measured = await load({ ...target, limit: { seconds } });
   await load({ ...target, limit: { requests: CONNECTIONS } });
   return measured;
+}
+
+async function timed({ pid }: ServerProcess, target: Target, seconds: number) {
+  const before = coreTimeOf(pid);
+  const { count, ...measured } = await loadFor(target, seconds);
+  return { ...measured, core: (coreTimeOf(pid) - before) / (count + CONNECTIONS) };
 }
 
 /** Of each value by itself. */

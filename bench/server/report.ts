@@ -19,8 +19,8 @@ Written by \`npm run bench:server -- --output FILE\`; [docs/benchmarks.md](../do
 
 ${machine.join("; ")}.
 
-| database | case | req/s | floor then | ratio | p50 ms | p99 ms | RSS MB | SQL statements/request |
-|---|---|---:|---:|---:|---:|---:|---:|---:|`;
+| database | case | req/s | floor then | ratio | core ms/request | floor core ms | p50 ms | p99 ms | RSS MB | SQL statements/request |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|`;
 }
 
 const rounded = (rate: number): string =>
@@ -34,6 +34,8 @@ export function row(database: string, title: string, result: Result): string {
     rounded(result.rate),
     rounded(result.floor),
     result.ratio.toFixed(2),
+    result.core.toFixed(2),
+    result.floorCore.toFixed(2),
     result.p50.toFixed(1),
     result.p99.toFixed(1),
     result.megabytes,
