@@ -5,6 +5,7 @@ import type { PrismaClient as SharedClient } from "./generated/sqlite/client.ts"
 import { migratePostgresql } from "./migratePostgresql.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
 import type { Database } from "./openDatabase.ts";
+import { readDirectly } from "./readRows.ts";
 import { statementNames } from "./statementNames.ts";
 
 /** How long to wait for a connection to PostgreSQL, in milliseconds. */
@@ -26,7 +27,7 @@ export async function openPostgresqlDatabase(location: {
   ).catch((error: unknown) => {
     throw unusable(url, error);
   });
-  const adapter = new PrismaPg(
+  const factory = new PrismaPg(
     {
       connectionString: url,
       max: connections,
@@ -37,7 +38,12 @@ export async function openPostgresqlDatabase(location: {
     },
     { statementNameGenerator: statementNames() },
   );
-  const client = new PrismaClient({ adapter, errorFormat: "minimal" });
+  const adapter = await factory.connect();
+  const client = new PrismaClient({
+    adapter: { provider: factory.provider, adapterName: factory.adapterName, connect: async () => adapter },
+    errorFormat: "minimal",
+  });
+  readDirectly(client, adapter);
   return {
     // Both clients come from the same models, so they differ in their names only.
     client: client as unknown as SharedClient,

@@ -3,6 +3,7 @@ import { migrateSqlite } from "./migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
 import type { Database } from "./openDatabase.ts";
 import { openSqlite } from "./openSqlite.ts";
+import { readDirectly } from "./readRows.ts";
 import { snapshotsOf } from "./snapshotSqlite.ts";
 import { sqliteAdapter } from "./sqliteAdapter.ts";
 
@@ -12,7 +13,13 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
   try {
     const migrated = migrateSqlite(sqlite, readMigrations(migrationsFolder("sqlite")));
     // Minimal: the longer formats quote the arguments of a failed call, and with them secrets, in the message.
-    const client = new PrismaClient({ adapter: sqliteAdapter(sqlite), errorFormat: "minimal" });
+    const factory = sqliteAdapter(sqlite);
+    const adapter = await factory.connect();
+    const client = new PrismaClient({
+      adapter: { ...factory, connect: async () => adapter },
+      errorFormat: "minimal",
+    });
+    readDirectly(client, adapter);
     return {
       client,
       migrated,

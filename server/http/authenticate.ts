@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Role } from "@gatehouse-access/sdk/contract";
 import type { Member as Membership } from "../db/generated/sqlite/client.ts";
+import { readRows } from "../db/readRows.ts";
+import { sql } from "../features/lists/sql.ts";
 import { digestOf } from "../secrets.ts";
 import type { Services } from "../services.ts";
 import { UnauthenticatedError } from "./errors.ts";
@@ -71,18 +73,21 @@ async function presentRole(
   services: Services,
   token: { readonly id: string; readonly tenant: string; readonly version: number },
 ): Promise<Role | null | undefined> {
-  const [row] = await services.db.$queryRaw<CallerRow[]>`
-    SELECT "User"."tokenVersion" AS "tokenVersion", "User"."status" AS "userStatus", "Member"."role", "Member"."status"
+  const [row] = await readRows<CallerRow>(
+    services.db,
+    sql`SELECT "User"."tokenVersion" AS "tokenVersion", "User"."status" AS "userStatus", "Member"."role", "Member"."status"
     FROM "User" LEFT JOIN "Member" ON "Member"."userId" = "User"."id" AND "Member"."tenantId" = ${token.tenant}
-    WHERE "User"."id" = ${token.id}`;
+    WHERE "User"."id" = ${token.id}`,
+  );
   if (row?.userStatus !== "confirmed" || Number(row.tokenVersion) !== token.version) return undefined;
   return row.status === "accepted" ? (row.role as Role) : null;
 }
 
 /** The user's role in a namespace; null for one who is no member, or a pending one (rules Q6). */
 export async function roleIn(services: Services, tenantId: string, userId: string): Promise<Role | null> {
-  // By SQL: every request of a user begins with it, and Prisma's own way costs three times as much.
-  const [member] = await services.db.$queryRaw<Pick<Membership, "role" | "status">[]>`
-    SELECT "role", "status" FROM "Member" WHERE "tenantId" = ${tenantId} AND "userId" = ${userId}`;
+  const [member] = await readRows<Pick<Membership, "role" | "status">>(
+    services.db,
+    sql`SELECT "role", "status" FROM "Member" WHERE "tenantId" = ${tenantId} AND "userId" = ${userId}`,
+  );
   return member?.status === "accepted" ? (member.role as Role) : null;
 }

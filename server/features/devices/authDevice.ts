@@ -1,11 +1,13 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { readRows } from "../../db/readRows.ts";
 import { deviceToken } from "../../http/deviceTokens.ts";
 import { ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
+import { sql } from "../lists/sql.ts";
 import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { declaredDevice } from "./objects.ts";
 import { deviceUid } from "./uid.ts";
@@ -62,13 +64,15 @@ async function namesOfUnchanged(
   reported: ReturnType<typeof reportedOf>,
 ): Promise<Names | undefined> {
   const { infoId, infoPrettyName, infoVersion, infoArch, infoPlatform, offline, remoteAddr } = reported;
-  const [names] = await services.db.$queryRaw<Names[]>`
-    SELECT "Device"."name" AS name, "Namespace"."name" AS namespace FROM "Device"
+  const [names] = await readRows<Names>(
+    services.db,
+    sql`SELECT "Device"."name" AS name, "Namespace"."name" AS namespace FROM "Device"
     JOIN "Namespace" ON "Namespace"."tenantId" = "Device"."tenantId"
     WHERE "Device"."uid" = ${uid} AND "Device"."infoId" = ${infoId}
       AND "Device"."infoPrettyName" = ${infoPrettyName} AND "Device"."infoVersion" = ${infoVersion}
       AND "Device"."infoArch" = ${infoArch} AND "Device"."infoPlatform" = ${infoPlatform}
-      AND "Device"."offline" = ${offline} AND "Device"."remoteAddr" = ${remoteAddr}`;
+      AND "Device"."offline" = ${offline} AND "Device"."remoteAddr" = ${remoteAddr}`,
+  );
   return names;
 }
 

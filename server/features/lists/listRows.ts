@@ -1,3 +1,4 @@
+import { readRows } from "../../db/readRows.ts";
 import type { Services } from "../../services.ts";
 import { filterSql } from "./conditionSql.ts";
 import { checkCost } from "./filterCost.ts";
@@ -56,7 +57,7 @@ export async function listColumns<Row>(
   const where = groups.length === 0 ? request.where : sql`(${request.where}) AND ${filterSql(table, groups)}`;
   const offset = (page - 1) * perPage;
   const read = (rows: Sql, limit: number) =>
-    services.db.$queryRaw<Row[]>(sql`${rows} LIMIT ${limit} OFFSET ${offset}`);
+    readRows<Row>(services.db, sql`${rows} LIMIT ${limit} OFFSET ${offset}`);
   if (groups.length === 0) {
     // One more than is shown tells whether the list ends here; then nothing need be counted.
     const rows = await read(sortedRows(table, columns, where, sort), perPage + 1);
@@ -73,7 +74,8 @@ export async function listColumns<Row>(
 }
 
 async function count(services: Services, table: Table, where: Sql): Promise<number> {
-  const [counted] = await services.db.$queryRaw<{ total: number | bigint }[]>(
+  const [counted] = await readRows<{ total: number | bigint }>(
+    services.db,
     sql`SELECT COUNT(*) AS total FROM ${table.from} WHERE ${where}`,
   );
   return Number(counted?.total ?? 0);

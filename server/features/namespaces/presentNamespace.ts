@@ -1,6 +1,7 @@
 import type { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
+import { readRows } from "../../db/readRows.ts";
 import type { Services } from "../../services.ts";
 import { inOrder } from "../lists/listRows.ts";
 import { sql } from "../lists/sql.ts";
@@ -55,12 +56,14 @@ export async function presentNamespaces(
     ", ",
   );
   const [rows, members] = await Promise.all([
-    services.db.$queryRaw<(Namespace & { accepted: number | bigint })[]>(
+    readRows<Namespace & { accepted: number | bigint }>(
+      services.db,
       sql`SELECT "Namespace".*, (SELECT COUNT(*) FROM "Device" WHERE "Device"."tenantId" = "Namespace"."tenantId"
           AND "Device"."status" = 'accepted') AS accepted
         FROM "Namespace" WHERE "Namespace"."tenantId" IN (${ids})`,
     ),
-    services.db.$queryRaw<(Member & { email: string })[]>(
+    readRows<Member & { email: string }>(
+      services.db,
       sql`SELECT "Member".*, "User"."email" FROM "Member" JOIN "User" ON "User"."id" = "Member"."userId"
         WHERE "Member"."tenantId" IN (${ids}) ORDER BY "Member"."addedAt" ASC, "Member"."userId" ASC`,
     ),
