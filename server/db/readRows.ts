@@ -43,15 +43,15 @@ export async function readRows<Row>(
     args: query.values,
     argTypes: query.values.map(() => ARGUMENT),
   });
-  const columns = columnNames.map((name, index) => ({ name, convert: conversionOf(columnTypes[index]) }));
+  const conversions = columnTypes.map((type) => CONVERSIONS[type]);
   return rows.map((values) => {
     const row: Record<string, unknown> = {};
-    columns.forEach(({ name, convert }, index) => {
+    for (let index = 0; index < columnNames.length; index += 1) {
       const value = values[index];
-      row[name] = value === null || convert === undefined ? value : convert(value as never);
-    });
+      const convert = conversions[index];
+      row[columnNames[index] as string] =
+        value === null || convert === undefined ? value : convert(value as never);
+    }
     return row as Row;
   });
 }
-
-const conversionOf = (type: ColumnType | undefined) => (type === undefined ? undefined : CONVERSIONS[type]);
