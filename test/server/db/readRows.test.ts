@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+import { readRows } from "../../../server/dist/db/readRows.js";
+import { sql } from "../../../server/dist/features/lists/sql.js";
+import { testDatabase } from "./database.ts";
+import { user } from "./rows.ts";
+
+test("gives what the client's own raw query gives: null, texts, numbers, truth values, times, 64 bits", async () => {
+  const { client } = await testDatabase();
+  const ann = { ...user("ann"), emailMarketing: true, mfaLastStep: 7, lastLogin: null };
+  await client.user.create({ data: ann });
+  await client.rateLimit.create({ data: { key: "login", count: 3, endsAt: 2n ** 40n } });
+
+  const users = sql`SELECT * FROM "User" WHERE "id" = ${"ann"} AND "emailMarketing" = ${true}`;
+  const rows = await readRows(client, users);
+  expect(rows).toEqual(await client.$queryRaw(users));
+  expect(rows).toMatchObject([ann]);
+
+  const counted = sql`SELECT "endsAt", (SELECT COUNT(*) FROM "User") AS users FROM "RateLimit" WHERE "count" > ${2}`;
+  const limits = await readRows<{ endsAt: bigint }>(client, counted);
+  expect(limits).toEqual(await client.$queryRaw(counted));
+  expect(limits[0]?.endsAt).toBe(2n ** 40n);
+
+  const since = sql`SELECT "id" FROM "User" WHERE "createdAt" = ${ann.createdAt}`;
+  expect(await readRows(client, since)).toEqual([{ id: "ann" }]);
+});
+
+test("inside of a transaction it is a part of that: it sees what is not there for others, and is then undone", async () => {
+  const { client } = await testDatabase();
+  const names = sql`SELECT "username" FROM "User"`;
+  const undone = client.$transaction(async (tx) => {
+    await tx.user.create({ data: user("ann") });
+    expect(await readRows(tx, names)).toEqual([{ username: "ann" }]);
+    throw new Error("undone");
+  });
+  await expect(undone).rejects.toThrow("undone");
+  expect(await readRows(client, names)).toEqual([]);
+});
+
+test("a value is never a part of the statement", async () => {
+  const { client } = await testDatabase();
+  await client.user.create({ data: user("ann") });
+  const named = (name: string) => readRows(client, sql`SELECT "id" FROM "User" WHERE "username" = ${name}`);
+  expect(await named("' OR 1 = 1 --")).toEqual([]);
+  expect(await named("ann")).toEqual([{ id: "ann" }]);
+});
+
+test("what the database refuses is an error", async () => {
+  const { client } = await testDatabase();
+  await expect(readRows(client, sql`SELECT * FROM "Nothing"`)).rejects.toThrow();
+});
