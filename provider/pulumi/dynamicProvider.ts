@@ -4,7 +4,12 @@ import { bring } from "../resources/bring.ts";
 import { check } from "../resources/check.ts";
 import { TwinError } from "../resources/claims.ts";
 import type { Connection } from "../resources/connection.ts";
-import { type Existing, PartialFailure, type ResourceDefinition } from "../resources/definition.ts";
+import {
+  type Existing,
+  type IsClaimed,
+  PartialFailure,
+  type ResourceDefinition,
+} from "../resources/definition.ts";
 import { diff } from "../resources/diff.ts";
 import { canonicalInputs, sameValue } from "../resources/values.ts";
 import { LOGICAL_ID } from "./closure.ts";
@@ -47,9 +52,9 @@ export function dynamicProvider(
 
     async diff(id, olds: Values, news: Values) {
       const state = ownInputs(olds);
-      run.compared(definition, logicalId(news), { id, state });
       const changes = diff(definition, state, ownInputs(news));
       const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
+      run.compared(definition, logicalId(news), { id, state }, replaces.length > 0);
       return { changes: changes.length > 0, replaces };
     },
 
@@ -58,7 +63,7 @@ export function dynamicProvider(
       const made = await attempt(definition, inputs, () =>
         bring(definition, connection(), ownInputs(inputs), origin),
       );
-      if (made.takenOver) run.tookOver(definition, made.id);
+      origin.claim(made.id);
       return { id: made.id, outs: outputs(definition, inputs, made.state) };
     },
 
@@ -82,9 +87,12 @@ export function dynamicProvider(
     },
 
     async delete(id, props: Values) {
-      if (run.isTakenOver(definition, id)) return;
+      if (run.isHeld(definition, id)) return;
       const state = ownInputs(props);
-      await goneIsUndefined(connection(), state.tenant, () => definition.delete(connection(), id, state));
+      const isClaimed: IsClaimed = (key) => run.isClaimed(key);
+      await goneIsUndefined(connection(), state.tenant, () =>
+        definition.delete(connection(), id, state, isClaimed),
+      );
     },
   };
 }

@@ -74,7 +74,7 @@ async function settle(
   const changes = differences(definition, made, inputs);
   if (changes.length === 0) return made;
   if (changes.some((change) => change.replaces)) {
-    await definition.delete(connection, made.id, made.state);
+    await definition.delete(connection, made.id, made.state, () => false);
     return definition.create(connection, inputs, origin);
   }
   return changed(definition, connection, inputs, made);

@@ -73,7 +73,7 @@ export interface Origin {
   /** What the state held before a replacement. */
   readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
   /**
-   * Says that the object with this id is this resource's.
+   * Says that the object with this id is this resource's, so that no deletion in this run may remove it.
    * @throws Error naming the resource of this program that has it already
    */
   claim(id: string): void;
@@ -87,6 +87,9 @@ export interface Claim {
   /** Resources of one definition may share it. */
   readonly shared?: boolean;
 }
+
+/** True when a resource of this program claims this for itself alone, by the key of a {@link Claim}. */
+export type IsClaimed = (key: string) => boolean;
 
 /** What inputs, and later an id, make a resource the one that manages. */
 export interface Identity<I extends Inputs = Inputs> {
@@ -132,7 +135,13 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
     state: Readonly<State<I, O>>,
     inputs: InputValues<I>,
   ): Promise<State<I, O>>;
-  delete(connection: Connection, id: string, state: Readonly<State<I, O>>): Promise<void>;
+  /** Removes the object, but for the parts of it that resources of the program claim. */
+  delete(
+    connection: Connection,
+    id: string,
+    state: Readonly<State<I, O>>,
+    isClaimed: IsClaimed,
+  ): Promise<void>;
 }
 
 interface InputOptions<S extends z.ZodType> {

@@ -32,7 +32,7 @@ export const deviceTagAttachment = defineResource({
       { key: `tags of ${tenant ?? ""} ${device}`, property: "device", shared: true },
     ],
     ofId: (id) => [
-      { key: `tag of ${id}`, property: "tag" },
+      { key: claimOfTag(id), property: "tag" },
       { key: `tags of ${id.slice(0, id.lastIndexOf("/"))}`, property: "device", shared: true },
     ],
   },
@@ -73,6 +73,9 @@ export const deviceTagAttachment = defineResource({
     await client.deleteDeviceTag({ params: { uid, tag } });
   },
 });
+
+/** The key of the claim on one tag of a device; `id` is tenant/uid/tag. */
+export const claimOfTag = (id: string) => `tag of ${id}`;
 
 /** True when the tag that is replaced became the new one on the device itself, as a renamed Tag does. */
 function wasRenamed(device: Device, tag: string, { replaced }: Origin): boolean {

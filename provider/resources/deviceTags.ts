@@ -2,6 +2,7 @@ import { devices, uid as uidSchema } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { defineResource, output, required } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
+import { claimOfTag } from "./deviceTagAttachment.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
 import type { Device } from "./listings.ts";
@@ -68,10 +69,11 @@ export const deviceTags = defineResource({
     return { ...state, device: inputs.device, tags: tags.sort() };
   },
 
-  async delete(connection, id, state) {
+  async delete(connection, id, state, isClaimed) {
     const { tenant, uid } = splitId(id, "DeviceTags", "tenant", "uid");
     const { client } = await connection.tenant(tenant);
-    for (const tag of state.tags) {
+    // A program may go over from DeviceTags to DeviceTagAttachments in one run.
+    for (const tag of state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)))) {
       await undefinedIfMissing(client.deleteDeviceTag({ params: { uid, tag } }));
     }
   },
