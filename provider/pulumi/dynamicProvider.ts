@@ -1,4 +1,4 @@
-import { AuthenticationError, isNotFound } from "@gatehouse-access/sdk";
+import { AuthenticationError, PermissionError } from "@gatehouse-access/sdk";
 import type { dynamic } from "@pulumi/pulumi";
 import { bring } from "../resources/bring.ts";
 import { check } from "../resources/check.ts";
@@ -11,6 +11,7 @@ import {
   type ResourceDefinition,
 } from "../resources/definition.ts";
 import { diff } from "../resources/diff.ts";
+import { isMissing, isNoToken } from "../resources/missing.ts";
 import { canonicalInputs, sameValue } from "../resources/values.ts";
 import { LOGICAL_ID } from "./closure.ts";
 import type { Run } from "./run.ts";
@@ -159,21 +160,32 @@ async function goneIsUndefined<T>(
   try {
     return await step();
   } catch (error) {
-    if (isNotFound(error)) return undefined;
-    // A token for a namespace that was deleted since is refused, and with the namespace went the object.
-    if (
-      error instanceof AuthenticationError &&
-      typeof tenant === "string" &&
-      (await isGone(client, tenant))
-    ) {
-      return undefined;
-    }
-    throw error;
+    if (isMissing(error)) return undefined;
+    const isRefused = isNoToken(error) || error instanceof AuthenticationError;
+    if (!isRefused || typeof tenant !== "string") throw error;
+    // With a namespace that was deleted went the object; with a membership that was ended it did not.
+    if (await isGone(client, tenant)) return undefined;
+    throw isNoToken(error) ? noMember(tenant, error) : error;
   }
 }
 
+function noMember(tenant: string, cause: unknown): Error {
+  return new Error(
+    `credential: its user is no member of the namespace ${tenant}, so that nothing is known of what is in it; make it one (again), or use another credential`,
+    { cause },
+  );
+}
+
 async function isGone(client: Connection["client"], tenant: string): Promise<boolean> {
-  return client.getNamespace({ params: { tenant } }).then(() => false, isNotFound);
+  try {
+    await client.getNamespace({ params: { tenant } });
+    return false;
+  } catch (error) {
+    if (isMissing(error)) return true;
+    // 403: there is one, of others. No token for asking: then nothing is known, and nothing counts as gone.
+    if (error instanceof PermissionError || isNoToken(error)) return false;
+    throw error;
+  }
 }
 
 /** Counters that move by themselves are no drift: where nothing else changed, the state keeps its values. */

@@ -1,4 +1,4 @@
-import { type Client, isNotFound } from "@gatehouse-access/sdk";
+import type { Client } from "@gatehouse-access/sdk";
 import type { Listing } from "./listing.ts";
 import {
   type ApiKey,
@@ -57,9 +57,8 @@ export class Connection {
   }
 
   /**
-   * The connection to a namespace.
-   * @throws NotFoundError when the namespace does not exist (any more)
-   * @throws PermissionError when it exists and the credential is not for it
+   * The connection to a namespace. Whether there is one, and the credential is for it, its first request tells.
+   * @throws AuthenticationError when the service refuses the credential
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
     const name = tenant ?? this.#options.defaultTenant ?? (await this.#ownTenant());
@@ -96,14 +95,7 @@ export class Connection {
 
   async #open(tenant: string): Promise<TenantClient> {
     const client = this.client.forTenant(tenant);
-    try {
-      await client.identity();
-    } catch (error) {
-      // A token is refused alike when the namespace is gone and when the user was removed from it. Only the
-      // first may count as deleted: the second would empty the state.
-      if (isNotFound(error)) await this.client.getNamespace({ params: { tenant } });
-      throw error;
-    }
+    await client.identity();
     return {
       tenant,
       client,
