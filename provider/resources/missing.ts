@@ -1,16 +1,25 @@
 import { isNotFound, type NotFoundError } from "@gatehouse-access/sdk";
+import { type Operation, operations } from "@gatehouse-access/sdk/contract";
 
 /**
  * True for a 404 to the request for a token of a namespace. It says nothing of any object: the service answers a
  * user who is no member (any more) like one who asks for a namespace that does not exist.
  */
-export function isNoToken(error: unknown): error is NotFoundError {
+export function isNoToken(error: unknown): boolean {
   return isNotFound(error) && error.operation === "getNamespaceToken";
 }
 
-/** True where the service says that there is no such object. */
+/**
+ * True where the service says that there is no such object. Lists and logins name none: a 404 to them comes from
+ * something before the service.
+ */
 export function isMissing(error: unknown): error is NotFoundError {
-  return isNotFound(error) && !isNoToken(error);
+  return isNotFound(error) && !isNoToken(error) && namesObject(error.operation);
+}
+
+function namesObject(id: string): boolean {
+  const { path } = (operations as Readonly<Record<string, Operation>>)[id] ?? {};
+  return path?.includes("{") ?? false;
 }
 
 /** The answer, or undefined where the service says that there is no such object. */

@@ -1,5 +1,5 @@
+import { isNotFound } from "@gatehouse-access/sdk";
 import type { TenantClient } from "./connection.ts";
-import { isMissing } from "./missing.ts";
 
 /** Milliseconds without any work on tags after which a tag that is missing will not come. */
 const QUIET = 5_000;
@@ -64,7 +64,7 @@ export async function withTags<T>(
     try {
       return await send();
     } catch (error) {
-      if (!tags || !isMissing(error)) throw error;
+      if (!tags || !isNotFound(error)) throw error;
       const known = await client.getTags();
       const missing = tags.filter((tag) => !known.includes(tag));
       // All are known: they came since it was sent, or it is something else that was not found.
