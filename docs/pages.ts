@@ -98,11 +98,15 @@ read for all of a run, since others may have renamed it), an adoption (one read)
 request). Device selectors are resolved, and a refresh is read, from lists where that is cheaper than single
 reads: 1,000 keys are 10 requests, 5 devices of 100,000 are 5.
 
-**Safe to repeat.** Each creation carries an \`Idempotency-Key\` made of project, stack, type and name. After an
-answer that was lost, the next \`up\` finds what was made; where the service ignores the key, the object is looked
-for before it is made again. Of an API key the secret is lost with the answer, so the key is revoked and made anew. An
-object that was there before is an error, unless \`adopt\` says otherwise. Two
-resources on one object are refused, also DeviceTags and DeviceTagAttachment on one device.
+**Safe to repeat.** Each creation carries an \`Idempotency-Key\` made of project, stack, type, name and what tells the
+object from others. After an answer that was lost, the next \`up\` finds what was made; where the service ignores the
+key, the object is looked for before it is made again. Of an API key the secret is lost with the run that died: the
+next \`up\` makes another key, and the lost one, whose secret nobody has, stays until somebody removes it; where the
+resource gives its name, that is an error which says so. An object that was there before is an error, unless \`adopt\`
+says otherwise. Two resources on one object are refused, also DeviceTags and DeviceTagAttachment on one device.
+
+**Moving.** An object may pass from one resource to another within one \`up\`: what any resource of the program has at
+its end is not deleted.
 
 **Import.** By the option \`import: "<id>"\` under the embedded engine; the Pulumi CLI cannot import dynamic
 resources, there \`adopt: true\` does the same. An ApiKey that is imported has no secret to be known.`;

@@ -7,6 +7,7 @@ import type { Connection } from "../resources/connection.ts";
 import {
   type Existing,
   type IsClaimed,
+  type Origin,
   PartialFailure,
   type ResourceDefinition,
 } from "../resources/definition.ts";
@@ -60,11 +61,11 @@ export function dynamicProvider(
     },
 
     async create(inputs: Values) {
-      const origin = run.origin(definition, logicalId(inputs));
-      const made = await attempt(definition, inputs, () =>
-        bring(definition, connection(), ownInputs(inputs), origin),
+      const given = ownInputs(inputs);
+      const origin = run.origin(definition, logicalId(inputs), given);
+      const made = await attempt(definition, inputs, origin, () =>
+        bring(definition, connection(), given, origin),
       );
-      origin.claim(made.id);
       return { id: made.id, outs: outputs(definition, inputs, made.state) };
     },
 
@@ -222,11 +223,14 @@ class ResourceInitError extends Error {
 async function attempt<T>(
   definition: ResourceDefinition,
   inputs: Values,
+  origin: Origin,
   step: () => Promise<T>,
 ): Promise<T> {
   try {
     return await step();
   } catch (error) {
-    throw error instanceof PartialFailure ? new ResourceInitError(definition, error, inputs) : error;
+    if (!(error instanceof PartialFailure)) throw error;
+    origin.claim(error.id);
+    throw new ResourceInitError(definition, error, inputs);
   }
 }

@@ -44,14 +44,28 @@ export class Run {
   }
 
   /** Where the create of this resource comes from. */
-  origin(definition: ResourceDefinition, resource: string | undefined): Origin {
+  origin(definition: ResourceDefinition, resource: string | undefined, inputs: Values): Origin {
     const replaced = resource ? this.#inState.get(resource) : null;
     if (resource) this.#claims.letGo(resource);
+    const start =
+      resource && replaced !== null ? creation(definition, resource, inputs, replaced) : undefined;
+    return this.#origin(definition, resource, replaced ?? undefined, start);
+  }
+
+  #origin(
+    definition: ResourceDefinition,
+    resource: string | undefined,
+    replaced: Existing<Values> | undefined,
+    creation: readonly string[] | undefined,
+  ): Origin {
+    const claims = this.#claims;
     return {
       name: resource?.split("::").at(-1) ?? definition.name,
-      idempotencyKey: resource && replaced !== null ? idempotencyKey(resource, replaced) : undefined,
-      replaced: replaced ?? undefined,
-      claim: (id) => this.#claims.hold(definition, resource ?? `::${definition.name}::${id}`, id),
+      idempotencyKey: creation && digestOf(creation),
+      replaced,
+      claim: (id) => claims.hold(definition, resource ?? `::${definition.name}::${id}`, id),
+      isOthers: (id) => claims.isHeld(definition, id, resource),
+      after: (id) => this.#origin(definition, resource, replaced, creation && [...creation, id]),
     };
   }
 
@@ -70,12 +84,18 @@ export class Run {
 }
 
 /**
- * The same for every try to make one object. What is replaced is part of it: else the service would answer the
- * new object's creation with the old object. Its time as well, because API keys that follow each other may have
- * one name, and so one id.
+ * What is the same for every try to make one object. What it is, as far as inputs say, and what it replaces are part
+ * of it: else the service would answer the new object's creation with the old object. Its time as well, because API
+ * keys that follow each other may have one name, and so one id.
  */
-function idempotencyKey(resource: string, replaced: Existing<Values> | undefined): string {
-  return createHash("sha256")
-    .update([resource, replaced?.id ?? "", replaced?.state.createdAt ?? ""].join("\n"))
-    .digest("hex");
+function creation(
+  { identity }: ResourceDefinition,
+  resource: string,
+  inputs: Values,
+  replaced: Existing<Values> | undefined,
+): string[] {
+  const object = identity?.ofInputs(inputs).map((claim) => claim.key) ?? [];
+  return [resource, ...object, replaced?.id ?? "", String(replaced?.state.createdAt ?? "")];
 }
+
+const digestOf = (parts: readonly string[]) => createHash("sha256").update(parts.join("\n")).digest("hex");

@@ -3,15 +3,7 @@ import { type Client, ConflictError, RequestError } from "@gatehouse-access/sdk"
 import { apiKeys, dateTime, role as roleSchema, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection, TenantClient } from "./connection.ts";
-import {
-  defineResource,
-  type InputValues,
-  type Origin,
-  optional,
-  output,
-  required,
-  type State,
-} from "./definition.ts";
+import { defineResource, type InputValues, optional, output, required, type State } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
 import { type ApiKey, apiKeyIdentity } from "./listings.ts";
@@ -112,7 +104,7 @@ export const apiKey = defineResource({
     const name = inputs.name ?? generatedName(origin.name);
     const replaced = origin.replaced?.state as KeyState | undefined;
     if (replaced?.name === name) await makeRoom(opened.client, name);
-    const made = await makeKey(connection, opened, { ...inputs, name }, origin);
+    const made = await makeKey(connection, opened, { ...inputs, name });
     const kept = overlapOf(replaced, inputs.overlap ?? 0);
     // The engine is about to delete what was replaced; until then only this process knows that it stays.
     for (const old of kept) connection.overlapping.add(apiKeyIdentity(old));
@@ -172,14 +164,16 @@ async function makeRoom(client: Client, name: string): Promise<void> {
   await undefinedIfMissing(client.updateApiKey({ params: { key: name }, body }));
 }
 
-/** The secret is ours, so that a key whose answer was lost is known by it. */
+/**
+ * The secret is ours, so that a key whose answer was lost is known by it. The idempotency key is for this try alone:
+ * what an earlier run made may be in use by somebody whose stack has the same name.
+ */
 async function makeKey(
   connection: Connection,
   { client }: TenantClient,
   { name, validDays, role }: Inputs & { readonly name: string },
-  { idempotencyKey }: Origin,
 ) {
-  const key = randomUUID();
+  const [key, idempotencyKey] = [randomUUID(), randomUUID()];
   const body = { name, expiresAt: validDays, key, ...(role && { role }) };
   const make = () => client.createApiKey({ body }, { idempotencyKey });
   try {

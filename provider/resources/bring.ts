@@ -11,11 +11,6 @@ import { diff, type FieldChange } from "./diff.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** An object, and whether it was there before. */
-export interface Brought extends Existing<Values> {
-  readonly takenOver: boolean;
-}
-
 /**
  * Makes the object that the inputs declare, so that doing it again after any failure is safe:
  * - an answer that was lost is looked for before the request is repeated;
@@ -28,34 +23,23 @@ export async function bring(
   connection: Connection,
   inputs: Record<string, unknown>,
   origin: Origin,
-): Promise<Brought> {
+): Promise<Existing<Values>> {
   const adopt = inputs.adopt as Adopt;
   if (adopt || definition.overwrites) {
     const existing = await definition.find?.(connection, inputs);
     if (existing) return takeOver(definition, connection, inputs, existing, origin, adopt);
   }
-  const made = await makeOnce(definition, connection, inputs, origin);
-  if (!made.takenOver)
-    return { ...(await settle(definition, connection, inputs, made, origin)), takenOver: false };
-  return made;
-}
-
-async function makeOnce(
-  definition: ResourceDefinition,
-  connection: Connection,
-  inputs: Record<string, unknown>,
-  origin: Origin,
-): Promise<Brought> {
   try {
-    return { ...(await definition.create(connection, inputs, origin)), takenOver: false };
+    return await make(definition, connection, inputs, origin);
   } catch (error) {
     const unclear = error instanceof RequestError && error.outcome !== "none";
     if (!unclear && !(error instanceof ConflictError)) throw error;
     await connection.forget();
     const existing = await definition.find?.(connection, inputs);
     if (unclear) {
-      if (existing) return takeOver(definition, connection, inputs, existing, origin, true);
-      return { ...(await definition.create(connection, inputs, origin)), takenOver: false };
+      return existing
+        ? takeOver(definition, connection, inputs, existing, origin, true)
+        : make(definition, connection, inputs, origin);
     }
     throw existing
       ? existsAlready(definition, existing.id, differences(definition, existing, inputs))
@@ -63,20 +47,24 @@ async function makeOnce(
   }
 }
 
-/** What an earlier try made for other inputs is brought to these ones. */
-async function settle(
+/**
+ * Creates the object. What an earlier try made for other inputs is brought to these ones, where that needs no other
+ * object; what is another resource's by now is left to it.
+ */
+async function make(
   definition: ResourceDefinition,
   connection: Connection,
   inputs: Record<string, unknown>,
-  made: Existing<Values>,
   origin: Origin,
 ): Promise<Existing<Values>> {
+  const made = await definition.create(connection, inputs, origin);
+  if (origin.idempotencyKey && origin.isOthers(made.id)) {
+    return make(definition, connection, inputs, origin.after(made.id));
+  }
+  origin.claim(made.id);
   const changes = differences(definition, made, inputs);
   if (changes.length === 0) return made;
-  if (changes.some((change) => change.replaces)) {
-    await definition.delete(connection, made.id, made.state, () => false);
-    return definition.create(connection, inputs, origin);
-  }
+  if (changes.some((change) => change.replaces)) throw existsAlready(definition, made.id, changes);
   return changed(definition, connection, inputs, made);
 }
 
@@ -87,13 +75,12 @@ async function takeOver(
   existing: Existing<Values>,
   origin: Origin,
   adopt: Adopt,
-): Promise<Brought> {
+): Promise<Existing<Values>> {
   const changes = differences(definition, existing, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(definition, existing.id, changes);
   origin.claim(existing.id);
   notice(`${definition.name} "${origin.name}": took over ${existing.id}, which was there already`);
-  if (changes.length === 0) return { ...existing, takenOver: true };
-  return { ...(await changed(definition, connection, inputs, existing)), takenOver: true };
+  return changes.length === 0 ? existing : changed(definition, connection, inputs, existing);
 }
 
 async function changed(

@@ -41,14 +41,18 @@ export class Claims {
     this.#releaseAll(this.#held, resource);
   }
 
-  /** True when a resource of the program has the object of this id, or all of what the object is a part of. */
-  isHeld(definition: ResourceDefinition, id: string): boolean {
-    return claimsOfId(definition, id).some((claim) => this.isHeldAlone(claim.key));
+  /**
+   * True when a resource of the program, other than `except`, has the object of this id, or all of what the object
+   * is a part of.
+   */
+  isHeld(definition: ResourceDefinition, id: string, except?: string): boolean {
+    return claimsOfId(definition, id).some((claim) => this.isHeldAlone(claim.key, except));
   }
 
-  /** True when a resource of the program claims this for itself alone. */
-  isHeldAlone(key: string): boolean {
-    return (this.#holders.get(key) ?? []).some((holder) => holder.shared === undefined);
+  /** True when a resource of the program, other than `except`, claims this for itself alone. */
+  isHeldAlone(key: string, except?: string): boolean {
+    const holders = this.#holders.get(key) ?? [];
+    return holders.some((holder) => holder.shared === undefined && holder.resource !== except);
   }
 
   #take(definition: ResourceDefinition, resource: string, claim: Claim): void {

@@ -68,7 +68,10 @@ export interface Stale {
 export interface Origin {
   /** The resource's name in the program. */
   readonly name: string;
-  /** The same for each try to make this object, and for no other; undefined where nothing tells them apart. */
+  /**
+   * The same for each try to make this object. The object may pass to another resource afterwards, and its
+   * creation's key with it. Undefined where nothing tells objects apart.
+   */
   readonly idempotencyKey: string | undefined;
   /** What the state held before a replacement. */
   readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
@@ -77,6 +80,10 @@ export interface Origin {
    * @throws Error naming the resource of this program that has it already
    */
   claim(id: string): void;
+  /** True when another resource of this program has the object with this id. */
+  isOthers(id: string): boolean;
+  /** The same create under another idempotency key, where the service answered this one with `id`. */
+  after(id: string): Origin;
 }
 
 /** A claim on something that two resources of one program must not both manage. */

@@ -86,6 +86,55 @@ describe("an object that another resource has by the end of the run", () => {
   });
 });
 
+describe("the name of a resource that passed its object on", () => {
+  const rule = (priority: number) => ({
+    type: "FirewallRule",
+    args: { action: "deny", priority, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+  });
+  const namespace = (name: string) => ({ type: "Namespace", args: { name } });
+  const member = (name: string) => ({
+    type: "Member",
+    args: { email: `${name}@example.com`, role: "observer" },
+  });
+  const attachment = (tag: string) => ({ type: "DeviceTagAttachment", args: { device: "passing", tag } });
+
+  it.each([
+    ["PublicKey", key(sshKeyLine(), "one"), key(sshKeyLine(), "two")],
+    ["FirewallRule", rule(1), rule(2)],
+    ["FirewallRule that says the same", rule(1), rule(1)],
+    ["Namespace", namespace("passed-one"), namespace("passed-two")],
+    ["Member", member("ana"), member("bob")],
+    ["DeviceTagAttachment", attachment("one"), attachment("two")],
+  ])("is free for another %s, which the first one outlives", async (kind, one, two) => {
+    if (kind === "DeviceTagAttachment") await fleet.enrol("passing");
+    await harness.up({ before: one });
+    const { id } = harness.state.get("before") ?? {};
+    harness.rename("before", "after");
+    const program = { after: one, before: two };
+    expect(await harness.up(program)).toEqual(["create before"]);
+    expect(harness.state.get("after")?.id).toBe(id);
+    expect(harness.state.get("before")?.id).not.toBe(id);
+    expect(await harness.refresh()).toEqual([]);
+    expect(await harness.preview(program)).toEqual([]);
+    expect(await harness.up({ after: one })).toEqual(["delete before"]);
+    expect(await harness.refresh()).toEqual([]);
+  });
+});
+
+describe("two stacks of one name that know nothing of each other", () => {
+  it("have an API key each: the second one does not revoke the first one's", async () => {
+    const other = new Harness(fleet.env);
+    const program = { ci: { type: "ApiKey", args: { validDays: 30, role: "observer" } } };
+    await harness.up(program);
+    await other.up(program);
+    expect(await harness.refresh()).toEqual([]);
+    expect(await fleet.client.listApiKeys()).toHaveLength(2);
+    await other.up({});
+    expect(await harness.refresh()).toEqual([]);
+    await other.close();
+  });
+});
+
 describe("an object that no resource has by the end of the run", () => {
   it("goes when its resource goes, and when it is replaced", async () => {
     const [first, second] = [sshKeyLine(), sshKeyLine()];
