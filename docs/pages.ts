@@ -93,7 +93,8 @@ All are exported by \`@gatehouse-access/provider\`. A set has no order. The exam
 
 **Requests.** One for each create, update and delete, and none where nothing changed. More only for: a Namespace
 with settings other than the defaults (2 at creation), a Device (name and status: up to 2), the deletion of
-DeviceTags (one for each tag), an ApiKey that is replaced under a fixed name (2), an ApiKey's deletion (one list
+DeviceTags (one for each tag), an ApiKey that is replaced under a fixed name (2, and one
+read), an ApiKey's deletion (one list
 read for all of a run, since others may have renamed it), an adoption (one read), a Tag (only its renaming is a
 request). Device selectors are resolved, and a refresh is read, from lists where that is cheaper than single
 reads: 1,000 keys are 10 requests, 5 devices of 100,000 are 5.
@@ -109,7 +110,11 @@ says otherwise. Two resources on one object are refused, also DeviceTags and Dev
 its end is not deleted.
 
 **Import.** By the option \`import: "<id>"\` under the embedded engine; the Pulumi CLI cannot import dynamic
-resources, there \`adopt: true\` does the same. An ApiKey that is imported has no secret to be known.`;
+resources, there \`adopt: true\` does the same. An ApiKey that is imported has no secret to be known.
+
+**API keys that were replaced** go on working for the overlap, and end with the ApiKey when that is removed from the
+program. When somebody revokes an ApiKey by hand, those that it replaced are kept in sight: after a refresh the next
+\`up\` makes another key, which ends them when their time is over.`;
   return [NOTE, head, ...definitions.map(resourceSection)].join("\n\n");
 }
 

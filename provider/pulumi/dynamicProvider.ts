@@ -66,6 +66,7 @@ export function dynamicProvider(
       const made = await attempt(definition, inputs, origin, () =>
         bring(definition, connection(), given, origin),
       );
+      run.created(definition, logicalId(inputs), made);
       return { id: made.id, outs: outputs(definition, inputs, made.state) };
     },
 

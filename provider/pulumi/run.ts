@@ -40,7 +40,14 @@ export class Run {
     if (!resource) return;
     this.#inState.set(resource, existing);
     this.#claims.letGo(resource);
-    if (!isReplaced) this.#claims.hold(definition, resource, existing.id);
+    if (isReplaced) return;
+    this.#claims.hold(definition, resource, existing.id);
+    this.#claims.keep(definition, resource, existing.state);
+  }
+
+  /** Notes what a resource has after its create. */
+  created(definition: ResourceDefinition, resource: string | undefined, made: Existing<Values>): void {
+    this.#claims.keep(definition, resource ?? made.id, made.state);
   }
 
   /** Where the create of this resource comes from. */

@@ -36,6 +36,15 @@ export class Claims {
     this.#held.set(resource, [...before, ...claims.map((claim) => claim.key)]);
   }
 
+  /** Claims what the state of a resource says lives on. Several may say so of one object. */
+  keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
+    const keys = definition.keeps?.(state) ?? [];
+    for (const key of keys) {
+      this.#holders.set(key, [...(this.#holders.get(key) ?? []), { resource, shared: undefined }]);
+    }
+    this.#held.set(resource, [...(this.#held.get(resource) ?? []), ...keys]);
+  }
+
   /** Gives up the objects that a resource claimed by id: it is about to have another one. */
   letGo(resource: string): void {
     this.#releaseAll(this.#held, resource);

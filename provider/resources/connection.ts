@@ -40,8 +40,6 @@ export interface ConnectionOptions {
 export class Connection {
   readonly client: Client;
   readonly namespaces: Listing<Namespace>;
-  /** API keys that outlive their replacement for a while; see `apiKey.ts`. */
-  readonly overlapping = new Set<string>();
   readonly #tenants = new Map<string, Promise<TenantClient>>();
   readonly #options: ConnectionOptions;
 

@@ -121,6 +121,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   readonly identity?: Identity<I>;
   /** Inputs that hold tags: what it gives devices, and what its filter needs the namespace to know. */
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
+  /** Keys of claims on other objects that live as long as this state says, whoever had them. */
+  keeps?(state: Readonly<State<I, O>>): readonly string[];
   /** Rules over several inputs, all known and canonical. */
   rules?(inputs: InputValues<I>): readonly Failure[];
   /** Fields to change although no program changed them, for instance an invitation to send again. */
