@@ -13,7 +13,8 @@ type Values = Readonly<Record<string, unknown>>;
 
 /**
  * Makes the object that the inputs declare, so that doing it again after any failure is safe:
- * - an answer that was lost is looked for before the request is repeated;
+ * - after an answer that was lost the request is repeated where the service knows idempotency keys; elsewhere an
+ *   equal object is looked for first;
  * - an object that an earlier try made under the same idempotency key is brought to the inputs;
  * - one that was there before is taken over only where `adopt` says so.
  * @throws Error naming the object that exists already, what differs, and how to adopt it
@@ -33,18 +34,41 @@ export async function bring(
     return await make(definition, connection, inputs, origin);
   } catch (error) {
     const unclear = error instanceof RequestError && error.outcome !== "none";
-    if (!unclear && !(error instanceof ConflictError)) throw error;
-    await connection.forget();
-    const existing = await definition.find?.(connection, inputs);
-    if (unclear) {
-      return existing
-        ? takeOver(definition, connection, inputs, existing, origin, true)
-        : make(definition, connection, inputs, origin);
-    }
-    throw existing
-      ? existsAlready(definition, existing.id, differences(definition, existing, inputs))
-      : error;
+    if (!unclear) throw await explained(definition, connection, inputs, error);
   }
+  await connection.forget();
+  if (!(await isRepeatSafe(connection, inputs, origin))) {
+    const existing = await definition.find?.(connection, inputs);
+    if (existing) return takeOver(definition, connection, inputs, existing, origin, true);
+  }
+  try {
+    return await make(definition, connection, inputs, origin);
+  } catch (error) {
+    throw await explained(definition, connection, inputs, error);
+  }
+}
+
+/** A service that knows the key tells what it made from what others made alike; a look would not. */
+async function isRepeatSafe(
+  connection: Connection,
+  inputs: Record<string, unknown>,
+  origin: Origin,
+): Promise<boolean> {
+  if (origin.idempotencyKey === undefined) return false;
+  return connection.knowsIdempotencyKeys(inputs.tenant as string | undefined);
+}
+
+/** In place of a conflict: what is in the way, and what to do. */
+async function explained(
+  definition: ResourceDefinition,
+  connection: Connection,
+  inputs: Record<string, unknown>,
+  error: unknown,
+): Promise<unknown> {
+  if (!(error instanceof ConflictError)) return error;
+  await connection.forget();
+  const existing = await definition.find?.(connection, inputs);
+  return existing ? existsAlready(definition, existing.id, differences(definition, existing, inputs)) : error;
 }
 
 /**

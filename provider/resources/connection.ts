@@ -70,6 +70,17 @@ export class Connection {
     return opened;
   }
 
+  /**
+   * True when the service answers a repeated creation with what the first one made. It does not say so; but one that
+   * gives a namespace a revision is this service, which always did.
+   */
+  async knowsIdempotencyKeys(tenant: string | undefined): Promise<boolean> {
+    const name = tenant ?? this.#options.defaultTenant ?? (await this.client.identity()).tenant;
+    if (!name) return false;
+    const { headers } = await this.client.forTenant(name).call("getNamespace", { params: { tenant: name } });
+    return headers.etag !== undefined;
+  }
+
   /** Forgets what was read, where the truth must be looked at again. */
   async forget(): Promise<void> {
     this.namespaces.forget();

@@ -13,7 +13,7 @@ let older: LossyProxy;
 beforeAll(async () => {
   world = await startWorld();
   proxy = await startLossyProxy(world.service.url);
-  older = await startLossyProxy(world.service.url, { dropHeaders: ["idempotency-key"] });
+  older = await startLossyProxy(world.service.url, { dropHeaders: ["idempotency-key", "etag"] });
 });
 afterAll(async () => {
   await Promise.all([proxy.stop(), older.stop()]);
@@ -141,6 +141,47 @@ describe.each(cases)(
     });
   },
 );
+
+describe("the answer of a creation is lost, and somebody else made an equal object", () => {
+  let harness: Harness;
+  beforeEach(() => {
+    harness = new Harness({ ...world.env, GATEHOUSE_URL: proxy.url });
+  });
+  afterEach(() => harness.close());
+
+  it("a rule: the one that was made is taken, and the other one outlives it", async () => {
+    const body = {
+      action: "deny",
+      priority: 5,
+      sourceIp: "q",
+      username: "y",
+      filter: { hostname: "z" },
+      active: true,
+    } as const;
+    const { id } = await world.client.createFirewallRule({ body });
+    const program = { it: { type: "FirewallRule", args: body } };
+    proxy.loseAnswer(isWrite);
+    await harness.up(program);
+    expect(harness.state.get("it")?.outputs.ruleId).not.toBe(id);
+    expect(await world.client.getFirewallRules()).toHaveLength(2);
+    await harness.up({});
+    expect((await world.client.getFirewallRules()).map((rule) => rule.id)).toEqual([id]);
+    await world.client.deleteFirewallRule({ params: { id } });
+  });
+
+  it("a tag of a device: it is not taken over, and stays", async () => {
+    const uid = await world.enrol("tagged-by-hand");
+    await world.client.createDeviceTag({ params: { uid }, body: { tag: "hand" } });
+    const args = { device: "tagged-by-hand", tag: "hand" };
+    proxy.loseAnswer(isWrite);
+    await expect(harness.up({ it: { type: "DeviceTagAttachment", args } })).rejects.toThrow(
+      /DeviceTagAttachment\.adopt: .* exists already/,
+    );
+    expect(harness.state.size).toBe(0);
+    expect((await world.client.getDevice({ params: { uid } })).tags).toEqual(["hand"]);
+    await world.client.deleteDevice({ params: { uid } });
+  });
+});
 
 describe("ApiKey: the answer of its creation is lost, and the process died with the secret", () => {
   const key = (name?: string) => ({
