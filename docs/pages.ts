@@ -107,7 +107,10 @@ resource gives its name, that is an error which says so. An object that was ther
 says otherwise. Two resources on one object are refused, also DeviceTags and DeviceTagAttachment on one device.
 
 **Moving.** An object may pass from one resource to another within one \`up\`: what any resource of the program has at
-its end is not deleted.
+its end is not deleted. Two that exchange their objects need an \`up\` for each step.
+
+**Device selectors.** A refresh sees when a name or MAC address means another accepted device than before; the next
+\`up\` then moves to that one. Without a refresh a plan asks the service nothing.
 
 **Import.** By the option \`import: "<id>"\` under the embedded engine; the Pulumi CLI cannot import dynamic
 resources, there \`adopt: true\` does the same. An ApiKey that is imported has no secret to be known.

@@ -71,7 +71,11 @@ export function dynamicProvider(
     },
 
     async update(id, olds: Values, news: Values) {
-      const changed = await definition.update(connection(), id, ownInputs(olds), ownInputs(news));
+      const changed = await definition
+        .update(connection(), id, ownInputs(olds), ownInputs(news))
+        .catch((error: unknown) => {
+          throw isMissing(error) ? gone(definition, id, error) : error;
+        });
       return { outs: outputs(definition, news, changed) };
     },
 
@@ -174,6 +178,13 @@ async function goneIsUndefined<T>(
 function noMember(tenant: string, cause: unknown): Error {
   return new Error(
     `credential: its user is no member of the namespace ${tenant}, so that nothing is known of what is in it; make it one (again), or use another credential`,
+    { cause },
+  );
+}
+
+function gone({ name }: ResourceDefinition, id: string, cause: unknown): Error {
+  return new Error(
+    `${name}: ${id}, or what it belongs to, is gone: somebody removed it since the state was written; run with --refresh, so that it is made again`,
     { cause },
   );
 }

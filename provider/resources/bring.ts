@@ -124,6 +124,9 @@ async function changed(
 const differences = (definition: ResourceDefinition, { state }: Existing<Values>, inputs: Values) =>
   diff(definition, state, inputs);
 
+/** What to do about objects that resources of one program exchange. */
+const IN_TURN = "change that one first, by an up of its own";
+
 function existsAlready(definition: ResourceDefinition, id: string, changes: readonly FieldChange[]): Error {
   const { name } = definition;
   if (!definition.inputs.adopt) {
@@ -133,14 +136,14 @@ function existsAlready(definition: ResourceDefinition, id: string, changes: read
   }
   if (changes.length === 0) {
     return new Error(
-      `${name}.adopt: ${id} exists already, by hand or by another program, equal to what is declared; set adopt: true to take it over`,
+      `${name}.adopt: ${id} exists already, equal to what is declared: made by hand or by another program, or another resource of this program has had it (then ${IN_TURN}); set adopt: true to take it over`,
     );
   }
   const list = changes.map(
     ({ field, before, after }) => `${field} is ${JSON.stringify(before)}, declared ${JSON.stringify(after)}`,
   );
   return new Error(
-    `${name}.adopt: ${id} exists already, by hand or by another program, and differs: ${list.join("; ")}; declare it as it is, or set adopt: "overwrite" to change it`,
+    `${name}.adopt: ${id} exists already, made by hand or by another program, or another resource of this program has had it (then ${IN_TURN}), and differs: ${list.join("; ")}; declare it as it is, or set adopt: "overwrite" to change it`,
   );
 }
 

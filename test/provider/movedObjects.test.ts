@@ -86,6 +86,15 @@ describe("an object that another resource has by the end of the run", () => {
   });
 });
 
+it("two keys that exchange their data: the error does not put it down to strangers alone", async () => {
+  const [first, second] = [sshKeyLine(), sshKeyLine()];
+  await harness.up({ one: key(first), two: key(second) });
+  await expect(harness.up({ one: key(second), two: key(first) })).rejects.toThrow(
+    /PublicKey\.adopt: .* exists already.*another resource of this program has had it/,
+  );
+  expect(await fleet.client.getPublicKeys()).toHaveLength(2);
+});
+
 describe("the name of a resource that passed its object on", () => {
   const rule = (priority: number) => ({
     type: "FirewallRule",
