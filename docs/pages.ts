@@ -93,19 +93,31 @@ All are exported by \`@gatehouse-access/provider\`. A set has no order. The exam
 
 **Requests.** One for each create, update and delete, and none where nothing changed. More only for: a Namespace
 with settings other than the defaults (2 at creation), a Device (name and status: up to 2), the deletion of
-DeviceTags (one for each tag), an ApiKey that is replaced under a fixed name (2), an ApiKey's deletion (one list
+DeviceTags (one for each tag), an ApiKey that is replaced under a fixed name (2, and one
+read), an ApiKey's deletion (one list
 read for all of a run, since others may have renamed it), an adoption (one read), a Tag (only its renaming is a
 request). Device selectors are resolved, and a refresh is read, from lists where that is cheaper than single
 reads: 1,000 keys are 10 requests, 5 devices of 100,000 are 5.
 
-**Safe to repeat.** Each creation carries an \`Idempotency-Key\` made of project, stack, type and name. After an
-answer that was lost, the next \`up\` finds what was made; where the service ignores the key, the object is looked
-for before it is made again. Of an API key the secret is lost with the answer, so the key is revoked and made anew. An
-object that was there before is an error, unless \`adopt\` says otherwise. Two
-resources on one object are refused, also DeviceTags and DeviceTagAttachment on one device.
+**Safe to repeat.** Each creation carries an \`Idempotency-Key\` made of project, stack, type, name and what tells the
+object from others. After an answer that was lost, the next \`up\` finds what was made; where the service ignores the
+key, the object is looked for before it is made again. Of an API key the secret is lost with the run that died: the
+next \`up\` makes another key, and the lost one, whose secret nobody has, stays until somebody removes it; where the
+resource gives its name, that is an error which says so. An object that was there before is an error, unless \`adopt\`
+says otherwise. Two resources on one object are refused, also DeviceTags and DeviceTagAttachment on one device.
+
+**Moving.** An object may pass from one resource to another within one \`up\`: what any resource of the program has at
+its end is not deleted. Two that exchange their objects need an \`up\` for each step.
+
+**Device selectors.** A refresh sees when a name or MAC address means another accepted device than before; the next
+\`up\` then moves to that one. Without a refresh a plan asks the service nothing.
 
 **Import.** By the option \`import: "<id>"\` under the embedded engine; the Pulumi CLI cannot import dynamic
-resources, there \`adopt: true\` does the same. An ApiKey that is imported has no secret to be known.`;
+resources, there \`adopt: true\` does the same. An ApiKey that is imported has no secret to be known.
+
+**API keys that were replaced** go on working for the overlap, and end with the ApiKey when that is removed from the
+program. When somebody revokes an ApiKey by hand, those that it replaced are kept in sight: after a refresh the next
+\`up\` makes another key, which ends them when their time is over.`;
   return [NOTE, head, ...definitions.map(resourceSection)].join("\n\n");
 }
 

@@ -116,7 +116,10 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
     case 403:
       return new PermissionError(`not allowed (403)${hintFor403(context)}`, details);
     case 404:
-      return new NotFoundError("not found (404)", details);
+      // Elsewhere a 404 decides that an object is gone: a page of whatever stands before the service must not.
+      return answer.text.trim() === "" || body.message !== undefined
+        ? new NotFoundError("not found (404)", details)
+        : new ProtocolError("a 404 that is not the service's own; is the URL of the service right?", details);
     case 409:
       return new ConflictError("conflicts with what exists (409)", details, fields);
     case 412:

@@ -110,7 +110,10 @@ export class PermissionError extends RequestError {
   override readonly name = "PermissionError";
 }
 
-/** 404: no such object in the credential's namespace. */
+/**
+ * 404 in the service's form, `{message}` or without a body (rules section 8): no such object in the credential's
+ * namespace. Any other 404, a proxy's page for instance, is a {@link ProtocolError}.
+ */
 export class NotFoundError extends RequestError {
   override readonly name = "NotFoundError";
 }
@@ -186,7 +189,7 @@ export class TransportError extends RequestError {
   }
 }
 
-/** An answer came that this service does not give: a redirect, no JSON, the wrong kind of JSON. */
+/** An answer came that this service does not give: a redirect, no JSON, the wrong kind of JSON, a foreign 404. */
 export class ProtocolError extends RequestError {
   override readonly name = "ProtocolError";
 }

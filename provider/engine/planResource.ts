@@ -36,10 +36,10 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   if (!old || input.recreating) {
     return { op: "create", inputs: await checkInputs(provider, goal, {}, goal.props), old };
   }
-  if (input.replaceAsked || old.state.taint === true) return replacement(input, old, ["id"], false);
   const oldInputs = old.state.inputs ?? {};
   const wanted = ignoreChanges(goal.props, oldInputs, goal.ignoreChanges);
   const inputs = await checkInputs(provider, goal, oldInputs, wanted);
+  if (input.replaceAsked || old.state.taint === true) return replacement(input, old, ["id"], false);
   if (input.ownerReplaced) return replacement(input, old, ["deletedWith"], false);
   const diff = await diffResource(provider, goal, old.state, inputs);
   const keys = replaceKeys(diff, goal.replaceOnChanges, old.state, inputs);

@@ -1,11 +1,18 @@
-import { AuthenticationError, isNotFound } from "@gatehouse-access/sdk";
+import { AuthenticationError, PermissionError } from "@gatehouse-access/sdk";
 import type { dynamic } from "@pulumi/pulumi";
 import { bring } from "../resources/bring.ts";
 import { check } from "../resources/check.ts";
 import { TwinError } from "../resources/claims.ts";
 import type { Connection } from "../resources/connection.ts";
-import { type Existing, PartialFailure, type ResourceDefinition } from "../resources/definition.ts";
+import {
+  type Existing,
+  type IsClaimed,
+  type Origin,
+  PartialFailure,
+  type ResourceDefinition,
+} from "../resources/definition.ts";
 import { diff } from "../resources/diff.ts";
+import { isMissing, isNoToken } from "../resources/missing.ts";
 import { canonicalInputs, sameValue } from "../resources/values.ts";
 import { LOGICAL_ID } from "./closure.ts";
 import type { Run } from "./run.ts";
@@ -47,23 +54,28 @@ export function dynamicProvider(
 
     async diff(id, olds: Values, news: Values) {
       const state = ownInputs(olds);
-      run.compared(definition, logicalId(news), { id, state });
       const changes = diff(definition, state, ownInputs(news));
       const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
+      run.compared(definition, logicalId(news), { id, state }, replaces.length > 0);
       return { changes: changes.length > 0, replaces };
     },
 
     async create(inputs: Values) {
-      const origin = run.origin(definition, logicalId(inputs));
-      const made = await attempt(definition, inputs, () =>
-        bring(definition, connection(), ownInputs(inputs), origin),
+      const given = ownInputs(inputs);
+      const origin = run.origin(definition, logicalId(inputs), given);
+      const made = await attempt(definition, inputs, origin, () =>
+        bring(definition, connection(), given, origin),
       );
-      if (made.takenOver) run.tookOver(definition, made.id);
+      run.created(definition, logicalId(inputs), made);
       return { id: made.id, outs: outputs(definition, inputs, made.state) };
     },
 
     async update(id, olds: Values, news: Values) {
-      const changed = await definition.update(connection(), id, ownInputs(olds), ownInputs(news));
+      const changed = await definition
+        .update(connection(), id, ownInputs(olds), ownInputs(news))
+        .catch((error: unknown) => {
+          throw isMissing(error) ? gone(definition, id, error) : error;
+        });
       return { outs: outputs(definition, news, changed) };
     },
 
@@ -82,9 +94,12 @@ export function dynamicProvider(
     },
 
     async delete(id, props: Values) {
-      if (run.isTakenOver(definition, id)) return;
+      if (run.isHeld(definition, id)) return;
       const state = ownInputs(props);
-      await goneIsUndefined(connection(), state.tenant, () => definition.delete(connection(), id, state));
+      const isClaimed: IsClaimed = (key) => run.isClaimed(key);
+      await goneIsUndefined(connection(), state.tenant, () =>
+        definition.delete(connection(), id, state, isClaimed),
+      );
     },
   };
 }
@@ -151,21 +166,39 @@ async function goneIsUndefined<T>(
   try {
     return await step();
   } catch (error) {
-    if (isNotFound(error)) return undefined;
-    // A token for a namespace that was deleted since is refused, and with the namespace went the object.
-    if (
-      error instanceof AuthenticationError &&
-      typeof tenant === "string" &&
-      (await isGone(client, tenant))
-    ) {
-      return undefined;
-    }
-    throw error;
+    if (isMissing(error)) return undefined;
+    const isRefused = isNoToken(error) || error instanceof AuthenticationError;
+    if (!isRefused || typeof tenant !== "string") throw error;
+    // With a namespace that was deleted went the object; with a membership that was ended it did not.
+    if (await isGone(client, tenant)) return undefined;
+    throw isNoToken(error) ? noMember(tenant, error) : error;
   }
 }
 
+function noMember(tenant: string, cause: unknown): Error {
+  return new Error(
+    `credential: its user is no member of the namespace ${tenant}, so that nothing is known of what is in it; make it one (again), or use another credential`,
+    { cause },
+  );
+}
+
+function gone({ name }: ResourceDefinition, id: string, cause: unknown): Error {
+  return new Error(
+    `${name}: ${id}, or what it belongs to, is gone: somebody removed it since the state was written; run with --refresh, so that it is made again`,
+    { cause },
+  );
+}
+
 async function isGone(client: Connection["client"], tenant: string): Promise<boolean> {
-  return client.getNamespace({ params: { tenant } }).then(() => false, isNotFound);
+  try {
+    await client.getNamespace({ params: { tenant } });
+    return false;
+  } catch (error) {
+    if (isMissing(error)) return true;
+    // 403: there is one, of others. No token for asking: then nothing is known, and nothing counts as gone.
+    if (error instanceof PermissionError || isNoToken(error)) return false;
+    throw error;
+  }
 }
 
 /** Counters that move by themselves are no drift: where nothing else changed, the state keeps its values. */
@@ -202,11 +235,14 @@ class ResourceInitError extends Error {
 async function attempt<T>(
   definition: ResourceDefinition,
   inputs: Values,
+  origin: Origin,
   step: () => Promise<T>,
 ): Promise<T> {
   try {
     return await step();
   } catch (error) {
-    throw error instanceof PartialFailure ? new ResourceInitError(definition, error, inputs) : error;
+    if (!(error instanceof PartialFailure)) throw error;
+    origin.claim(error.id);
+    throw new ResourceInitError(definition, error, inputs);
   }
 }

@@ -12,7 +12,6 @@ export class Run {
   readonly #claims = new Claims();
   /** By logical id: what the state holds; null where it holds something that was not shown here. */
   readonly #inState = new Map<string, Existing<Values> | null>();
-  readonly #takenOver = new Set<string>();
 
   /** @throws TwinError when another resource of the program means the same object */
   checked(
@@ -23,45 +22,87 @@ export class Run {
   ): void {
     if (!resource) return;
     if (!isNew && !this.#inState.has(resource)) this.#inState.set(resource, null);
+    // Engines check once more, without what was, when they are about to replace an object for reasons of their own.
+    if (isNew) this.#claims.letGo(resource);
     this.#claims.declare(definition, resource, inputs);
   }
 
-  /** @throws TwinError when another resource of the program has this object */
-  compared(definition: ResourceDefinition, resource: string | undefined, existing: Existing<Values>): void {
+  /**
+   * The object stays this resource's, unless it is replaced.
+   * @throws TwinError when another resource of the program has this object
+   */
+  compared(
+    definition: ResourceDefinition,
+    resource: string | undefined,
+    existing: Existing<Values>,
+    isReplaced: boolean,
+  ): void {
     if (!resource) return;
     this.#inState.set(resource, existing);
+    this.#claims.letGo(resource);
+    if (isReplaced) return;
     this.#claims.hold(definition, resource, existing.id);
+    this.#claims.keep(definition, resource, existing.state);
+  }
+
+  /** Notes what a resource has after its create. */
+  created(definition: ResourceDefinition, resource: string | undefined, made: Existing<Values>): void {
+    this.#claims.keep(definition, resource ?? made.id, made.state);
   }
 
   /** Where the create of this resource comes from. */
-  origin(definition: ResourceDefinition, resource: string | undefined): Origin {
+  origin(definition: ResourceDefinition, resource: string | undefined, inputs: Values): Origin {
     const replaced = resource ? this.#inState.get(resource) : null;
+    if (resource) this.#claims.letGo(resource);
+    const start =
+      resource && replaced !== null ? creation(definition, resource, inputs, replaced) : undefined;
+    return this.#origin(definition, resource, replaced ?? undefined, start);
+  }
+
+  #origin(
+    definition: ResourceDefinition,
+    resource: string | undefined,
+    replaced: Existing<Values> | undefined,
+    creation: readonly string[] | undefined,
+  ): Origin {
+    const claims = this.#claims;
     return {
       name: resource?.split("::").at(-1) ?? definition.name,
-      idempotencyKey: resource && replaced !== null ? idempotencyKey(resource, replaced) : undefined,
-      replaced: replaced ?? undefined,
-      claim: (id) => resource && this.#claims.hold(definition, resource, id),
+      idempotencyKey: creation && digestOf(creation),
+      replaced,
+      claim: (id) => claims.hold(definition, resource ?? `::${definition.name}::${id}`, id),
+      isOthers: (id) => claims.isHeld(definition, id, resource),
+      after: (id) => this.#origin(definition, resource, replaced, creation && [...creation, id]),
     };
   }
 
-  /** Notes that an object that was there before belongs to a resource now. */
-  tookOver(definition: ResourceDefinition, id: string): void {
-    this.#takenOver.add(`${definition.name} ${id}`);
+  /**
+   * True when a resource of the program has the object of this id, so that it must outlive another that had it:
+   * names move from one object to another, and an engine deletes only after it made and changed all else.
+   */
+  isHeld(definition: ResourceDefinition, id: string): boolean {
+    return this.#claims.isHeld(definition, id);
   }
 
-  /** True when another resource took this object over, so that it must outlive the one that had it. */
-  isTakenOver(definition: ResourceDefinition, id: string): boolean {
-    return this.#takenOver.has(`${definition.name} ${id}`);
+  /** True when a resource of the program claims this key for itself alone. */
+  isClaimed(key: string): boolean {
+    return this.#claims.isHeldAlone(key);
   }
 }
 
 /**
- * The same for every try to make one object. What is replaced is part of it: else the service would answer the
- * new object's creation with the old object. Its time as well, because API keys that follow each other may have
- * one name, and so one id.
+ * What is the same for every try to make one object. What it is, as far as inputs say, and what it replaces are part
+ * of it: else the service would answer the new object's creation with the old object. Its time as well, because API
+ * keys that follow each other may have one name, and so one id.
  */
-function idempotencyKey(resource: string, replaced: Existing<Values> | undefined): string {
-  return createHash("sha256")
-    .update([resource, replaced?.id ?? "", replaced?.state.createdAt ?? ""].join("\n"))
-    .digest("hex");
+function creation(
+  { identity }: ResourceDefinition,
+  resource: string,
+  inputs: Values,
+  replaced: Existing<Values> | undefined,
+): string[] {
+  const object = identity?.ofInputs(inputs).map((claim) => claim.key) ?? [];
+  return [resource, ...object, replaced?.id ?? "", String(replaced?.state.createdAt ?? "")];
 }
+
+const digestOf = (parts: readonly string[]) => createHash("sha256").update(parts.join("\n")).digest("hex");

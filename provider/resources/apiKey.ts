@@ -1,17 +1,9 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { type Client, ConflictError, RequestError } from "@gatehouse-access/sdk";
+import { ConflictError, RequestError } from "@gatehouse-access/sdk";
 import { apiKeys, dateTime, role as roleSchema, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection, TenantClient } from "./connection.ts";
-import {
-  defineResource,
-  type InputValues,
-  type Origin,
-  optional,
-  output,
-  required,
-  type State,
-} from "./definition.ts";
+import { defineResource, type InputValues, optional, output, required, type State } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
 import { type ApiKey, apiKeyIdentity } from "./listings.ts";
@@ -71,7 +63,10 @@ const outputs = {
   previous: output(z.array(previous), {
     description: "The keys that this one replaced, while they go on working.",
   }),
-  expiresAt: output(z.string(), { description: "When it expires; empty: never." }),
+  expiresAt: output(z.string(), {
+    description:
+      "When it expires; empty: never. Of a key that somebody revoked while keys that it replaced go on working: when a refresh found that out.",
+  }),
   createdBy: output(userId, { description: "Id of the user who made it." }),
   createdAt: output(dateTime, { description: "When it was made." }),
 };
@@ -96,6 +91,9 @@ export const apiKey = defineResource({
     ofId: () => [],
   },
 
+  // The engine deletes what was replaced, perhaps in a later run than the one that replaced it.
+  keeps: (state) => state.previous.map(claimOfKey),
+
   rules: ({ validDays, rotateBefore = 0 }) =>
     validDays > 0 && rotateBefore >= validDays
       ? [{ property: "rotateBefore", reason: `must be less than validDays (${validDays})` }]
@@ -111,23 +109,21 @@ export const apiKey = defineResource({
     const opened = await connection.tenant(inputs.tenant);
     const name = inputs.name ?? generatedName(origin.name);
     const replaced = origin.replaced?.state as KeyState | undefined;
-    if (replaced?.name === name) await makeRoom(opened.client, name);
-    const made = await makeKey(connection, opened, { ...inputs, name }, origin);
+    if (replaced?.name === name && replaced.tenant === opened.tenant) await makeRoom(opened, replaced, name);
+    const made = await makeKey(connection, opened, { ...inputs, name });
     const kept = overlapOf(replaced, inputs.overlap ?? 0);
-    // The engine is about to delete what was replaced; until then only this process knows that it stays.
-    for (const old of kept) connection.overlapping.add(apiKeyIdentity(old));
     const previousKey = kept.length > 0 ? (replaced?.key ?? "") : "";
     const secrets = { key: made.id, previousKey, previous: kept };
     return { id: `${opened.tenant}/${name}`, state: { ...toState(opened.tenant, made, inputs), ...secrets } };
   },
 
   async read(connection, id, state) {
-    const { tenant, name } = splitId(id, "ApiKey", "tenant", "name");
-    const { apiKeys } = await connection.tenant(tenant);
+    const { tenant, name } = splitApiKeyId(id);
+    const opened = await connection.tenant(tenant);
     const { createdAt, createdBy } = state;
     const identity = createdAt && createdBy ? apiKeyIdentity({ createdAt, createdBy }) : name;
-    const found = await apiKeys.find(identity);
-    if (!found) return undefined;
+    const found = await opened.apiKeys.find(identity);
+    if (!found) return endedAlone(connection, id, state);
     const validDays = state.validDays ?? daysOf(found);
     const settings = { ...state, validDays };
     const secrets = {
@@ -139,7 +135,7 @@ export const apiKey = defineResource({
   },
 
   async update(connection, id, state, inputs) {
-    const { tenant } = splitId(id, "ApiKey", "tenant", "name");
+    const { tenant } = splitApiKeyId(id);
     const opened = await connection.tenant(tenant);
     const { name = state.name, role = state.role } = inputs;
     if (name !== state.name || role !== state.role) {
@@ -151,35 +147,49 @@ export const apiKey = defineResource({
     return { ...state, ...settingsOf(inputs), name, role, previous, previousKey };
   },
 
-  async delete(connection, id, state) {
-    const { tenant } = splitId(id, "ApiKey", "tenant", "name");
+  async delete(connection, id, state, isClaimed) {
+    const { tenant } = splitApiKeyId(id);
     for (const key of [...state.previous, { ...state, tenant }]) {
-      if (!connection.overlapping.has(apiKeyIdentity(key))) await revoke(connection, key);
+      if (!isClaimed(claimOfKey(key))) await revoke(connection, key);
     }
   },
 });
 
+/** The namespace and the first name of a key; of the two only the name may hold slashes. */
+function splitApiKeyId(id: string): { readonly tenant: string; readonly name: string } {
+  const slash = id.indexOf("/");
+  const { tenant } = splitId(`${id.slice(0, slash)}`, "ApiKey", "tenant");
+  return { tenant, name: id.slice(slash + 1) };
+}
+
+const claimOfKey = (key: Omit<Identified, "tenant" | "name">) => `api key made ${apiKeyIdentity(key)}`;
+
 /** A name that no other key has, and that shows which resource it belongs to. */
 function generatedName(resource: string): string {
   const suffix = `-${randomBytes(4).toString("hex")}`;
-  const readable = resource.replaceAll(/\s+/g, "-").slice(0, MAX_NAME - suffix.length);
+  const readable = resource.replaceAll(/[^A-Za-z0-9._-]+/g, "-").slice(0, MAX_NAME - suffix.length);
   return `${readable}${suffix}`;
 }
 
-/** Gives the key that is replaced another name, since both live for a while. */
-async function makeRoom(client: Client, name: string): Promise<void> {
+/** Gives the key that is replaced another name where it has the new one's, since both live for a while. */
+async function makeRoom(opened: TenantClient, replaced: KeyState, name: string): Promise<void> {
+  const found = await opened.apiKeys.find(apiKeyIdentity(replaced));
+  if (found?.name !== name) return;
   const body = { name: generatedName(name) };
-  await undefinedIfMissing(client.updateApiKey({ params: { key: name }, body }));
+  await undefinedIfMissing(opened.client.updateApiKey({ params: { key: name }, body }));
+  opened.apiKeys.put({ ...found, ...body });
 }
 
-/** The secret is ours, so that a key whose answer was lost is known by it. */
+/**
+ * The secret is ours, so that a key whose answer was lost is known by it. The idempotency key is for this try alone:
+ * what an earlier run made may be in use by somebody whose stack has the same name.
+ */
 async function makeKey(
   connection: Connection,
   { client }: TenantClient,
   { name, validDays, role }: Inputs & { readonly name: string },
-  { idempotencyKey }: Origin,
 ) {
-  const key = randomUUID();
+  const [key, idempotencyKey] = [randomUUID(), randomUUID()];
   const body = { name, expiresAt: validDays, key, ...(role && { role }) };
   const make = () => client.createApiKey({ body }, { idempotencyKey });
   try {
@@ -214,6 +224,20 @@ function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] 
 }
 
 const hasEnded = (old: Previous, now: Date) => Date.parse(old.until) <= now.getTime();
+
+/**
+ * A key that somebody revoked while keys that it replaced go on working. Without it in the state nobody would ever
+ * revoke those: it stays there as one that has expired, so that the next up makes a new one.
+ */
+async function endedAlone(connection: Connection, id: string, state: Readonly<Partial<KeyState>>) {
+  const find = async (old: Previous) =>
+    (await connection.tenant(old.tenant)).apiKeys.find(apiKeyIdentity(old));
+  const left = await Promise.all((state.previous ?? []).map(find));
+  if (left.every((old) => old === undefined)) return undefined;
+  const now = new Date().toISOString();
+  const hasExpired = state.expiresAt && state.expiresAt <= now;
+  return { id, state: { ...(state as KeyState), expiresAt: hasExpired ? state.expiresAt : now } };
+}
 
 /** Revokes those whose time is over; answers the others. */
 async function revokeEnded(connection: Connection, keys: readonly Previous[]): Promise<Previous[]> {

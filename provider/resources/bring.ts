@@ -11,14 +11,10 @@ import { diff, type FieldChange } from "./diff.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** An object, and whether it was there before. */
-export interface Brought extends Existing<Values> {
-  readonly takenOver: boolean;
-}
-
 /**
  * Makes the object that the inputs declare, so that doing it again after any failure is safe:
- * - an answer that was lost is looked for before the request is repeated;
+ * - after an answer that was lost the request is repeated where the service knows idempotency keys; elsewhere an
+ *   equal object is looked for first;
  * - an object that an earlier try made under the same idempotency key is brought to the inputs;
  * - one that was there before is taken over only where `adopt` says so.
  * @throws Error naming the object that exists already, what differs, and how to adopt it
@@ -28,55 +24,71 @@ export async function bring(
   connection: Connection,
   inputs: Record<string, unknown>,
   origin: Origin,
-): Promise<Brought> {
+): Promise<Existing<Values>> {
   const adopt = inputs.adopt as Adopt;
   if (adopt || definition.overwrites) {
     const existing = await definition.find?.(connection, inputs);
     if (existing) return takeOver(definition, connection, inputs, existing, origin, adopt);
   }
-  const made = await makeOnce(definition, connection, inputs, origin);
-  if (!made.takenOver)
-    return { ...(await settle(definition, connection, inputs, made, origin)), takenOver: false };
-  return made;
-}
-
-async function makeOnce(
-  definition: ResourceDefinition,
-  connection: Connection,
-  inputs: Record<string, unknown>,
-  origin: Origin,
-): Promise<Brought> {
   try {
-    return { ...(await definition.create(connection, inputs, origin)), takenOver: false };
+    return await make(definition, connection, inputs, origin);
   } catch (error) {
     const unclear = error instanceof RequestError && error.outcome !== "none";
-    if (!unclear && !(error instanceof ConflictError)) throw error;
-    await connection.forget();
+    if (!unclear) throw await explained(definition, connection, inputs, error);
+  }
+  await connection.forget();
+  if (!(await isRepeatSafe(connection, inputs, origin))) {
     const existing = await definition.find?.(connection, inputs);
-    if (unclear) {
-      if (existing) return takeOver(definition, connection, inputs, existing, origin, true);
-      return { ...(await definition.create(connection, inputs, origin)), takenOver: false };
-    }
-    throw existing
-      ? existsAlready(definition, existing.id, differences(definition, existing, inputs))
-      : error;
+    if (existing) return takeOver(definition, connection, inputs, existing, origin, true);
+  }
+  try {
+    return await make(definition, connection, inputs, origin);
+  } catch (error) {
+    throw await explained(definition, connection, inputs, error);
   }
 }
 
-/** What an earlier try made for other inputs is brought to these ones. */
-async function settle(
+/** A service that knows the key tells what it made from what others made alike; a look would not. */
+async function isRepeatSafe(
+  connection: Connection,
+  inputs: Record<string, unknown>,
+  origin: Origin,
+): Promise<boolean> {
+  if (origin.idempotencyKey === undefined) return false;
+  return connection.knowsIdempotencyKeys(inputs.tenant as string | undefined);
+}
+
+/** In place of a conflict: what is in the way, and what to do. */
+async function explained(
   definition: ResourceDefinition,
   connection: Connection,
   inputs: Record<string, unknown>,
-  made: Existing<Values>,
+  error: unknown,
+): Promise<unknown> {
+  if (!(error instanceof ConflictError)) return error;
+  await connection.forget();
+  const existing = await definition.find?.(connection, inputs);
+  return existing ? existsAlready(definition, existing.id, differences(definition, existing, inputs)) : error;
+}
+
+/**
+ * Creates the object. What an earlier try made for other inputs is brought to these ones, where that needs no other
+ * object; what is another resource's by now is left to it.
+ */
+async function make(
+  definition: ResourceDefinition,
+  connection: Connection,
+  inputs: Record<string, unknown>,
   origin: Origin,
 ): Promise<Existing<Values>> {
+  const made = await definition.create(connection, inputs, origin);
+  if (origin.idempotencyKey && origin.isOthers(made.id)) {
+    return make(definition, connection, inputs, origin.after(made.id));
+  }
+  origin.claim(made.id);
   const changes = differences(definition, made, inputs);
   if (changes.length === 0) return made;
-  if (changes.some((change) => change.replaces)) {
-    await definition.delete(connection, made.id, made.state);
-    return definition.create(connection, inputs, origin);
-  }
+  if (changes.some((change) => change.replaces)) throw existsAlready(definition, made.id, changes);
   return changed(definition, connection, inputs, made);
 }
 
@@ -87,13 +99,12 @@ async function takeOver(
   existing: Existing<Values>,
   origin: Origin,
   adopt: Adopt,
-): Promise<Brought> {
+): Promise<Existing<Values>> {
   const changes = differences(definition, existing, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(definition, existing.id, changes);
   origin.claim(existing.id);
   notice(`${definition.name} "${origin.name}": took over ${existing.id}, which was there already`);
-  if (changes.length === 0) return { ...existing, takenOver: true };
-  return { ...(await changed(definition, connection, inputs, existing)), takenOver: true };
+  return changes.length === 0 ? existing : changed(definition, connection, inputs, existing);
 }
 
 async function changed(
@@ -113,6 +124,9 @@ async function changed(
 const differences = (definition: ResourceDefinition, { state }: Existing<Values>, inputs: Values) =>
   diff(definition, state, inputs);
 
+/** What to do about objects that resources of one program exchange. */
+const IN_TURN = "change that one first, by an up of its own";
+
 function existsAlready(definition: ResourceDefinition, id: string, changes: readonly FieldChange[]): Error {
   const { name } = definition;
   if (!definition.inputs.adopt) {
@@ -122,14 +136,14 @@ function existsAlready(definition: ResourceDefinition, id: string, changes: read
   }
   if (changes.length === 0) {
     return new Error(
-      `${name}.adopt: ${id} exists already, by hand or by another program, equal to what is declared; set adopt: true to take it over`,
+      `${name}.adopt: ${id} exists already, equal to what is declared: made by hand or by another program, or another resource of this program has had it (then ${IN_TURN}); set adopt: true to take it over`,
     );
   }
   const list = changes.map(
     ({ field, before, after }) => `${field} is ${JSON.stringify(before)}, declared ${JSON.stringify(after)}`,
   );
   return new Error(
-    `${name}.adopt: ${id} exists already, by hand or by another program, and differs: ${list.join("; ")}; declare it as it is, or set adopt: "overwrite" to change it`,
+    `${name}.adopt: ${id} exists already, made by hand or by another program, or another resource of this program has had it (then ${IN_TURN}), and differs: ${list.join("; ")}; declare it as it is, or set adopt: "overwrite" to change it`,
   );
 }
 

@@ -13,11 +13,11 @@ interface Holder {
 export class Claims {
   readonly #holders = new Map<string, Holder[]>();
   readonly #declared = new Map<string, readonly string[]>();
+  readonly #held = new Map<string, readonly string[]>();
 
   /** Claims what the inputs mean, in place of what the resource declared before. */
   declare(definition: ResourceDefinition, resource: string, inputs: Readonly<Record<string, unknown>>): void {
-    for (const key of this.#declared.get(resource) ?? []) this.#release(key, resource);
-    this.#declared.delete(resource);
+    this.#releaseAll(this.#declared, resource);
     const { identity } = definition;
     if (!identity || identity.fields.some((field) => hasUnknown(inputs[field]))) return;
     const claims = identity.ofInputs(inputs);
@@ -30,13 +30,38 @@ export class Claims {
 
   /** Claims an object by its id. */
   hold(definition: ResourceDefinition, resource: string, id: string): void {
-    for (const claim of claimsOfId(definition, id)) this.#take(definition, resource, claim);
+    const claims = claimsOfId(definition, id);
+    for (const claim of claims) this.#take(definition, resource, claim);
+    const before = this.#held.get(resource) ?? [];
+    this.#held.set(resource, [...before, ...claims.map((claim) => claim.key)]);
   }
 
-  /** The resource that holds this id alone. */
-  holderOf(definition: ResourceDefinition, id: string): string | undefined {
-    const [claim] = claimsOfId(definition, id);
-    return claim && this.#holders.get(claim.key)?.[0]?.resource;
+  /** Claims what the state of a resource says lives on. Several may say so of one object. */
+  keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
+    const keys = definition.keeps?.(state) ?? [];
+    for (const key of keys) {
+      this.#holders.set(key, [...(this.#holders.get(key) ?? []), { resource, shared: undefined }]);
+    }
+    this.#held.set(resource, [...(this.#held.get(resource) ?? []), ...keys]);
+  }
+
+  /** Gives up the objects that a resource claimed by id: it is about to have another one. */
+  letGo(resource: string): void {
+    this.#releaseAll(this.#held, resource);
+  }
+
+  /**
+   * True when a resource of the program, other than `except`, has the object of this id, or all of what the object
+   * is a part of.
+   */
+  isHeld(definition: ResourceDefinition, id: string, except?: string): boolean {
+    return claimsOfId(definition, id).some((claim) => this.isHeldAlone(claim.key, except));
+  }
+
+  /** True when a resource of the program, other than `except`, claims this for itself alone. */
+  isHeldAlone(key: string, except?: string): boolean {
+    const holders = this.#holders.get(key) ?? [];
+    return holders.some((holder) => holder.shared === undefined && holder.resource !== except);
   }
 
   #take(definition: ResourceDefinition, resource: string, claim: Claim): void {
@@ -54,6 +79,11 @@ export class Claims {
     if (!holders.some((holder) => holder.resource === resource)) {
       this.#holders.set(claim.key, [...holders, { resource, shared }]);
     }
+  }
+
+  #releaseAll(claims: Map<string, readonly string[]>, resource: string): void {
+    for (const key of claims.get(resource) ?? []) this.#release(key, resource);
+    claims.delete(resource);
   }
 
   #release(key: string, resource: string): void {

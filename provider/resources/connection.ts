@@ -1,4 +1,4 @@
-import { type Client, isNotFound } from "@gatehouse-access/sdk";
+import type { Client } from "@gatehouse-access/sdk";
 import type { Listing } from "./listing.ts";
 import {
   type ApiKey,
@@ -40,8 +40,6 @@ export interface ConnectionOptions {
 export class Connection {
   readonly client: Client;
   readonly namespaces: Listing<Namespace>;
-  /** API keys that outlive their replacement for a while; see `apiKey.ts`. */
-  readonly overlapping = new Set<string>();
   readonly #tenants = new Map<string, Promise<TenantClient>>();
   readonly #options: ConnectionOptions;
 
@@ -57,9 +55,8 @@ export class Connection {
   }
 
   /**
-   * The connection to a namespace.
-   * @throws NotFoundError when the namespace does not exist (any more)
-   * @throws PermissionError when it exists and the credential is not for it
+   * The connection to a namespace. Whether there is one, and the credential is for it, its first request tells.
+   * @throws AuthenticationError when the service refuses the credential
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
     const name = tenant ?? this.#options.defaultTenant ?? (await this.#ownTenant());
@@ -71,6 +68,17 @@ export class Connection {
       opened.catch(() => this.#tenants.delete(name));
     }
     return opened;
+  }
+
+  /**
+   * True when the service answers a repeated creation with what the first one made. It does not say so; but one that
+   * gives a namespace a revision is this service, which always did.
+   */
+  async knowsIdempotencyKeys(tenant: string | undefined): Promise<boolean> {
+    const name = tenant ?? this.#options.defaultTenant ?? (await this.client.identity()).tenant;
+    if (!name) return false;
+    const { headers } = await this.client.forTenant(name).call("getNamespace", { params: { tenant: name } });
+    return headers.etag !== undefined;
   }
 
   /** Forgets what was read, where the truth must be looked at again. */
@@ -96,14 +104,7 @@ export class Connection {
 
   async #open(tenant: string): Promise<TenantClient> {
     const client = this.client.forTenant(tenant);
-    try {
-      await client.identity();
-    } catch (error) {
-      // A token is refused alike when the namespace is gone and when the user was removed from it. Only the
-      // first may count as deleted: the second would empty the state.
-      if (isNotFound(error)) await this.client.getNamespace({ params: { tenant } });
-      throw error;
-    }
+    await client.identity();
     return {
       tenant,
       client,

@@ -68,15 +68,22 @@ export interface Stale {
 export interface Origin {
   /** The resource's name in the program. */
   readonly name: string;
-  /** The same for each try to make this object, and for no other; undefined where nothing tells them apart. */
+  /**
+   * The same for each try to make this object. The object may pass to another resource afterwards, and its
+   * creation's key with it. Undefined where nothing tells objects apart.
+   */
   readonly idempotencyKey: string | undefined;
   /** What the state held before a replacement. */
   readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
   /**
-   * Says that the object with this id is this resource's.
+   * Says that the object with this id is this resource's, so that no deletion in this run may remove it.
    * @throws Error naming the resource of this program that has it already
    */
   claim(id: string): void;
+  /** True when another resource of this program has the object with this id. */
+  isOthers(id: string): boolean;
+  /** The same create under another idempotency key, where the service answered this one with `id`. */
+  after(id: string): Origin;
 }
 
 /** A claim on something that two resources of one program must not both manage. */
@@ -87,6 +94,9 @@ export interface Claim {
   /** Resources of one definition may share it. */
   readonly shared?: boolean;
 }
+
+/** True when a resource of this program claims this for itself alone, by the key of a {@link Claim}. */
+export type IsClaimed = (key: string) => boolean;
 
 /** What inputs, and later an id, make a resource the one that manages. */
 export interface Identity<I extends Inputs = Inputs> {
@@ -111,6 +121,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   readonly identity?: Identity<I>;
   /** Inputs that hold tags: what it gives devices, and what its filter needs the namespace to know. */
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
+  /** Keys of claims on other objects that live as long as this state says, whoever had them. */
+  keeps?(state: Readonly<State<I, O>>): readonly string[];
   /** Rules over several inputs, all known and canonical. */
   rules?(inputs: InputValues<I>): readonly Failure[];
   /** Fields to change although no program changed them, for instance an invitation to send again. */
@@ -132,7 +144,13 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
     state: Readonly<State<I, O>>,
     inputs: InputValues<I>,
   ): Promise<State<I, O>>;
-  delete(connection: Connection, id: string, state: Readonly<State<I, O>>): Promise<void>;
+  /** Removes the object, but for the parts of it that resources of the program claim. */
+  delete(
+    connection: Connection,
+    id: string,
+    state: Readonly<State<I, O>>,
+    isClaimed: IsClaimed,
+  ): Promise<void>;
 }
 
 interface InputOptions<S extends z.ZodType> {

@@ -76,8 +76,9 @@ export const device = defineResource({
   async read(connection, id, state) {
     const { tenant, uid } = splitId(id, "Device", "tenant", "uid");
     const found = await followDevice(await connection.tenant(tenant), uid, state.device);
-    const settings = { device: state.device ?? uid, onDestroy: state.onDestroy ?? "keep" };
-    return found && { id: `${tenant}/${found.uid}`, state: toState(tenant, settings, found) };
+    if (!found) return undefined;
+    const settings = { device: found.selector, onDestroy: state.onDestroy ?? "keep" };
+    return { id: `${tenant}/${found.device.uid}`, state: toState(tenant, settings, found.device) };
   },
 
   async update(connection, id, state, inputs) {

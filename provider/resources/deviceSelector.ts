@@ -34,13 +34,29 @@ export async function deviceOf(opened: TenantClient, selector: string, resource:
   );
 }
 
-/** The device of this uid, or where it is gone the one that the selector means today. */
+/** A device, and the selector under which a state holds it. */
+export interface Followed {
+  readonly device: Device;
+  readonly selector: string;
+}
+
+/**
+ * The device of this uid, or where it is gone the one that the selector means today. Where the selector means another
+ * accepted device by now, the state holds the first one by its uid: then a program that still says the selector
+ * differs from it.
+ */
 export async function followDevice(
   { devices }: TenantClient,
   uid: string,
-  selector: string | undefined,
-): Promise<Device | undefined> {
+  selector: string = uid,
+): Promise<Followed | undefined> {
   const same = await devices.find(uid);
-  if (same || !selector || selector === uid) return same;
-  return devices.find(deviceKey(selector));
+  if (same && isMeant(same, selector)) return { device: same, selector };
+  const meant = selector === uid ? undefined : await devices.find(deviceKey(selector));
+  if (!same) return meant && { device: meant, selector };
+  const isAnother = meant !== undefined && meant.uid !== uid && meant.status === "accepted";
+  return { device: same, selector: isAnother ? uid : selector };
 }
+
+const isMeant = ({ uid, identity: { mac }, name }: Device, selector: string) =>
+  deviceKeys({ uid, mac, name }).includes(deviceKey(selector));

@@ -21,8 +21,8 @@ export const deviceTagAttachment = defineResource({
   },
   outputs: {
     uid: output(uidSchema, { description: "The device's uid." }),
-    mac: output(z.string(), { description: "The device's MAC address.", volatile: true }),
-    deviceName: output(devices.deviceName, { description: "The device's name.", volatile: true }),
+    mac: output(z.string(), { description: "The device's MAC address." }),
+    deviceName: output(devices.deviceName, { description: "The device's name." }),
   },
   tags: { gives: "tag" },
   identity: {
@@ -32,7 +32,7 @@ export const deviceTagAttachment = defineResource({
       { key: `tags of ${tenant ?? ""} ${device}`, property: "device", shared: true },
     ],
     ofId: (id) => [
-      { key: `tag of ${id}`, property: "tag" },
+      { key: claimOfTag(id), property: "tag" },
       { key: `tags of ${id.slice(0, id.lastIndexOf("/"))}`, property: "device", shared: true },
     ],
   },
@@ -58,8 +58,8 @@ export const deviceTagAttachment = defineResource({
 
   async read(connection, id, state) {
     const { tenant, uid, tag } = splitId(id, "DeviceTagAttachment", "tenant", "uid", "tag");
-    const device = await followDevice(await connection.tenant(tenant), uid, state.device);
-    return device?.tags.includes(tag) ? existing(tenant, state.device ?? uid, device, tag) : undefined;
+    const found = await followDevice(await connection.tenant(tenant), uid, state.device);
+    return found?.device.tags.includes(tag) ? existing(tenant, found.selector, found.device, tag) : undefined;
   },
 
   // Every input replaces; only another selector of the same device comes here.
@@ -73,6 +73,9 @@ export const deviceTagAttachment = defineResource({
     await client.deleteDeviceTag({ params: { uid, tag } });
   },
 });
+
+/** The key of the claim on one tag of a device; `id` is tenant/uid/tag. */
+export const claimOfTag = (id: string) => `tag of ${id}`;
 
 /** True when the tag that is replaced became the new one on the device itself, as a renamed Tag does. */
 function wasRenamed(device: Device, tag: string, { replaced }: Origin): boolean {

@@ -2,6 +2,7 @@ import { devices, uid as uidSchema } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { defineResource, output, required } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
+import { claimOfTag } from "./deviceTagAttachment.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
 import type { Device } from "./listings.ts";
@@ -10,7 +11,7 @@ import { undefinedIfMissing } from "./missing.ts";
 export const deviceTags = defineResource({
   name: "DeviceTags",
   description:
-    "All tags of a device: what it carries besides is removed. Keys and rules choose devices by tag.",
+    "All tags of a device: what it carries besides is removed. Keys and rules choose devices by tag. Tags that are equal already are taken over also without adopt, and go with the resource.",
   idFormat: "tenant/uid",
   inputs: {
     tenant: tenantInput,
@@ -21,8 +22,8 @@ export const deviceTags = defineResource({
   },
   outputs: {
     uid: output(uidSchema, { description: "The device's uid." }),
-    mac: output(z.string(), { description: "The device's MAC address.", volatile: true }),
-    deviceName: output(devices.deviceName, { description: "The device's name.", volatile: true }),
+    mac: output(z.string(), { description: "The device's MAC address." }),
+    deviceName: output(devices.deviceName, { description: "The device's name." }),
   },
   tags: { gives: "tags" },
   overwrites: true,
@@ -56,8 +57,9 @@ export const deviceTags = defineResource({
 
   async read(connection, id, state) {
     const { tenant, uid } = splitId(id, "DeviceTags", "tenant", "uid");
-    const device = await followDevice(await connection.tenant(tenant), uid, state.device);
-    return device && { id: `${tenant}/${device.uid}`, state: toState(tenant, state.device ?? uid, device) };
+    const found = await followDevice(await connection.tenant(tenant), uid, state.device);
+    if (!found) return undefined;
+    return { id: `${tenant}/${found.device.uid}`, state: toState(tenant, found.selector, found.device) };
   },
 
   async update(connection, id, state, inputs) {
@@ -68,10 +70,11 @@ export const deviceTags = defineResource({
     return { ...state, device: inputs.device, tags: tags.sort() };
   },
 
-  async delete(connection, id, state) {
+  async delete(connection, id, state, isClaimed) {
     const { tenant, uid } = splitId(id, "DeviceTags", "tenant", "uid");
     const { client } = await connection.tenant(tenant);
-    for (const tag of state.tags) {
+    // A program may go over from DeviceTags to DeviceTagAttachments in one run.
+    for (const tag of state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)))) {
       await undefinedIfMissing(client.deleteDeviceTag({ params: { uid, tag } }));
     }
   },

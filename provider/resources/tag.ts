@@ -1,9 +1,10 @@
-import { ConflictError, isNotFound } from "@gatehouse-access/sdk";
+import { ConflictError } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import type { TenantClient } from "./connection.ts";
 import { defineResource, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
+import { isMissing } from "./missing.ts";
 
 export const tag = defineResource({
   name: "Tag",
@@ -27,10 +28,9 @@ export const tag = defineResource({
     return { id: `${tenant}/${inputs.name}`, state: { tenant, name: inputs.name } };
   },
 
-  async read(connection, id, state) {
+  async read(_connection, id, state) {
     const { tenant, name } = splitId(id, "Tag", "tenant", "name");
-    // Fails where the namespace is gone; whether anything carries the tag today says nothing about it.
-    await connection.tenant(tenant);
+    // Whether anything carries the tag today says nothing about it.
     return { id, state: { tenant, name: state.name ?? name } };
   },
 
@@ -62,7 +62,7 @@ async function rename(
       );
     }
     // Nothing carries the old name: nothing is to be renamed, or an earlier try did it.
-    if (!isNotFound(error)) throw error;
+    if (!isMissing(error)) throw error;
   }
   for (const listing of [devices, keys, rules]) listing.forget();
 }

@@ -97,7 +97,7 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
   readonly creates?: boolean;
   /**
    * Takes the header `Idempotency-Key`: while the object lives that a request with a key made, the same key
-   * answers with that object and makes no other one. An addition of this service; others ignore the header.
+   * answers with that object and makes no other one; 409 where the request names another one. An addition of this service; others ignore the header.
    */
   readonly idempotencyKey?: boolean;
   /** Largest request body in bytes; default 64 KiB. */

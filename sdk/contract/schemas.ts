@@ -139,7 +139,8 @@ export const idempotencyKey = z
   .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters")
   .describe(
     "Chosen by the caller, one for each object. While the object lives that was made under it, the same key " +
-      "answers with that object as it is now, whatever the body says, and makes no other one",
+      "answers with that object as it is now, and makes no other one; a body that names another one (by name, " +
+      "key, secret, e-mail address or tag) is refused with 409",
   );
 
 /** Header that makes a write depend on the object being as it was read. */

@@ -132,6 +132,75 @@ describe("rotation of an API key", () => {
     await fleet.client.deleteApiKey({ params: { key: "ci-bot" } });
   });
 
+  it("keeps the overlap when the run dies before it deletes what it replaced: a later one does that", async () => {
+    const program = (year: string) => key({ name: "ci-bot", keepers: { year }, overlap: 3 });
+    await harness.up(program("a"));
+    const replaced = harness.state.get("ci");
+    await harness.up(program("b"));
+    // As an engine keeps it, to be deleted by the next run.
+    if (replaced) harness.state.set("pending", replaced);
+    await harness.up(program("b"));
+    expect(await Promise.all([works(replaced?.outputs.key), works(outputs().key)])).toEqual([true, true]);
+    expect(outputs().previous).toHaveLength(1);
+    daysLater(4);
+    await harness.up(program("b"));
+    expect(await works(replaced?.outputs.key)).toBe(false);
+  });
+
+  describe("whose new key somebody revoked while the old one goes on", () => {
+    const program = (overlap = 3) => key({ validDays: -1, keepers: { year: "b" }, overlap });
+    beforeEach(async () => {
+      await harness.up(key({ validDays: -1, keepers: { year: "a" }, overlap: 3 }));
+      await harness.up(program());
+      await fleet.client.deleteApiKey({ params: { key: String(outputs().name) } });
+      expect(await harness.refresh()).toEqual(["update ci"]);
+      expect(await harness.refresh()).toEqual([]);
+    });
+
+    it("makes another one, and ends the old one after the overlap", async () => {
+      expect(await harness.up(program())).toEqual(["replace ci rotateBefore"]);
+      expect(await names()).toHaveLength(2);
+      daysLater(4);
+      await harness.up(program());
+      expect(await names()).toEqual([outputs().name]);
+    });
+
+    it("ends the old one with the up that makes another one without an overlap", async () => {
+      await harness.up(program(0));
+      expect(await names()).toEqual([outputs().name]);
+    });
+
+    it("ends the old one with the resource", async () => {
+      await harness.up({});
+      expect(await names()).toEqual([]);
+    });
+  });
+
+  it("gives way in the name to its own key only", async () => {
+    const program = (year: string) => key({ name: "deploy", keepers: { year } });
+    await harness.up(program("a"));
+    await fleet.client.updateApiKey({ params: { key: "deploy" }, body: { name: "deploy-old" } });
+    await fleet.client.createApiKey({ body: { name: "deploy", expiresAt: 30, role: "observer" } });
+    await expect(harness.up(program("b"))).rejects.toThrow(/the namespace has an API key "deploy" already/);
+    expect(await names()).toEqual(["deploy", "deploy-old"]);
+    await fleet.client.deleteApiKey({ params: { key: "deploy" } });
+  });
+
+  it("is that of its resource whatever its name: with a slash, and generated from one", async () => {
+    const program: Program = {
+      "team/ci": { type: "ApiKey", args: { validDays: 30, role: "observer" } },
+      named: { type: "ApiKey", args: { validDays: 30, role: "observer", name: "team/one" } },
+    };
+    await harness.up(program);
+    expect(await names()).toEqual([expect.stringMatching(/^team-ci-[0-9a-f]{8}$/), "team/one"]);
+    expect(await harness.refresh()).toEqual([]);
+    await harness.up({
+      ...program,
+      named: { type: "ApiKey", args: { validDays: 30, role: "operator", name: "team/two" } },
+    });
+    expect(await names()).toContain("team/two");
+  });
+
   it("of a name that another key has is refused, and says what to do", async () => {
     await fleet.client.createApiKey({ body: { name: "taken", expiresAt: 30, role: "observer" } });
     await expect(harness.up(key({ name: "taken" }))).rejects.toThrow(

@@ -13,7 +13,7 @@ let older: LossyProxy;
 beforeAll(async () => {
   world = await startWorld();
   proxy = await startLossyProxy(world.service.url);
-  older = await startLossyProxy(world.service.url, { dropHeaders: ["idempotency-key"] });
+  older = await startLossyProxy(world.service.url, { dropHeaders: ["idempotency-key", "etag"] });
 });
 afterAll(async () => {
   await Promise.all([proxy.stop(), older.stop()]);
@@ -111,16 +111,19 @@ describe.each(cases)(
       await other.close();
     });
 
-    it("its creation, and the process died with it: the next up converges", async () => {
-      // What the process knew is lost: the harness forgets a create that failed, and the proxy stays lossy for
-      // the look that would follow.
-      proxy.loseAnswers(isWrite, () => true);
-      await harness.up(program(base)).catch(() => undefined);
-      proxy.loseAnswers(undefined);
-      const { tenant: _tenant, ...known } = base;
-      await upAgain(known);
-      expect(await harness.refresh()).toEqual([]);
-    });
+    it.skipIf(type === "ApiKey")(
+      "its creation, and the process died with it: the next up converges",
+      async () => {
+        // What the process knew is lost: the harness forgets a create that failed, and the proxy stays lossy for
+        // the look that would follow.
+        proxy.loseAnswers(isWrite, () => true);
+        await harness.up(program(base)).catch(() => undefined);
+        proxy.loseAnswers(undefined);
+        const { tenant: _tenant, ...known } = base;
+        await upAgain(known);
+        expect(await harness.refresh()).toEqual([]);
+      },
+    );
 
     it.each([...changes.keys()])("a change of %s: the next up converges", async (field) => {
       await harness.up(program(base));
@@ -138,3 +141,79 @@ describe.each(cases)(
     });
   },
 );
+
+describe("the answer of a creation is lost, and somebody else made an equal object", () => {
+  let harness: Harness;
+  beforeEach(() => {
+    harness = new Harness({ ...world.env, GATEHOUSE_URL: proxy.url });
+  });
+  afterEach(() => harness.close());
+
+  it("a rule: the one that was made is taken, and the other one outlives it", async () => {
+    const body = {
+      action: "deny",
+      priority: 5,
+      sourceIp: "q",
+      username: "y",
+      filter: { hostname: "z" },
+      active: true,
+    } as const;
+    const { id } = await world.client.createFirewallRule({ body });
+    const program = { it: { type: "FirewallRule", args: body } };
+    proxy.loseAnswer(isWrite);
+    await harness.up(program);
+    expect(harness.state.get("it")?.outputs.ruleId).not.toBe(id);
+    expect(await world.client.getFirewallRules()).toHaveLength(2);
+    await harness.up({});
+    expect((await world.client.getFirewallRules()).map((rule) => rule.id)).toEqual([id]);
+    await world.client.deleteFirewallRule({ params: { id } });
+  });
+
+  it("a tag of a device: it is not taken over, and stays", async () => {
+    const uid = await world.enrol("tagged-by-hand");
+    await world.client.createDeviceTag({ params: { uid }, body: { tag: "hand" } });
+    const args = { device: "tagged-by-hand", tag: "hand" };
+    proxy.loseAnswer(isWrite);
+    await expect(harness.up({ it: { type: "DeviceTagAttachment", args } })).rejects.toThrow(
+      /DeviceTagAttachment\.adopt: .* exists already/,
+    );
+    expect(harness.state.size).toBe(0);
+    expect((await world.client.getDevice({ params: { uid } })).tags).toEqual(["hand"]);
+    await world.client.deleteDevice({ params: { uid } });
+  });
+});
+
+describe("ApiKey: the answer of its creation is lost, and the process died with the secret", () => {
+  const key = (name?: string) => ({
+    it: { type: "ApiKey", args: { validDays: 30, role: "observer", name } },
+  });
+  const names = async () => (await world.client.listApiKeys()).map((made) => made.name);
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = new Harness({ ...world.env, GATEHOUSE_URL: proxy.url });
+  });
+  afterEach(async () => {
+    for (const name of await names()) await world.client.deleteApiKey({ params: { key: name } });
+    await harness.close();
+  });
+  const die = async (name?: string) => {
+    proxy.loseAnswers(isWrite, () => true);
+    await harness.up(key(name)).catch(() => undefined);
+    proxy.loseAnswers(undefined);
+  };
+
+  it("under a name of its own it is in the way, and the error says what to do", async () => {
+    await die("ci-bot");
+    await expect(harness.up(key("ci-bot"))).rejects.toThrow(
+      /ApiKey\.name: the namespace has an API key "ci-bot" already, and its secret cannot be read; remove it/,
+    );
+    expect(await names()).toEqual(["ci-bot"]);
+  });
+
+  it("under a generated name the next up makes another one", async () => {
+    await die();
+    expect(await harness.up(key())).toEqual(["create it"]);
+    expect(await harness.refresh()).toEqual([]);
+    expect(await names()).toContain(harness.state.get("it")?.outputs.name);
+  });
+});

@@ -148,6 +148,17 @@ test.each([
   expect(server.requests).toHaveLength(1);
 });
 
+test.each([
+  ["", NotFoundError],
+  ["404 page not found\n", ProtocolError],
+  [{ error: "no route" }, ProtocolError],
+])("a 404 with the body %j is a %o", async (body, kind) => {
+  const { server, client } = await start();
+  server.script({ status: 404, body });
+  const error = await failure(client.deleteTag({ params: { tag: "prod" } }), kind as typeof RequestError);
+  expect(isNotFound(error)).toBe(kind === NotFoundError);
+});
+
 test("field names of 400 and 409 are kept, from either family of servers", async () => {
   const { server, client } = await start();
   server.script({ status: 409, body: ["email", "username"] });
@@ -172,7 +183,7 @@ test("control characters of a server's message do not reach a terminal, nor do p
   const error = await failure(client.deleteTag({ params: { tag: "prod" } }), NotFoundError);
   expect(error.serverMessage).toMatch(/^a \[31mbx+…$/);
   expect(error.serverMessage?.length).toBeLessThan(600);
-  const html = await failure(client.deleteTag({ params: { tag: "prod" } }), NotFoundError);
+  const html = await failure(client.deleteTag({ params: { tag: "prod" } }), ProtocolError);
   expect(html.serverMessage).toBeUndefined();
 });
 

@@ -11,6 +11,8 @@ export interface Fleet {
   readonly env: Record<string, string>;
   /** Enrols and accepts a device, in the user's own namespace unless another one is named. */
   enrol(hostname: string, mac?: string, tenant?: string): Promise<string>;
+  /** Enrols a device that waits to be accepted. */
+  enrolPending(hostname: string): Promise<string>;
   /** Enrols, without accepting them, devices of which `report` knows the number. */
   enrolMany(count: number): Promise<void>;
   /** A device of `enrolMany` reports, as agents do all the time. */
@@ -46,6 +48,10 @@ export async function startFleet(
   const { tenant } = await client.identity();
   if (!tenant) throw new Error("the first user has no namespace");
   let enrolled = 0;
+  const nextMac = () => {
+    enrolled += 1;
+    return `02:00:00:00:00:${hex(enrolled)}`;
+  };
   const auth = (hostname: string, mac: string, tenantId: string) => {
     const info = {
       id: "debian",
@@ -78,10 +84,11 @@ export async function startFleet(
       GATEHOUSE_PASSWORD: login.password,
       GATEHOUSE_TENANT: tenant,
     },
+    async enrolPending(hostname) {
+      return (await auth(hostname, nextMac(), tenant)).uid;
+    },
     async enrol(hostname, mac, tenantId = tenant) {
-      enrolled += 1;
-      const address = mac ?? `02:00:00:00:00:${hex(enrolled)}`;
-      const { uid } = await auth(hostname, address, tenantId);
+      const { uid } = await auth(hostname, mac ?? nextMac(), tenantId);
       await client.forTenant(tenantId).acceptDevice({ params: { uid } });
       return uid;
     },

@@ -15,7 +15,7 @@ export interface LossyProxy {
   stop(): Promise<void>;
 }
 
-/** Starts a proxy before the service at `target`; it may keep headers from it, as a service that ignores them. */
+/** Starts a proxy before the service at `target`; it may keep headers from it and from its callers, as a service that does not know them. */
 export async function startLossyProxy(
   target: string,
   { dropHeaders = [] }: { readonly dropHeaders?: readonly string[] } = {},
@@ -40,6 +40,7 @@ export async function startLossyProxy(
     const lose = loses(method, path);
     const onward = request({ hostname, port, method, path, headers }, (answer) => {
       if (!lose) {
+        for (const name of dropHeaders) delete answer.headers[name];
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
         answer.pipe(outgoing);
         return;

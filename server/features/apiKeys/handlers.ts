@@ -13,8 +13,8 @@ function checkRole(own: Role, asked: Role): void {
 }
 
 /**
- * The same Idempotency-Key again: with the secret of the key that it made, that key. Without it the key is of no
- * use to the caller, who has lost its only copy, so a new one takes its place.
+ * The same Idempotency-Key again: with the secret of the key that it made, that key. With another one it is
+ * refused: whoever has the first one's secret may be using it.
  */
 const createApiKey: Handler<PublicOperations["createApiKey"]> = async (context) => {
   const { services, identity, body, creationKey } = context;
@@ -30,8 +30,7 @@ const createApiKey: Handler<PublicOperations["createApiKey"]> = async (context) 
       const where = { tenantId_creationKey: { tenantId, creationKey: made } };
       const known = await tx.apiKey.findUnique({ where });
       if (known === null || known.digest === digest) return known;
-      await tx.apiKey.delete({ where });
-      return null;
+      throw new ConflictError(`Idempotency-Key: made the API key ${known.name}, which has another secret`);
     },
     create: (tx) =>
       tx.apiKey.create({

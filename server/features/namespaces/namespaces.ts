@@ -49,11 +49,15 @@ export const createNamespace: Handler<PublicOperations["createNamespace"]> = asy
   const row = await createOnce<{ readonly tenantId: string } | NewNamespaceRow>(context, {
     taken: "name or tenant: is taken",
     // By owner: who is it no more learns nothing of the namespace, whoever made it.
-    find: (tx, made) =>
-      tx.namespace.findUnique({
+    find: async (tx, made) => {
+      const known = await tx.namespace.findUnique({
         where: { ownerId_creationKey: { ownerId: user.id, creationKey: made } },
-        select: { tenantId: true },
-      }),
+        select: { tenantId: true, name: true },
+      });
+      if (known && known.name !== body.name.toLowerCase())
+        throw new ConflictError(`Idempotency-Key: made the namespace ${known.name}`);
+      return known;
+    },
     create: async (tx) => {
       // -1: any number, 0: none (rules section 5.1).
       const limit = user.maxNamespaces;

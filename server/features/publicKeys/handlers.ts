@@ -5,7 +5,7 @@ import {
   sshPublicKeyLine,
 } from "@gatehouse-access/sdk/contract";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
-import { InvalidError, NotFoundError } from "../../http/errors.ts";
+import { ConflictError, InvalidError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
 import { createOnce } from "../createOnce.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
@@ -63,11 +63,13 @@ const createPublicKey: Handler<PublicOperations["createPublicKey"]> = async (con
   const key = readKey(body.data);
   const row = await createOnce(context, {
     taken: "the namespace has this key already",
-    find: (tx, made) =>
-      tx.publicKey.findUnique({
-        where: { tenantId_creationKey: { tenantId, creationKey: made } },
-        include: withTags,
-      }),
+    find: async (tx, made) => {
+      const where = { tenantId_creationKey: { tenantId, creationKey: made } };
+      const known = await tx.publicKey.findUnique({ where, include: withTags });
+      if (known && known.fingerprint !== key.fingerprint)
+        throw new ConflictError(`Idempotency-Key: made the public key ${known.fingerprint}`);
+      return known;
+    },
     create: async (tx) => {
       await checkFilter(tx, tenantId, body.filter);
       return tx.publicKey.create({

@@ -36,9 +36,15 @@ export class Harness {
     this.#stack = stack;
   }
 
-  /** @throws AggregateError with what failed, after everything else was done */
-  async up(program: Program): Promise<Steps> {
-    return this.#run(program, true);
+  /**
+   * @param replace names of resources that are replaced whatever their diff says, as by `--replace`
+   * @throws AggregateError with what failed, after everything else was done
+   */
+  async up(
+    program: Program,
+    { replace = [] }: { readonly replace?: readonly string[] } = {},
+  ): Promise<Steps> {
+    return this.#run(program, true, replace);
   }
 
   async preview(program: Program): Promise<Steps> {
@@ -63,6 +69,14 @@ export class Harness {
       }),
     );
     return steps.flat();
+  }
+
+  /** What aliases and `pulumi state rename` do: the object is another resource's from now on. */
+  rename(from: string, to: string): void {
+    const entry = this.state.get(from);
+    if (!entry) throw new Error(`the state has no ${from}`);
+    this.state.delete(from);
+    this.state.set(to, entry);
   }
 
   async close(): Promise<void> {
@@ -91,7 +105,7 @@ export class Harness {
     );
   }
 
-  async #run(program: Program, real: boolean): Promise<Steps> {
+  async #run(program: Program, real: boolean, replaceAsked: readonly string[] = []): Promise<Steps> {
     const providers = this.#providers();
     const steps: Steps = [];
     const gone: (() => Promise<void>)[] = [];
@@ -109,8 +123,9 @@ export class Harness {
       const { inputs, failures } = await provider.check(old ? { old: true } : {}, given);
       if (failures?.length) throw new Error(failures.map((failure) => failure.reason).join("; "));
       const diff = old && (await provider.diff(old.id, old.outputs, inputs));
-      if (old && !diff?.changes) return;
-      if (old && !diff?.replaces?.length) {
+      const isReplaced = diff?.replaces?.length || replaceAsked.includes(name);
+      if (old && !diff?.changes && !isReplaced) return;
+      if (old && !isReplaced) {
         steps.push(`update ${name}`);
         if (!real) return;
         const { outs } = await provider.update(old.id, old.outputs, inputs);
@@ -119,6 +134,8 @@ export class Harness {
       }
       steps.push(`${old ? "replace" : "create"} ${name}${old ? ` ${diff?.replaces?.join(",")}` : ""}`);
       if (!real) return;
+      // As engines do before a replacement.
+      if (old) await provider.check({}, given);
       const made = await provider.create(inputs);
       if (old) remove(name, old);
       this.state.set(name, { type, id: made.id, outputs: plain(made.outs) });

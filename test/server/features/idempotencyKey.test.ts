@@ -52,10 +52,12 @@ const creations: Creation[] = [
   {
     id: "createNamespace",
     table: "namespace",
-    request: (user, n) => ({ body: { name: `second-${user.username}-${n}` } }),
+    request: (user, n) => ({
+      body: { name: `second-${user.username}`, type: n === 1 ? "team" : "personal" },
+    }),
     change: (made) => [
       "editNamespace",
-      { params: { tenant: made.tenant_id ?? "" }, body: { name: "renamed" } },
+      { params: { tenant: made.tenant_id ?? "" }, body: { settings: { session_record: false } } },
     ],
     remove: (made) => ["deleteNamespace", { params: { tenant: made.tenant_id ?? "" } }],
   },

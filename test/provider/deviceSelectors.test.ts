@@ -1,0 +1,79 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { Harness } from "./support/harness.ts";
+
+let fleet: Fleet;
+let harness: Harness;
+let count = 0;
+let name: string;
+let uid: string;
+beforeAll(async () => {
+  fleet = await startFleet();
+});
+afterAll(() => fleet.stop());
+beforeEach(async () => {
+  count += 1;
+  name = `gate-${count}`;
+  uid = await fleet.enrol(name);
+  harness = new Harness(fleet.env);
+});
+afterEach(async () => {
+  await harness.up({});
+  await harness.close();
+});
+
+const tagsOf = async (device: string) => (await fleet.client.getDevice({ params: { uid: device } })).tags;
+const rename = (to: string) => fleet.client.updateDevice({ params: { uid }, body: { name: to } });
+
+describe.each([
+  { type: "DeviceTags", args: { tags: ["prod"] } },
+  { type: "DeviceTagAttachment", args: { tag: "prod" } },
+  { type: "Device", args: {} },
+])("$type of a device that is chosen by name", ({ type, args }) => {
+  const program = (device = name) => ({ it: { type, args: { device, ...args } } });
+
+  it("moves to the device that has the name now, once a refresh saw that", async () => {
+    await harness.up(program());
+    await rename(`${name}-old`);
+    const other = await fleet.enrol(name);
+    expect(await harness.refresh()).toEqual(["update it"]);
+    expect(await harness.preview(program())).toEqual(["replace it device"]);
+    await harness.up(program());
+    expect(harness.state.get("it")?.outputs.uid).toBe(other);
+    if (type !== "Device") expect([await tagsOf(uid), await tagsOf(other)]).toEqual([[], ["prod"]]);
+    expect(await harness.refresh()).toEqual([]);
+    expect(await harness.preview(program())).toEqual([]);
+  });
+
+  it("stays with it when it is renamed and nothing has the old name, or only a device that nobody accepted", async () => {
+    await harness.up(program());
+    await rename(`${name}-new`);
+    expect(await harness.refresh()).toEqual(["update it"]);
+    expect(await harness.preview(program())).toEqual([]);
+    const stranger = await fleet.enrolPending(name);
+    expect(await harness.refresh()).toEqual([]);
+    expect(await harness.preview(program())).toEqual([]);
+    await fleet.client.deleteDevice({ params: { uid: stranger } });
+  });
+
+  it("stays with it when the program follows its new name", async () => {
+    await harness.up(program());
+    await rename(`${name}-new`);
+    await harness.refresh();
+    expect(await harness.up(program(`${name}-new`))).toEqual([]);
+    expect(harness.state.get("it")?.outputs.uid).toBe(uid);
+  });
+});
+
+it("an update of an object that somebody removed says how to make it again", async () => {
+  const rule = (priority: number) => ({
+    type: "FirewallRule",
+    args: { action: "deny", priority, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+  });
+  await harness.up({ rule: rule(1) });
+  const id = String(harness.state.get("rule")?.outputs.ruleId);
+  await fleet.client.deleteFirewallRule({ params: { id } });
+  await expect(harness.up({ rule: rule(2) })).rejects.toThrow(/FirewallRule: .* is gone.*run with --refresh/);
+  await harness.refresh();
+  expect(await harness.up({ rule: rule(2) })).toEqual(["create rule"]);
+});

@@ -1,0 +1,80 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createClient, passwordCredential } from "../../sdk/dist/index.js";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { Harness, type Program } from "./support/harness.ts";
+
+let fleet: Fleet;
+let tenant: string;
+let harness: Harness;
+beforeAll(async () => {
+  fleet = await startFleet(["ana"]);
+  const credential = passwordCredential({ username: "ana", password: "correct-horse" });
+  const ana = createClient({ url: fleet.service.url, credential });
+  await ana.createNamespace({ body: { name: "anas" } });
+  await ana.close();
+});
+afterAll(() => fleet.stop());
+
+const owner = () => fleet.client.forTenant(tenant);
+const rule = {
+  type: "FirewallRule",
+  args: { action: "deny", priority: 1, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+};
+const key = { type: "ApiKey", args: { validDays: 30, role: "observer" } };
+const program: Program = {
+  rule,
+  key,
+  tags: { type: "DeviceTags", args: { device: "shared", tags: ["edge"] } },
+};
+
+/** Ana declares what is in a namespace of somebody else. */
+beforeEach(async () => {
+  ({ tenantId: tenant } = await fleet.client.createNamespace({ body: { name: "shared" } }));
+  await fleet.enrol("shared", undefined, tenant);
+  const body = { email: "ana@example.com", role: "administrator" } as const;
+  await owner().inviteMember({ params: { tenant }, body });
+  harness = new Harness({
+    ...fleet.env,
+    GATEHOUSE_USERNAME: "ana",
+    GATEHOUSE_PASSWORD: "correct-horse",
+    GATEHOUSE_TENANT: tenant,
+  });
+  await harness.up(program);
+});
+afterEach(() => harness.close());
+
+describe("a user who is no member of the namespace any more", () => {
+  beforeEach(async () => {
+    const { members } = await owner().getNamespace({ params: { tenant } });
+    const uid = members.find(({ email }) => email === "ana@example.com")?.id ?? "";
+    await owner().removeMember({ params: { tenant, uid } });
+  });
+  afterEach(() => owner().deleteNamespace({ params: { tenant } }));
+
+  const refusal = /credential: its user is no member of the namespace .* make it one \(again\)/;
+
+  it("is told so by a refresh, which takes nothing for deleted", async () => {
+    await expect(harness.refresh()).rejects.toThrow(refusal);
+    expect([...harness.state.keys()].sort()).toEqual(["key", "rule", "tags"]);
+  });
+
+  it("is told so by a destroy, of each object that is still there", async () => {
+    const failure: unknown = await harness.up({}).catch((error: unknown) => error);
+    expect((failure as AggregateError).errors.map(String)).toEqual(
+      Array.from({ length: 3 }, () => expect.stringMatching(refusal)),
+    );
+    expect(await owner().getFirewallRules()).toHaveLength(1);
+  });
+});
+
+describe("a namespace that was deleted", () => {
+  it("took all with it: a refresh takes it for gone, and a destroy has nothing left to do", async () => {
+    await owner().deleteNamespace({ params: { tenant } });
+    expect(await harness.up({})).toEqual(["delete key", "delete rule", "delete tags"]);
+  });
+
+  it("is gone for a refresh, too", async () => {
+    await owner().deleteNamespace({ params: { tenant } });
+    expect((await harness.refresh()).sort()).toEqual(["delete key", "delete rule", "delete tags"]);
+  });
+});

@@ -1,0 +1,169 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { Harness } from "./support/harness.ts";
+import { sshKeyLine } from "./support/programs.ts";
+
+// Objects that pass from one resource of a program to another within one run. Engines delete last, and know only
+// ids: a deletion must not remove what another resource has by then.
+
+let fleet: Fleet;
+let harness: Harness;
+beforeAll(async () => {
+  fleet = await startFleet(["ana", "bob"]);
+});
+afterAll(() => fleet.stop());
+beforeEach(() => {
+  harness = new Harness(fleet.env);
+});
+afterEach(async () => {
+  await harness.up({});
+  await harness.close();
+});
+
+const tagsOf = async (uid: string) => (await fleet.client.getDevice({ params: { uid } })).tags.sort();
+const key = (data: string, name = "laptop") => ({
+  type: "PublicKey",
+  args: { name, data, username: ".*", filter: { hostname: ".*" } },
+});
+const keyNames = async () => (await fleet.client.getPublicKeys()).map(({ name }) => name).sort();
+
+describe("an object that another resource has by the end of the run", () => {
+  it("stays when the resource that had it goes: a device that is removed at the end", async () => {
+    const uid = await fleet.enrol("moved-device");
+    const device = { type: "Device", args: { device: "moved-device", onDestroy: "remove" } };
+    await harness.up({ before: device });
+    await harness.up({ after: device });
+    expect((await fleet.client.getDevice({ params: { uid } })).status).toBe("accepted");
+    expect(await harness.refresh()).toEqual([]);
+  });
+
+  it("stays when two resources had it in the state and one of them goes", async () => {
+    const line = sshKeyLine();
+    await harness.up({ one: key(line) });
+    const entry = harness.state.get("one");
+    if (entry) harness.state.set("two", entry);
+    expect(await harness.up({ one: key(line) })).toEqual(["delete two"]);
+    expect(await keyNames()).toEqual(["laptop"]);
+    expect(await harness.refresh()).toEqual([]);
+  });
+
+  it("stays where devices move up one place, and the tags of the first one go", async () => {
+    const names = ["place-a", "place-b", "place-c"];
+    const uids = [];
+    for (const name of names) uids.push(await fleet.enrol(name));
+    const program = (devices: string[]) =>
+      Object.fromEntries(
+        devices.map((device, index) => [
+          `slot-${index}`,
+          { type: "DeviceTags", args: { device, tags: ["edge"] } },
+        ]),
+      );
+    await harness.up(program(names));
+    await harness.up(program(names.slice(1)));
+    expect(await Promise.all(uids.map(tagsOf))).toEqual([[], ["edge"], ["edge"]]);
+    expect(await harness.refresh()).toEqual([]);
+  });
+
+  it("loses of all tags of a device only those that no attachment has now", async () => {
+    const uid = await fleet.enrol("one-by-one");
+    await harness.up({ all: { type: "DeviceTags", args: { device: "one-by-one", tags: ["edge", "old"] } } });
+    const attachment = {
+      type: "DeviceTagAttachment",
+      args: { device: "one-by-one", tag: "edge", adopt: true },
+    };
+    await harness.up({ one: attachment });
+    expect(await tagsOf(uid)).toEqual(["edge"]);
+    expect(await harness.refresh()).toEqual([]);
+  });
+
+  it("keeps a tag that was attached by itself and now is one of all tags", async () => {
+    const uid = await fleet.enrol("all-at-once");
+    await harness.up({ one: { type: "DeviceTagAttachment", args: { device: "all-at-once", tag: "edge" } } });
+    const args = { device: "all-at-once", tags: ["core", "edge"], adopt: "overwrite" };
+    await harness.up({ all: { type: "DeviceTags", args } });
+    expect(await tagsOf(uid)).toEqual(["core", "edge"]);
+    expect(await harness.refresh()).toEqual([]);
+  });
+});
+
+it("two keys that exchange their data: the error does not put it down to strangers alone", async () => {
+  const [first, second] = [sshKeyLine(), sshKeyLine()];
+  await harness.up({ one: key(first), two: key(second) });
+  await expect(harness.up({ one: key(second), two: key(first) })).rejects.toThrow(
+    /PublicKey\.adopt: .* exists already.*another resource of this program has had it/,
+  );
+  expect(await fleet.client.getPublicKeys()).toHaveLength(2);
+});
+
+describe("the name of a resource that passed its object on", () => {
+  const rule = (priority: number) => ({
+    type: "FirewallRule",
+    args: { action: "deny", priority, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+  });
+  const namespace = (name: string) => ({ type: "Namespace", args: { name } });
+  const member = (name: string) => ({
+    type: "Member",
+    args: { email: `${name}@example.com`, role: "observer" },
+  });
+  const attachment = (tag: string) => ({ type: "DeviceTagAttachment", args: { device: "passing", tag } });
+
+  it.each([
+    ["PublicKey", key(sshKeyLine(), "one"), key(sshKeyLine(), "two")],
+    ["FirewallRule", rule(1), rule(2)],
+    ["FirewallRule that says the same", rule(1), rule(1)],
+    ["Namespace", namespace("passed-one"), namespace("passed-two")],
+    ["Member", member("ana"), member("bob")],
+    ["DeviceTagAttachment", attachment("one"), attachment("two")],
+  ])("is free for another %s, which the first one outlives", async (kind, one, two) => {
+    if (kind === "DeviceTagAttachment") await fleet.enrol("passing");
+    await harness.up({ before: one });
+    const { id } = harness.state.get("before") ?? {};
+    harness.rename("before", "after");
+    const program = { after: one, before: two };
+    expect(await harness.up(program)).toEqual(["create before"]);
+    expect(harness.state.get("after")?.id).toBe(id);
+    expect(harness.state.get("before")?.id).not.toBe(id);
+    expect(await harness.refresh()).toEqual([]);
+    expect(await harness.preview(program)).toEqual([]);
+    expect(await harness.up({ after: one })).toEqual(["delete before"]);
+    expect(await harness.refresh()).toEqual([]);
+  });
+});
+
+describe("two stacks of one name that know nothing of each other", () => {
+  it("have an API key each: the second one does not revoke the first one's", async () => {
+    const other = new Harness(fleet.env);
+    const program = { ci: { type: "ApiKey", args: { validDays: 30, role: "observer" } } };
+    await harness.up(program);
+    await other.up(program);
+    expect(await harness.refresh()).toEqual([]);
+    expect(await fleet.client.listApiKeys()).toHaveLength(2);
+    await other.up({});
+    expect(await harness.refresh()).toEqual([]);
+    await other.close();
+  });
+});
+
+describe("an object that no resource has by the end of the run", () => {
+  it("goes when its resource goes, and when it is replaced", async () => {
+    const [first, second] = [sshKeyLine(), sshKeyLine()];
+    await harness.up({ one: key(first, "first") });
+    expect(await harness.up({ one: key(second, "second") })).toEqual(["replace one data"]);
+    expect(await keyNames()).toEqual(["second"]);
+    await harness.up({});
+    expect(await keyNames()).toEqual([]);
+  });
+
+  it("goes when an engine replaces it without any difference", async () => {
+    const rule = {
+      type: "FirewallRule",
+      args: { action: "deny", priority: 1, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+    };
+    await harness.up({ rule });
+    const before = harness.state.get("rule")?.id;
+    expect(await harness.up({ rule }, { replace: ["rule"] })).toEqual(["replace rule "]);
+    const rules = await fleet.client.getFirewallRules();
+    expect(rules.map(({ id }) => `${fleet.tenant}/${id}`)).toEqual([harness.state.get("rule")?.id]);
+    expect(harness.state.get("rule")?.id).not.toBe(before);
+  });
+});
