@@ -19,6 +19,9 @@ export function findUser(services: Services, identifier: string): Promise<User |
   return services.db.user.findUnique({ where });
 }
 
+const wrong = () =>
+  new UnauthenticatedError("wrong user name or password", { "X-Account-Lockout": lockoutHeader(null) });
+
 /**
  * Login with a password (rules sections 9 to 11). A name that no user has is treated as one with a wrong
  * password, in answer, time and lockout: the rules never lock it, which would tell who exists. (A name and an
@@ -37,9 +40,7 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
   if (!user || !right) {
     const locked = await countFailure(services, key);
     if (locked) throw lockedOut(locked);
-    throw new UnauthenticatedError("wrong user name or password", {
-      "X-Account-Lockout": lockoutHeader(null),
-    });
+    throw wrong();
   }
   // Guesses sent side by side all passed the first look; the lock that the wrong ones brought holds for all.
   const lockedMeanwhile = await lockEnd(services, key);
@@ -51,7 +52,7 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
   header("X-Account-Lockout", lockoutHeader(null));
   if (user.mfaSecret !== null) {
     const token = randomUUID();
-    await startMfa(services, user.id, token);
+    if (!(await startMfa(services, user, token))) throw wrong();
     throw new UnauthenticatedError("a second factor is needed", { "X-MFA-Token": token });
   }
   await services.db.user.update({ where: { id: user.id }, data: { lastLogin: services.now() } });
