@@ -7,6 +7,7 @@ import type { Handler } from "../../http/routes.ts";
 import { addressedDevice } from "../devices/lookup.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";
 import { tagNames, withTags } from "../tags/tagList.ts";
+import { inTransaction, within } from "../transaction.ts";
 
 const factsOf = (row: FirewallRule & StoredFilter) => ({
   id: row.id,
@@ -21,12 +22,16 @@ const factsOf = (row: FirewallRule & StoredFilter) => ({
 /** @throws ForbiddenError a rule denies the login */
 export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> = async (context) => {
   const { services, query } = context;
-  const device = await addressedDevice(services, query);
-  const rows = await services.db.firewallRule.findMany({
-    where: { tenantId: device.tenantId, active: true },
-    include: withTags,
-    // Ids grow: of one priority, the rule made last comes last, as the decision needs it.
-    orderBy: { id: "asc" },
+  // Of one moment: while a tag is renamed, a device with the old name must not meet rules with the new one.
+  const { device, rows } = await inTransaction(services, async (tx) => {
+    const device = await addressedDevice(within(services, tx), query);
+    const rows = await tx.firewallRule.findMany({
+      where: { tenantId: device.tenantId, active: true },
+      include: withTags,
+      // Ids grow: of one priority, the rule made last comes last, as the decision needs it.
+      orderBy: { id: "asc" },
+    });
+    return { device, rows };
   });
   const { allowed, rule } = firewallDecides(rows.map(factsOf), {
     deviceName: device.name,
