@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { email, type PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { ForbiddenError, UnauthenticatedError } from "../../http/errors.ts";
+import { rememberNetwork } from "../../http/rateLimitCounts.ts";
 import type { Handler } from "../../http/routes.ts";
 import { DUMMY_HASH, verifyPassword } from "../../passwords.ts";
 import { digestOf } from "../../secrets.ts";
@@ -46,6 +47,8 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
   const lockedMeanwhile = await lockEnd(services, key);
   if (lockedMeanwhile) throw lockedOut(lockedMeanwhile);
   await forgetFailures(services, key);
+  if (services.settings.limits.loginsPerAccount > 0)
+    await rememberNetwork(services, identifier, request.network);
   // Not before the password is known to be right: others need not learn that the account exists.
   if (user.status !== "confirmed") throw new ForbiddenError("the account is not confirmed yet");
 
