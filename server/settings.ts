@@ -197,7 +197,9 @@ export const settings = {
     variable: "GATEHOUSE_LOGINS_PER_ACCOUNT",
     flag: "--logins-per-account",
     value: "number",
-    about: "Most login-type requests for one user name in a minute, from all addresses; 0: no limit",
+    about:
+      "Most login-type requests for one user name in a minute, from all addresses but those of the last 30 days' " +
+      "logins, each of which has that limit for itself; 0: no limit",
     allowed: "a whole number, 0 or more",
     fallback: "30",
     schema: countOrNone,

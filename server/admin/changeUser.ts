@@ -24,7 +24,7 @@ async function change(
   { requestId, user }: UserCommand,
   command: string,
   data: Prisma.UserUpdateInput,
-  more: (tx: Transaction, user: User) => Promise<unknown>,
+  more?: (tx: Transaction, user: User) => Promise<unknown>,
 ): Promise<string> {
   const found = await findUser(services, user.toLowerCase());
   if (found === null) throw new NotFoundError(`no user has the name or e-mail ${JSON.stringify(user)}`);
@@ -35,7 +35,7 @@ async function change(
       request,
       operation: command,
     });
-    await more(tx, found);
+    await more?.(tx, found);
   });
   return found.id;
 }
@@ -43,7 +43,7 @@ async function change(
 const endTokens = { tokenVersion: { increment: 1 } };
 
 /**
- * Gives a user a new password and ends the user's lockouts, so that it can be used at once; tokens become void.
+ * Gives a user a new password and ends the user's lockouts, so that it can be used at once; all logins end.
  * @returns the user's id
  * @throws NotFoundError no such user
  */
@@ -78,7 +78,5 @@ export function disableMfa(services: Services, command: UserCommand): Promise<st
  * @throws NotFoundError no such user
  */
 export function signOut(services: Services, command: UserCommand): Promise<string> {
-  return change(services, command, "sign-out", endTokens, (tx, { id }) =>
-    tx.mfaChallenge.deleteMany({ where: { userId: id } }),
-  );
+  return change(services, command, "sign-out", endTokens);
 }

@@ -9,7 +9,8 @@ import { UnauthenticatedError } from "./errors.ts";
 import type { Caller, DeviceCaller, KeyCaller } from "./identity.ts";
 import { verifyToken } from "./tokens.ts";
 
-const refusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
+/** The answer to a credential that is not accepted. */
+export const refusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
 
 /**
  * Who sent a request. An API key wins over a token, even when it is not valid; an empty header counts as none;
@@ -42,7 +43,8 @@ async function authenticateToken(services: Services, token: string): Promise<Cal
   if (claims.claims === "device") return authenticateDevice(services, claims);
   const role = await presentRole(services, claims);
   if (role === undefined || (tenant !== "" && role === null)) throw refusal();
-  return { kind: "user", userId: claims.id, username: claims.name, tenant, role };
+  const { id: userId, name: username, version: tokenVersion } = claims;
+  return { kind: "user", userId, username, tokenVersion, tenant, role };
 }
 
 /** A device's token has no end of its own; it ends with the device. */

@@ -5,6 +5,8 @@ export interface UserCaller {
   readonly kind: "user";
   readonly userId: string;
   readonly username: string;
+  /** The user's token version when the token was accepted: once the user has another one, the token is void. */
+  readonly tokenVersion: number;
   /** The token's namespace, empty without one. */
   readonly tenant: string;
   /** The user's present role there; null without a namespace. */

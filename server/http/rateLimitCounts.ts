@@ -1,4 +1,5 @@
 import { sql } from "../features/lists/sql.ts";
+import { digestOf } from "../secrets.ts";
 import type { Services } from "../services.ts";
 
 /** Requests counted under one key since its window began. */
@@ -30,6 +31,34 @@ export async function countInDatabase({ db, now }: Services, key: string): Promi
   // Otherwise a stranger who tries many names could fill the disk.
   if (counted.count === 1) await db.rateLimit.deleteMany({ where: { endsAt: { lte: start } } });
   return counted;
+}
+
+/** How long a network is known for an account after a login with the right password, in milliseconds. */
+const KNOWN = 30 * 24 * 60 * 60_000;
+
+/** Of the account a digest is kept. */
+const knownKey = (account: string, network: string): string =>
+  `known ${digestOf(account.toLowerCase())} from ${network}`;
+
+/** Keeps that somebody knew the account's password there. */
+export async function rememberNetwork(
+  { db, now }: Services,
+  account: string,
+  network: string,
+): Promise<void> {
+  const key = knownKey(account, network);
+  const row = { count: 0, endsAt: BigInt(now().getTime() + KNOWN) };
+  await db.rateLimit.upsert({ where: { key }, create: { key, ...row }, update: row });
+}
+
+/** True when the last login to the account with the right password from there is not too long ago. */
+export async function isKnownNetwork(
+  { db, now }: Services,
+  account: string,
+  network: string,
+): Promise<boolean> {
+  const row = await db.rateLimit.findUnique({ where: { key: knownKey(account, network) } });
+  return row !== null && row.endsAt > BigInt(now().getTime());
 }
 
 /** Counts in this process alone: for what is too frequent for a write to the database each time. */

@@ -2,14 +2,15 @@ import type { FastifyInstance } from "fastify";
 import { digestOf } from "../secrets.ts";
 import type { Services } from "../services.ts";
 import { RateLimitedError } from "./errors.ts";
-import { countInDatabase, Exhausted, MemoryCounts } from "./rateLimitCounts.ts";
+import { countInDatabase, Exhausted, isKnownNetwork, MemoryCounts } from "./rateLimitCounts.ts";
 import "./declaredAccess.ts";
 import "./requestFacts.ts";
 
 /**
  * Refuses requests of limited operations that come too often: 429 with `Retry-After`. An address is counted
- * before anything else of the request is looked at, an account when the body is there. Lockouts (rules section 9)
- * count wrong logins and go on beside this.
+ * before anything else of the request is looked at, an account when the body is there; a network from which the
+ * account's password came lately has a limit of its own for it. Lockouts (rules section 9) count wrong logins and go
+ * on beside this.
  */
 export function limitRequests(app: FastifyInstance, services: Services): void {
   const { loginsPerAddress, loginsPerAccount, reportsPerAddress } = services.settings.limits;
@@ -38,12 +39,15 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
     if (limit?.kind === "login") await limitLogins(`login from ${facts.network}`, loginsPerAddress);
     if (limit?.kind === "report") limitReports(facts.network);
   });
-  app.addHook("preHandler", async ({ body, routeOptions }) => {
+  app.addHook("preHandler", async ({ body, facts, routeOptions }) => {
     const field = routeOptions.config.operation?.limit?.account;
     const account = field && (body as Record<string, unknown> | null | undefined)?.[field];
-    if (typeof account !== "string" || account === "") return;
+    if (typeof account !== "string" || account === "" || loginsPerAccount <= 0) return;
+    // Else strangers could keep the user out, who comes from where the password was right before.
+    const known = await isKnownNetwork(services, account, facts.network);
     // A digest: it may be a token, and a name may have any length.
-    await limitLogins(`login as ${digestOf(account.toLowerCase())}`, loginsPerAccount);
+    const key = `login as ${digestOf(account.toLowerCase())}`;
+    await limitLogins(known ? `${key} from ${facts.network}` : key, loginsPerAccount);
   });
 }
 

@@ -9,6 +9,7 @@ import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
 import { sql } from "../lists/sql.ts";
 import { inTransaction, type Transaction, within } from "../transaction.ts";
+import { inTurn } from "./inTurn.ts";
 import { declaredDevice } from "./objects.ts";
 import { deviceUid } from "./uid.ts";
 
@@ -117,7 +118,10 @@ async function store(services: Services, uid: string, body: Report, request: Req
   try {
     const device =
       (await renew(services.db, uid, update)) ??
-      (await inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx)));
+      // Every enrolment changes what the others have counted: side by side most of them would only begin again.
+      (await inTurn(tenantId, () =>
+        inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx)),
+      ));
     return { name: device.name, namespace: namespace.name };
   } catch (error) {
     // Another report of the same device was faster.

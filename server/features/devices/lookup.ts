@@ -3,6 +3,7 @@ import { NotFoundError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { withTags } from "../tags/tagList.ts";
+import { inTransaction } from "../transaction.ts";
 import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
 
@@ -14,19 +15,22 @@ interface DeviceAddress {
 }
 
 /**
- * The accepted device that an SSH address names, with its tags and namespace. Names are stored in lower case.
+ * The accepted device that an SSH address names, with its tags and namespace, of one moment. Names are stored in
+ * lower case.
  * @throws NotFoundError
  */
-export async function addressedDevice(services: Services, { domain, name }: DeviceAddress) {
-  const namespace = await services.db.namespace.findUnique({ where: { name: domain.toLowerCase() } });
-  const device =
-    namespace &&
-    (await services.db.device.findFirst({
-      where: { tenantId: namespace.tenantId, name: name.toLowerCase(), status: "accepted" },
-      include: withTags,
-    }));
-  if (!device) throw new NotFoundError("no such device");
-  return { ...device, namespace };
+export function addressedDevice(services: Services, { domain, name }: DeviceAddress) {
+  return inTransaction(services, async (tx) => {
+    const namespace = await tx.namespace.findUnique({ where: { name: domain.toLowerCase() } });
+    const device =
+      namespace &&
+      (await tx.device.findFirst({
+        where: { tenantId: namespace.tenantId, name: name.toLowerCase(), status: "accepted" },
+        include: withTags,
+      }));
+    if (!device) throw new NotFoundError("no such device");
+    return { ...device, namespace };
+  });
 }
 
 export const lookupDevice: Handler<InternalOperations["lookupDevice"]> = async ({ services, query }) => {

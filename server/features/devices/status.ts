@@ -1,10 +1,11 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Device } from "../../db/generated/sqlite/client.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../http/errors.ts";
-import type { Handler } from "../../http/routes.ts";
-import type { Services } from "../../services.ts";
-import { inTransaction, type Transaction } from "../transaction.ts";
+import type { Context, Handler } from "../../http/routes.ts";
+import { recordChange } from "../audit/recordChange.ts";
+import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { checkLimit } from "./deviceLimit.ts";
+import { declaredDevice } from "./objects.ts";
 
 /** @throws NotFoundError not in the namespace */
 async function deviceIn(tx: Transaction, tenantId: string, uid: string): Promise<Device> {
@@ -13,7 +14,30 @@ async function deviceIn(tx: Transaction, tenantId: string, uid: string): Promise
   return device;
 }
 
-async function acceptIn(services: Services, tx: Transaction, device: Device): Promise<void> {
+/** What accepts a device. */
+interface Acceptance {
+  readonly operation: "acceptDevice" | "updateDeviceStatus";
+  readonly context: Pick<Context<PublicOperations["acceptDevice"]>, "services" | "identity" | "request">;
+}
+
+/** The entry of the acceptance itself is about the new device: what became of the old one is told by one more. */
+async function deleteFormer(tx: Transaction, former: Device, { operation, context }: Acceptance) {
+  const { services, identity, request } = context;
+  await tx.device.delete({ where: { uid: former.uid } });
+  await recordChange(within(services, tx), {
+    tenantId: former.tenantId,
+    caller: identity.caller,
+    requestId: request.id,
+    address: request.address,
+    operation,
+    object: { kind: "device", id: former.uid },
+    before: declaredDevice(former),
+    after: null,
+  });
+}
+
+async function acceptIn(tx: Transaction, device: Device, acceptance: Acceptance): Promise<void> {
+  const { services } = acceptance.context;
   const { tenantId, uid, mac } = device;
   const accepted = { tenantId, status: "accepted", uid: { not: uid } };
   // An agent that names no MAC is not the same machine as another one that names none.
@@ -26,7 +50,7 @@ async function acceptIn(services: Services, tx: Transaction, device: Device): Pr
   const name = former?.name ?? device.name;
   if (former) {
     // The same machine with a new key takes its former self's name and place (rules section 7).
-    await tx.device.delete({ where: { uid: former.uid } });
+    await deleteFormer(tx, former, acceptance);
   } else {
     const namespace = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
     await checkLimit(services, tx, namespace, device);
@@ -38,19 +62,16 @@ async function acceptIn(services: Services, tx: Transaction, device: Device): Pr
 }
 
 /** Accepting an accepted device changes nothing (rules D22). */
-function accept(services: Services, tenantId: string, uid: string): Promise<void> {
+function accept(uid: string, acceptance: Acceptance): Promise<void> {
+  const { services, identity } = acceptance.context;
   return inTransaction(services, async (tx) => {
-    const device = await deviceIn(tx, tenantId, uid);
-    if (device.status !== "accepted") await acceptIn(services, tx, device);
+    const device = await deviceIn(tx, identity.tenant, uid);
+    if (device.status !== "accepted") await acceptIn(tx, device, acceptance);
   });
 }
 
-export const acceptDevice: Handler<PublicOperations["acceptDevice"]> = async ({
-  services,
-  identity,
-  params,
-}) => {
-  await accept(services, identity.tenant, params.uid);
+export const acceptDevice: Handler<PublicOperations["acceptDevice"]> = async (context) => {
+  await accept(context.params.uid, { operation: "acceptDevice", context });
   return undefined;
 };
 
@@ -60,7 +81,7 @@ export const updateDeviceStatus: Handler<PublicOperations["updateDeviceStatus"]>
   const { services, identity, params } = context;
   const { uid, status } = params;
   if (status === "accept") {
-    await accept(services, identity.tenant, uid);
+    await accept(uid, { operation: "updateDeviceStatus", context });
     return undefined;
   }
   await inTransaction(services, async (tx) => {

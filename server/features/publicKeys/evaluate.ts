@@ -5,13 +5,17 @@ import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { presentFilter } from "../filters/filter.ts";
 import { withTags } from "../tags/tagList.ts";
+import { inTransaction } from "../transaction.ts";
 import { presentPublicKey } from "./presentPublicKey.ts";
 
+/** A key with its tags, of one moment: between its old filter and its new one it would admit to every device. */
 function findKey(services: Services, tenantId: string, fingerprint: string) {
-  return services.db.publicKey.findUnique({
-    where: { tenantId_fingerprint: { tenantId, fingerprint } },
-    include: withTags,
-  });
+  return inTransaction(services, (tx) =>
+    tx.publicKey.findUnique({
+      where: { tenantId_fingerprint: { tenantId, fingerprint } },
+      include: withTags,
+    }),
+  );
 }
 
 export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = async (context) => {

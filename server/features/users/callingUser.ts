@@ -1,4 +1,5 @@
 import type { User } from "../../db/generated/sqlite/client.ts";
+import { refusal } from "../../http/authenticate.ts";
 import { NotFoundError } from "../../http/errors.ts";
 import type { UserCaller } from "../../http/identity.ts";
 import type { Services } from "../../services.ts";
@@ -6,9 +7,19 @@ import type { Services } from "../../services.ts";
 /**
  * The user whose token was sent.
  * @throws NotFoundError when it was deleted since
+ * @throws UnauthenticatedError when its logins were ended since: the answer may hold a new token
  */
 export async function callingUser(services: Services, caller: UserCaller): Promise<User> {
   const user = await services.db.user.findUnique({ where: { id: caller.userId } });
   if (!user) throw new NotFoundError("the user does not exist any more");
+  checkVersion(user, caller);
   return user;
+}
+
+/**
+ * Whether the token with which the user was authenticated still counts.
+ * @throws UnauthenticatedError the user's logins were ended since
+ */
+export function checkVersion(user: Pick<User, "tokenVersion">, caller: UserCaller): void {
+  if (user.tokenVersion !== caller.tokenVersion) throw refusal();
 }

@@ -5,6 +5,7 @@ import type { Services } from "../../services.ts";
 import { type Operator, recordChange } from "../audit/recordChange.ts";
 import type { Declared } from "../objects/managedObject.ts";
 import { type Transaction, within } from "../transaction.ts";
+import { checkVersion } from "./callingUser.ts";
 
 /** What the audit trail shows of a user: of the password only that it changed. */
 function shown(user: User, password: string): Declared {
@@ -22,16 +23,20 @@ export interface AccountChange {
 
 /**
  * Changes a user's account, with its entry in the audit trail, which belongs to no namespace. What changes nothing
- * leaves none.
+ * leaves none. With the tokens, logins end that wait for a code.
+ * @throws UnauthenticatedError the caller's logins were ended since the request came
  */
 export async function changeAccount(
   services: Services,
   tx: Transaction,
-  user: User,
+  { id }: Pick<User, "id">,
   data: Prisma.UserUpdateInput,
   { caller, request, operation }: AccountChange,
 ): Promise<void> {
-  const changed = await tx.user.update({ where: { id: user.id }, data });
+  const user = await tx.user.findUniqueOrThrow({ where: { id } });
+  if (caller.kind === "user") checkVersion(user, caller);
+  const changed = await tx.user.update({ where: { id }, data });
+  if (changed.tokenVersion !== user.tokenVersion) await tx.mfaChallenge.deleteMany({ where: { userId: id } });
   const before = shown(user, "***");
   const after = {
     ...shown(changed, changed.passwordHash === user.passwordHash ? "***" : "*** (changed)"),
@@ -44,7 +49,7 @@ export async function changeAccount(
     requestId: request.id,
     address: request.address,
     operation,
-    object: { kind: "user", id: user.id },
+    object: { kind: "user", id },
     before,
     after,
   });

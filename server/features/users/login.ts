@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { email, type PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { ForbiddenError, UnauthenticatedError } from "../../http/errors.ts";
+import { rememberNetwork } from "../../http/rateLimitCounts.ts";
 import type { Handler } from "../../http/routes.ts";
 import { DUMMY_HASH, verifyPassword } from "../../passwords.ts";
 import { digestOf } from "../../secrets.ts";
@@ -18,6 +19,9 @@ export function findUser(services: Services, identifier: string): Promise<User |
   const where = email.safeParse(identifier).success ? { email: identifier } : { username: identifier };
   return services.db.user.findUnique({ where });
 }
+
+const wrong = () =>
+  new UnauthenticatedError("wrong user name or password", { "X-Account-Lockout": lockoutHeader(null) });
 
 /**
  * Login with a password (rules sections 9 to 11). A name that no user has is treated as one with a wrong
@@ -37,21 +41,21 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
   if (!user || !right) {
     const locked = await countFailure(services, key);
     if (locked) throw lockedOut(locked);
-    throw new UnauthenticatedError("wrong user name or password", {
-      "X-Account-Lockout": lockoutHeader(null),
-    });
+    throw wrong();
   }
   // Guesses sent side by side all passed the first look; the lock that the wrong ones brought holds for all.
   const lockedMeanwhile = await lockEnd(services, key);
   if (lockedMeanwhile) throw lockedOut(lockedMeanwhile);
   await forgetFailures(services, key);
+  if (services.settings.limits.loginsPerAccount > 0)
+    await rememberNetwork(services, identifier, request.network);
   // Not before the password is known to be right: others need not learn that the account exists.
   if (user.status !== "confirmed") throw new ForbiddenError("the account is not confirmed yet");
 
   header("X-Account-Lockout", lockoutHeader(null));
   if (user.mfaSecret !== null) {
     const token = randomUUID();
-    await startMfa(services, user.id, token);
+    if (!(await startMfa(services, user, token))) throw wrong();
     throw new UnauthenticatedError("a second factor is needed", { "X-MFA-Token": token });
   }
   await services.db.user.update({ where: { id: user.id }, data: { lastLogin: services.now() } });

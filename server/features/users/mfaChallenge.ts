@@ -36,11 +36,18 @@ export function matchingStep(services: Services, secret: string, code: string): 
 
 /**
  * Keeps a login waiting for its second factor; of the token only a digest is stored.
+ * @param user as it was when its password was found to be right
+ * @returns false when the user's logins were ended since, as a new password does
  * @throws LockedOutError too many wrong codes
  */
-export async function startMfa(services: Services, userId: string, token: string): Promise<void> {
+export function startMfa(
+  services: Services,
+  { id: userId, tokenVersion }: Pick<User, "id" | "tokenVersion">,
+  token: string,
+): Promise<boolean> {
   const now = services.now();
-  await inTransaction(services, async (tx) => {
+  return inTransaction(services, async (tx) => {
+    if ((await tx.user.count({ where: { id: userId, tokenVersion } })) === 0) return false;
     const counter = await tx.loginFailure.findUnique({ where: { source_subject: mfaCounter(userId) } });
     if (counter && counter.attempts >= ATTEMPTS && counter.expiresAt > now)
       throw lockedOut(counter.expiresAt);
@@ -54,6 +61,7 @@ export async function startMfa(services: Services, userId: string, token: string
     await tx.mfaChallenge.create({
       data: { digest: digestOf(token), userId, expiresAt: new Date(now.getTime() + CHALLENGE_LIFE) },
     });
+    return true;
   });
 }
 

@@ -49,7 +49,14 @@ export const setup: Handler<PublicOperations["setup"]> = async (context) => {
     const { tenantId } = namespace;
     await recordChange(within(services, tx), {
       tenantId,
-      caller: { kind: "user", userId: user.id, username: body.username, tenant: tenantId, role: "owner" },
+      caller: {
+        kind: "user",
+        userId: user.id,
+        username: body.username,
+        tokenVersion: 0,
+        tenant: tenantId,
+        role: "owner",
+      },
       requestId: request.id,
       address: request.address,
       operation: "setup",

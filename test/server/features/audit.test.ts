@@ -158,6 +158,18 @@ test("is for administrators of the namespace alone", async () => {
   }
 });
 
+test("says that accepting a machine's new device deleted its former one", async () => {
+  expect((await call("acceptDevice", { params: { uid } })).status).toBe(200);
+  const renewed = await enrol(app, ana.tenant, "00:00:00:00:00:01", { public_key: "a new key" });
+  expect((await call("acceptDevice", { params: { uid: renewed.uid } })).status).toBe(200);
+  const device = { name: "00-00-00-00-00-01", status: "accepted", public_url: false };
+  expect(await trail({ object: uid })).toMatchObject([
+    { operation: "acceptDevice", object: { kind: "device", id: uid }, before: device, after: null },
+    { operation: "acceptDevice", after: device },
+    { operation: "authDevice" },
+  ]);
+});
+
 test("a role that was taken away while the request's body was on its way does not count any more", async () => {
   const bob = await app.user("bob");
   const params = { tenant: ana.tenant };

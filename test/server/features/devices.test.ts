@@ -153,6 +153,14 @@ describe("of the devices that wait to be accepted", () => {
     expect((await report("host-0", other.tenant)).status).toBe(200);
   });
 
+  test("many may come at once", async () => {
+    const fleet = await startApp({ maximumPendingDevices: 10_000 });
+    const { tenant } = await fleet.user("ana", "fleet");
+    const reports = names(200).map((hostname) => enrol(fleet, tenant, hostname, { hostname }));
+    expect(new Set((await Promise.all(reports)).map(({ uid }) => uid)).size).toBe(200);
+    await fleet.stop();
+  });
+
   test("one that is accepted, rejected or deleted makes room for another one", async () => {
     const uids: string[] = [];
     for (const name of names(LIMIT)) uids.push((await report(name, eve.tenant)).body.uid);

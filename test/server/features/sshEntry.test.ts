@@ -203,6 +203,33 @@ describe("the firewall", () => {
     expect((await evaluate()).status).toBe(200);
   });
 
+  test("decides by thousands of rules as by a few", async () => {
+    const { tenant: tenantId } = ana;
+    const one = { tenantId, action: "deny", active: true, sourceIp: ".*", hostname: ".*" };
+    const rules = Array.from({ length: 3000 }, (_, n) => ({
+      ...one,
+      priority: n % 7,
+      username: `^u${n % 300}$`,
+    }));
+    await app.services.db.firewallRule.createMany({ data: rules });
+    expect((await evaluate()).status).toBe(200);
+    expect((await evaluate({ username: "u7" })).status).toBe(403);
+    // Of the ten rules for u7, the one of highest priority decides; of those alike, the later one.
+    const where = { tenantId, username: "^u7$" };
+    const [, second] = await app.services.db.firewallRule.findMany({
+      where,
+      orderBy: { id: "asc" },
+      take: 2,
+    });
+    await app.services.db.firewallRule.updateMany({
+      where: { tenantId, id: second?.id ?? 0 },
+      data: { priority: 9, action: "allow" },
+    });
+    expect((await evaluate({ username: "u7" })).status).toBe(200);
+    const { body } = await rule({ priority: 9, username: "^u7$" });
+    expect((await evaluate({ username: "u7" })).body.message).toBe(`denied by firewall rule ${body.id}`);
+  });
+
   test("looks at the device's tags", async () => {
     await tagged(["edge"]);
     await rule({ filter: { tags: ["edge"] } });

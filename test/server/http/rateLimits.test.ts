@@ -78,6 +78,24 @@ describe("for one account", () => {
     expect((await login("ana", "203.0.113.99", PASSWORD)).status).toBe(200);
   });
 
+  test("strangers do not keep out who logs in from where the password was right before", async () => {
+    await start({ loginsPerAccount: 3 });
+    await app.user("ana");
+    const home = "203.0.113.1";
+    expect((await login("Ana", home, PASSWORD)).status).toBe(200);
+    for (let n = 0; n < 5; n += 1) await login("ana", `198.51.100.${n}`);
+    expect((await login("ana", "203.0.113.2", PASSWORD)).status).toBe(429);
+    expect((await login("ana", home, PASSWORD)).status).toBe(200);
+    // There, too, nobody guesses without a limit.
+    for (const status of [401, 401, 429]) expect((await login("ana", home)).status).toBe(status);
+    // A wrong password makes no network known, and a right one not for ever.
+    app.pass(31 * 24 * 60 * 60);
+    for (const status of [401, 401, 401, 429]) {
+      expect((await login("ana", "198.51.100.1")).status).toBe(status);
+    }
+    expect((await login("ana", home, PASSWORD)).status).toBe(429);
+  });
+
   test("a body without a name is refused as before", async () => {
     await start({ loginsPerAccount: 1 });
     for (const body of [{ password: "x" }, { username: "", password: "x" }]) {

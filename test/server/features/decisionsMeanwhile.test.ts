@@ -1,0 +1,94 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
+import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let internal: TestInternalApp;
+let ana: TestUser;
+let uid: string;
+
+beforeEach(async () => {
+  app = await startApp();
+  internal = await startInternalApp(app);
+  ana = await app.user("ana", "lab");
+  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
+  await app.call("acceptDevice", { token: ana.token, params: { uid } });
+});
+afterEach(async () => {
+  await internal.stop();
+  await app.stop();
+});
+
+const ROUNDS = 60;
+
+/** Changes something this way and that way, and collects what is decided meanwhile. */
+async function decideWhile<T>(change: (round: number) => Promise<unknown>, decide: () => Promise<T>) {
+  const decisions = new Set<T>();
+  let changing = true;
+  const ask = async () => {
+    while (changing) decisions.add(await decide());
+  };
+  const asking = [ask(), ask(), ask(), ask()];
+  for (let round = 0; round < ROUNDS; round += 1) await change(round);
+  changing = false;
+  await Promise.all(asking);
+  return [...decisions];
+}
+
+const tagDevice = (tags: string[]) =>
+  app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } });
+
+test("a key admits nobody who neither its old nor its new filter admits", async () => {
+  await tagDevice(["core"]);
+  const { uid: other } = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+  await app.call("updateDeviceTags", { token: ana.token, params: { uid: other }, body: { tags: ["edge"] } });
+  const filters = [{ tags: ["edge"] }, { hostname: "^db-" }];
+  const key = { name: "key", username: "^root$" };
+  const { body } = await app.call("createPublicKey", {
+    token: ana.token,
+    body: { ...key, data: Buffer.from(ED25519).toString("base64"), filter: filters[0] },
+  });
+  const params = { fingerprint: body.fingerprint };
+  const decisions = await decideWhile(
+    async (round) => {
+      const filter = filters[(round + 1) % 2];
+      const { status } = await app.call("updatePublicKey", {
+        token: ana.token,
+        params,
+        body: { ...key, filter },
+      });
+      expect(status).toBe(200);
+    },
+    async () => {
+      const answer = await internal.call("evaluatePublicKey", {
+        params: { ...params, username: "root" },
+        body: { tenant_id: ana.tenant, name: "web-1", tags: ["core"] },
+      });
+      return answer.body;
+    },
+  );
+  expect(decisions).toEqual([false]);
+});
+
+test("a rule goes on to deny while the tag that it names is renamed", async () => {
+  await tagDevice(["edge"]);
+  const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" };
+  await app.call("createFirewallRule", { token: ana.token, body: { ...rule, filter: { tags: ["edge"] } } });
+  const names = ["edge", "core"];
+  const decisions = await decideWhile(
+    async (round) => {
+      const [from = "", to] = round % 2 === 0 ? names : names.toReversed();
+      const { status } = await app.call("renameTag", {
+        token: ana.token,
+        params: { tag: from },
+        body: { tag: to },
+      });
+      expect(status).toBe(200);
+    },
+    async () => {
+      const query = { domain: "lab", name: "web-1", username: "root", ip_address: "10.0.0.7" };
+      return (await internal.call("evaluateFirewall", { query })).status;
+    },
+  );
+  expect(decisions).toEqual([403]);
+});

@@ -1,0 +1,162 @@
+import { TOTP } from "otpauth";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { resetPassword, signOut } from "../../../server/dist/admin/changeUser.js";
+import { type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
+import type { Services } from "../../../server/dist/services.js";
+import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+type Work = () => Promise<unknown>;
+/** What is done once, before and after a user is read next. */
+let whenUserIsRead: { readonly before?: Work; readonly after?: Work } = {};
+
+async function openWatched(location: DatabaseLocation) {
+  const { client, close } = await openDatabase(location);
+  const watched = client.$extends({
+    query: {
+      user: {
+        async findUnique({ args, query }) {
+          const { before, after } = whenUserIsRead;
+          whenUserIsRead = {};
+          await before?.();
+          const row = await query(args);
+          await after?.();
+          return row;
+        },
+      },
+    },
+  });
+  return { client: watched as unknown as Services["db"], close };
+}
+
+beforeEach(async () => {
+  app = await startApp({}, openWatched);
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const command = { requestId: "test", user: "ana" };
+const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
+
+/** A request whose body does not come to its end before `finish` is called. */
+function held(method: string, path: string, body: object) {
+  const bytes = new TextEncoder().encode(JSON.stringify(body));
+  let finish = () => {};
+  const rest = new ReadableStream({
+    start(controller) {
+      controller.enqueue(bytes.slice(0, 5));
+      finish = () => {
+        controller.enqueue(bytes.slice(5));
+        controller.close();
+      };
+    },
+  });
+  const answer = fetch(app.url + path, {
+    method,
+    headers: { authorization: `Bearer ${ana.token}`, "content-type": "application/json" },
+    body: rest,
+    duplex: "half",
+  } as RequestInit);
+  return { answer, finish };
+}
+
+async function newSecret(): Promise<{ secret: string; code: string }> {
+  const { body } = await app.call("generateMfa", { token: ana.token });
+  const code = new TOTP({ secret: body.secret }).generate({ timestamp: app.services.now().getTime() });
+  return { secret: body.secret, code };
+}
+
+async function setRecovery(): Promise<void> {
+  await app.call("updateUser", { token: ana.token, body: { recovery_email: "ana@recovery.org" } });
+}
+
+describe("when logins end while a request's body is on its way", () => {
+  const endWhile = async (method: string, path: string, body: object) => {
+    const { answer, finish } = held(method, path, body);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await signOut(app.services, command);
+    finish();
+    return (await answer).status;
+  };
+
+  test("the account does not change", async () => {
+    expect(await endWhile("PATCH", "/api/users", { email: "eve@example.org" })).toBe(401);
+    expect((await stored()).email).toBe(ana.email);
+  });
+
+  test("no second factor is set", async () => {
+    await setRecovery();
+    const mfa = { ...(await newSecret()), recovery_codes: ["AAAABBBBCCCCDDDD"] };
+    expect(await endWhile("PUT", "/api/user/mfa/enable", mfa)).toBe(401);
+    expect((await stored()).mfaSecret).toBeNull();
+  });
+});
+
+describe("when logins end while a request is answered", () => {
+  const end = () => signOut(app.services, command);
+
+  test.each(["getUserInfo", "getNamespaceToken"] as const)("%s renews no token", async (id) => {
+    for (const when of [{ before: end }, { after: end }]) {
+      whenUserIsRead = when;
+      const { body } = await app.call(id, {
+        token: await app.tokenOf(ana),
+        params: { tenant: ana.tenant },
+      });
+      expect((await app.call("getDevices", { token: body.token })).status).toBe(401);
+      await app.services.db.user.update({ where: { id: ana.id }, data: { tokenVersion: 0 } });
+    }
+  });
+
+  test("the account does not change", async () => {
+    whenUserIsRead = { after: end };
+    const { status } = await app.call("updateUser", {
+      token: ana.token,
+      body: { email: "eve@example.org" },
+    });
+    expect(status).toBe(401);
+    expect((await stored()).email).toBe(ana.email);
+  });
+});
+
+describe("a new password", () => {
+  const login = (password: string) => app.call("login", { body: { username: "ana", password } });
+  let code: () => string;
+  beforeEach(async () => {
+    await setRecovery();
+    const mfa = await newSecret();
+    const { status } = await app.call("enableMfa", {
+      token: ana.token,
+      body: { ...mfa, recovery_codes: ["AAAABBBBCCCCDDDD"] },
+    });
+    expect(status).toBe(200);
+    code = () => new TOTP({ secret: mfa.secret }).generate({ timestamp: app.services.now().getTime() });
+  });
+  const finish = (token: string | null) =>
+    app.call("authMfa", { body: { token: token ?? "", code: code() } });
+
+  test.each([
+    ["of the operator", () => resetPassword(app.services, command, "another-horse")],
+    [
+      "of the user",
+      () =>
+        app.call("updateUser", {
+          token: ana.token,
+          body: { password: "another-horse", current_password: PASSWORD },
+        }),
+    ],
+  ])("%s ends logins that wait for a code", async (_, change) => {
+    const waiting = (await login(PASSWORD)).headers.get("x-mfa-token");
+    expect(waiting).not.toBeNull();
+    await change();
+    expect((await finish(waiting)).status).toBe(401);
+    const anew = (await login("another-horse")).headers.get("x-mfa-token");
+    expect((await finish(anew)).status).toBe(200);
+  });
+
+  test("ends logins whose old password is being looked at", async () => {
+    whenUserIsRead = { after: () => resetPassword(app.services, command, "another-horse") };
+    const { status, headers } = await login(PASSWORD);
+    expect([status, headers.get("x-mfa-token")]).toEqual([401, null]);
+  });
+});

@@ -1,0 +1,87 @@
+import type { TestApp, TestUser } from "../http/testApp.ts";
+
+/** Fills a user's namespace with so many rows of each kind; another namespace of the user's is one of them. */
+export async function fill({ services }: TestApp, user: TestUser, count: number): Promise<void> {
+  const { id, tenant: tenantId } = user;
+  const { db } = services;
+  const now = services.now();
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  const at = (n: number) => new Date(now.getTime() - n * 1000);
+  const tagged = (n: number) => ({ tenantId, tag: n % 10 === 0 ? "edge" : "core", position: 0 });
+  const uid = (n: number) => `${tenantId.slice(0, 8)}${String(n).padStart(56, "0")}`;
+  const fingerprint = (n: number) => n.toString(16).padStart(32, "0").match(/../g)?.join(":") ?? "";
+  await db.device.createMany({
+    data: numbers.map((n) => ({
+      uid: uid(n),
+      tenantId,
+      name: `host-${n}`,
+      mac: `mac-${n}`,
+      infoId: "debian",
+      infoPrettyName: "Debian",
+      infoVersion: "v0.19.0",
+      infoArch: "amd64",
+      infoPlatform: n % 10 === 0 ? "connector" : "native",
+      publicKey: "k".repeat(400),
+      status: n % 3 === 0 ? "accepted" : "pending",
+      statusUpdatedAt: now,
+      createdAt: now,
+      lastSeen: at(n),
+    })),
+  });
+  await db.deviceTag.createMany({ data: numbers.map((n) => ({ ...tagged(n), deviceUid: uid(n) })) });
+  await db.publicKey.createMany({
+    data: numbers.map((n) => ({
+      tenantId,
+      fingerprint: fingerprint(n),
+      name: `key-${n}`,
+      data: "AAAA",
+      username: ".*",
+      hostname: null,
+      createdAt: at(n),
+    })),
+  });
+  await db.publicKeyTag.createMany({
+    data: numbers.map((n) => ({ ...tagged(n), fingerprint: fingerprint(n) })),
+  });
+  await db.firewallRule.createMany({
+    data: numbers.map((n) => ({
+      tenantId,
+      action: "deny",
+      active: true,
+      priority: n,
+      sourceIp: ".*",
+      username: ".*",
+      hostname: ".*",
+    })),
+  });
+  await db.apiKey.createMany({
+    data: numbers.map((n) => ({
+      tenantId,
+      digest: `${tenantId}${n}`,
+      name: `key-${n}`,
+      role: "observer",
+      createdBy: id,
+      expiresIn: BigInt(n),
+      createdAt: now,
+      updatedAt: now,
+    })),
+  });
+  await db.namespace.createMany({
+    data: numbers.map((n) => ({
+      tenantId: crypto.randomUUID(),
+      name: `${tenantId.slice(0, 8)}-${n}`,
+      ownerId: id,
+      createdAt: at(n),
+    })),
+  });
+  await db.auditEntry.createMany({
+    data: numbers.map((n) => ({
+      ...{ tenantId, at: at(n), requestId: "", address: "", actorKind: "user", actorId: id, actorName: "" },
+      ...{ operation: "renameDevice", objectKind: "device", objectId: uid(n) },
+    })),
+  });
+  const spaces = await db.namespace.findMany({ where: { ownerId: id, tenantId: { not: tenantId } } });
+  await db.member.createMany({
+    data: spaces.map((space) => ({ tenantId: space.tenantId, userId: id, role: "owner", addedAt: now })),
+  });
+}

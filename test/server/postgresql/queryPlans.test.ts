@@ -1,0 +1,84 @@
+import type { Operations } from "@gatehouse-access/sdk/contract";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
+import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { fill } from "../plans/fill.ts";
+import { LISTS } from "../plans/forms.ts";
+import type { RecordingDatabase } from "../plans/recording.ts";
+import { openRecordingPostgresql } from "./queryPlans.ts";
+
+type Id = keyof Operations;
+
+/** Rows of each kind in each namespace. */
+const ROWS = 2000;
+const NAMESPACES = 10;
+
+let app: TestApp;
+let internal: TestInternalApp;
+let database: RecordingDatabase;
+let ana: TestUser;
+
+beforeAll(async () => {
+  app = await startApp({ maximumPendingDevices: 10 * ROWS }, async (location) => {
+    if (!("url" in location)) throw new Error("these are PostgreSQL's plans");
+    database = await openRecordingPostgresql(location.url);
+    return database;
+  });
+  internal = await startInternalApp(app);
+  ana = await app.user("ana", "lab");
+  const others = Array.from({ length: NAMESPACES - 1 }, (_, n) => app.user(`user-${n}`, `space-${n}`));
+  for (const user of [ana, ...(await Promise.all(others))]) await fill(app, user, ROWS);
+  await app.services.db.$executeRaw`ANALYZE`;
+}, 120_000);
+afterAll(async () => {
+  await internal.stop();
+  await app.stop();
+});
+
+// The newest entries of one namespace among many are found from the newest of all, or by their index, as it judges.
+const judged = (table: string) => table === "AuditEntry";
+
+async function plansOf(ask: () => Promise<unknown>) {
+  database.takeQueries();
+  await ask();
+  return Promise.all(
+    database
+      .takeQueries()
+      .filter((query) => /^(SELECT|WITH|UPDATE|DELETE)\b/.test(query.sql))
+      .map((query) => database.planOf(query)),
+  );
+}
+
+describe.each(Object.entries(LISTS))("%s", (id, forms) => {
+  test.each(forms)("reads no table from end to end: $name", async ({ query }) => {
+    const plans = await plansOf(async () => {
+      const asked = { token: ana.token, params: { tenant: ana.tenant }, query };
+      expect((await app.call(id as Id, asked)).status).toBe(200);
+    });
+    expect(plans).not.toEqual([]);
+    for (const plan of plans)
+      expect(
+        plan.scans.filter((table) => !judged(table)),
+        plan.text,
+      ).toEqual([]);
+  });
+});
+
+test("neither does a device that enrols, reports or is accepted, nor a login to one", async () => {
+  let uid = "";
+  const report = async () => {
+    ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
+  };
+  const query = { domain: "lab", name: "web-1", username: "root", ip_address: "10.0.0.7" };
+  const steps = [
+    report,
+    report,
+    () => app.call("acceptDevice", { token: ana.token, params: { uid } }),
+    () => app.call("getDevice", { token: ana.token, params: { uid } }),
+    () => internal.call("lookupDevice", { query: { domain: "lab", name: "web-1" } }),
+    () => internal.call("evaluateFirewall", { query }),
+  ];
+  for (const step of steps) {
+    for (const plan of await plansOf(step)) expect(plan.scans, plan.text).toEqual([]);
+  }
+});

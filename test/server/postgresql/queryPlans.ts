@@ -1,0 +1,66 @@
+import { PrismaPg } from "@prisma/adapter-pg";
+import type { SqlQuery } from "@prisma/driver-adapter-utils";
+import { PrismaClient } from "../../../server/dist/db/generated/postgresql/client.js";
+import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import type { Services } from "../../../server/dist/services.js";
+import { type RecordingDatabase, recording } from "../plans/recording.ts";
+
+/** A step of a plan, as far as it is looked at. */
+interface Step {
+  readonly "Node Type": string;
+  readonly "Relation Name"?: string;
+  readonly "Index Name"?: string;
+  readonly "Index Cond"?: string;
+  readonly Plans?: readonly Step[];
+}
+
+const stepsOf = (step: Step): Step[] => [step, ...(step.Plans ?? []).flatMap(stepsOf)];
+
+/** The table or index that a step goes through from end to end. */
+function scanned(step: Step): string[] {
+  const type = step["Node Type"];
+  const whole = type === "Seq Scan" || (/^(Bitmap )?Index/.test(type) && step["Index Cond"] === undefined);
+  return whole ? [step["Relation Name"] ?? step["Index Name"] ?? type] : [];
+}
+
+/** Plans have every index that they can have, and ask for rows one by one. */
+const PLANNER = ["seqscan", "hashjoin", "mergejoin"].map((way) => `-c enable_${way}=off`).join(" ");
+
+/**
+ * A new PostgreSQL database whose plans can be read. It shows whether there is an index, not whether the statistics
+ * of a small database advise against it: where there is one, the plan has it.
+ */
+export async function openRecordingPostgresql(url: string): Promise<RecordingDatabase> {
+  // For its layout.
+  await (await openDatabase({ url, connections: 2 })).close();
+  let queries: SqlQuery[] = [];
+  const { factory } = recording(new PrismaPg({ connectionString: url, max: 10 }), (query) =>
+    queries.push(query),
+  );
+  const planner = await new PrismaPg({ connectionString: url, options: PLANNER }).connect();
+  const client = new PrismaClient({ adapter: factory });
+  return {
+    client: client as unknown as Services["db"],
+    takeQueries: () => {
+      const taken = queries;
+      queries = [];
+      return taken;
+    },
+    planOf: async (query) => {
+      const { rows } = await planner.queryRaw({ ...query, sql: `EXPLAIN (FORMAT JSON) ${query.sql}` });
+      const explained = rows[0]?.[0];
+      const text = typeof explained === "string" ? explained : JSON.stringify(explained);
+      const [{ Plan: plan }] = JSON.parse(text) as [{ Plan: Step }];
+      const steps = stepsOf(plan);
+      return {
+        scans: steps.flatMap(scanned),
+        sorts: steps.some((step) => step["Node Type"] === "Sort"),
+        text: `${query.sql}\n${text}`,
+      };
+    },
+    close: async () => {
+      await client.$disconnect();
+      await planner.dispose();
+    },
+  };
+}
