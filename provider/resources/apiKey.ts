@@ -109,7 +109,7 @@ export const apiKey = defineResource({
     const opened = await connection.tenant(inputs.tenant);
     const name = inputs.name ?? generatedName(origin.name);
     const replaced = origin.replaced?.state as KeyState | undefined;
-    if (replaced?.name === name && replaced.tenant === opened.tenant) await makeRoom(opened, replaced, name);
+    if (replaced) await makeRoom(opened, [replaced, ...replaced.previous], name);
     const made = await makeKey(connection, opened, { ...inputs, name });
     const kept = overlapOf(replaced, inputs.overlap ?? 0);
     const previousKey = kept.length > 0 ? (replaced?.key ?? "") : "";
@@ -171,10 +171,12 @@ function generatedName(resource: string): string {
   return `${readable}${suffix}`;
 }
 
-/** Gives the key that is replaced another name where it has the new one's, since both live for a while. */
-async function makeRoom(opened: TenantClient, replaced: KeyState, name: string): Promise<void> {
-  const found = await opened.apiKeys.find(apiKeyIdentity(replaced));
-  if (found?.name !== name) return;
+/** Gives the key of these that has the new one's name another one, since both live for a while. */
+async function makeRoom(opened: TenantClient, own: readonly Identified[], name: string): Promise<void> {
+  const mayHaveIt = own.filter((key) => key.name === name && key.tenant === opened.tenant);
+  const keys = await Promise.all(mayHaveIt.map((key) => opened.apiKeys.find(apiKeyIdentity(key))));
+  const found = keys.find((key) => key?.name === name);
+  if (!found) return;
   const body = { name: generatedName(name) };
   await undefinedIfMissing(opened.client.updateApiKey({ params: { key: name }, body }));
   opened.apiKeys.put({ ...found, ...body });
