@@ -54,18 +54,24 @@ function sign(services: Services, claims: Record<string, unknown>, life?: number
   return jwt.sign(services.keys.privateKey);
 }
 
-/** The claims of a token that is ours, in time and complete; undefined for any other one. */
+/**
+ * The claims of a token that is ours, in time and complete; undefined for any other one.
+ * @throws Error the database, which may have its key, cannot be asked
+ */
 export async function verifyToken(services: Services, token: string): Promise<TokenClaims | undefined> {
+  const kid = keyIdOf(token);
+  // Asked with every token, also one that was verified before: a key that is believed no more ends its tokens.
+  const publicKey = kid === undefined ? undefined : await services.keys.find(kid);
+  if (publicKey === undefined) return undefined;
+  const recalled = recallToken(publicKey, token, seconds(services.now()));
+  // Whatever is wrong with it, the caller learns no more than that it is not accepted.
+  return recalled ?? checkToken(services, publicKey, token).catch(() => undefined);
+}
+
+function keyIdOf(token: string): string | undefined {
   try {
-    const { kid } = decodeProtectedHeader(token);
-    // Asked with every token, also one that was verified before: a key that is believed no more ends its tokens.
-    const publicKey = kid === undefined ? undefined : await services.keys.find(kid);
-    if (publicKey === undefined) return undefined;
-    return (
-      recallToken(publicKey, token, seconds(services.now())) ?? (await checkToken(services, publicKey, token))
-    );
+    return decodeProtectedHeader(token).kid;
   } catch {
-    // Whatever is wrong with it, the caller learns no more than that it is not accepted.
     return undefined;
   }
 }

@@ -43,3 +43,12 @@ test("a token that was refused is not kept, nor one that differs in its signatur
     expect((await app.call("getDevices", { token: forged })).status).toBe(401);
   }
 });
+
+test("a database that cannot be asked for the key is an error of the service, not of the token", async () => {
+  Object.assign(app.services.keys, {
+    find: async () => {
+      throw new Error("the database does not answer");
+    },
+  });
+  expect(await list()).toBe(500);
+});
