@@ -14,6 +14,7 @@ import { HttpServers } from "./http/HttpServers.ts";
 import { instanceSecret } from "./instanceSecret.ts";
 import { listen, serveInternal, serveMetrics } from "./listeners.ts";
 import { loggerOptions } from "./logging.ts";
+import { mailerOf } from "./mail/mailerOf.ts";
 import { makeMetrics } from "./metrics.ts";
 import { sealerOf } from "./sealer.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
@@ -61,6 +62,7 @@ export async function serve(config: Config): Promise<RunningService> {
     const base = {
       db: database.client,
       sealer: sealerOf(instanceSecret(config.dataDir, config.secret)),
+      mailer: mailerOf(config.mail, config.dataDir, () => app.log),
       metrics: makeMetrics(),
       now: () => new Date(),
       heartbeats: new Heartbeats(database.client, (error) => {

@@ -1,0 +1,120 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { fileMailer } from "../../../server/dist/mail/fileMailer.js";
+import { MailError } from "../../../server/dist/mail/mail.js";
+import { type SmtpServer, smtpMailer } from "../../../server/dist/mail/smtpMailer.js";
+import { testFolder } from "../../support/folder.ts";
+import { SMTP_LOGIN, startSmtpServer } from "../../support/smtpServer.ts";
+
+const FROM = "gate@example.org";
+const mail = { to: "ana@example.org", subject: "Grüße", text: "https://gate.example.org/?token=t0ken\n" };
+
+async function server(options: Parameters<typeof startSmtpServer>[0] = {}) {
+  const smtp = await startSmtpServer(options);
+  onTestFinished(() => smtp.stop());
+  return smtp;
+}
+
+const mailer = (port: number, options: Partial<SmtpServer> = {}) =>
+  smtpMailer(
+    { host: "127.0.0.1", port, secure: false, login: undefined, tls: "unchecked", ...options },
+    FROM,
+  );
+
+/** What a failed sending says; it never has the password, the address or the text. */
+async function failureOf(sending: Promise<void>): Promise<string> {
+  const error = await sending.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof MailError)) throw new Error(`no MailError: ${error}`);
+  const shown = JSON.stringify(error, Object.getOwnPropertyNames(error));
+  for (const secret of [SMTP_LOGIN.password, mail.to, "t0ken"]) expect(shown).not.toContain(secret);
+  return error.message;
+}
+
+test("a mail goes over STARTTLS, with a login", async () => {
+  const smtp = await server();
+  await mailer(smtp.port, { login: SMTP_LOGIN }).send(mail);
+  expect(smtp.received).toMatchObject([
+    { from: FROM, to: [mail.to], encrypted: true, user: SMTP_LOGIN.user },
+  ]);
+  const { raw } = smtp.received[0] ?? { raw: "" };
+  expect(raw).toContain("Subject: =?UTF-8?");
+  expect(raw).toContain("Auto-Submitted: auto-generated");
+  expect(raw).toContain("token");
+});
+
+test("a mail goes over TLS from the first byte", async () => {
+  const smtp = await server({ secure: true });
+  await mailer(smtp.port, { secure: true }).send(mail);
+  expect(smtp.received).toMatchObject([{ encrypted: true }]);
+});
+
+test.each([false, true])(
+  "with TLS required, a certificate that nobody vouches for is refused (%s)",
+  async (secure) => {
+    const smtp = await server({ secure });
+    const failure = await failureOf(
+      mailer(smtp.port, { secure, tls: "required", login: SMTP_LOGIN }).send(mail),
+    );
+    expect(failure).toMatch(/^127\.0\.0\.1:\d+ did not take it: E/);
+    expect(smtp.received).toEqual([]);
+  },
+);
+
+test("with TLS required, nothing is sent without it, no login either", async () => {
+  let logins = 0;
+  const smtp = await server({
+    hideSTARTTLS: true,
+    allowInsecureAuth: true,
+    onAuth: (_auth, _session, done) => {
+      logins += 1;
+      done(null, { user: "anybody" });
+    },
+  });
+  await failureOf(mailer(smtp.port, { tls: "required", login: SMTP_LOGIN }).send(mail));
+  expect([logins, smtp.received]).toEqual([0, []]);
+  await mailer(smtp.port, { tls: "offered", login: SMTP_LOGIN }).send(mail);
+  expect([logins, smtp.received.length]).toEqual([1, 1]);
+});
+
+test("a wrong login, a refused recipient and a server that is down are failures", async () => {
+  const smtp = await server({
+    onRcptTo: (_address, _session, done) =>
+      done(Object.assign(new Error(`no ${mail.to} here`), { responseCode: 550 })),
+  });
+  const wrong = { ...SMTP_LOGIN, password: "wrong" };
+  expect(await failureOf(mailer(smtp.port, { login: wrong }).send(mail))).toContain("EAUTH");
+  expect(await failureOf(mailer(smtp.port).send(mail))).toContain("answer 550");
+  expect(smtp.received).toEqual([]);
+  await smtp.stop();
+  expect(await failureOf(mailer(smtp.port).send(mail))).toContain("did not take it");
+});
+
+test.each([
+  [{ to: "ana@example.org\r\nBcc: eve@example.org" }, "to: must be one e-mail address"],
+  [{ to: "ana@example.org, eve@example.org" }, "to: must be one e-mail address"],
+  [{ to: "Eve <eve@example.org>" }, "to: must be one e-mail address"],
+  [{ subject: "Hello\r\nBcc: eve@example.org" }, "subject: must be one line"],
+])("%j makes no header and no second recipient", async (more, message) => {
+  const smtp = await server();
+  await expect(mailer(smtp.port).send({ ...mail, ...more })).rejects.toThrow(message);
+  expect(smtp.received).toEqual([]);
+});
+
+test("without a mail server each mail is a file for the user alone, and old ones make room", async () => {
+  const folder = join(testFolder(), "mail");
+  const files: string[] = [];
+  const sender = fileMailer(folder, FROM, (file) => files.push(file), 3);
+  await sender.send({ ...mail, text: "a line\n" });
+  const [file = ""] = files;
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  const text = readFileSync(file, "utf8");
+  for (const part of ["To: ana@example.org", "From: gate@example.org", "a line"])
+    expect(text).toContain(part);
+  for (let count = 0; count < 3; count += 1) await sender.send(mail);
+  expect(readdirSync(folder).map((name) => join(folder, name))).toEqual(files.slice(1));
+});
