@@ -8,8 +8,9 @@ import { type Transaction, within } from "../transaction.ts";
 
 /** What the audit trail shows of a user: of the password only that it changed. */
 function shown(user: User, password: string): Declared {
-  const { username, name, email, recoveryEmail, mfaSecret } = user;
-  return { username, name, email, recovery_email: recoveryEmail, mfa: mfaSecret !== null, password };
+  const { username, name, email, recoveryEmail, mfaSecret, status } = user;
+  const mfa = mfaSecret !== null;
+  return { username, name, email, recovery_email: recoveryEmail, mfa, password, status };
 }
 
 /** Who changes an account, in which request; an operator comes from no address. */
@@ -32,6 +33,10 @@ export async function changeAccount(
   { caller, request, operation }: AccountChange,
 ): Promise<void> {
   const changed = await tx.user.update({ where: { id: user.id }, data });
+  // Mailed tokens were for the old address, or are older than the new password.
+  if (changed.email !== user.email || changed.passwordHash !== user.passwordHash) {
+    await tx.mailToken.deleteMany({ where: { userId: user.id } });
+  }
   const before = shown(user, "***");
   const after = {
     ...shown(changed, changed.passwordHash === user.passwordHash ? "***" : "*** (changed)"),

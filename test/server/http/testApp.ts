@@ -7,6 +7,7 @@ import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { Heartbeats } from "../../../server/dist/features/devices/heartbeats.js";
+import { deliverMails } from "../../../server/dist/features/mails/deliverMails.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
 import { commonErrors } from "../../../server/dist/http/commonErrors.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
@@ -46,6 +47,8 @@ export interface TestApp {
   readonly services: Services;
   /** What the service has sent. */
   readonly mails: readonly Mail[];
+  /** Sends what waits to be sent. */
+  deliverMails(): Promise<void>;
   /** Lets time pass, in seconds. */
   pass(seconds: number): void;
   /** From now on time passes by `pass` alone, beginning with a whole second. */
@@ -177,6 +180,7 @@ export async function startApp(
     url,
     services,
     mails,
+    deliverMails: () => deliverMails(services, app.log),
     pass: (seconds) => {
       ahead += seconds * 1000;
     },
