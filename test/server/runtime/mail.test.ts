@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { fileMailer } from "../../../server/dist/mail/fileMailer.js";
 import { MailError } from "../../../server/dist/mail/mail.js";
 import { type SmtpServer, smtpMailer } from "../../../server/dist/mail/smtpMailer.js";
 import { testFolder } from "../../support/folder.ts";
+import { startService } from "../../support/service.ts";
 import { SMTP_LOGIN, startSmtpServer } from "../../support/smtpServer.ts";
 
 const FROM = "gate@example.org";
@@ -117,4 +118,55 @@ test("without a mail server each mail is a file for the user alone, and old ones
     expect(text).toContain(part);
   for (let count = 0; count < 3; count += 1) await sender.send(mail);
   expect(readdirSync(folder).map((name) => join(folder, name))).toEqual(files.slice(1));
+});
+
+describe("a cloud instance", () => {
+  const cloud = { GATEHOUSE_EDITION: "cloud", GATEHOUSE_PUBLIC_URL: "https://gate.example.org" };
+  const account = {
+    name: "Ana",
+    email: mail.to,
+    username: "ana",
+    password: "pw-of-ana",
+    email_marketing: false,
+  };
+
+  async function start(env: Readonly<Record<string, string>>) {
+    const service = await startService({ env: { ...cloud, ...env } });
+    onTestFinished(async () => void (await service.stop()));
+    const answer = await fetch(`${service.url}/api/register`, {
+      method: "POST",
+      headers: { "content-type": "application/json", host: "evil.example" },
+      body: JSON.stringify(account),
+    });
+    expect(answer.status).toBe(200);
+    return service;
+  }
+  const tokenIn = (text: string) =>
+    /token=3D([0-9a-f-]{36})|token=([0-9a-f-]{36})/.exec(text.replaceAll("=\r\n", ""));
+
+  test("mails the link to confirm an account, and logs neither token nor password", async () => {
+    const smtp = await server();
+    const { user, password } = SMTP_LOGIN;
+    const service = await start({
+      GATEHOUSE_SMTP_URL: `smtp://${user}:${password}@127.0.0.1:${smtp.port}`,
+      GATEHOUSE_MAIL_FROM: FROM,
+    });
+    await vi.waitFor(() => expect(smtp.received.length).toBe(1), { timeout: 20_000, interval: 100 });
+    const token = tokenIn(smtp.received[0]?.raw ?? "");
+    expect(smtp.received[0]).toMatchObject({ to: [mail.to], user });
+    expect(smtp.received[0]?.raw).toContain("https://gate.example.org/validation-account");
+    for (const secret of [password, account.password, token?.[1] ?? token?.[2] ?? "no token"]) {
+      expect(service.output()).not.toContain(secret);
+    }
+  });
+
+  test("without a mail server logs the name of the file that has the mail", async () => {
+    const service = await start({});
+    const line = () => service.logs().find(({ file }) => typeof file === "string");
+    await vi.waitFor(() => expect(line()).toBeDefined(), { timeout: 20_000, interval: 100 });
+    const file = String(line()?.file);
+    expect(file.startsWith(join(service.dataDir, "mail"))).toBe(true);
+    const token = tokenIn(readFileSync(file, "utf8"));
+    expect(service.output()).not.toContain(token?.[1] ?? token?.[2] ?? "no token");
+  });
 });
