@@ -1,5 +1,6 @@
-import { email } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
+import { mailSettings } from "./mail/mailSettings.ts";
+import { type Setting, setting } from "./setting.ts";
 import {
   address,
   addressRanges,
@@ -10,30 +11,10 @@ import {
   listeningPort,
   origin,
   origins,
-  smtpUrl,
   wholeNumber,
 } from "./settingValues.ts";
 
-/** One setting: an environment variable, and mostly a flag of `serve` that wins over it. */
-export interface Setting<T extends z.ZodType = z.ZodType> {
-  readonly variable: string;
-  /** Left out for a secret: arguments can be read by every user of the machine. */
-  readonly flag?: string;
-  /** How the flag's value is called in the help. */
-  readonly value: string;
-  readonly about: string;
-  /** What is allowed, as the end of the sentence "it must be …". */
-  readonly allowed: string;
-  readonly fallback?: string;
-  /** The value is not repeated in messages, and may stand in a file that the variable `<variable>_FILE` names. */
-  readonly secret?: boolean;
-  /** Why a value must not be given as a flag; undefined when it may. */
-  readonly refusedAsFlag?: (text: string) => string | undefined;
-  /** From text to the value that the service uses. */
-  readonly schema: T;
-}
-
-const setting = <T extends z.ZodType>(input: Setting<T>): Setting<T> => input;
+export type { Setting };
 
 /** All settings of the service, in the order of the help. */
 export const settings = {
@@ -165,37 +146,7 @@ export const settings = {
     fallback: "enterprise",
     schema: z.enum(["community", "enterprise", "cloud"]),
   }),
-  smtpUrl: setting({
-    variable: "GATEHOUSE_SMTP_URL",
-    value: "url",
-    about:
-      "Mail server. Left out: mails are written into files in the folder `mail` of the data folder, for the operator " +
-      "to hand on",
-    allowed:
-      "smtp://[user:password@]host[:port], which uses STARTTLS, or smtps://[user:password@]host[:port], special " +
-      "characters of user and password in percent encoding",
-    secret: true,
-    schema: smtpUrl.optional(),
-  }),
-  smtpTls: setting({
-    variable: "GATEHOUSE_SMTP_TLS",
-    flag: "--smtp-tls",
-    value: "when",
-    about:
-      "Whether mails may go to the mail server without TLS: required (never), or offered (when it offers none); to a " +
-      "server on this machine they always may",
-    allowed: "required or offered",
-    fallback: "required",
-    schema: z.enum(["required", "offered"]),
-  }),
-  mailFrom: setting({
-    variable: "GATEHOUSE_MAIL_FROM",
-    flag: "--mail-from",
-    value: "address",
-    about: "Address that mails come from; needed with a mail server",
-    allowed: "an e-mail address",
-    schema: email.optional(),
-  }),
+  ...mailSettings,
   maximumLockout: setting({
     variable: "GATEHOUSE_MAXIMUM_LOCKOUT",
     flag: "--maximum-lockout",
