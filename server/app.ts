@@ -19,7 +19,7 @@ import { measureRequests } from "./http/measureRequests.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { limitRequests } from "./http/rateLimits.ts";
 import { gatherFacts } from "./http/requestFacts.ts";
-import { servedOperations, serveOperations } from "./http/routes.ts";
+import { absentPaths, servedOperations, serveOperations } from "./http/routes.ts";
 import { securityHeaders, sendSecurityHeaders } from "./http/securityHeaders.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
 import type { Services } from "./services.ts";
@@ -87,7 +87,7 @@ export async function newApp(
 export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
   const { settings } = services;
   const app = await newApp(services, options, settings.corsOrigins);
-  answerUnservedPaths(app);
+  answerUnservedPaths(app, absentPaths(allOperations, settings.edition));
   limitRequests(app, services);
   authorizeRequests(app, services);
 

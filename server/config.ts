@@ -1,6 +1,8 @@
 import { join, resolve } from "node:path";
 import type { z } from "zod";
 import type { DatabaseLocation } from "./db/openDatabase.ts";
+import { isLoopback } from "./http/addresses.ts";
+import type { MailConfig } from "./mail/mailerOf.ts";
 import { OperatorError } from "./OperatorError.ts";
 import { readSecretFile } from "./readSecretFile.ts";
 import type { ServiceSettings } from "./services.ts";
@@ -29,6 +31,7 @@ export interface Config {
   readonly metrics: MetricsConfig | undefined;
   /** Where internal operations are served; undefined: nowhere. */
   readonly internal: InternalConfig | undefined;
+  readonly mail: MailConfig;
   readonly logLevel: SettingValues["logLevel"];
   /** In days; 0: for ever. */
   readonly auditRetention: number;
@@ -152,6 +155,37 @@ function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefi
   );
 }
 
+/** Of mails that go into files. */
+const LOCAL_SENDER = "gatehouse@localhost";
+
+/** @throws ConfigError a mail server without an address that mails come from */
+function mail({ smtpUrl, smtpTls, mailFrom }: SettingValues): MailConfig {
+  if (smtpUrl === undefined) return { server: undefined, from: mailFrom ?? LOCAL_SENDER };
+  if (mailFrom === undefined) {
+    const { smtpUrl: url, mailFrom: from } = settings;
+    throw new ConfigError(
+      `${url.variable} is set without ${from.variable} (flag ${from.flag}): it must be ${from.allowed}`,
+    );
+  }
+  // Between two processes of one machine nobody is on the way, and a certificate for its name is rare.
+  const local = smtpUrl.host === "localhost" || isLoopback(smtpUrl.host);
+  return { server: { ...smtpUrl, tls: local ? "unchecked" : smtpTls }, from: mailFrom };
+}
+
+/**
+ * Mails have links to the service, and a request's own Host header is no place to take them from: whoever sends it
+ * would choose where a token goes.
+ * @throws ConfigError a cloud instance without a public address
+ */
+function checkPublicUrl({ edition, publicUrl }: SettingValues): void {
+  if (edition !== "cloud" || publicUrl !== undefined) return;
+  const setting = settings.publicUrl;
+  throw new ConfigError(
+    `${setting.variable} (flag ${setting.flag}) is not set: the cloud edition sends mails with links to it; ` +
+      `it must be ${setting.allowed}`,
+  );
+}
+
 /**
  * How the service shall run, from the environment and the flags of `serve`.
  * @throws ConfigError see {@link readSettings}
@@ -159,6 +193,7 @@ function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefi
 export function readConfig(environment: Environment, flags: Flags): Config {
   const values = readSettings(Object.keys(settings) as SettingName[], environment, flags);
   const dataDir = resolve(values.dataDir);
+  checkPublicUrl(values);
   return {
     dataDir,
     database: databaseAt(values.databaseUrl, dataDir, values.databaseConnections),
@@ -168,6 +203,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     internal: internalListener(values),
     auditRetention: values.auditRetention,
     tls: tlsFiles(values),
+    mail: mail(values),
     metrics: values.metricsAddress && {
       ...values.metricsAddress,
       tokenFile: values.metricsTokenFile && resolve(values.metricsTokenFile),

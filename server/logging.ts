@@ -27,6 +27,7 @@ const secretNames = [
   "token",
   "secret",
   "sign",
+  "sig",
   "code",
   "mfaSecret",
 ];

@@ -9,11 +9,14 @@ import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
 import { Heartbeats } from "./features/devices/heartbeats.ts";
+import { deliverMails } from "./features/mails/deliverMails.ts";
+import { forgetAccounts } from "./features/users/forgetAccounts.ts";
 import { healthPlugin } from "./health.ts";
 import { HttpServers } from "./http/HttpServers.ts";
 import { instanceSecret } from "./instanceSecret.ts";
 import { listen, serveInternal, serveMetrics } from "./listeners.ts";
 import { loggerOptions } from "./logging.ts";
+import { mailerOf } from "./mail/mailerOf.ts";
 import { makeMetrics } from "./metrics.ts";
 import { sealerOf } from "./sealer.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
@@ -61,6 +64,7 @@ export async function serve(config: Config): Promise<RunningService> {
     const base = {
       db: database.client,
       sealer: sealerOf(instanceSecret(config.dataDir, config.secret)),
+      mailer: mailerOf(config.mail, config.dataDir, () => app.log),
       metrics: makeMetrics(),
       now: () => new Date(),
       heartbeats: new Heartbeats(database.client, (error) => {
@@ -82,7 +86,7 @@ export async function serve(config: Config): Promise<RunningService> {
       keys,
       snapshots: database.snapshots,
     });
-    undo.push(startChores(choresOf(services, keys, config), app.log));
+    undo.push(startChores(choresOf(services, keys, config, app.log), app.log));
     const running = [app, admin];
     undo.push(() => closeInTime(running, config.shutdownTimeout));
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
@@ -104,11 +108,18 @@ export async function serve(config: Config): Promise<RunningService> {
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
 
-function choresOf(services: Services, keys: DatabaseSigningKeys, config: Config): Chore[] {
+function choresOf(
+  services: Services,
+  keys: DatabaseSigningKeys,
+  config: Config,
+  log: FastifyInstance["log"],
+): Chore[] {
   return [
     // So many seconds may pass until another instance's rotation of the signing key is known here.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
+    { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
+    { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
   ];
 }
 

@@ -2,6 +2,7 @@ import type { KeyObject } from "node:crypto";
 import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
+import type { Mailer } from "./mail/mail.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Sealer } from "./sealer.ts";
 
@@ -10,6 +11,7 @@ export interface Services {
   readonly db: PrismaClient;
   readonly keys: SigningKeys;
   readonly sealer: Sealer;
+  readonly mailer: Mailer;
   readonly settings: ServiceSettings;
   readonly metrics: Metrics;
   /** The current time; replaceable, so that tests can let hours pass. */

@@ -1,9 +1,11 @@
+import * as accounts from "./accounts.ts";
 import * as apiKeys from "./apiKeys.ts";
 import * as audit from "./audit.ts";
 import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
 import * as internal from "./internal.ts";
+import * as invitations from "./invitations.ts";
 import * as namespaces from "./namespaces.ts";
 import type { Operation } from "./operation.ts";
 import * as publicKeys from "./publicKeys.ts";
@@ -13,7 +15,20 @@ import * as users from "./users.ts";
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
-export { apiKeys, audit, containers, devices, firewall, internal, namespaces, publicKeys, tags, users };
+export {
+  accounts,
+  apiKeys,
+  audit,
+  containers,
+  devices,
+  firewall,
+  internal,
+  invitations,
+  namespaces,
+  publicKeys,
+  tags,
+  users,
+};
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
@@ -26,7 +41,9 @@ function operationsOf<M extends object>(module: M): OperationsOf<M> {
 /** Operations of the specification, by id: what the server serves and the client calls. */
 export const publicOperations = {
   ...operationsOf(users),
+  ...operationsOf(accounts),
   ...operationsOf(namespaces),
+  ...operationsOf(invitations),
   ...operationsOf(devices),
   ...operationsOf(containers),
   ...operationsOf(tags),

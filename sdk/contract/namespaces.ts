@@ -196,7 +196,7 @@ export const inviteMember = defineOperation({
   success: { body: namespace },
   errors: {
     400: `${NOT_A_UUID}, or email or role missing or invalid`,
-    403: "role below administrator, asked role is owner or above the caller's, or called with an API key",
+    403: "role below administrator, asked role is owner or above the caller's, (cloud) 100 invitations are open, or called with an API key",
     404: "namespace unknown, caller not a member, or (community/enterprise) no user with that e-mail",
     409: "already a member, or (cloud) a pending invite is still valid",
   },

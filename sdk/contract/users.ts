@@ -178,6 +178,14 @@ export const getNamespaceToken = defineOperation({
 
 const orEmpty = <T extends z.ZodType>(schema: T) => z.union([schema, z.literal("")]).optional();
 
+/** What a user may change of itself, beside the password; empty: unchanged. */
+export const userFields = {
+  name: orEmpty(z.string().max(64)),
+  username: orEmpty(username),
+  email: orEmpty(email),
+  recovery_email: orEmpty(email),
+};
+
 export const updateUser = defineOperation({
   id: "updateUser",
   part,
@@ -187,10 +195,7 @@ export const updateUser = defineOperation({
   auth: ["jwt"],
   scope: "user",
   body: z.object({
-    name: orEmpty(z.string().max(64)),
-    username: orEmpty(username),
-    email: orEmpty(email),
-    recovery_email: orEmpty(email),
+    ...userFields,
     password: orEmpty(password),
     current_password: z.string().max(1024).optional().describe("Required when password is given"),
   }),

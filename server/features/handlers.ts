@@ -6,14 +6,18 @@ import { containerHandlers } from "./devices/containers.ts";
 import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
 import { namespaceHandlers } from "./namespaces/handlers.ts";
+import { invitationHandlers } from "./namespaces/invitationHandlers.ts";
 import { publicKeyHandlers } from "./publicKeys/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
+import { accountHandlers } from "./users/accountHandlers.ts";
 import { userHandlers } from "./users/handlers.ts";
 
 /** The behaviour of every operation of the contract; an operation without one does not compile. */
 export const handlers: Handlers<Operations> = {
   ...userHandlers,
+  ...accountHandlers,
   ...namespaceHandlers,
+  ...invitationHandlers,
   ...deviceHandlers,
   ...containerHandlers,
   ...tagHandlers,

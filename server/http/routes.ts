@@ -58,6 +58,17 @@ export function servedOperations(operations: Operations, edition: Edition): Oper
   return Object.values(operations).filter((operation) => EDITIONS.indexOf(operation.edition) <= level);
 }
 
+/** A path of the contract as the router has it. */
+const routePath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
+
+/** Paths that other editions have beside those of an instance of this one, as the router has them. */
+export function absentPaths(operations: Operations, edition: Edition): string[] {
+  const served = new Set(servedOperations(operations, edition));
+  return Object.values(operations)
+    .filter((operation) => !served.has(operation))
+    .flatMap(({ path, aliases }) => [path, ...aliases].map(routePath));
+}
+
 /** Adds a route for every path of the operations. */
 export function serveOperations(
   app: FastifyInstance,
@@ -73,7 +84,7 @@ export function serveOperations(
     for (const path of [operation.path, ...operation.aliases]) {
       app.route({
         method: operation.method,
-        url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
+        url: routePath(path),
         config: { operation },
         bodyLimit: operation.bodyLimit,
         ...(body && { schema: { response: { [status]: responseSchema(body) } } }),

@@ -9,19 +9,23 @@ interface ServedPath {
  * Answers what no route serves: 405 with `Allow` when the path has other methods (RFC 9110, section 15.5.6),
  * else 404. Which methods a path has is no secret: the OpenAPI document says it. As in that document, a path
  * that is written out comes before one with a parameter in its place. Must come before the routes.
+ * @param absent paths that other editions have: here they have no method, whatever stands in for a parameter
  */
-export function answerUnservedPaths(app: FastifyInstance): void {
+export function answerUnservedPaths(app: FastifyInstance, absent: readonly string[] = []): void {
   const served = new Map<string, ServedPath>();
   const shadowed = new Set<string>();
-  app.addHook("onRoute", ({ url, method }) => {
-    if (url.includes("*")) return;
+  const add = (url: string, methods: readonly string[]) => {
     const path = served.get(url) ?? { segments: url.split("/"), methods: new Set() };
-    for (const name of [method].flat()) path.methods.add(name);
+    for (const name of methods) path.methods.add(name);
     for (const [other, { segments }] of served) {
       if (matches(path.segments, segments)) shadowed.add(url);
       if (matches(segments, path.segments)) shadowed.add(other);
     }
     served.set(url, path);
+  };
+  for (const url of absent) add(url, []);
+  app.addHook("onRoute", ({ url, method }) => {
+    if (!url.includes("*")) add(url, [method].flat());
   });
   // A hook, because Fastify looks at content type and body before it calls a handler for paths not found.
   app.addHook("onRequest", async (request, reply) => {

@@ -2,7 +2,11 @@ import type { z } from "zod";
 import { InvalidError, InvalidFieldsError, type ServiceError, WrongTypeError } from "./errors.ts";
 
 /** Operations whose 400 and 409 are arrays of field names (rules section 8). */
-export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set(["updateUser", "registerUser"]);
+export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([
+  "updateUser",
+  "updateUserData",
+  "registerUser",
+]);
 
 type Issue = z.core.$ZodIssue;
 

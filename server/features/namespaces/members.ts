@@ -2,20 +2,21 @@ import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
 import { createOnce } from "../createOnce.ts";
-import { inTransaction, type Transaction } from "../transaction.ts";
+import { queueMail } from "../mails/outbox.ts";
+import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
+import { invitationMail } from "./invitationLink.ts";
+import { makeInvitation, ranOut } from "./invitations.ts";
 import { readNamespace } from "./namespaces.ts";
-
-/** How long an invitation on a cloud instance waits (rules section 5.10). */
-const INVITATION_LIFE = 7 * 24 * 60 * 60_000;
 
 /**
  * One may give and take roles up to one's own; an owner is made with the namespace only (rules section 4).
  * @throws ForbiddenError
  */
-function checkAuthority(own: Role, over: Role): void {
+export function checkAuthority(own: Role, over: Role): void {
   if (over === "owner") throw new ForbiddenError("the owner's role can be neither given nor changed");
   if (!roleAtLeast(own, over)) throw new ForbiddenError(`role: ${over} is above the caller's`);
 }
@@ -26,28 +27,59 @@ async function memberIn(tx: Transaction, tenantId: string, userId: string) {
   return member;
 }
 
-/** True for an invitation that nobody accepted in time; it can be made anew. */
-const ranOut = ({ status, expiresAt }: Membership, now: Date): boolean =>
-  status === "pending" && expiresAt !== null && expiresAt <= now;
+/**
+ * Adds the user with the address at once.
+ * @throws NotFoundError nobody has registered with it
+ * @throws ConflictError a member already
+ */
+async function addMember(
+  services: Services,
+  tenantId: string,
+  email: string,
+  membership: Pick<Membership, "role" | "creationKey">,
+): Promise<Membership> {
+  const user = await services.db.user.findUnique({ where: { email } });
+  if (!user || user.status === "invited") throw new NotFoundError("email: no user has it");
+  const key = { tenantId, userId: user.id };
+  const known = await services.db.member.findUnique({ where: { tenantId_userId: key } });
+  const now = services.now();
+  if (known && !ranOut(known, now)) throw new ConflictError("is a member already, or has an invitation");
+  const data = { ...membership, status: "accepted", addedAt: now, expiresAt: null, invitation: null };
+  return services.db.member.upsert({
+    where: { tenantId_userId: key },
+    create: { ...key, ...data },
+    update: data,
+  });
+}
 
 /**
- * Adds a user at once. On a cloud instance the membership is pending; a new invitation replaces one that ran
- * out. Inviting an address that no user has is 404 there too: this service sends no mail.
+ * Invites the user with the address, and mails the link.
+ * @throws ConflictError a member already, or an invitation is open
+ */
+async function mailInvitation(
+  services: Services,
+  tenantId: string,
+  email: string,
+  { role, creationKey }: { readonly role: Role; readonly creationKey: string | null },
+): Promise<Membership> {
+  const known = await services.db.member.findFirst({ where: { tenantId, user: { email } } });
+  if (known && !ranOut(known, services.now()))
+    throw new ConflictError("is a member already, or has an invitation");
+  const invitation = await makeInvitation(services, { tenantId, email, role, mailed: true, creationKey });
+  await queueMail(services, await invitationMail(services, invitation, email));
+  return invitation.member;
+}
+
+/**
+ * Adds a user at once. On a cloud instance the membership is pending, and the user gets a mail; a new invitation
+ * replaces one that ran out (rules sections 5.9 and 5.10).
  */
 export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (context) => {
   const { services, identity, body, creationKey } = context;
   const { tenant: tenantId, role } = identity;
   checkAuthority(role, body.role);
   const email = body.email.toLowerCase();
-  const now = services.now();
-  const pending = services.settings.edition === "cloud";
-  const membership = {
-    role: body.role,
-    status: pending ? "pending" : "accepted",
-    addedAt: now,
-    expiresAt: pending ? new Date(now.getTime() + INVITATION_LIFE) : null,
-    creationKey,
-  };
+  const add = services.settings.edition === "cloud" ? mailInvitation : addMember;
   await createOnce<Membership>(context, {
     taken: "is a member already",
     find: async (tx, made) => {
@@ -56,20 +88,9 @@ export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (co
       // The answer is the namespace, in which the caller could not tell whose membership the key made.
       if (known && known.user.email !== email)
         throw new ConflictError(`Idempotency-Key: made the membership of the user ${known.userId}`);
-      return known && !ranOut(known, now) ? known : null;
+      return known && !ranOut(known, services.now()) ? known : null;
     },
-    create: async (tx) => {
-      const user = await tx.user.findUnique({ where: { email } });
-      if (!user) throw new NotFoundError("email: no user has it");
-      const key = { tenantId, userId: user.id };
-      const known = await tx.member.findUnique({ where: { tenantId_userId: key } });
-      if (known && !ranOut(known, now)) throw new ConflictError("is a member already, or has an invitation");
-      return tx.member.upsert({
-        where: { tenantId_userId: key },
-        create: { ...key, ...membership },
-        update: membership,
-      });
-    },
+    create: (tx) => add(within(services, tx), tenantId, email, { role: body.role, creationKey }),
   });
   return readNamespace(services, tenantId);
 };

@@ -9,8 +9,9 @@ import { checkVersion } from "./callingUser.ts";
 
 /** What the audit trail shows of a user: of the password only that it changed. */
 function shown(user: User, password: string): Declared {
-  const { username, name, email, recoveryEmail, mfaSecret } = user;
-  return { username, name, email, recovery_email: recoveryEmail, mfa: mfaSecret !== null, password };
+  const { username, name, email, recoveryEmail, mfaSecret, status } = user;
+  const mfa = mfaSecret !== null;
+  return { username, name, email, recovery_email: recoveryEmail, mfa, password, status };
 }
 
 /** Who changes an account, in which request; an operator comes from no address. */
@@ -37,6 +38,10 @@ export async function changeAccount(
   if (caller.kind === "user") checkVersion(user, caller);
   const changed = await tx.user.update({ where: { id }, data });
   if (changed.tokenVersion !== user.tokenVersion) await tx.mfaChallenge.deleteMany({ where: { userId: id } });
+  // Mailed tokens were for the old address, or are older than the new password.
+  if (changed.email !== user.email || changed.passwordHash !== user.passwordHash) {
+    await tx.mailToken.deleteMany({ where: { userId: id } });
+  }
   const before = shown(user, "***");
   const after = {
     ...shown(changed, changed.passwordHash === user.passwordHash ? "***" : "*** (changed)"),

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { ConflictError, isDatabaseError } from "../../http/errors.ts";
-import { hashPassword } from "../../passwords.ts";
+import { DUMMY_HASH, hashPassword } from "../../passwords.ts";
 import type { Services } from "../../services.ts";
 import type { Transaction } from "../transaction.ts";
 
@@ -13,8 +13,8 @@ export interface NewUser {
   readonly maxNamespaces?: number;
 }
 
-/** 24 lower-case hex characters (models section 0). */
-const newUserId = (): string => randomBytes(12).toString("hex");
+/** Id of a new user: 24 lower-case hex characters (models section 0). */
+export const newUserId = (): string => randomBytes(12).toString("hex");
 
 /**
  * Adds a confirmed user. Username and e-mail are stored in lower case; values are not checked here.
@@ -48,4 +48,25 @@ export async function insertUser(
     if (isDatabaseError(error, "P2002")) throw new ConflictError("username or email is taken");
     throw error;
   }
+}
+
+/**
+ * Adds a user who was invited by an e-mail address that nobody had. It can log in once somebody has registered it.
+ * @param email in lower case
+ */
+export function insertInvited(services: Services, tx: Transaction, email: string): Promise<{ id: string }> {
+  const id = newUserId();
+  return tx.user.create({
+    data: {
+      id,
+      status: "invited",
+      name: "",
+      // No username has a colon.
+      username: `invited:${id}`,
+      email,
+      passwordHash: DUMMY_HASH,
+      createdAt: services.now(),
+    },
+    select: { id: true },
+  });
 }

@@ -10,6 +10,10 @@ import { changeAccount } from "./changeAccount.ts";
 import { countFailure, forgetFailures, lockEnd, lockedOut } from "./lockout.ts";
 
 type Body = Context<PublicOperations["updateUser"]>["body"];
+type ChangeContext = Pick<
+  Context<PublicOperations["updateUser"]>,
+  "services" | "identity" | "body" | "signal" | "request"
+>;
 
 interface Changes {
   name?: string;
@@ -40,21 +44,33 @@ function checkRecoveryEmail(user: User, changes: Changes): void {
 }
 
 /**
- * Wrong ones are counted as wrong logins are, from wherever they come: with a stolen token the password could be
+ * Whether it is the user's password. Wrong ones are counted as wrong logins are, from wherever they come: with a stolen token the password could be
  * guessed here.
+ * @throws LockedOutError too many wrong ones
  */
-async function checkPassword(services: Services, user: User, body: Body, signal: AbortSignal): Promise<void> {
-  if (!body.password) return;
-  if (!body.current_password) throw new InvalidFieldsError(["current_password"]);
+export async function isCurrentPassword(
+  services: Services,
+  user: User,
+  password: string,
+  signal: AbortSignal,
+): Promise<boolean> {
   const key = { source: "password", subject: user.id };
   const locked = await lockEnd(services, key);
   if (locked) throw lockedOut(locked);
-  if (await verifyPassword(body.current_password, user.passwordHash, signal)) {
+  if (await verifyPassword(password, user.passwordHash, signal)) {
     await forgetFailures(services, key);
-    return;
+    return true;
   }
   const end = await countFailure(services, key);
-  throw end ? lockedOut(end) : new InvalidFieldsError(["password"]);
+  if (end) throw lockedOut(end);
+  return false;
+}
+
+async function checkPassword(services: Services, user: User, body: Body, signal: AbortSignal): Promise<void> {
+  if (!body.password) return;
+  if (!body.current_password) throw new InvalidFieldsError(["current_password"]);
+  if (await isCurrentPassword(services, user, body.current_password, signal)) return;
+  throw new InvalidFieldsError(["password"]);
 }
 
 /** Which of the changed names belong to another user. */
@@ -69,8 +85,13 @@ async function takenFields(services: Services, user: User, changes: Changes): Pr
   return taken;
 }
 
-/** A new password makes all tokens void, the caller's own too: whoever has a copy of one is out. */
-export const updateUser: Handler<PublicOperations["updateUser"]> = async (context) => {
+/**
+ * Changes the calling user. A new password makes all tokens void, the caller's own too: whoever has a copy of one is
+ * out.
+ * @param operation id of the operation, for the audit trail
+ * @throws InvalidFieldsError, TakenFieldsError
+ */
+export async function changeUser(context: ChangeContext, operation: string): Promise<undefined> {
   const { services, identity, body, signal, request } = context;
   const user = await callingUser(services, identity);
   const changes = changesOf(body);
@@ -82,7 +103,7 @@ export const updateUser: Handler<PublicOperations["updateUser"]> = async (contex
   try {
     const data = { ...changes, ...(passwordHash && { passwordHash, tokenVersion: { increment: 1 } }) };
     await inTransaction(services, (tx) =>
-      changeAccount(services, tx, user, data, { caller: identity, request, operation: "updateUser" }),
+      changeAccount(services, tx, user, data, { caller: identity, request, operation }),
     );
   } catch (error) {
     if (!isDatabaseError(error, "P2002")) throw error;
@@ -90,4 +111,7 @@ export const updateUser: Handler<PublicOperations["updateUser"]> = async (contex
     throw new TakenFieldsError(await takenFields(services, user, changes));
   }
   return undefined;
-};
+}
+
+export const updateUser: Handler<PublicOperations["updateUser"]> = (context) =>
+  changeUser(context, "updateUser");

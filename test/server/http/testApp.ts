@@ -7,9 +7,11 @@ import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { Heartbeats } from "../../../server/dist/features/devices/heartbeats.js";
+import { deliverMails } from "../../../server/dist/features/mails/deliverMails.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
 import { commonErrors } from "../../../server/dist/http/commonErrors.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
+import type { Mail } from "../../../server/dist/mail/mail.js";
 import { makeMetrics } from "../../../server/dist/metrics.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
 import { sealerOf } from "../../../server/dist/sealer.js";
@@ -43,6 +45,10 @@ export interface Answer {
 export interface TestApp {
   readonly url: string;
   readonly services: Services;
+  /** What the service has sent. */
+  readonly mails: readonly Mail[];
+  /** Sends what waits to be sent. */
+  deliverMails(): Promise<void>;
   /** Lets time pass, in seconds. */
   pass(seconds: number): void;
   /** From now on time passes by `pass` alone, beginning with a whole second. */
@@ -67,6 +73,8 @@ export interface TestUser {
 }
 
 export const PASSWORD = "correct-horse";
+/** Address of cloud instances, which must have one. */
+export const PUBLIC_URL = "https://gate.example.org";
 
 // One pair for all tests of a file: making it takes longer than most tests.
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -108,14 +116,20 @@ export async function startApp(
   const database = await open(
     postgresql ? { url: postgresql.url, connections: 10 } : { file: join(folder, "test.db") },
   );
+  const mails: Mail[] = [];
   let ahead = 0;
   let stoppedAt: number | undefined;
   const services: Services = {
     db: database.client,
     keys: signingKeys(),
     sealer: sealerOf("a secret of the tests"),
+    mailer: {
+      send: async (mail) => {
+        mails.push(mail);
+      },
+    },
     metrics: makeMetrics(),
-    settings: { ...SETTINGS, ...settings },
+    settings: { ...SETTINGS, ...(settings.edition === "cloud" && { publicUrl: PUBLIC_URL }), ...settings },
     now: () => new Date((stoppedAt ?? Date.now()) + ahead),
     heartbeats: new Heartbeats(database.client, (error) => {
       throw error;
@@ -165,6 +179,8 @@ export async function startApp(
   return {
     url,
     services,
+    mails,
+    deliverMails: () => deliverMails(services, app.log),
     pass: (seconds) => {
       ahead += seconds * 1000;
     },

@@ -44,3 +44,13 @@ test("operations behind a shadowed path go on answering", async () => {
   expect((await app.send("POST", `/api/devices/${UID}/tags`)).status).toBe(401);
   expect((await app.send("PUT", `/api/devices/${UID}`)).status).toBe(401);
 });
+
+test.each([
+  ["PATCH", "/api/namespaces/00000000-0000-4000-8000-000000000000/members/accept-invite"],
+  ["DELETE", "/api/user"],
+])(
+  "%s %s, which the cloud edition has, is 404 on others, whatever else its path could mean",
+  async (method, path) => {
+    expect((await app.send(method, path)).status).toBe(404);
+  },
+);

@@ -56,6 +56,9 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_SHUTDOWN_TIMEOUT: "3",
       GATEHOUSE_AUDIT_RETENTION: "30",
       GATEHOUSE_SECRET: "0123456789abcdef0123456789abcdef",
+      GATEHOUSE_SMTP_URL: "smtp://gate%40example.org:p%2Fw@mail.example.org",
+      GATEHOUSE_SMTP_TLS: "offered",
+      GATEHOUSE_MAIL_FROM: "gate@example.org",
     },
     {},
   );
@@ -70,6 +73,16 @@ test("every setting can come from the environment", () => {
     shutdownTimeout: 3000,
     auditRetention: 30,
     secret: "0123456789abcdef0123456789abcdef",
+    mail: {
+      server: {
+        host: "mail.example.org",
+        port: 587,
+        secure: false,
+        login: { user: "gate@example.org", password: "p/w" },
+        tls: "offered",
+      },
+      from: "gate@example.org",
+    },
     service: {
       edition: "cloud",
       maximumLockoutMinutes: -1,
@@ -114,12 +127,62 @@ test.each([
   ["GATEHOUSE_METRICS_ADDRESS", "9464", "host:port"],
   ["GATEHOUSE_METRICS_ADDRESS", "localhost:65536", "host:port"],
   ["GATEHOUSE_SHUTDOWN_TIMEOUT", "0", "from 1 to 3600"],
+  ["GATEHOUSE_MAIL_FROM", "gate", "an e-mail address"],
+  ["GATEHOUSE_MAIL_FROM", "gate@example.org\r\nBcc: eve@example.org", "an e-mail address"],
+  ["GATEHOUSE_SMTP_TLS", "off", "required or offered"],
 ])("%s=%s is refused, saying what is allowed", (variable, value, allowed) => {
   const flag = `--${variable.slice("GATEHOUSE_".length).toLowerCase().replaceAll("_", "-")}`;
   const read = () => readConfig({ [variable]: value }, {});
   expect(read).toThrow(ConfigError);
   expect(read).toThrow(`${variable} (flag ${flag}) is ${JSON.stringify(value)}: it must be`);
   expect(read).toThrow(allowed);
+});
+
+test("a cloud instance needs its public address: mails have links to it", () => {
+  expect(() => readConfig({ GATEHOUSE_EDITION: "cloud" }, {})).toThrow(
+    "GATEHOUSE_PUBLIC_URL (flag --public-url) is not set: the cloud edition sends mails with links to it",
+  );
+});
+
+describe("the mail server", () => {
+  const from = { GATEHOUSE_MAIL_FROM: "gate@example.org" };
+  const serverOf = (url: string) => readConfig({ ...from, GATEHOUSE_SMTP_URL: url }, {}).mail.server;
+
+  test.each([
+    ["smtps://mail.example.org", { host: "mail.example.org", port: 465, secure: true, tls: "required" }],
+    ["smtp://mail.example.org:25/", { host: "mail.example.org", port: 25, secure: false, tls: "required" }],
+    ["smtp://localhost", { tls: "unchecked" }],
+    ["smtp://[::1]:2525", { host: "::1", port: 2525, tls: "unchecked" }],
+    ["smtp://127.0.0.1", { tls: "unchecked" }],
+    ["smtp://127.0.0.1.example.org", { tls: "required" }],
+  ])("%s", (url, expected) => {
+    expect(serverOf(url)).toMatchObject(expected);
+  });
+
+  test.each([
+    "http://mail.example.org",
+    "smtp://",
+    "smtp://user-pw@mail.example.org",
+    "smtp://:pw-1@mail.example.org",
+    "smtp://user:pw-1%@mail.example.org",
+    "smtp://user:pw-1@mail.example.org?tls.rejectUnauthorized=false",
+    "smtp://user:pw-1@mail.example.org/path",
+  ])("%s is refused, and not repeated", (url) => {
+    expect(() => serverOf(url)).toThrow(
+      "GATEHOUSE_SMTP_URL has a value that cannot be used: it must be smtp://",
+    );
+    expect(() => serverOf(url)).not.toThrow("pw");
+  });
+
+  test("its address comes from a file too, and needs an address that mails come from", () => {
+    const file = join(testFolder(), "smtp-url");
+    writeFileSync(file, "smtps://gate:pw-1@mail.example.org\n");
+    const login = { user: "gate", password: "pw-1" };
+    expect(readConfig({ ...from, GATEHOUSE_SMTP_URL_FILE: file }, {}).mail.server).toMatchObject({ login });
+    expect(() => readConfig({ GATEHOUSE_SMTP_URL_FILE: file }, {})).toThrow(
+      "GATEHOUSE_SMTP_URL is set without GATEHOUSE_MAIL_FROM (flag --mail-from)",
+    );
+  });
 });
 
 test("a certificate needs its key, and the other way round", () => {

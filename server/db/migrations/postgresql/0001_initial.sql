@@ -119,6 +119,8 @@ CREATE TABLE "Member" (
     "status" TEXT NOT NULL DEFAULT 'accepted',
     "addedAt" TIMESTAMP(3) NOT NULL,
     "expiresAt" TIMESTAMP(3),
+    "invitation" TEXT,
+    "invitationMailed" BOOLEAN NOT NULL DEFAULT false,
     "creationKey" TEXT,
 
     CONSTRAINT "Member_pkey" PRIMARY KEY ("tenantId","userId")
@@ -234,6 +236,27 @@ CREATE TABLE "ApiKey" (
     CONSTRAINT "ApiKey_pkey" PRIMARY KEY ("digest")
 );
 
+-- CreateTable
+CREATE TABLE "MailToken" (
+    "userId" TEXT NOT NULL,
+    "purpose" TEXT NOT NULL,
+    "digest" TEXT NOT NULL,
+    "expiresAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "MailToken_pkey" PRIMARY KEY ("userId","purpose")
+);
+
+-- CreateTable
+CREATE TABLE "OutgoingMail" (
+    "id" TEXT NOT NULL,
+    "sealed" TEXT NOT NULL,
+    "attempts" INTEGER NOT NULL DEFAULT 0,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+    "dueAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "OutgoingMail_pkey" PRIMARY KEY ("id")
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -260,6 +283,9 @@ CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "Namespace_ownerId_creationKey_key" ON "Namespace"("ownerId", "creationKey");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "Member_invitation_key" ON "Member"("invitation");
 
 -- CreateIndex
 CREATE INDEX "Member_userId_idx" ON "Member"("userId");
@@ -321,6 +347,12 @@ CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
 -- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_creationKey_key" ON "ApiKey"("tenantId", "creationKey");
 
+-- CreateIndex
+CREATE INDEX "MailToken_expiresAt_idx" ON "MailToken"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "OutgoingMail_dueAt_idx" ON "OutgoingMail"("dueAt");
+
 -- AddForeignKey
 ALTER TABLE "RecoveryCode" ADD CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
@@ -356,3 +388,6 @@ ALTER TABLE "FirewallRuleTag" ADD CONSTRAINT "FirewallRuleTag_tenantId_ruleId_fk
 
 -- AddForeignKey
 ALTER TABLE "ApiKey" ADD CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "MailToken" ADD CONSTRAINT "MailToken_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -105,6 +105,8 @@ CREATE TABLE "Member" (
     "status" TEXT NOT NULL DEFAULT 'accepted',
     "addedAt" DATETIME NOT NULL,
     "expiresAt" DATETIME,
+    "invitation" TEXT,
+    "invitationMailed" BOOLEAN NOT NULL DEFAULT false,
     "creationKey" TEXT,
 
     PRIMARY KEY ("tenantId", "userId"),
@@ -221,6 +223,26 @@ CREATE TABLE "ApiKey" (
     CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
+-- CreateTable
+CREATE TABLE "MailToken" (
+    "userId" TEXT NOT NULL,
+    "purpose" TEXT NOT NULL,
+    "digest" TEXT NOT NULL,
+    "expiresAt" DATETIME NOT NULL,
+
+    PRIMARY KEY ("userId", "purpose"),
+    CONSTRAINT "MailToken_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "OutgoingMail" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "sealed" TEXT NOT NULL,
+    "attempts" INTEGER NOT NULL DEFAULT 0,
+    "createdAt" DATETIME NOT NULL,
+    "dueAt" DATETIME NOT NULL
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -247,6 +269,9 @@ CREATE UNIQUE INDEX "Namespace_name_key" ON "Namespace"("name");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "Namespace_ownerId_creationKey_key" ON "Namespace"("ownerId", "creationKey");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "Member_invitation_key" ON "Member"("invitation");
 
 -- CreateIndex
 CREATE INDEX "Member_userId_idx" ON "Member"("userId");
@@ -307,3 +332,9 @@ CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_creationKey_key" ON "ApiKey"("tenantId", "creationKey");
+
+-- CreateIndex
+CREATE INDEX "MailToken_expiresAt_idx" ON "MailToken"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "OutgoingMail_dueAt_idx" ON "OutgoingMail"("dueAt");

@@ -12,6 +12,8 @@ export interface Identity {
   readonly role: Role | null;
   /** The role in the lab, whichever namespace the credential is for; of users only. */
   readonly labRole: Role | null;
+  /** Whether a namespace is the user's own. */
+  readonly owns: boolean;
 }
 
 /** One column of the matrix. */
@@ -25,18 +27,18 @@ export interface Caller {
 function callersOfPlace(name: string, place: Place, lab: Place): Caller[] {
   const { tenant } = place;
   const labRole = (role: Role) => (place === lab ? role : null);
-  const device = { kind: "device", tenant, role: null, labRole: null } as const;
+  const device = { kind: "device", tenant, role: null, labRole: null, owns: false } as const;
   return [
     ...ROLES.flatMap((role): Caller[] => [
       {
         name: `${name}: ${role}`,
         credentials: { token: place.members.get(role)?.token },
-        identity: { kind: "jwt", tenant, role, labRole: labRole(role) },
+        identity: { kind: "jwt", tenant, role, labRole: labRole(role), owns: role === "owner" },
       },
       {
         name: `${name}: ${role}'s key`,
         credentials: { apiKey: place.keys.get(role) },
-        identity: { kind: "apikey", tenant, role, labRole: labRole(role) },
+        identity: { kind: "apikey", tenant, role, labRole: labRole(role), owns: false },
       },
     ]),
     { name: `${name}: device`, credentials: { token: place.deviceToken }, identity: device },
@@ -55,7 +57,7 @@ export async function callersOf(world: World): Promise<Caller[]> {
   ): Promise<Caller> => ({
     name,
     credentials: { token: tenant === of.tenant ? token : await app.tokenOf({ ...of, token, tenant }) },
-    identity: { kind: "jwt", tenant, role, labRole },
+    identity: { kind: "jwt", tenant, role, labRole, owns: of.tenant !== "" },
   });
   const refused = Object.entries(await refusedCredentials(world));
   return [
@@ -70,7 +72,7 @@ export async function callersOf(world: World): Promise<Caller[]> {
     {
       name: "observer's key beside the owner's token",
       credentials: { apiKey: lab.keys.get("observer"), token: lab.owner.token },
-      identity: { kind: "apikey", tenant: lab.tenant, role: "observer", labRole: "observer" },
+      identity: { kind: "apikey", tenant: lab.tenant, role: "observer", labRole: "observer", owns: false },
     },
   ];
 }

@@ -43,8 +43,12 @@ export function accessOf(id: string): Access {
   return { ...access, minRole: access.minRole ?? DECIDED_ROLES[id] ?? null };
 }
 
-const answerOf = ({ status }: Sent, labRole: Identity["labRole"]): number =>
-  typeof status === "number" ? status : status(labRole);
+/** Whether instances of the edition have the operation. */
+export const isServed = (id: string, edition: string): boolean =>
+  EDITIONS.indexOf(accessOf(id).edition) <= EDITIONS.indexOf(edition);
+
+const answerOf = ({ status }: Sent, identity: Identity | null): number =>
+  typeof status === "number" ? status : status(identity?.labRole ?? null, identity?.owns ?? false);
 
 /**
  * The status that rules section 1 (credentials), 4 (roles) and 19 (editions) ask for. It knows nothing of the server:
@@ -58,18 +62,18 @@ export function expectedStatus(
   edition: string,
 ): number {
   const access = accessOf(id);
-  if (EDITIONS.indexOf(access.edition) > EDITIONS.indexOf(edition)) return 404;
+  if (!isServed(id, edition)) return 404;
   if (access.auth.includes("none")) return answerOf(sent, null);
   if (identity === null) return 401;
   if (!access.auth.includes(identity.kind)) return 403;
   // A device may act for itself when it is accepted (rules 1.8, Q3): these wait, and the request names another one.
   if (identity.kind === "device") return 403;
-  if (access.minRole === null) return answerOf(sent, identity.labRole);
+  if (access.minRole === null) return answerOf(sent, identity);
   const inPath = access.pathParams.includes("tenant");
   const byMembership = ABOUT_MEMBERSHIP.includes(id);
   if (inPath && !byMembership && identity.tenant !== lab.tenant) return 403;
   const role = byMembership ? identity.labRole : identity.role;
   if (role === null) return TAGS.includes(id) ? 404 : 403;
   if (LEVELS.indexOf(role) < LEVELS.indexOf(access.minRole)) return 403;
-  return answerOf(sent, identity.labRole);
+  return answerOf(sent, identity);
 }

@@ -7,11 +7,14 @@ export type Id = keyof typeof operations;
 /** A request that is let through to the operation, and there changes nothing. */
 export interface Sent extends CallOptions {
   /** The answer to whom it is let through. */
-  readonly status: number | ((labRole: Role | null) => number);
+  readonly status: number | ((labRole: Role | null, owns: boolean) => number);
   /** Let through, it ends something, which must therefore be made for the purpose. */
   readonly ends?: true;
 }
 
+/** Of no mail. */
+const token = "00000000-0000-4000-8000-000000000000";
+const nobody = { uid: "0".repeat(24) };
 const tags = ["nowhere"];
 const tag = "nowhere";
 const filter = { tags };
@@ -30,7 +33,7 @@ const mfa = { code: "000000", secret: "A".repeat(32), recovery_codes: ["AAAABBBB
 export function requestsOf({ lab }: World): Record<Id, Sent> {
   const tenant = { tenant: lab.tenant };
   const uid = { uid: "0".repeat(64) };
-  const member = { ...tenant, uid: "0".repeat(24) };
+  const member = { ...tenant, ...nobody };
   const fingerprint = { fingerprint: Array(16).fill("00").join(":") };
   const id = { id: "471100" };
   const key = { key: "nokey" };
@@ -45,6 +48,12 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     authDevice: { body: {}, status: 400 },
     authSshPublicKey: { body: { ...fingerprint, data: "text" }, ...missing },
     offlineDevice: { params: uid, ...missing },
+    registerUser: { body: {}, status: 400 },
+    validateAccount: { query: { email: "nobody@example.org", token }, ...missing },
+    resendEmail: { body: {}, status: 400 },
+    recoverPassword: { body: {}, status: 400 },
+    updateRecoverPassword: { params: nobody, body: {}, status: 400 },
+    lookupUserStatus: { params: { ...tenant, id: nobody.uid }, query: { sig: "nonsense" }, ...missing },
     getInfo: listing,
     healthcheck: listing,
 
@@ -52,6 +61,14 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     generateMfa: listing,
     enableMfa: { body: mfa, status: 400 },
     updateUser: { body: { password: "another-horse" }, status: 400 },
+    updateUserData: { params: { id: nobody.uid }, body: {}, status: 403 },
+    updateUserPassword: {
+      params: { id: nobody.uid },
+      body: { current_password: "wrong-horse", new_password: "another-horse" },
+      status: 403,
+    },
+    deleteUser: { status: (_, owns) => (owns ? 403 : 204), ends: true },
+    acceptInvite: { params: tenant, body: { sig: "nonsense" }, ...missing },
     getToken: { params: tenant, status: forMembers },
     getNamespaceToken: { params: tenant, status: forMembers },
 
@@ -66,7 +83,12 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
       status: (labRole) => (labRole === "owner" ? 403 : 200),
       ends: true,
     },
-    inviteMember: { params: tenant, body: { email: "nobody@example.org", role: "observer" }, ...missing },
+    inviteMember: { params: tenant, body: { email: lab.owner.email, role: "observer" }, status: 409 },
+    generateInvitationLink: {
+      params: tenant,
+      body: { email: lab.owner.email, role: "observer" },
+      status: 409,
+    },
     updateMember: { params: member, body: { role: "observer" }, ...missing },
     removeMember: { params: member, ...missing },
     getAuditTrail: { params: tenant, status: 200 },

@@ -1,0 +1,166 @@
+import { z } from "zod";
+import { defineOperation } from "./operation.ts";
+import { email, password, userId, username } from "./schemas.ts";
+import { userFields, userSession } from "./users.ts";
+
+const part = "Authentication and users";
+
+// The list allows resendEmail 3 to 20 characters; users with a longer name could then never get their mail again.
+const account = z.union([username, email]).describe("Username or e-mail");
+
+/** From a mail; 128 random bits in the form of a uuid, which need not be one of a version. */
+const mailToken = z
+  .string()
+  .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i, "must be a uuid")
+  .describe("From the mail");
+
+export const registerUser = defineOperation({
+  id: "registerUser",
+  part,
+  summary:
+    "Make an account. With the sig of an invitation it is confirmed at once and the answer is a session; else " +
+    "nothing is answered, and a mail confirms it. Below the cloud edition it needs a sig",
+  method: "POST",
+  path: "/api/register",
+  edition: "enterprise",
+  auth: ["none"],
+  scope: "public",
+  body: z.object({
+    name: z.string().min(1).max(64),
+    email,
+    username,
+    // Rules D10: the seed's form at registration.
+    password: z
+      .string()
+      .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must have 1 to 64 letters, digits, - and _")
+      .describe("1 to 64 letters, digits, - and _"),
+    email_marketing: z.boolean(),
+    sig: z.string().max(256).optional().describe("From the invitation's link"),
+  }),
+  limit: { kind: "login", account: "email" },
+  success: { body: userSession, mayBeEmpty: true },
+  errors: {
+    400: "array of invalid field names",
+    401: "sig given but not valid for this e-mail, or missing below the cloud edition",
+    409: "array of taken field names",
+  },
+});
+
+export const validateAccount = defineOperation({
+  id: "validateAccount",
+  part,
+  summary: "Confirm an account with the token of the activation mail, once within 24 hours",
+  method: "GET",
+  path: "/api/user/validation_account",
+  edition: "cloud",
+  auth: ["none"],
+  scope: "public",
+  query: { email, token: mailToken },
+  // A second run finds the token used.
+  repeatable: false,
+  limit: { kind: "login" },
+  errors: {
+    400: "email or token missing or malformed",
+    401: "listed by the description; not given by this service",
+    404: "token unknown, used or expired for that e-mail",
+  },
+});
+
+const mailRequest = {
+  part,
+  method: "POST",
+  edition: "cloud",
+  auth: ["none"],
+  scope: "public",
+  body: z.object({ username: account }),
+  limit: { kind: "login", account: "username" },
+} as const;
+
+export const resendEmail = defineOperation({
+  ...mailRequest,
+  id: "resendEmail",
+  summary:
+    "Send the activation mail again, which makes the earlier one void; the answer does not tell whether the account exists",
+  path: "/api/user/resend_email",
+  errors: {
+    400: "username missing or of another form",
+    401: "listed by the description; not given by this service",
+  },
+});
+
+export const recoverPassword = defineOperation({
+  ...mailRequest,
+  id: "recoverPassword",
+  summary: "Send a mail for setting a new password; the answer does not tell whether the account exists",
+  path: "/api/user/recover_password",
+  errors: {
+    400: "username missing or of another form",
+    401: "listed by the description; not given by this service",
+    404: "given by newer services for an unknown user; not by this one",
+  },
+});
+
+export const updateRecoverPassword = defineOperation({
+  id: "updateRecoverPassword",
+  part,
+  summary: "Set a new password with the token of the mail, once within 24 hours; ends all logins of the user",
+  method: "POST",
+  path: "/api/user/{uid}/update_password",
+  edition: "cloud",
+  auth: ["none"],
+  scope: "public",
+  params: { uid: userId },
+  body: z.object({ password, token: mailToken }),
+  limit: { kind: "login", account: "token" },
+  errors: { 400: "password outside 5..30 or token missing", 401: "token wrong, used or expired" },
+});
+
+export const updateUserData = defineOperation({
+  id: "updateUserData",
+  part,
+  summary: "Change the calling user without the password (older form of updateUser)",
+  method: "PATCH",
+  path: "/api/users/{id}/data",
+  auth: ["jwt"],
+  scope: "user",
+  params: { id: userId },
+  body: z.object(userFields),
+  errors: {
+    400: "array of invalid field names",
+    403: "called with an API key, or id is not the caller",
+    404: "user no longer exists",
+    409: "array of taken field names",
+  },
+});
+
+export const updateUserPassword = defineOperation({
+  id: "updateUserPassword",
+  part,
+  summary: "Change the calling user's password (older form of updateUser); ends all logins of the user",
+  method: "PATCH",
+  path: "/api/users/{id}/password",
+  auth: ["jwt"],
+  scope: "user",
+  params: { id: userId },
+  // Registration allows passwords of other lengths than a new one has here.
+  body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
+  errors: {
+    400: "field missing, outside its limits, both equal, or current_password wrong",
+    403: "called with an API key, or id is not the caller",
+    404: "user no longer exists",
+    429: "too many wrong values of current_password; X-Account-Lockout is the unix second when it ends",
+  },
+});
+
+export const deleteUser = defineOperation({
+  id: "deleteUser",
+  part,
+  summary: "Delete the calling user with its memberships",
+  method: "DELETE",
+  path: "/api/user",
+  edition: "cloud",
+  auth: ["jwt"],
+  scope: "user",
+  success: { status: 204 },
+  errors: { 403: "caller owns a namespace, or called with an API key" },
+});

@@ -1,0 +1,74 @@
+import type { FastifyBaseLogger } from "fastify";
+import type { OutgoingMail } from "../../db/generated/sqlite/client.ts";
+import type { Services } from "../../services.ts";
+import { accountMail } from "../users/accountMail.ts";
+import { contentOf } from "./outbox.ts";
+
+const MINUTE = 60_000;
+
+/** Mails that are looked at in one run. */
+const BATCH = 50;
+/**
+ * Wait before the second attempt, in milliseconds; it doubles with each one. An attempt ends before it is over, so
+ * that no other instance begins one meanwhile.
+ */
+const FIRST_WAIT = 5 * MINUTE;
+const LONGEST_WAIT = 60 * MINUTE;
+/** How long it is tried, in milliseconds: the tokens in mails live as long. */
+const GIVEN_UP = 24 * 60 * MINUTE;
+
+/**
+ * Sends the mails that are due. Of several instances one sends each; only where a process ends between sending a mail
+ * and noting that, it is sent again.
+ */
+export async function deliverMails(services: Services, log: FastifyBaseLogger): Promise<void> {
+  const due = await services.db.outgoingMail.findMany({
+    where: { dueAt: { lte: services.now() } },
+    orderBy: { dueAt: "asc" },
+    take: BATCH,
+  });
+  for (const row of due) {
+    if (!(await claim(services, row))) continue;
+    try {
+      await deliver(services, row);
+      await forget(services, row);
+    } catch (error) {
+      await putOff(services, row, log, error);
+    }
+  }
+}
+
+/** False when another instance was faster. */
+async function claim(services: Services, { id, attempts }: OutgoingMail): Promise<boolean> {
+  const wait = Math.min(FIRST_WAIT * 2 ** attempts, LONGEST_WAIT);
+  const { count } = await services.db.outgoingMail.updateMany({
+    where: { id, attempts },
+    data: { attempts: attempts + 1, dueAt: new Date(services.now().getTime() + wait) },
+  });
+  return count === 1;
+}
+
+async function deliver(services: Services, row: OutgoingMail): Promise<void> {
+  const content = contentOf(services, row);
+  const mail = "mail" in content ? content.mail : await accountMail(services, content.request);
+  if (mail !== null) await services.mailer.send(mail);
+}
+
+async function forget(services: Services, { id }: OutgoingMail): Promise<void> {
+  await services.db.outgoingMail.deleteMany({ where: { id } });
+}
+
+async function putOff(
+  services: Services,
+  row: OutgoingMail,
+  log: FastifyBaseLogger,
+  error: unknown,
+): Promise<void> {
+  const facts = { err: error, mail: row.id, attempts: row.attempts + 1 };
+  if (services.now().getTime() - row.createdAt.getTime() < GIVEN_UP) {
+    log.warn(facts, "a mail could not be sent, and will be tried again");
+    return;
+  }
+  await forget(services, row);
+  log.error(facts, "a mail could not be sent for a day, and will not be tried again");
+}

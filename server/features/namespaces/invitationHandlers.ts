@@ -1,0 +1,90 @@
+import { timingSafeEqual } from "node:crypto";
+import type { invitations, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { ConflictError, ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import type { Handler, Handlers } from "../../http/routes.ts";
+import { digestOf } from "../../secrets.ts";
+import { inTransaction, within } from "../transaction.ts";
+import { invitationLink } from "./invitationLink.ts";
+import { acceptMembership, isOpen, makeInvitation, openInvitation } from "./invitations.ts";
+import { checkAuthority } from "./members.ts";
+
+/**
+ * The link goes to the caller, who called the service at the address that it has. An edition without `acceptInvite`
+ * adds a user who has an account at once, as `inviteMember` does there (rules section 5.9): the link then leads to the
+ * login. The user of any other link becomes a member by registering with its sig.
+ */
+const generateInvitationLink: Handler<PublicOperations["generateInvitationLink"]> = async (context) => {
+  const { services, identity, body, request } = context;
+  const { tenant: tenantId, role: own } = identity;
+  checkAuthority(own, body.role);
+  const { origin } = request.origin;
+  const email = body.email.toLowerCase();
+  const user = await services.db.user.findUnique({ where: { email } });
+  if (services.settings.edition === "cloud" || user === null || user.status === "invited") {
+    const input = { tenantId, email, role: body.role, mailed: false, creationKey: null };
+    return { link: invitationLink(origin, await makeInvitation(services, input), email) };
+  }
+  const key = { tenantId, userId: user.id };
+  const known = await services.db.member.findUnique({ where: { tenantId_userId: key } });
+  if (known?.status === "accepted") throw new ConflictError("email: is a member already");
+  const data = {
+    role: body.role,
+    status: "accepted",
+    addedAt: services.now(),
+    expiresAt: null,
+    invitation: null,
+  };
+  await services.db.member.upsert({
+    where: { tenantId_userId: key },
+    create: { ...key, ...data },
+    update: data,
+  });
+  return { link: new URL("/login", origin).href };
+};
+
+const sameDigest = (left: string, right: string): boolean =>
+  left.length === right.length && timingSafeEqual(Buffer.from(left), Buffer.from(right));
+
+const lookupUserStatus: Handler<PublicOperations["lookupUserStatus"]> = async ({
+  services,
+  params,
+  query,
+}) => {
+  const member = await services.db.member.findUnique({
+    where: { tenantId_userId: { tenantId: params.tenant, userId: params.id } },
+    include: { user: { select: { status: true } } },
+  });
+  if (!member?.invitation || !isOpen(member, services.now())) {
+    throw new NotFoundError("no open invitation of this user to this namespace");
+  }
+  if (!sameDigest(member.invitation, digestOf(query.sig))) throw new ForbiddenError("sig: is wrong");
+  return { status: member.user.status as "invited" | "not-confirmed" | "confirmed" };
+};
+
+const acceptInvite: Handler<PublicOperations["acceptInvite"]> = async (context) => {
+  const { services, identity, params, body, request } = context;
+  const { tenant: tenantId } = params;
+  const { userId } = identity;
+  await inTransaction(services, async (tx) => {
+    const inside = within(services, tx);
+    const named = await openInvitation(inside, body.sig);
+    if (named?.tenantId === tenantId && named.userId !== userId) {
+      throw new ForbiddenError("sig: is of another user's invitation");
+    }
+    const member = await tx.member.findUnique({ where: { tenantId_userId: { tenantId, userId } } });
+    if (!member || !isOpen(member, services.now())) {
+      throw new NotFoundError("no open invitation of the caller to this namespace");
+    }
+    if (named?.tenantId !== tenantId) throw new ForbiddenError("sig: is wrong");
+    await acceptMembership(inside, member, { caller: identity, request, operation: "acceptInvite" });
+  });
+  return undefined;
+};
+
+type Ids = keyof typeof invitations & keyof PublicOperations;
+
+export const invitationHandlers: Handlers<Pick<PublicOperations, Ids>> = {
+  generateInvitationLink,
+  lookupUserStatus,
+  acceptInvite,
+};

@@ -1,0 +1,35 @@
+import type { Mail } from "../../mail/mail.ts";
+import type { Services } from "../../services.ts";
+import { linkAt, mailedLink } from "../mails/links.ts";
+import type { MadeInvitation } from "./invitations.ts";
+
+const PAGE = "/accept-invite";
+
+const parametersOf = ({ member, sig }: MadeInvitation, email: string) => ({
+  "tenant-id": member.tenantId,
+  "user-id": member.userId,
+  email,
+  sig,
+});
+
+/** Link to the page that accepts an invitation, at the origin (rules section 12.1). */
+export const invitationLink = (origin: string, invitation: MadeInvitation, email: string): string =>
+  linkAt(origin, PAGE, parametersOf(invitation, email));
+
+/** The mail with an invitation. */
+export async function invitationMail(
+  services: Services,
+  invitation: MadeInvitation,
+  email: string,
+): Promise<Mail> {
+  const { tenantId, role } = invitation.member;
+  const { name } = await services.db.namespace.findUniqueOrThrow({ where: { tenantId } });
+  const link = mailedLink(services, PAGE, parametersOf(invitation, email));
+  return {
+    to: email,
+    subject: `Invitation to the namespace ${name}`,
+    text:
+      `You are invited to the namespace "${name}", with the role ${role}. To accept, open this link within 7 days:` +
+      `\n\n${link}\n\nIf you do not want to, leave this mail alone: nothing happens then.\n`,
+  };
+}

@@ -1,0 +1,45 @@
+import type { User } from "../../db/generated/sqlite/client.ts";
+import type { Mail } from "../../mail/mail.ts";
+import type { Services } from "../../services.ts";
+import { mailedLink } from "../mails/links.ts";
+import type { AccountRequest } from "../mails/outbox.ts";
+import { findUser } from "./login.ts";
+import { makeToken } from "./mailTokens.ts";
+
+const NOT_YOU = "If you did not ask for this, leave this mail alone: nothing happens then.\n";
+
+/**
+ * The mail that was asked for, with a new token; null when there is no such account, or not one that it is for: an
+ * account that waits to be confirmed, or one with a password of its own.
+ */
+export function accountMail(services: Services, { purpose, account }: AccountRequest): Promise<Mail | null> {
+  return purpose === "activation" ? activationMail(services, account) : recoveryMail(services, account);
+}
+
+// No mail repeats what a stranger may have written, such as a name: it would speak with the service's voice.
+
+async function activationMail(services: Services, account: string): Promise<Mail | null> {
+  const user = await findUser(services, account);
+  if (user?.status !== "not-confirmed") return null;
+  const token = await makeToken(services, user.id, "activation");
+  const link = mailedLink(services, "/validation-account", { email: user.email, token });
+  return mailTo(
+    user,
+    "Confirm your account",
+    `An account was made with this address. To confirm it, open this link within 24 hours:\n\n${link}\n\n${NOT_YOU}`,
+  );
+}
+
+async function recoveryMail(services: Services, account: string): Promise<Mail | null> {
+  const user = await findUser(services, account);
+  if (user?.status !== "confirmed" || user.origin !== "local") return null;
+  const token = await makeToken(services, user.id, "recovery");
+  const link = mailedLink(services, "/update-password", { id: user.id, token });
+  return mailTo(
+    user,
+    "Set a new password",
+    `To set a new password for your account, open this link within 24 hours:\n\n${link}\n\n${NOT_YOU}`,
+  );
+}
+
+const mailTo = ({ email }: User, subject: string, text: string): Mail => ({ to: email, subject, text });

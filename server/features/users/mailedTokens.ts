@@ -1,0 +1,65 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { User } from "../../db/generated/sqlite/client.ts";
+import { NotFoundError, UnauthenticatedError } from "../../http/errors.ts";
+import type { UserCaller } from "../../http/identity.ts";
+import type { Handler } from "../../http/routes.ts";
+import { hashPassword } from "../../passwords.ts";
+import { queueAccountMail } from "../mails/outbox.ts";
+import { inTransaction } from "../transaction.ts";
+import { changeAccount } from "./changeAccount.ts";
+import { isToken, useToken } from "./mailTokens.ts";
+
+export const resendEmail: Handler<PublicOperations["resendEmail"]> = async ({ services, body }) => {
+  await queueAccountMail(services, { purpose: "activation", account: body.username.toLowerCase() });
+  return undefined;
+};
+
+export const recoverPassword: Handler<PublicOperations["recoverPassword"]> = async ({ services, body }) => {
+  await queueAccountMail(services, { purpose: "recovery", account: body.username.toLowerCase() });
+  return undefined;
+};
+
+/** Whoever holds a token acts for its user, and for that alone. */
+const actingFor = ({ id, username }: User): UserCaller => ({
+  kind: "user",
+  userId: id,
+  username,
+  tenant: "",
+  role: null,
+});
+
+export const validateAccount: Handler<PublicOperations["validateAccount"]> = async (context) => {
+  const { services, query, request } = context;
+  await inTransaction(services, async (tx) => {
+    const user = await tx.user.findUnique({ where: { email: query.email.toLowerCase() } });
+    const valid =
+      user?.status === "not-confirmed" && (await useToken(services, tx, user.id, "activation", query.token));
+    if (!valid) throw new NotFoundError("token: is unknown, was used or is too old");
+    const change = { caller: actingFor(user), request, operation: "validateAccount" };
+    await changeAccount(services, tx, user, { status: "confirmed" }, change);
+  });
+  return undefined;
+};
+
+/**
+ * All tokens become void, and so do logins that wait for a second factor: who recovers an account may do so because
+ * somebody else is in it. The second factor itself stays.
+ */
+export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassword"]> = async (context) => {
+  const { services, params, body, request, signal } = context;
+  const refused = () => new UnauthenticatedError("token: is wrong, was used or is too old");
+  // Strangers who guess need no hash.
+  if (!(await isToken(services, params.uid, "recovery", body.token))) throw refused();
+  const passwordHash = await hashPassword(body.password, signal);
+  await inTransaction(services, async (tx) => {
+    const user = await tx.user.findUnique({ where: { id: params.uid } });
+    if (!user || !(await useToken(services, tx, user.id, "recovery", body.token))) throw refused();
+    const data = { passwordHash, tokenVersion: { increment: 1 } };
+    const change = { caller: actingFor(user), request, operation: "updateRecoverPassword" };
+    await changeAccount(services, tx, user, data, change);
+    await tx.mfaChallenge.deleteMany({ where: { userId: user.id } });
+    // Wrong passwords are forgotten, so that the new one can be used at once; wrong second factors are not.
+    await tx.loginFailure.deleteMany({ where: { subject: user.id, source: { not: "mfa" } } });
+  });
+  return undefined;
+};

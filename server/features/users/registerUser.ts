@@ -1,0 +1,99 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { User } from "../../db/generated/sqlite/client.ts";
+import { isDatabaseError, TakenFieldsError, UnauthenticatedError } from "../../http/errors.ts";
+import type { UserCaller } from "../../http/identity.ts";
+import type { Context, Handler } from "../../http/routes.ts";
+import { hashPassword } from "../../passwords.ts";
+import type { Services } from "../../services.ts";
+import { recordChange } from "../audit/recordChange.ts";
+import { queueAccountMail } from "../mails/outbox.ts";
+import { acceptMembership, openInvitation } from "../namespaces/invitations.ts";
+import { inTransaction, within } from "../transaction.ts";
+import { newUserId } from "./createUser.ts";
+import { homeOf, sessionOf } from "./session.ts";
+
+type RegisterContext = Context<PublicOperations["registerUser"]>;
+type Body = RegisterContext["body"];
+
+/**
+ * The invitation that lets the user in; null without one, which only a cloud instance takes: nothing else confirms an
+ * address.
+ * @throws UnauthenticatedError the sig is not of an open invitation of this address, or there is none where one is needed
+ */
+async function invitationOf(services: Services, { sig, email }: Body) {
+  if (!sig && services.settings.edition === "cloud") return null;
+  const invitation = await openInvitation(services, sig ?? "");
+  if (invitation?.user.status === "invited" && invitation.user.email === email.toLowerCase())
+    return invitation;
+  throw new UnauthenticatedError("sig: must be that of an open invitation of this e-mail");
+}
+
+/**
+ * The user that was invited by the address, who becomes the new one; null without one.
+ * @throws TakenFieldsError somebody has the name or the address
+ */
+async function invitedUser(services: Services, body: Body): Promise<User | null> {
+  const { user } = services.db;
+  const known = await user.findUnique({ where: { email: body.email.toLowerCase() } });
+  const named = await user.findUnique({ where: { username: body.username.toLowerCase() } });
+  const taken = [...(named ? ["username"] : []), ...(known && known.status !== "invited" ? ["email"] : [])];
+  if (taken.length > 0) throw new TakenFieldsError(taken);
+  return known;
+}
+
+/**
+ * Adds the user, or completes the invited one, as a part of a transaction. A sig that was mailed confirms the address.
+ * One that somebody was shown proves nothing about it, but below the cloud edition nothing else could.
+ */
+async function register(services: Services, context: RegisterContext, passwordHash: string): Promise<User> {
+  const { body, request } = context;
+  const cloud = services.settings.edition === "cloud";
+  const invitation = await invitationOf(services, body);
+  const invited = await invitedUser(services, body);
+  const confirmed = invitation !== null && (invitation.invitationMailed || !cloud);
+  const data = {
+    name: body.name,
+    username: body.username.toLowerCase(),
+    passwordHash,
+    emailMarketing: body.email_marketing,
+    status: confirmed ? "confirmed" : "not-confirmed",
+    createdAt: services.now(),
+  };
+  const user = invited
+    ? await services.db.user.update({ where: { id: invited.id }, data })
+    : await services.db.user.create({ data: { ...data, id: newUserId(), email: body.email.toLowerCase() } });
+  const { id, username, name, email, status } = user;
+  const caller: UserCaller = { kind: "user", userId: id, username, tenant: "", role: null };
+  const operation = "registerUser";
+  // A cloud instance asks for the user's consent afterwards, with acceptInvite.
+  if (invitation && !cloud) await acceptMembership(services, invitation, { caller, request, operation });
+  if (!confirmed) await queueAccountMail(services, { purpose: "activation", account: username });
+  await recordChange(services, {
+    tenantId: null,
+    caller,
+    requestId: request.id,
+    address: request.address,
+    operation,
+    object: { kind: "user", id },
+    before: null,
+    after: { username, name, email, status },
+  });
+  return user;
+}
+
+/** A new account (rules section 11). */
+export const registerUser: Handler<PublicOperations["registerUser"]> = async (context) => {
+  const { services, body, signal } = context;
+  await invitationOf(services, body);
+  await invitedUser(services, body);
+  const passwordHash = await hashPassword(body.password, signal);
+  let user: User;
+  try {
+    user = await inTransaction(services, (tx) => register(within(services, tx), context, passwordHash));
+  } catch (error) {
+    // Somebody took the name since it was looked for.
+    if (isDatabaseError(error, "P2002")) await invitedUser(services, body);
+    throw error;
+  }
+  return user.status === "confirmed" ? sessionOf(services, user, await homeOf(services, user)) : undefined;
+};

@@ -1,0 +1,22 @@
+import { join } from "node:path";
+import type { FastifyBaseLogger } from "fastify";
+import { fileMailer } from "./fileMailer.ts";
+import type { Mailer } from "./mail.ts";
+import { type SmtpServer, smtpMailer } from "./smtpMailer.ts";
+
+/** How mails leave the service. */
+export interface MailConfig {
+  /** Undefined: they are written into files of the data folder. */
+  readonly server: SmtpServer | undefined;
+  /** The address that they come from, with a name or without. */
+  readonly from: string;
+}
+
+/** @param log asked for when there is something to say; it may not be there before */
+export function mailerOf(config: MailConfig, dataDir: string, log: () => FastifyBaseLogger): Mailer {
+  const { server, from } = config;
+  if (server) return smtpMailer(server, from);
+  return fileMailer(join(dataDir, "mail"), from, (file) => {
+    log().warn({ file }, "no mail server is set (GATEHOUSE_SMTP_URL): a mail was written into a file");
+  });
+}

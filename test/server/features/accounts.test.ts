@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { forgetAccounts } from "../../../server/dist/features/users/forgetAccounts.js";
+import { PASSWORD, PUBLIC_URL, startApp, type TestApp } from "../http/testApp.ts";
+
+const DAY = 24 * 3600;
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ edition: "cloud" });
+});
+afterAll(() => app.stop());
+
+/** The newest mail to the address after everything was sent, with the parameters of its link. */
+async function mailTo(email: string) {
+  await app.deliverMails();
+  const mail = app.mails.findLast(({ to }) => to === email);
+  const link = new URL(/https:\S+/.exec(mail?.text ?? "")?.[0] ?? "none:");
+  return { mail, link, of: (name: string) => link.searchParams.get(name) ?? "" };
+}
+const mailsTo = (email: string) => app.mails.filter(({ to }) => to === email).length;
+
+const account = (name: string, more: object = {}) => ({
+  name: "A Person",
+  email: `${name}@example.org`,
+  username: name,
+  password: PASSWORD,
+  email_marketing: false,
+  ...more,
+});
+const register = (name: string, more: object = {}) => app.call("registerUser", { body: account(name, more) });
+const login = async (username: string, password = PASSWORD) =>
+  (await app.call("login", { body: { username, password } })).status;
+const confirm = async (query: { email: string; token: string }) =>
+  (await app.call("validateAccount", { query })).status;
+
+describe("registration", () => {
+  test("makes an account that works once its address is confirmed, by a link that works once", async () => {
+    const { status, text } = await register("Ana", { email: "Ana@Example.org" });
+    expect([status, text]).toEqual([200, ""]);
+    expect(await login("ana")).toBe(403);
+    const { link, of } = await mailTo("ana@example.org");
+    expect([link.origin, link.pathname]).toEqual([PUBLIC_URL, "/validation-account"]);
+    const query = { email: "ANA@example.org", token: of("token") };
+    expect(await confirm({ ...query, token: "00000000-0000-4000-8000-000000000000" })).toBe(404);
+    expect(await confirm({ ...query, email: "bob@example.org" })).toBe(404);
+    expect([await confirm(query), await confirm(query)]).toEqual([200, 404]);
+    expect(await login("ana")).toBe(200);
+  });
+
+  test.each([
+    [
+      { name: "", email: "none", username: "a", password: "with space" },
+      ["name", "email", "username", "password"],
+    ],
+    [{ password: "a".repeat(65) }, ["password"]],
+    [{ password: "" }, ["password"]],
+  ])("%j is 400 with the names of the fields", async (more, names) => {
+    const { status, body } = await register("wrong", more);
+    expect([status, body.toSorted()]).toEqual([400, names.toSorted()]);
+  });
+
+  test("names and addresses are unique, also asked for at once", async () => {
+    await app.user("taken");
+    expect((await register("TAKEN")).body).toEqual(["username", "email"]);
+    expect((await register("other", { email: "Taken@example.org" })).body).toEqual(["email"]);
+    const answers = await Promise.all([register("once"), register("once"), register("once")]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409]);
+  });
+
+  test("a sig that belongs to no invitation is 401, and leaves nothing", async () => {
+    expect((await register("sigless", { sig: "nonsense" })).status).toBe(401);
+    expect(await app.services.db.user.count({ where: { username: "sigless" } })).toBe(0);
+  });
+
+  test("a newer mail makes the older token void; each works for 24 hours", async () => {
+    await register("carl");
+    const first = (await mailTo("carl@example.org")).of("token");
+    expect((await app.call("resendEmail", { body: { username: "CARL" } })).status).toBe(200);
+    const second = (await mailTo("carl@example.org")).of("token");
+    const email = "carl@example.org";
+    expect(second).not.toBe(first);
+    expect(await confirm({ email, token: first })).toBe(404);
+    app.pass(DAY);
+    expect(await confirm({ email, token: second })).toBe(404);
+    await app.call("resendEmail", { body: { username: "carl" } });
+    expect(await confirm({ email, token: (await mailTo(email)).of("token") })).toBe(200);
+  });
+
+  test("an account that nobody confirms is forgotten after a week", async () => {
+    await register("ghost");
+    await mailTo("ghost@example.org");
+    const count = () => app.services.db.user.count({ where: { username: "ghost" } });
+    app.pass(6 * DAY);
+    await forgetAccounts(app.services);
+    expect(await count()).toBe(1);
+    app.pass(DAY);
+    await forgetAccounts(app.services);
+    expect(await count()).toBe(0);
+  });
+});
+
+test("mails say nothing that a stranger wrote", async () => {
+  await register("dora", { name: "Visit https://evil.example" });
+  expect((await mailTo("dora@example.org")).mail?.text).not.toContain("evil");
+});
+
+describe("recovery", () => {
+  const ask = async (username: string) => (await app.call("recoverPassword", { body: { username } })).status;
+  const set = async (uid: string, token: string, password = "another-horse") =>
+    (await app.call("updateRecoverPassword", { params: { uid }, body: { token, password } })).status;
+
+  test("sets a new password once, and ends all logins", async () => {
+    const user = await app.user("emil");
+    expect(await ask("Emil@example.org")).toBe(200);
+    const { link, of } = await mailTo(user.email);
+    expect([link.origin, link.pathname, of("id")]).toEqual([PUBLIC_URL, "/update-password", user.id]);
+    for (let attempt = 0; attempt < 3; attempt += 1) await login("emil", "wrong");
+    expect(await set(user.id, of("token"), "abc")).toBe(400);
+    expect([await set(user.id, of("token")), await set(user.id, of("token"))]).toEqual([200, 401]);
+    expect((await app.call("getUserInfo", { token: user.token })).status).toBe(401);
+    // The lock that wrong passwords brought is gone with the old one.
+    expect([await login("emil"), await login("emil", "another-horse")]).toEqual([401, 200]);
+  });
+
+  test("takes no token of somebody else, of another purpose or of yesterday", async () => {
+    const user = await app.user("fred");
+    const other = await app.user("gina");
+    await register("hugo");
+    const activation = (await mailTo("hugo@example.org")).of("token");
+    const hugo = await app.services.db.user.findUniqueOrThrow({ where: { username: "hugo" } });
+    expect(await set(hugo.id, activation)).toBe(401);
+    await ask("fred");
+    const token = (await mailTo(user.email)).of("token");
+    expect(await set(other.id, token)).toBe(401);
+    app.pass(DAY);
+    expect(await set(user.id, token)).toBe(401);
+  });
+
+  test("a change of password or address makes the token void", async () => {
+    for (const [name, body] of [
+      ["ida", { password: "another-horse", current_password: PASSWORD }],
+      ["jan", { email: "jan-new@example.org" }],
+    ] as const) {
+      const user = await app.user(name);
+      await ask(name);
+      const token = (await mailTo(user.email)).of("token");
+      expect((await app.call("updateUser", { token: await app.tokenOf(user), body })).status).toBe(200);
+      expect(await set(user.id, token)).toBe(401);
+    }
+  });
+
+  test("answers alike for accounts that do not exist or cannot be recovered, and mails nobody", async () => {
+    await register("karl");
+    await app.deliverMails();
+    const before = app.mails.length;
+    expect([await ask("nobody"), await ask("nobody@example.org"), await ask("karl")]).toEqual([
+      200, 200, 200,
+    ]);
+    expect((await app.call("resendEmail", { body: { username: "nobody" } })).status).toBe(200);
+    await app.deliverMails();
+    expect(app.mails.length).toBe(before);
+    expect(await app.services.db.outgoingMail.count()).toBe(0);
+  });
+
+  test("one asked for many times before it is sent is one mail", async () => {
+    const { email } = await app.user("lena");
+    for (let count = 0; count < 5; count += 1) await ask("lena");
+    await app.deliverMails();
+    expect(mailsTo(email)).toBe(1);
+  });
+
+  test("a token is kept as a digest, a mail that waits sealed", async () => {
+    const user = await app.user("mona");
+    await ask("mona");
+    const waiting = JSON.stringify(await app.services.db.outgoingMail.findMany());
+    expect(waiting).not.toContain("mona");
+    const token = (await mailTo(user.email)).of("token");
+    expect(JSON.stringify(await app.services.db.mailToken.findMany())).not.toContain(token);
+  });
+});
+
+describe("the older forms of updateUser", () => {
+  test("change the caller alone", async () => {
+    const user = await app.user("nora");
+    const other = await app.user("otto");
+    const data = async (id: string, body: object) => {
+      const answer = await app.call("updateUserData", { token: user.token, params: { id }, body });
+      return [answer.status, answer.body];
+    };
+    expect(await data(other.id, { name: "X" })).toEqual([403, { message: "id: must be the caller's own" }]);
+    expect(await data(user.id, { email: "none" })).toEqual([400, ["email"]]);
+    expect(await data(user.id, { username: "otto" })).toEqual([409, ["username"]]);
+    expect(await data(user.id, { name: "Nora N", recovery_email: "N@x.org" })).toEqual([200, undefined]);
+    const stored = await app.services.db.user.findUniqueOrThrow({ where: { id: user.id } });
+    expect(stored).toMatchObject({ name: "Nora N", recoveryEmail: "n@x.org" });
+  });
+
+  test("set a password with the present one, and end all logins", async () => {
+    const user = await app.user("paul");
+    const change = async (current: string, password: string, id = user.id) => {
+      const body = { current_password: current, new_password: password };
+      return app.call("updateUserPassword", { token: await app.tokenOf(user), params: { id }, body });
+    };
+    expect((await change(PASSWORD, "another-horse", "0".repeat(24))).status).toBe(403);
+    for (const [current, password, message] of [
+      ["wrong-horse", "another-horse", "current_password: is wrong"],
+      [PASSWORD, PASSWORD, "new_password: must differ from current_password"],
+      [PASSWORD, "abc", "new_password: must have at least 5 characters"],
+    ] as const) {
+      const { status, body } = await change(current, password);
+      expect([status, body]).toEqual([400, { message }]);
+    }
+    const { token } = user;
+    expect((await change(PASSWORD, "another-horse")).status).toBe(200);
+    expect((await app.call("getUserInfo", { token })).status).toBe(401);
+    expect(await login("paul", "another-horse")).toBe(200);
+  });
+
+  test("count wrong passwords as logins are counted", async () => {
+    const { id, token } = await app.user("quin");
+    const body = { current_password: "wrong-horse", new_password: "another-horse" };
+    const answers: number[] = [];
+    for (let count = 0; count < 3; count += 1)
+      answers.push((await app.call("updateUserPassword", { token, params: { id }, body })).status);
+    expect(answers).toEqual([400, 400, 429]);
+  });
+});
+
+describe("deleteUser", () => {
+  test("removes the user from all namespaces, for ever", async () => {
+    const owner = await app.user("rita", "ritas");
+    const user = await app.user("sven");
+    const addedAt = app.services.now();
+    const membership = { tenantId: owner.tenant, userId: user.id, role: "operator", addedAt };
+    await app.services.db.member.create({ data: membership });
+    const { status, text } = await app.call("deleteUser", { token: user.token });
+    expect([status, text]).toEqual([204, ""]);
+    expect((await app.call("getUserInfo", { token: user.token })).status).toBe(401);
+    expect(await login("sven")).toBe(401);
+    const params = { tenant: owner.tenant };
+    const { body } = await app.call("getNamespace", { token: await app.tokenOf(owner), params });
+    expect(body.members.map(({ id }: { id: string }) => id)).toEqual([owner.id]);
+    const trail = await app.call("getAuditTrail", { token: await app.tokenOf(owner), params });
+    expect(trail.body[0]).toMatchObject({ operation: "deleteUser", after: null });
+  });
+
+  test("is refused to an owner", async () => {
+    const owner = await app.user("tina", "tinas");
+    expect((await app.call("deleteUser", { token: owner.token })).status).toBe(403);
+    expect(await login("tina")).toBe(200);
+  });
+});

@@ -1,0 +1,259 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { PASSWORD, PUBLIC_URL, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+const WEEK = 7 * 24 * 3600;
+
+/** An invitation's link, taken apart. */
+function partsOf(link: string) {
+  const url = new URL(link);
+  const of = (name: string) => url.searchParams.get(name) ?? "";
+  return { url, tenant: of("tenant-id"), id: of("user-id"), email: of("email"), sig: of("sig") };
+}
+type Invitation = ReturnType<typeof partsOf>;
+
+const account = (email: string, sig?: string) => {
+  const username = email.split("@")[0] ?? "";
+  return {
+    name: "A Person",
+    email,
+    username,
+    password: PASSWORD,
+    email_marketing: false,
+    ...(sig && { sig }),
+  };
+};
+
+describe("on a cloud instance", () => {
+  let app: TestApp;
+  let owner: TestUser;
+  let elsewhere: TestUser;
+  beforeAll(async () => {
+    app = await startApp({ edition: "cloud" });
+    owner = await app.user("owner", "lab");
+    elsewhere = await app.user("elsewhere", "elsewhere");
+  });
+  afterAll(() => app.stop());
+
+  const ask = async (
+    id: "inviteMember" | "generateInvitationLink",
+    email: string,
+    role = "observer",
+    by = owner,
+  ) => app.call(id, { token: await app.tokenOf(by), params: { tenant: by.tenant }, body: { email, role } });
+  /** Invites by mail and reads it. */
+  async function invite(email: string, role = "observer", by = owner): Promise<Invitation> {
+    const { status, text } = await ask("inviteMember", email, role, by);
+    expect(status, text).toBe(200);
+    await app.deliverMails();
+    const mail = app.mails.findLast(({ to }) => to === email);
+    return partsOf(/https:\S+/.exec(mail?.text ?? "")?.[0] ?? "");
+  }
+  const accept = async ({ tenant, sig }: Invitation, user: TestUser) =>
+    (await app.call("acceptInvite", { token: await app.tokenOf(user), params: { tenant }, body: { sig } }))
+      .status;
+  const statusOf = async ({ tenant, id, sig }: Invitation) => {
+    const { status, body } = await app.call("lookupUserStatus", { params: { tenant, id }, query: { sig } });
+    return status === 200 ? body.status : status;
+  };
+  const stored = ({ tenant, id }: Invitation) =>
+    app.services.db.member.findUnique({ where: { tenantId_userId: { tenantId: tenant, userId: id } } });
+
+  test("a user accepts the invitation that came by mail, once", async () => {
+    const user = await app.user("ana");
+    const invitation = await invite(user.email, "operator");
+    const { url, tenant, id, email } = invitation;
+    expect([url.origin, url.pathname, tenant, id, email]).toEqual([
+      PUBLIC_URL,
+      "/accept-invite",
+      owner.tenant,
+      user.id,
+      user.email,
+    ]);
+    expect((await app.call("getToken", { token: user.token, params: { tenant } })).status).toBe(404);
+    expect(await statusOf(invitation)).toBe("confirmed");
+    expect(await accept(invitation, user)).toBe(200);
+    expect(await stored(invitation)).toMatchObject({ status: "accepted", role: "operator", expiresAt: null });
+    const session = await app.call("getToken", { token: user.token, params: { tenant } });
+    expect(session.body).toMatchObject({ tenant, role: "operator" });
+    expect([await accept(invitation, user), await statusOf(invitation)]).toEqual([404, 404]);
+    expect((await ask("inviteMember", user.email)).status).toBe(409);
+    const trail = await app.call("getAuditTrail", { token: owner.token, params: { tenant } });
+    expect(trail.body[0]).toMatchObject({ operation: "acceptInvite", actor: { id: user.id } });
+    expect(trail.text).not.toContain(invitation.sig);
+  });
+
+  test("a sig is worth something to its user and for its namespace alone", async () => {
+    const [one, two, three] = [await app.user("bob"), await app.user("carl"), await app.user("dora")];
+    const [ofOne, ofTwo] = [await invite(one.email), await invite(two.email)];
+    const there = await invite(one.email, "administrator", elsewhere);
+    expect(await accept({ ...ofOne, sig: ofTwo.sig }, one)).toBe(403);
+    expect(await accept(ofOne, three)).toBe(403);
+    expect(await accept({ ...ofOne, sig: there.sig }, one)).toBe(403);
+    expect(await accept({ ...ofOne, sig: "nonsense" }, one)).toBe(403);
+    expect(await accept({ ...ofOne, sig: "nonsense" }, three)).toBe(404);
+    expect(await statusOf({ ...ofOne, sig: ofTwo.sig })).toBe(403);
+    expect((await stored(ofOne))?.status).toBe("pending");
+    expect([await accept(there, one), (await stored(ofOne))?.status]).toEqual([200, "pending"]);
+  });
+
+  test("an invitation ends after seven days, and can be made anew then, with another role", async () => {
+    const user = await app.user("emil");
+    const first = await invite(user.email);
+    expect((await ask("inviteMember", user.email)).status).toBe(409);
+    app.pass(WEEK + 1);
+    expect([await accept(first, user), await statusOf(first)]).toEqual([404, 404]);
+    const second = await invite(user.email, "administrator");
+    expect(await accept(first, user)).toBe(403);
+    expect(await accept(second, user)).toBe(200);
+    expect((await stored(second))?.role).toBe("administrator");
+  });
+
+  test("a removed invitation is worth nothing, also made again", async () => {
+    const user = await app.user("fred");
+    const first = await invite(user.email);
+    const removal = { token: await app.tokenOf(owner), params: { tenant: owner.tenant, uid: user.id } };
+    expect((await app.call("removeMember", removal)).status).toBe(200);
+    expect([await accept(first, user), await statusOf(first)]).toEqual([404, 404]);
+    await invite(user.email);
+    expect(await accept(first, user)).toBe(403);
+  });
+
+  test("somebody without an account registers with the sig that was mailed, then accepts", async () => {
+    const invitation = await invite("gina@example.org");
+    expect(await statusOf(invitation)).toBe("invited");
+    const { email, sig } = invitation;
+    expect((await app.call("registerUser", { body: account("other@example.org", sig) })).status).toBe(401);
+    const { status, body } = await app.call("registerUser", { body: account(email, sig) });
+    expect([status, body]).toMatchObject([200, { id: invitation.id, user: "gina", tenant: "" }]);
+    expect(await statusOf(invitation)).toBe("confirmed");
+    expect((await app.call("registerUser", { body: account(email, sig) })).status).toBe(401);
+    const gina = { id: body.id, username: "gina", email, token: body.token, tenant: "" };
+    expect(await accept(invitation, gina)).toBe(200);
+  });
+
+  test("an invited address that registers by itself has to be confirmed", async () => {
+    const invitation = await invite("hugo@example.org");
+    const { status, text } = await app.call("registerUser", { body: account("hugo@example.org") });
+    expect([status, text]).toEqual([200, ""]);
+    expect(await statusOf(invitation)).toBe("not-confirmed");
+    expect((await app.call("login", { body: { username: "hugo", password: PASSWORD } })).status).toBe(403);
+  });
+
+  test("a link that the inviting member sees proves nothing of the address: it has to be confirmed", async () => {
+    const { body } = await ask("generateInvitationLink", "ida@example.org");
+    const invitation = partsOf(body.link);
+    expect(invitation.url.origin).toBe(PUBLIC_URL);
+    const answer = await app.call("registerUser", { body: account("ida@example.org", invitation.sig) });
+    expect([answer.status, answer.text]).toEqual([200, ""]);
+    expect((await app.call("login", { body: { username: "ida", password: PASSWORD } })).status).toBe(403);
+    await app.deliverMails();
+    expect(app.mails.at(-1)).toMatchObject({ to: "ida@example.org", subject: "Confirm your account" });
+  });
+
+  test("a new link makes the earlier one void", async () => {
+    const user = await app.user("jan");
+    const [first, second] = [
+      partsOf((await ask("generateInvitationLink", user.email)).body.link),
+      partsOf((await ask("generateInvitationLink", user.email, "operator")).body.link),
+    ];
+    expect([await accept(first, user), await accept(second, user)]).toEqual([403, 200]);
+    expect((await stored(second))?.role).toBe("operator");
+    expect((await ask("generateInvitationLink", user.email)).status).toBe(409);
+    expect((await ask("generateInvitationLink", "x@example.org", "owner")).status).toBe(403);
+  });
+
+  test("an invited user is no account: no login, no recovery, no mail about one", async () => {
+    await invite("karl@example.org");
+    const before = app.mails.length;
+    const username = "karl@example.org";
+    expect((await app.call("login", { body: { username, password: PASSWORD } })).status).toBe(401);
+    for (const id of ["recoverPassword", "resendEmail"] as const) await app.call(id, { body: { username } });
+    await app.deliverMails();
+    expect(app.mails.length).toBe(before);
+  });
+
+  test("at most a hundred invitations of a namespace are open", async () => {
+    const by = await app.user("many", "many");
+    const now = app.services.now();
+    const expiresAt = new Date(now.getTime() + 1000 * WEEK);
+    for (let count = 0; count < 100; count += 1) {
+      const id = count.toString(16).padStart(24, "0");
+      const user = { id, status: "invited", username: `invited:${id}`, name: "", email: `${id}@example.org` };
+      await app.services.db.user.create({ data: { ...user, passwordHash: "", createdAt: now } });
+      const data = {
+        tenantId: by.tenant,
+        userId: id,
+        role: "observer",
+        status: "pending",
+        addedAt: now,
+        expiresAt,
+      };
+      await app.services.db.member.create({ data });
+    }
+    const { status, body } = await ask("inviteMember", "one-more@example.org", "observer", by);
+    expect([status, body.message]).toEqual([403, "invitations: at most 100 of a namespace may be open"]);
+    expect(await app.services.db.user.count({ where: { email: "one-more@example.org" } })).toBe(0);
+  });
+
+  test("an Idempotency-Key makes one invitation and one mail", async () => {
+    const user = await app.user("lena");
+    const before = app.mails.length;
+    const request = { params: { tenant: owner.tenant }, body: { email: user.email, role: "observer" } };
+    for (let count = 0; count < 2; count += 1) {
+      const headers = { "idempotency-key": "invite-lena" };
+      const answer = await app.call("inviteMember", { ...request, token: await app.tokenOf(owner), headers });
+      expect(answer.status).toBe(200);
+    }
+    await app.deliverMails();
+    expect(app.mails.length).toBe(before + 1);
+  });
+});
+
+describe("on an enterprise instance", () => {
+  let app: TestApp;
+  let owner: TestUser;
+  beforeAll(async () => {
+    app = await startApp();
+    owner = await app.user("owner", "lab");
+  });
+  afterAll(() => app.stop());
+
+  const linkFor = (email: string, role = "observer") =>
+    app.call("generateInvitationLink", {
+      token: owner.token,
+      params: { tenant: owner.tenant },
+      body: { email, role },
+    });
+
+  test("nobody registers without an invitation", async () => {
+    expect((await app.call("registerUser", { body: account("eve@example.org") })).status).toBe(401);
+  });
+
+  test("who registers with a link is a member at once", async () => {
+    const { url, email, sig } = partsOf((await linkFor("ana@example.org", "operator")).body.link);
+    expect(url.origin).toBe(app.url);
+    const { status, body } = await app.call("registerUser", { body: account(email, sig) });
+    expect([status, body]).toMatchObject([200, { tenant: owner.tenant, role: "operator" }]);
+    expect((await app.call("getDevices", { token: body.token })).status).toBe(200);
+    expect((await app.call("registerUser", { body: account("ana2@example.org", sig) })).status).toBe(401);
+  });
+
+  test("a user with an account is a member at once, and the link leads to the login", async () => {
+    const user = await app.user("bob");
+    expect((await linkFor(user.email)).body).toEqual({ link: `${app.url}/login` });
+    const session = await app.call("getToken", { token: user.token, params: { tenant: owner.tenant } });
+    expect(session.body).toMatchObject({ role: "observer" });
+    expect((await linkFor(user.email)).status).toBe(409);
+  });
+
+  test("somebody who is only invited is nobody whom inviteMember could add", async () => {
+    await linkFor("carl@example.org");
+    const other = await app.user("other", "other");
+    const { status } = await app.call("inviteMember", {
+      token: other.token,
+      params: { tenant: other.tenant },
+      body: { email: "carl@example.org", role: "administrator" },
+    });
+    expect(status).toBe(404);
+  });
+});

@@ -1,0 +1,118 @@
+import type { FastifyBaseLogger } from "fastify";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { deliverMails } from "../../../server/dist/features/mails/deliverMails.js";
+import { queueMail } from "../../../server/dist/features/mails/outbox.js";
+import { inTransaction, within } from "../../../server/dist/features/transaction.js";
+import { smtpMailer } from "../../../server/dist/mail/smtpMailer.js";
+import { startSmtpServer } from "../../support/smtpServer.ts";
+import { startApp, type TestApp } from "../http/testApp.ts";
+
+const mail = { to: "ana@example.org", subject: "Hello", text: "https://gate.example.org/?token=t0ken\n" };
+const HOUR = 3600;
+
+let app: TestApp;
+let lines: string[];
+beforeEach(async () => {
+  app = await startApp({ edition: "cloud" });
+  app.stopClock();
+  lines = [];
+});
+afterEach(() => app.stop());
+
+/** Only the two levels that are used. */
+const log = () => {
+  const write = (level: string) => (facts: object, message: string) => {
+    lines.push(JSON.stringify([level, message, facts, (facts as { err?: Error }).err?.message]));
+  };
+  return { warn: write("warn"), error: write("error") } as unknown as FastifyBaseLogger;
+};
+const waiting = () => app.services.db.outgoingMail.count();
+
+/** Delivers by SMTP to the port. */
+const deliverTo = (port: number) => {
+  const server = { host: "127.0.0.1", port, secure: false, login: undefined, tls: "unchecked" } as const;
+  return deliverMails({ ...app.services, mailer: smtpMailer(server, "gate@example.org") }, log());
+};
+
+test("a mail waits while the mail server is down, and is sent once it is back", async () => {
+  const down = await startSmtpServer();
+  await down.stop();
+  await queueMail(app.services, mail);
+  await deliverTo(down.port);
+  expect([await waiting(), lines.length]).toEqual([1, 1]);
+  expect(lines[0]).toContain("did not take it");
+  for (const secret of [mail.to, "t0ken"]) expect(lines[0]).not.toContain(secret);
+
+  const up = await startSmtpServer();
+  try {
+    await deliverTo(up.port);
+    expect(up.received).toEqual([]);
+    app.pass(5 * 60);
+    await deliverTo(up.port);
+    await deliverTo(up.port);
+    expect(up.received).toMatchObject([{ to: [mail.to] }]);
+    expect(await waiting()).toBe(0);
+  } finally {
+    await up.stop();
+  }
+});
+
+test("it is tried for a day, more and more rarely", async () => {
+  await queueMail(app.services, mail);
+  let attempts = 0;
+  const mailer = {
+    send: async () => {
+      attempts += 1;
+      throw new Error("no");
+    },
+  };
+  const hours: number[] = [];
+  for (let hour = 0; hour < 30; hour += 1) {
+    await deliverMails({ ...app.services, mailer }, log());
+    hours.push(attempts);
+    app.pass(HOUR);
+  }
+  expect([hours[0], hours[23], hours[24], hours[29]]).toEqual([1, 24, 25, 25]);
+  expect(await waiting()).toBe(0);
+  expect(lines.at(-1)).toContain("will not be tried again");
+});
+
+test("of several instances one sends each mail", async () => {
+  for (let count = 0; count < 10; count += 1) await queueMail(app.services, { ...mail, subject: `${count}` });
+  await Promise.all([app.deliverMails(), app.deliverMails(), app.deliverMails()]);
+  expect(app.mails.map(({ subject }) => Number(subject)).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+});
+
+test("a mail that cannot be sent does not keep the others back", async () => {
+  await queueMail(app.services, { ...mail, to: "nobody at all" });
+  await queueMail(app.services, mail);
+  const smtp = await startSmtpServer();
+  try {
+    await deliverTo(smtp.port);
+    expect(smtp.received.length).toBe(1);
+    expect(await waiting()).toBe(1);
+  } finally {
+    await smtp.stop();
+  }
+});
+
+test("no mail comes of a transaction that was undone", async () => {
+  const undone = inTransaction(app.services, async (tx) => {
+    await queueMail(within(app.services, tx), mail);
+    throw new Error("undo");
+  });
+  await expect(undone).rejects.toThrow("undo");
+  await app.deliverMails();
+  expect(app.mails).toEqual([]);
+});
+
+test("a mail that waits is sealed: another one's seal does not open", async () => {
+  await queueMail(app.services, mail);
+  await queueMail(app.services, { ...mail, to: "eve@example.org" });
+  const [one, two] = await app.services.db.outgoingMail.findMany();
+  if (!one || !two) throw new Error("no mails");
+  expect(JSON.stringify([one, two])).not.toContain("example.org");
+  await app.services.db.outgoingMail.update({ where: { id: one.id }, data: { sealed: two.sealed } });
+  await app.deliverMails();
+  expect([app.mails.length, await waiting()]).toEqual([1, 1]);
+});

@@ -1,0 +1,172 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { fileMailer } from "../../../server/dist/mail/fileMailer.js";
+import { MailError } from "../../../server/dist/mail/mail.js";
+import { type SmtpServer, smtpMailer } from "../../../server/dist/mail/smtpMailer.js";
+import { testFolder } from "../../support/folder.ts";
+import { startService } from "../../support/service.ts";
+import { SMTP_LOGIN, startSmtpServer } from "../../support/smtpServer.ts";
+
+const FROM = "gate@example.org";
+const mail = { to: "ana@example.org", subject: "Grüße", text: "https://gate.example.org/?token=t0ken\n" };
+
+async function server(options: Parameters<typeof startSmtpServer>[0] = {}) {
+  const smtp = await startSmtpServer(options);
+  onTestFinished(() => smtp.stop());
+  return smtp;
+}
+
+const mailer = (port: number, options: Partial<SmtpServer> = {}) =>
+  smtpMailer(
+    { host: "127.0.0.1", port, secure: false, login: undefined, tls: "unchecked", ...options },
+    FROM,
+  );
+
+/** What a failed sending says; it never has the password, the address or the text. */
+async function failureOf(sending: Promise<void>): Promise<string> {
+  const error = await sending.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof MailError)) throw new Error(`no MailError: ${error}`);
+  const shown = JSON.stringify(error, Object.getOwnPropertyNames(error));
+  for (const secret of [SMTP_LOGIN.password, mail.to, "t0ken"]) expect(shown).not.toContain(secret);
+  return error.message;
+}
+
+test("a mail goes over STARTTLS, with a login", async () => {
+  const smtp = await server();
+  await mailer(smtp.port, { login: SMTP_LOGIN }).send(mail);
+  expect(smtp.received).toMatchObject([
+    { from: FROM, to: [mail.to], encrypted: true, user: SMTP_LOGIN.user },
+  ]);
+  const { raw } = smtp.received[0] ?? { raw: "" };
+  expect(raw).toContain("Subject: =?UTF-8?");
+  expect(raw).toContain("Auto-Submitted: auto-generated");
+  expect(raw).toContain("token");
+});
+
+test("a mail goes over TLS from the first byte", async () => {
+  const smtp = await server({ secure: true });
+  await mailer(smtp.port, { secure: true }).send(mail);
+  expect(smtp.received).toMatchObject([{ encrypted: true }]);
+});
+
+test.each([false, true])(
+  "with TLS required, a certificate that nobody vouches for is refused (%s)",
+  async (secure) => {
+    const smtp = await server({ secure });
+    const failure = await failureOf(
+      mailer(smtp.port, { secure, tls: "required", login: SMTP_LOGIN }).send(mail),
+    );
+    expect(failure).toMatch(/^127\.0\.0\.1:\d+ did not take it: E/);
+    expect(smtp.received).toEqual([]);
+  },
+);
+
+test("with TLS required, nothing is sent without it, no login either", async () => {
+  let logins = 0;
+  const smtp = await server({
+    hideSTARTTLS: true,
+    allowInsecureAuth: true,
+    onAuth: (_auth, _session, done) => {
+      logins += 1;
+      done(null, { user: "anybody" });
+    },
+  });
+  await failureOf(mailer(smtp.port, { tls: "required", login: SMTP_LOGIN }).send(mail));
+  expect([logins, smtp.received]).toEqual([0, []]);
+  await mailer(smtp.port, { tls: "offered", login: SMTP_LOGIN }).send(mail);
+  expect([logins, smtp.received.length]).toEqual([1, 1]);
+});
+
+test("a wrong login, a refused recipient and a server that is down are failures", async () => {
+  const smtp = await server({
+    onRcptTo: (_address, _session, done) =>
+      done(Object.assign(new Error(`no ${mail.to} here`), { responseCode: 550 })),
+  });
+  const wrong = { ...SMTP_LOGIN, password: "wrong" };
+  expect(await failureOf(mailer(smtp.port, { login: wrong }).send(mail))).toContain("EAUTH");
+  expect(await failureOf(mailer(smtp.port).send(mail))).toContain("answer 550");
+  expect(smtp.received).toEqual([]);
+  await smtp.stop();
+  expect(await failureOf(mailer(smtp.port).send(mail))).toContain("did not take it");
+});
+
+test.each([
+  [{ to: "ana@example.org\r\nBcc: eve@example.org" }, "to: must be one e-mail address"],
+  [{ to: "ana@example.org, eve@example.org" }, "to: must be one e-mail address"],
+  [{ to: "Eve <eve@example.org>" }, "to: must be one e-mail address"],
+  [{ subject: "Hello\r\nBcc: eve@example.org" }, "subject: must be one line"],
+])("%j makes no header and no second recipient", async (more, message) => {
+  const smtp = await server();
+  await expect(mailer(smtp.port).send({ ...mail, ...more })).rejects.toThrow(message);
+  expect(smtp.received).toEqual([]);
+});
+
+test("without a mail server each mail is a file for the user alone, and old ones make room", async () => {
+  const folder = join(testFolder(), "mail");
+  const files: string[] = [];
+  const sender = fileMailer(folder, FROM, (file) => files.push(file), 3);
+  await sender.send({ ...mail, text: "a line\n" });
+  const [file = ""] = files;
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  const text = readFileSync(file, "utf8");
+  for (const part of ["To: ana@example.org", "From: gate@example.org", "a line"])
+    expect(text).toContain(part);
+  for (let count = 0; count < 3; count += 1) await sender.send(mail);
+  expect(readdirSync(folder).map((name) => join(folder, name))).toEqual(files.slice(1));
+});
+
+describe("a cloud instance", () => {
+  const cloud = { GATEHOUSE_EDITION: "cloud", GATEHOUSE_PUBLIC_URL: "https://gate.example.org" };
+  const account = {
+    name: "Ana",
+    email: mail.to,
+    username: "ana",
+    password: "pw-of-ana",
+    email_marketing: false,
+  };
+
+  async function start(env: Readonly<Record<string, string>>) {
+    const service = await startService({ env: { ...cloud, ...env } });
+    onTestFinished(async () => void (await service.stop()));
+    const answer = await fetch(`${service.url}/api/register`, {
+      method: "POST",
+      headers: { "content-type": "application/json", host: "evil.example" },
+      body: JSON.stringify(account),
+    });
+    expect(answer.status).toBe(200);
+    return service;
+  }
+  const tokenIn = (text: string) =>
+    /token=3D([0-9a-f-]{36})|token=([0-9a-f-]{36})/.exec(text.replaceAll("=\r\n", ""));
+
+  test("mails the link to confirm an account, and logs neither token nor password", async () => {
+    const smtp = await server();
+    const { user, password } = SMTP_LOGIN;
+    const service = await start({
+      GATEHOUSE_SMTP_URL: `smtp://${user}:${password}@127.0.0.1:${smtp.port}`,
+      GATEHOUSE_MAIL_FROM: FROM,
+    });
+    await vi.waitFor(() => expect(smtp.received.length).toBe(1), { timeout: 20_000, interval: 100 });
+    const token = tokenIn(smtp.received[0]?.raw ?? "");
+    expect(smtp.received[0]).toMatchObject({ to: [mail.to], user });
+    expect(smtp.received[0]?.raw).toContain("https://gate.example.org/validation-account");
+    for (const secret of [password, account.password, token?.[1] ?? token?.[2] ?? "no token"]) {
+      expect(service.output()).not.toContain(secret);
+    }
+  });
+
+  test("without a mail server logs the name of the file that has the mail", async () => {
+    const service = await start({});
+    const line = () => service.logs().find(({ file }) => typeof file === "string");
+    await vi.waitFor(() => expect(line()).toBeDefined(), { timeout: 20_000, interval: 100 });
+    const file = String(line()?.file);
+    expect(file.startsWith(join(service.dataDir, "mail"))).toBe(true);
+    const token = tokenIn(readFileSync(file, "utf8"));
+    expect(service.output()).not.toContain(token?.[1] ?? token?.[2] ?? "no token");
+  });
+});

@@ -1,0 +1,57 @@
+import type { AddressInfo } from "node:net";
+import { SMTPServer, type SMTPServerOptions } from "smtp-server";
+
+/** A mail as a server received it. */
+export interface ReceivedMail {
+  readonly from: string;
+  readonly to: readonly string[];
+  /** Headers and text as they came. */
+  readonly raw: string;
+  readonly encrypted: boolean;
+  readonly user: unknown;
+}
+
+/** A mail server in this process, with a certificate that nobody vouches for. */
+export interface TestSmtpServer {
+  readonly port: number;
+  readonly received: readonly ReceivedMail[];
+  stop(): Promise<void>;
+}
+
+export const SMTP_LOGIN = { user: "gate", password: "s3cret-of-mails" };
+
+/** @param options more of the library's, such as no STARTTLS or another answer to a recipient */
+export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<TestSmtpServer> {
+  const received: ReceivedMail[] = [];
+  const server = new SMTPServer({
+    authOptional: true,
+    logger: false,
+    onAuth: ({ username, password }, _session, done) => {
+      const right = username === SMTP_LOGIN.user && password === SMTP_LOGIN.password;
+      done(right ? null : new Error("wrong login"), right ? { user: username } : undefined);
+    },
+    onData: (stream, { envelope, secure, user }, done) => {
+      const chunks: Buffer[] = [];
+      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+      stream.on("end", () => {
+        received.push({
+          from: envelope.mailFrom ? envelope.mailFrom.address : "",
+          to: envelope.rcptTo.map(({ address }) => address),
+          raw: Buffer.concat(chunks).toString(),
+          encrypted: secure,
+          user,
+        });
+        done();
+      });
+    },
+    ...options,
+  });
+  // A client that refuses the certificate breaks off.
+  server.on("error", () => {});
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  return {
+    port: (server.server.address() as AddressInfo).port,
+    received,
+    stop: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
