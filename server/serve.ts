@@ -14,6 +14,7 @@ import { HttpServers } from "./http/HttpServers.ts";
 import { instanceSecret } from "./instanceSecret.ts";
 import { listen, serveInternal, serveMetrics } from "./listeners.ts";
 import { loggerOptions } from "./logging.ts";
+import { withoutMail } from "./mail/mailer.ts";
 import { makeMetrics } from "./metrics.ts";
 import { sealerOf } from "./sealer.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
@@ -62,6 +63,7 @@ export async function serve(config: Config): Promise<RunningService> {
       db: database.client,
       sealer: sealerOf(instanceSecret(config.dataDir, config.secret)),
       metrics: makeMetrics(),
+      mailer: withoutMail,
       now: () => new Date(),
       heartbeats: new Heartbeats(database.client, (error) => {
         app.log.error({ err: error }, "reports of devices could not be written, and will be later");

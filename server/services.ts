@@ -2,6 +2,7 @@ import type { KeyObject } from "node:crypto";
 import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
+import type { Mailer } from "./mail/mailer.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Sealer } from "./sealer.ts";
 
@@ -12,6 +13,7 @@ export interface Services {
   readonly sealer: Sealer;
   readonly settings: ServiceSettings;
   readonly metrics: Metrics;
+  readonly mailer: Mailer;
   /** The current time; replaceable, so that tests can let hours pass. */
   readonly now: () => Date;
   /** Reports of devices that wait to be written. */

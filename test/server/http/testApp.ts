@@ -10,6 +10,7 @@ import { Heartbeats } from "../../../server/dist/features/devices/heartbeats.js"
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
 import { commonErrors } from "../../../server/dist/http/commonErrors.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
+import type { Mail } from "../../../server/dist/mail/mailer.js";
 import { makeMetrics } from "../../../server/dist/metrics.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
 import { sealerOf } from "../../../server/dist/sealer.js";
@@ -43,6 +44,8 @@ export interface Answer {
 export interface TestApp {
   readonly url: string;
   readonly services: Services;
+  /** Mails sent so far. */
+  readonly mails: readonly Mail[];
   /** Lets time pass, in seconds. */
   pass(seconds: number): void;
   /** From now on time passes by `pass` alone, beginning with a whole second. */
@@ -110,11 +113,13 @@ export async function startApp(
   );
   let ahead = 0;
   let stoppedAt: number | undefined;
+  const mails: Mail[] = [];
   const services: Services = {
     db: database.client,
     keys: signingKeys(),
     sealer: sealerOf("a secret of the tests"),
     metrics: makeMetrics(),
+    mailer: { send: async (mail) => void mails.push(mail) },
     settings: { ...SETTINGS, ...settings },
     now: () => new Date((stoppedAt ?? Date.now()) + ahead),
     heartbeats: new Heartbeats(database.client, (error) => {
@@ -165,6 +170,7 @@ export async function startApp(
   return {
     url,
     services,
+    mails,
     pass: (seconds) => {
       ahead += seconds * 1000;
     },
