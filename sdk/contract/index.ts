@@ -4,6 +4,7 @@ import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
 import * as internal from "./internal.ts";
+import * as mfa from "./mfa.ts";
 import * as namespaces from "./namespaces.ts";
 import type { Operation } from "./operation.ts";
 import * as publicKeys from "./publicKeys.ts";
@@ -13,7 +14,7 @@ import * as users from "./users.ts";
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
-export { apiKeys, audit, containers, devices, firewall, internal, namespaces, publicKeys, tags, users };
+export { apiKeys, audit, containers, devices, firewall, internal, mfa, namespaces, publicKeys, tags, users };
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
@@ -26,6 +27,7 @@ function operationsOf<M extends object>(module: M): OperationsOf<M> {
 /** Operations of the specification, by id: what the server serves and the client calls. */
 export const publicOperations = {
   ...operationsOf(users),
+  ...operationsOf(mfa),
   ...operationsOf(namespaces),
   ...operationsOf(devices),
   ...operationsOf(containers),

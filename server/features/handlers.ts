@@ -8,11 +8,12 @@ import { firewallHandlers } from "./firewall/handlers.ts";
 import { namespaceHandlers } from "./namespaces/handlers.ts";
 import { publicKeyHandlers } from "./publicKeys/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
-import { userHandlers } from "./users/handlers.ts";
+import { mfaHandlers, userHandlers } from "./users/handlers.ts";
 
 /** The behaviour of every operation of the contract; an operation without one does not compile. */
 export const handlers: Handlers<Operations> = {
   ...userHandlers,
+  ...mfaHandlers,
   ...namespaceHandlers,
   ...deviceHandlers,
   ...containerHandlers,

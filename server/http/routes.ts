@@ -73,7 +73,7 @@ export function serveOperations(
     for (const path of [operation.path, ...operation.aliases]) {
       app.route({
         method: operation.method,
-        url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
+        url: path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => `:${routeName(name)}`),
         config: { operation },
         bodyLimit: operation.bodyLimit,
         ...(body && { schema: { response: { [status]: responseSchema(body) } } }),
@@ -83,6 +83,15 @@ export function serveOperations(
   }
 }
 
+/** A parameter's name in a route: the router takes a hyphen for the end of the name. */
+const routeName = (name: string): string => name.replaceAll("-", "_");
+
+/** The path's parameters under the names of the contract. */
+function pathParams(operation: Operation, given: unknown): Record<string, unknown> {
+  const names = Object.keys(operation.params.shape);
+  return Object.fromEntries(names.map((name) => [name, (given as Record<string, unknown>)[routeName(name)]]));
+}
+
 async function respond(
   services: Services,
   operation: Operation,
@@ -90,7 +99,7 @@ async function respond(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const params = parse(operation.params, request.params, "");
+  const params = parse(operation.params, pathParams(operation, request.params), "");
   const query = readQuery(operation, request.query);
   // No body counts as an empty object: an operation without required fields needs none.
   const body =

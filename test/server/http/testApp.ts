@@ -193,7 +193,7 @@ export async function startApp(
 }
 
 export function pathOf(operation: Operation, { params = {}, query = {} }: CallOptions): string {
-  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+  const path = operation.path.replaceAll(/\{([^}]+)\}/g, (_, name: string) =>
     encodeURIComponent(params[name] ?? ""),
   );
   const search = new URLSearchParams();

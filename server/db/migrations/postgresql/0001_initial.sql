@@ -27,6 +27,7 @@ CREATE TABLE "User" (
 CREATE TABLE "RecoveryCode" (
     "userId" TEXT NOT NULL,
     "digest" TEXT NOT NULL,
+    "disablesUntil" TIMESTAMP(3),
 
     CONSTRAINT "RecoveryCode_pkey" PRIMARY KEY ("userId","digest")
 );
@@ -234,6 +235,16 @@ CREATE TABLE "ApiKey" (
     CONSTRAINT "ApiKey_pkey" PRIMARY KEY ("digest")
 );
 
+-- CreateTable
+CREATE TABLE "MfaReset" (
+    "mainDigest" TEXT NOT NULL,
+    "recoveryDigest" TEXT NOT NULL,
+    "userId" TEXT NOT NULL,
+    "expiresAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "MfaReset_pkey" PRIMARY KEY ("mainDigest")
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -321,6 +332,12 @@ CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
 -- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_creationKey_key" ON "ApiKey"("tenantId", "creationKey");
 
+-- CreateIndex
+CREATE INDEX "MfaReset_userId_idx" ON "MfaReset"("userId");
+
+-- CreateIndex
+CREATE INDEX "MfaReset_expiresAt_idx" ON "MfaReset"("expiresAt");
+
 -- AddForeignKey
 ALTER TABLE "RecoveryCode" ADD CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
@@ -356,3 +373,6 @@ ALTER TABLE "FirewallRuleTag" ADD CONSTRAINT "FirewallRuleTag_tenantId_ruleId_fk
 
 -- AddForeignKey
 ALTER TABLE "ApiKey" ADD CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "MfaReset" ADD CONSTRAINT "MfaReset_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;

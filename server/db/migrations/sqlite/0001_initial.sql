@@ -22,6 +22,7 @@ CREATE TABLE "User" (
 CREATE TABLE "RecoveryCode" (
     "userId" TEXT NOT NULL,
     "digest" TEXT NOT NULL,
+    "disablesUntil" DATETIME,
 
     PRIMARY KEY ("userId", "digest"),
     CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User" ("id") ON DELETE CASCADE ON UPDATE CASCADE
@@ -221,6 +222,15 @@ CREATE TABLE "ApiKey" (
     CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
+-- CreateTable
+CREATE TABLE "MfaReset" (
+    "mainDigest" TEXT NOT NULL PRIMARY KEY,
+    "recoveryDigest" TEXT NOT NULL,
+    "userId" TEXT NOT NULL,
+    "expiresAt" DATETIME NOT NULL,
+    CONSTRAINT "MfaReset_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -307,3 +317,9 @@ CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_creationKey_key" ON "ApiKey"("tenantId", "creationKey");
+
+-- CreateIndex
+CREATE INDEX "MfaReset_userId_idx" ON "MfaReset"("userId");
+
+-- CreateIndex
+CREATE INDEX "MfaReset_expiresAt_idx" ON "MfaReset"("expiresAt");
