@@ -8,13 +8,27 @@ import * as mfa from "./mfa.ts";
 import * as namespaces from "./namespaces.ts";
 import type { Operation } from "./operation.ts";
 import * as publicKeys from "./publicKeys.ts";
+import * as saml from "./saml.ts";
 import * as tags from "./tags.ts";
 import * as users from "./users.ts";
 
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
-export { apiKeys, audit, containers, devices, firewall, internal, mfa, namespaces, publicKeys, tags, users };
+export {
+  apiKeys,
+  audit,
+  containers,
+  devices,
+  firewall,
+  internal,
+  mfa,
+  namespaces,
+  publicKeys,
+  saml,
+  tags,
+  users,
+};
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
@@ -28,6 +42,7 @@ function operationsOf<M extends object>(module: M): OperationsOf<M> {
 export const publicOperations = {
   ...operationsOf(users),
   ...operationsOf(mfa),
+  ...operationsOf(saml),
   ...operationsOf(namespaces),
   ...operationsOf(devices),
   ...operationsOf(containers),

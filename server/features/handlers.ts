@@ -7,6 +7,7 @@ import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
 import { namespaceHandlers } from "./namespaces/handlers.ts";
 import { publicKeyHandlers } from "./publicKeys/handlers.ts";
+import { samlHandlers } from "./saml/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
 import { mfaHandlers, userHandlers } from "./users/handlers.ts";
 
@@ -14,6 +15,7 @@ import { mfaHandlers, userHandlers } from "./users/handlers.ts";
 export const handlers: Handlers<Operations> = {
   ...userHandlers,
   ...mfaHandlers,
+  ...samlHandlers,
   ...namespaceHandlers,
   ...deviceHandlers,
   ...containerHandlers,

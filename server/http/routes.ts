@@ -55,7 +55,9 @@ const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 /** The operations that an instance of the edition has; others are not routed (rules section 19). */
 export function servedOperations(operations: Operations, edition: Edition): Operation[] {
   const level = EDITIONS.indexOf(edition);
-  return Object.values(operations).filter((operation) => EDITIONS.indexOf(operation.edition) <= level);
+  return Object.values(operations).filter(
+    ({ edition, routed }) => routed === "always" || EDITIONS.indexOf(edition) <= level,
+  );
 }
 
 /** Adds a route for every path of the operations. */

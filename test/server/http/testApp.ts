@@ -92,6 +92,7 @@ const SETTINGS: ServiceSettings = {
   sshEndpoint: undefined,
   apiEndpoint: undefined,
   publicUrl: undefined,
+  saml: undefined,
   trustedProxies: [],
   corsOrigins: [],
   // Tests log in more often than people do.

@@ -245,6 +245,23 @@ CREATE TABLE "MfaReset" (
     CONSTRAINT "MfaReset_pkey" PRIMARY KEY ("mainDigest")
 );
 
+-- CreateTable
+CREATE TABLE "SamlIdentity" (
+    "issuer" TEXT NOT NULL,
+    "nameId" TEXT NOT NULL,
+    "userId" TEXT NOT NULL,
+
+    CONSTRAINT "SamlIdentity_pkey" PRIMARY KEY ("issuer","nameId")
+);
+
+-- CreateTable
+CREATE TABLE "UsedSamlMessage" (
+    "digest" TEXT NOT NULL,
+    "expiresAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "UsedSamlMessage_pkey" PRIMARY KEY ("digest")
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -338,6 +355,12 @@ CREATE INDEX "MfaReset_userId_idx" ON "MfaReset"("userId");
 -- CreateIndex
 CREATE INDEX "MfaReset_expiresAt_idx" ON "MfaReset"("expiresAt");
 
+-- CreateIndex
+CREATE INDEX "SamlIdentity_userId_idx" ON "SamlIdentity"("userId");
+
+-- CreateIndex
+CREATE INDEX "UsedSamlMessage_expiresAt_idx" ON "UsedSamlMessage"("expiresAt");
+
 -- AddForeignKey
 ALTER TABLE "RecoveryCode" ADD CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
@@ -376,3 +399,6 @@ ALTER TABLE "ApiKey" ADD CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantI
 
 -- AddForeignKey
 ALTER TABLE "MfaReset" ADD CONSTRAINT "MfaReset_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "SamlIdentity" ADD CONSTRAINT "SamlIdentity_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -231,6 +231,22 @@ CREATE TABLE "MfaReset" (
     CONSTRAINT "MfaReset_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User" ("id") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
+-- CreateTable
+CREATE TABLE "SamlIdentity" (
+    "issuer" TEXT NOT NULL,
+    "nameId" TEXT NOT NULL,
+    "userId" TEXT NOT NULL,
+
+    PRIMARY KEY ("issuer", "nameId"),
+    CONSTRAINT "SamlIdentity_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "UsedSamlMessage" (
+    "digest" TEXT NOT NULL PRIMARY KEY,
+    "expiresAt" DATETIME NOT NULL
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -323,3 +339,9 @@ CREATE INDEX "MfaReset_userId_idx" ON "MfaReset"("userId");
 
 -- CreateIndex
 CREATE INDEX "MfaReset_expiresAt_idx" ON "MfaReset"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "SamlIdentity_userId_idx" ON "SamlIdentity"("userId");
+
+-- CreateIndex
+CREATE INDEX "UsedSamlMessage_expiresAt_idx" ON "UsedSamlMessage"("expiresAt");
