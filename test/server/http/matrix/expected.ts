@@ -27,6 +27,8 @@ const DECIDED_ROLES: Readonly<Record<string, string>> = {
 const LEVELS = ["observer", "operator", "administrator", "owner"];
 /** Rules section 19, each with what the ones before it have. */
 const EDITIONS = ["community", "enterprise", "cloud"];
+/** Rules section 19: routed on every edition; a lower one answers that it has none. */
+const ALWAYS_ROUTED = ["getSamlAuthUrl"];
 /** Asked of the membership in the path's namespace, whichever the token is for (rules 5.5 and 5.7). */
 const ABOUT_MEMBERSHIP = ["getNamespace", "leaveNamespace"];
 /** Rules 1.5: a token without a namespace finds no tags; everything else of a namespace is forbidden to it. */
@@ -58,7 +60,8 @@ export function expectedStatus(
   edition: string,
 ): number {
   const access = accessOf(id);
-  if (EDITIONS.indexOf(access.edition) > EDITIONS.indexOf(edition)) return 404;
+  const routed = ALWAYS_ROUTED.includes(id) || EDITIONS.indexOf(access.edition) <= EDITIONS.indexOf(edition);
+  if (!routed) return 404;
   if (access.auth.includes("none")) return answerOf(sent, null);
   if (identity === null) return 401;
   if (!access.auth.includes(identity.kind)) return 403;

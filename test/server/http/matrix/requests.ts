@@ -48,6 +48,8 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     authDevice: { body: {}, status: 400 },
     authSshPublicKey: { body: { ...fingerprint, data: "text" }, ...missing },
     offlineDevice: { params: uid, ...missing },
+    // SAML is off.
+    getSamlAuthUrl: { status: 501 },
     getInfo: listing,
     healthcheck: listing,
 
