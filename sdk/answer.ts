@@ -141,13 +141,20 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
   }
 }
 
+/** What a 401 of a login without a password is about, by operation. */
+const SECRETS_OF_LOGINS: Readonly<Record<string, string>> = {
+  authMfa: "MFA token or code",
+  recoverMfa: "user or recovery code",
+  resetMfa: "code",
+};
+
 function authenticationError(context: AnswerContext, answer: RawAnswer, details: RequestErrorDetails) {
   const mfaToken = answer.headers["x-mfa-token"];
   if (mfaToken) {
     return new AuthenticationError("the user has MFA: a code is needed as well (401)", details, { mfaToken });
   }
   if (LOGIN_OPERATIONS.has(context.operation.id)) {
-    const what = context.operation.id === "authMfa" ? "MFA token or code" : "user name or password";
+    const what = SECRETS_OF_LOGINS[context.operation.id] ?? "user name or password";
     return new AuthenticationError(`wrong ${what} (401)`, details);
   }
   const end = context.token === undefined ? undefined : expiredAt(context.token, context.now);

@@ -38,7 +38,13 @@ export const SYSTEM_TIMING: Timing = {
 };
 
 /** Logins are never repeated by the client: three wrong ones lock the account (rules section 9). */
-export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set(["login", "authUser", "authMfa"]);
+export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
+  "login",
+  "authUser",
+  "authMfa",
+  "recoverMfa",
+  "resetMfa",
+]);
 
 /**
  * Operations with a token whose 401 may be about a code in the request instead (rules section 10): sending it

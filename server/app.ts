@@ -20,6 +20,7 @@ import { openApiDocument } from "./http/openapi.ts";
 import { limitRequests } from "./http/rateLimits.ts";
 import { gatherFacts } from "./http/requestFacts.ts";
 import { absentPaths, servedOperations, serveOperations } from "./http/routes.ts";
+import { serveSaml } from "./http/samlRoutes.ts";
 import { securityHeaders, sendSecurityHeaders } from "./http/securityHeaders.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
 import type { Services } from "./services.ts";
@@ -100,5 +101,6 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
     async (_request, reply) => reply.type("application/json; charset=utf-8").send(document),
   );
   serveDocumentation(app);
+  if (settings.saml) await serveSaml(app, services, settings.saml);
   return app;
 }

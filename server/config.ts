@@ -5,7 +5,8 @@ import { isLoopback } from "./http/addresses.ts";
 import type { MailConfig } from "./mail/mailerOf.ts";
 import { OperatorError } from "./OperatorError.ts";
 import { readSecretFile } from "./readSecretFile.ts";
-import type { ServiceSettings } from "./services.ts";
+import { readSamlCertificates } from "./samlCertificates.ts";
+import type { SamlSettings, ServiceSettings } from "./services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./settings.ts";
 import type { TlsFiles } from "./tls.ts";
 
@@ -186,6 +187,41 @@ function checkPublicUrl({ edition, publicUrl }: SettingValues): void {
   );
 }
 
+/** @throws ConfigError a part is missing, the edition has no SAML, or the certificates cannot be used */
+function samlSettings(values: SettingValues): SamlSettings | undefined {
+  const { samlIdpEntityId: idpEntityId, samlSsoUrl: ssoUrl, samlCertificateFile: file, publicUrl } = values;
+  if (!idpEntityId && !ssoUrl && !file) return undefined;
+  const names = ["samlIdpEntityId", "samlSsoUrl", "samlCertificateFile", "publicUrl"] as const;
+  if (!idpEntityId || !ssoUrl || !file || !publicUrl) {
+    const list = names.map((name) => `${settings[name].variable} (flag ${settings[name].flag})`).join(", ");
+    throw new ConfigError(`SAML needs all of ${list}`);
+  }
+  if (values.edition === "community")
+    throw new ConfigError(`${settings.samlIdpEntityId.variable} is set: the edition community has no SAML`);
+  const { samlEmailAttribute: emailAttribute, samlNameAttribute: nameAttribute } = values;
+  const linkUsers = values.samlLinkUsers;
+  const certificates = certificatesIn(file);
+  return {
+    idpEntityId,
+    ssoUrl,
+    certificates,
+    emailAttribute,
+    nameAttribute,
+    linkUsers,
+    serviceUrl: publicUrl,
+  };
+}
+
+function certificatesIn(file: string): readonly string[] {
+  try {
+    return readSamlCertificates(resolve(file));
+  } catch (error) {
+    const { variable, allowed } = settings.samlCertificateFile;
+    const why = error instanceof Error ? error.message : String(error);
+    throw new ConfigError(`${variable}: ${why}: it must be ${allowed}`);
+  }
+}
+
 /**
  * How the service shall run, from the environment and the flags of `serve`.
  * @throws ConfigError see {@link readSettings}
@@ -217,6 +253,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       sshEndpoint: values.sshEndpoint,
       apiEndpoint: values.apiEndpoint,
       publicUrl: values.publicUrl,
+      saml: samlSettings(values),
       trustedProxies: values.trustedProxies ?? [],
       limits: {
         loginsPerAddress: values.loginsPerAddress,

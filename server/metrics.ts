@@ -42,7 +42,7 @@ export function makeMetrics(): Metrics {
     }),
     logins: new Counter({
       name: "gatehouse_logins_total",
-      help: "Steps of logins (password, mfa) by result",
+      help: "Steps of logins (password, mfa, saml) by result",
       labelNames: ["step", "result"],
       registers,
     }),

@@ -11,9 +11,9 @@ export interface Services {
   readonly db: PrismaClient;
   readonly keys: SigningKeys;
   readonly sealer: Sealer;
-  readonly mailer: Mailer;
   readonly settings: ServiceSettings;
   readonly metrics: Metrics;
+  readonly mailer: Mailer;
   /** The current time; replaceable, so that tests can let hours pass. */
   readonly now: () => Date;
   /** Reports of devices that wait to be written. */
@@ -40,6 +40,22 @@ export interface RequestLimits {
   readonly reportsPerAddress: number;
 }
 
+/** The identity provider (SAML 2.0) whose users may log in. */
+export interface SamlSettings {
+  readonly idpEntityId: string;
+  /** Where a browser brings a request (HTTP-Redirect). */
+  readonly ssoUrl: string;
+  /** Certificates in PEM form with the keys that its signatures are believed of. */
+  readonly certificates: readonly string[];
+  /** Names of the attributes with a user's e-mail address and name. */
+  readonly emailAttribute: string;
+  readonly nameAttribute: string;
+  /** The identity provider may log in as any user whose e-mail address it names. */
+  readonly linkUsers: boolean;
+  /** The service's public origin, without a slash at its end. */
+  readonly serviceUrl: string;
+}
+
 export interface ServiceSettings {
   readonly edition: Edition;
   /** Longest lockout in minutes; 0 or less turns lockouts off (rules section 9). */
@@ -51,6 +67,8 @@ export interface ServiceSettings {
   readonly apiEndpoint: string | undefined;
   /** Origin at which clients reach the service, `https://gate.example.org`; undefined: taken from the request. */
   readonly publicUrl: string | undefined;
+  /** Undefined: SAML is off. */
+  readonly saml: SamlSettings | undefined;
   /** Origins whose pages may call the service from a browser. */
   readonly corsOrigins: readonly string[];
   readonly limits: RequestLimits;

@@ -6,9 +6,11 @@ import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
 import * as internal from "./internal.ts";
 import * as invitations from "./invitations.ts";
+import * as mfa from "./mfa.ts";
 import * as namespaces from "./namespaces.ts";
 import type { Operation } from "./operation.ts";
 import * as publicKeys from "./publicKeys.ts";
+import * as saml from "./saml.ts";
 import * as tags from "./tags.ts";
 import * as users from "./users.ts";
 
@@ -24,8 +26,10 @@ export {
   firewall,
   internal,
   invitations,
+  mfa,
   namespaces,
   publicKeys,
+  saml,
   tags,
   users,
 };
@@ -42,6 +46,8 @@ function operationsOf<M extends object>(module: M): OperationsOf<M> {
 export const publicOperations = {
   ...operationsOf(users),
   ...operationsOf(accounts),
+  ...operationsOf(mfa),
+  ...operationsOf(saml),
   ...operationsOf(namespaces),
   ...operationsOf(invitations),
   ...operationsOf(devices),

@@ -67,6 +67,8 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
   readonly path: string;
   readonly aliases?: readonly string[];
   readonly edition?: Edition;
+  /** `always`: also on lower editions, where it answers that it is not there. */
+  readonly routed?: "always";
   readonly auth: readonly AuthKind[];
   readonly scope: Scope;
   readonly minRole?: Role;
@@ -123,6 +125,7 @@ export interface Operation<
   readonly path: string;
   readonly aliases: readonly string[];
   readonly edition: Edition;
+  readonly routed: "always" | "by edition";
   readonly auth: readonly A[];
   readonly scope: S;
   readonly minRole: Role | null;
@@ -211,6 +214,7 @@ export function defineOperation<
     path: input.path,
     aliases: input.aliases ?? [],
     edition: input.edition ?? "community",
+    routed: input.routed ?? "by edition",
     auth: input.auth,
     scope: input.scope,
     minRole: input.minRole ?? null,

@@ -8,14 +8,17 @@ import { firewallHandlers } from "./firewall/handlers.ts";
 import { namespaceHandlers } from "./namespaces/handlers.ts";
 import { invitationHandlers } from "./namespaces/invitationHandlers.ts";
 import { publicKeyHandlers } from "./publicKeys/handlers.ts";
+import { samlHandlers } from "./saml/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
 import { accountHandlers } from "./users/accountHandlers.ts";
-import { userHandlers } from "./users/handlers.ts";
+import { mfaHandlers, userHandlers } from "./users/handlers.ts";
 
 /** The behaviour of every operation of the contract; an operation without one does not compile. */
 export const handlers: Handlers<Operations> = {
   ...userHandlers,
   ...accountHandlers,
+  ...mfaHandlers,
+  ...samlHandlers,
   ...namespaceHandlers,
   ...invitationHandlers,
   ...deviceHandlers,

@@ -1,4 +1,4 @@
-import type { Operation } from "@gatehouse-access/sdk/contract";
+import type { Operation, RequestLimit } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
 
 declare module "fastify" {
@@ -7,6 +7,8 @@ declare module "fastify" {
     operation?: Operation;
     /** Marks a route that is no operation as open to everybody, and says why it may be. */
     publicBecause?: string;
+    /** How often a route that is no operation may be called. */
+    limit?: Pick<RequestLimit, "kind">;
   }
 }
 

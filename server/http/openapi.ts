@@ -50,6 +50,10 @@ const headers = {
     description: "Revision of the object; absent when the operation removed it",
     schema: { type: "string", pattern: '^"[^"]+"$' },
   },
+  "X-Expires-At": {
+    description: "Unix second until which the recovery code still disables MFA",
+    schema: { type: "integer", minimum: 0 },
+  },
   "X-MFA-Token": {
     description: "With 401: the password is right, a second factor is needed",
     schema: { type: "string", format: "uuid" },

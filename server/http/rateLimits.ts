@@ -35,7 +35,7 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
   };
 
   app.addHook("onRequest", async ({ facts, routeOptions }) => {
-    const limit = routeOptions.config.operation?.limit;
+    const limit = routeOptions.config.operation?.limit ?? routeOptions.config.limit;
     if (limit?.kind === "login") await limitLogins(`login from ${facts.network}`, loginsPerAddress);
     if (limit?.kind === "report") limitReports(facts.network);
   });

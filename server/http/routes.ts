@@ -55,11 +55,14 @@ const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 /** The operations that an instance of the edition has; others are not routed (rules section 19). */
 export function servedOperations(operations: Operations, edition: Edition): Operation[] {
   const level = EDITIONS.indexOf(edition);
-  return Object.values(operations).filter((operation) => EDITIONS.indexOf(operation.edition) <= level);
+  return Object.values(operations).filter(
+    ({ edition, routed }) => routed === "always" || EDITIONS.indexOf(edition) <= level,
+  );
 }
 
 /** A path of the contract as the router has it. */
-const routePath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
+const routePath = (path: string): string =>
+  path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => `:${routeName(name)}`);
 
 /** Paths that other editions have beside those of an instance of this one, as the router has them. */
 export function absentPaths(operations: Operations, edition: Edition): string[] {
@@ -94,6 +97,15 @@ export function serveOperations(
   }
 }
 
+/** A parameter's name in a route: the router takes a hyphen for the end of the name. */
+const routeName = (name: string): string => name.replaceAll("-", "_");
+
+/** The path's parameters under the names of the contract. */
+function pathParams(operation: Operation, given: unknown): Record<string, unknown> {
+  const names = Object.keys(operation.params.shape);
+  return Object.fromEntries(names.map((name) => [name, (given as Record<string, unknown>)[routeName(name)]]));
+}
+
 async function respond(
   services: Services,
   operation: Operation,
@@ -101,7 +113,7 @@ async function respond(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const params = parse(operation.params, request.params, "");
+  const params = parse(operation.params, pathParams(operation, request.params), "");
   const query = readQuery(operation, request.query);
   // No body counts as an empty object: an operation without required fields needs none.
   const body =

@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from "fastify";
 import type { OutgoingMail } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
-import { accountMail } from "../users/accountMail.ts";
+import { accountMails } from "../users/accountMails.ts";
 import { contentOf } from "./outbox.ts";
 
 const MINUTE = 60_000;
@@ -50,8 +50,8 @@ async function claim(services: Services, { id, attempts }: OutgoingMail): Promis
 
 async function deliver(services: Services, row: OutgoingMail): Promise<void> {
   const content = contentOf(services, row);
-  const mail = "mail" in content ? content.mail : await accountMail(services, content.request);
-  if (mail !== null) await services.mailer.send(mail);
+  const mails = "mail" in content ? [content.mail] : await accountMails(services, content.request);
+  for (const mail of mails) await services.mailer.send(mail);
 }
 
 async function forget(services: Services, { id }: OutgoingMail): Promise<void> {

@@ -4,7 +4,7 @@ import { digestOf } from "../../secrets.ts";
 import type { Services } from "../../services.ts";
 
 /** What the mails about an account are for. */
-export type AccountPurpose = "activation" | "recovery";
+export type AccountPurpose = "activation" | "recovery" | "mfaReset";
 
 /** The mail that somebody asked for by naming an account. Whether there is one shows when it is sent. */
 export interface AccountRequest {

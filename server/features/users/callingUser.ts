@@ -23,3 +23,13 @@ export async function callingUser(services: Services, caller: UserCaller): Promi
 export function checkVersion(user: Pick<User, "tokenVersion">, caller: UserCaller): void {
   if (user.tokenVersion !== caller.tokenVersion) throw refusal();
 }
+
+/** The user itself as who acts, where something else than a token has shown who it is: a password, a mailed code. */
+export const actingUser = ({ id, username, tokenVersion }: User): UserCaller => ({
+  kind: "user",
+  userId: id,
+  username,
+  tokenVersion,
+  tenant: "",
+  role: null,
+});

@@ -5,7 +5,7 @@ import type { Services } from "../../services.ts";
 /** Does a step of a login and counts what came of it. */
 export async function countLogin<T>(
   { metrics }: Services,
-  step: "password" | "mfa",
+  step: "password" | "mfa" | "saml",
   work: () => Promise<T>,
 ): Promise<T> {
   let result: LoginResult = "success";

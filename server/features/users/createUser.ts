@@ -11,6 +11,8 @@ export interface NewUser {
   readonly password: string;
   /** How many namespaces the user may own; -1, the default: any number. */
   readonly maxNamespaces?: number;
+  /** Who knows the user's secrets: `local`, the default, or `SAML` (models section 1). */
+  readonly origin?: "local" | "SAML";
 }
 
 /** Id of a new user: 24 lower-case hex characters (models section 0). */
@@ -35,6 +37,7 @@ export async function insertUser(
     return await tx.user.create({
       data: {
         id: newUserId(),
+        origin: user.origin ?? "local",
         name: user.name,
         username: user.username.toLowerCase(),
         email: user.email.toLowerCase(),

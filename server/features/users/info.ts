@@ -17,7 +17,7 @@ export const getInfo: Handler<PublicOperations["getInfo"]> = async ({ services, 
       api: settings.apiEndpoint ?? `${address.hostname}:${port}`,
     },
     setup: users !== null,
-    authentication: { local: true, saml: false },
+    authentication: { local: true, saml: settings.saml !== undefined },
   };
 };
 

@@ -1,11 +1,11 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError, UnauthenticatedError } from "../../http/errors.ts";
-import type { UserCaller } from "../../http/identity.ts";
 import type { Handler } from "../../http/routes.ts";
 import { hashPassword } from "../../passwords.ts";
 import { queueAccountMail } from "../mails/outbox.ts";
 import { inTransaction } from "../transaction.ts";
+import { actingUser } from "./callingUser.ts";
 import { changeAccount } from "./changeAccount.ts";
 import { isToken, useToken } from "./mailTokens.ts";
 
@@ -19,15 +19,6 @@ export const recoverPassword: Handler<PublicOperations["recoverPassword"]> = asy
   return undefined;
 };
 
-/** Whoever holds a token acts for its user, and for that alone. */
-const actingFor = ({ id, username }: User): UserCaller => ({
-  kind: "user",
-  userId: id,
-  username,
-  tenant: "",
-  role: null,
-});
-
 export const validateAccount: Handler<PublicOperations["validateAccount"]> = async (context) => {
   const { services, query, request } = context;
   await inTransaction(services, async (tx) => {
@@ -35,7 +26,7 @@ export const validateAccount: Handler<PublicOperations["validateAccount"]> = asy
     const valid =
       user?.status === "not-confirmed" && (await useToken(services, tx, user.id, "activation", query.token));
     if (!valid) throw new NotFoundError("token: is unknown, was used or is too old");
-    const change = { caller: actingFor(user), request, operation: "validateAccount" };
+    const change = { caller: actingUser(user), request, operation: "validateAccount" };
     await changeAccount(services, tx, user, { status: "confirmed" }, change);
   });
   return undefined;
@@ -55,7 +46,7 @@ export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassw
     const user = await tx.user.findUnique({ where: { id: params.uid } });
     if (!user || !(await useToken(services, tx, user.id, "recovery", body.token))) throw refused();
     const data = { passwordHash, tokenVersion: { increment: 1 } };
-    const change = { caller: actingFor(user), request, operation: "updateRecoverPassword" };
+    const change = { caller: actingUser(user), request, operation: "updateRecoverPassword" };
     await changeAccount(services, tx, user, data, change);
     await tx.mfaChallenge.deleteMany({ where: { userId: user.id } });
     // Wrong passwords are forgotten, so that the new one can be used at once; wrong second factors are not.

@@ -23,6 +23,9 @@ export const authMfa: Handler<PublicOperations["authMfa"]> = async ({ services, 
   return sessionOf(services, user, await homeOf(services, user));
 };
 
+/** A new code to recover or reset MFA with: 80 random bits in base32. */
+export const newRecoveryCode = (): string => base32(RECOVERY_CODE_BYTES);
+
 const base32 = (bytes: number): string =>
   new Secret({ buffer: new Uint8Array(randomBytes(bytes)).buffer }).base32;
 
@@ -33,7 +36,7 @@ export const generateMfa: Handler<PublicOperations["generateMfa"]> = async ({ se
   return {
     link: totp.toString(),
     secret,
-    recovery_codes: Array.from({ length: RECOVERY_CODES }, () => base32(RECOVERY_CODE_BYTES)),
+    recovery_codes: Array.from({ length: RECOVERY_CODES }, newRecoveryCode),
   };
 };
 

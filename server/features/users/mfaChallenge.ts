@@ -4,7 +4,7 @@ import { UnauthenticatedError } from "../../http/errors.ts";
 import { digestOf } from "../../secrets.ts";
 import type { Services } from "../../services.ts";
 import { inTransaction } from "../transaction.ts";
-import { forgetFailures, lockedOut } from "./lockout.ts";
+import { forgetFailures, type LockoutKey, lockedOut } from "./lockout.ts";
 
 /** How long a login waits for its second factor, in milliseconds (rules section 10.4). */
 const CHALLENGE_LIFE = 30 * 60_000;
@@ -77,28 +77,34 @@ export async function finishMfa(services: Services, token: string, code: string)
   if (!challenge || challenge.expiresAt <= services.now()) throw refused();
   const { user } = challenge;
   // Taken before the code is looked at, so that guesses sent side by side count one by one.
-  await takeAttempt(services, user.id);
-  const secret = mfaSecretOf(services, user);
-  const step = secret === null ? null : matchingStep(services, secret, code);
-  const accepted = step !== null && (await claimStep(services, user.id, step));
-  if (!accepted) throw refused();
+  const counter = mfaCounter(user.id);
+  await takeAttempt(services, counter);
+  if (!(await acceptCode(services, user, code))) throw refused();
   const consumed = await services.db.mfaChallenge.deleteMany({ where: { digest } });
   if (consumed.count === 0) throw refused();
   // Whoever has the second factor is no guesser.
-  await forgetFailures(services, mfaCounter(user.id));
+  await forgetFailures(services, counter);
   return user;
 }
 
+/** True for a right TOTP code of the user, which is then used. */
+export async function acceptCode(services: Services, user: User, code: string): Promise<boolean> {
+  const secret = mfaSecretOf(services, user);
+  const step = secret === null ? null : matchingStep(services, secret, code);
+  return step !== null && (await claimStep(services, user.id, step));
+}
+
 /**
- * Takes one of the attempts of the user, for all logins together and for as long as guesses come.
+ * Takes one of the attempts under the key, for as long as guesses come.
  * @throws LockedOutError none is left
  */
-async function takeAttempt(services: Services, userId: string): Promise<void> {
-  const key = mfaCounter(userId);
+export async function takeAttempt(services: Services, key: LockoutKey): Promise<void> {
   await inTransaction(services, async (tx) => {
     const now = services.now();
+    // Otherwise a stranger who tries many names could fill the disk.
+    await tx.loginFailure.deleteMany({ where: { expiresAt: { lte: now } } });
     const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });
-    const attempts = known && known.expiresAt > now ? known.attempts : 0;
+    const attempts = known?.attempts ?? 0;
     if (known && attempts >= ATTEMPTS) throw lockedOut(known.expiresAt);
     const data = { attempts: attempts + 1, expiresAt: new Date(now.getTime() + LOCK) };
     await tx.loginFailure.upsert({

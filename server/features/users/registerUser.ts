@@ -1,7 +1,6 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { isDatabaseError, TakenFieldsError, UnauthenticatedError } from "../../http/errors.ts";
-import type { UserCaller } from "../../http/identity.ts";
 import type { Context, Handler } from "../../http/routes.ts";
 import { hashPassword } from "../../passwords.ts";
 import type { Services } from "../../services.ts";
@@ -9,6 +8,7 @@ import { recordChange } from "../audit/recordChange.ts";
 import { queueAccountMail } from "../mails/outbox.ts";
 import { acceptMembership, openInvitation } from "../namespaces/invitations.ts";
 import { inTransaction, within } from "../transaction.ts";
+import { actingUser } from "./callingUser.ts";
 import { newUserId } from "./createUser.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
@@ -63,7 +63,7 @@ async function register(services: Services, context: RegisterContext, passwordHa
     ? await services.db.user.update({ where: { id: invited.id }, data })
     : await services.db.user.create({ data: { ...data, id: newUserId(), email: body.email.toLowerCase() } });
   const { id, username, name, email, status } = user;
-  const caller: UserCaller = { kind: "user", userId: id, username, tenant: "", role: null };
+  const caller = actingUser(user);
   const operation = "registerUser";
   // A cloud instance asks for the user's consent afterwards, with acceptInvite.
   if (invitation && !cloud) await acceptMembership(services, invitation, { caller, request, operation });

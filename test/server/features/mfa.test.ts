@@ -83,6 +83,7 @@ test("on the older path too", async () => {
 });
 
 test("codes of the neighbouring steps are taken, others not", async () => {
+  app.stopClock();
   await enabled();
   expect((await second(await challenge(), code(-2))).status).toBe(401);
   expect((await second(await challenge(), code(2))).status).toBe(401);

@@ -97,6 +97,7 @@ const SETTINGS: ServiceSettings = {
   sshEndpoint: undefined,
   apiEndpoint: undefined,
   publicUrl: undefined,
+  saml: undefined,
   trustedProxies: [],
   corsOrigins: [],
   // Tests log in more often than people do.
@@ -116,9 +117,9 @@ export async function startApp(
   const database = await open(
     postgresql ? { url: postgresql.url, connections: 10 } : { file: join(folder, "test.db") },
   );
-  const mails: Mail[] = [];
   let ahead = 0;
   let stoppedAt: number | undefined;
+  const mails: Mail[] = [];
   const services: Services = {
     db: database.client,
     keys: signingKeys(),
@@ -203,7 +204,7 @@ export async function startApp(
 }
 
 export function pathOf(operation: Operation, { params = {}, query = {} }: CallOptions): string {
-  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+  const path = operation.path.replaceAll(/\{([^}]+)\}/g, (_, name: string) =>
     encodeURIComponent(params[name] ?? ""),
   );
   const search = new URLSearchParams();

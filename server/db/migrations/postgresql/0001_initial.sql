@@ -27,6 +27,7 @@ CREATE TABLE "User" (
 CREATE TABLE "RecoveryCode" (
     "userId" TEXT NOT NULL,
     "digest" TEXT NOT NULL,
+    "disablesUntil" TIMESTAMP(3),
 
     CONSTRAINT "RecoveryCode_pkey" PRIMARY KEY ("userId","digest")
 );
@@ -257,6 +258,33 @@ CREATE TABLE "OutgoingMail" (
     CONSTRAINT "OutgoingMail_pkey" PRIMARY KEY ("id")
 );
 
+-- CreateTable
+CREATE TABLE "MfaReset" (
+    "mainDigest" TEXT NOT NULL,
+    "recoveryDigest" TEXT NOT NULL,
+    "userId" TEXT NOT NULL,
+    "expiresAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "MfaReset_pkey" PRIMARY KEY ("mainDigest")
+);
+
+-- CreateTable
+CREATE TABLE "SamlIdentity" (
+    "issuer" TEXT NOT NULL,
+    "nameId" TEXT NOT NULL,
+    "userId" TEXT NOT NULL,
+
+    CONSTRAINT "SamlIdentity_pkey" PRIMARY KEY ("issuer","nameId")
+);
+
+-- CreateTable
+CREATE TABLE "UsedSamlMessage" (
+    "digest" TEXT NOT NULL,
+    "expiresAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "UsedSamlMessage_pkey" PRIMARY KEY ("digest")
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -353,6 +381,18 @@ CREATE INDEX "MailToken_expiresAt_idx" ON "MailToken"("expiresAt");
 -- CreateIndex
 CREATE INDEX "OutgoingMail_dueAt_idx" ON "OutgoingMail"("dueAt");
 
+-- CreateIndex
+CREATE INDEX "MfaReset_userId_idx" ON "MfaReset"("userId");
+
+-- CreateIndex
+CREATE INDEX "MfaReset_expiresAt_idx" ON "MfaReset"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "SamlIdentity_userId_idx" ON "SamlIdentity"("userId");
+
+-- CreateIndex
+CREATE INDEX "UsedSamlMessage_expiresAt_idx" ON "UsedSamlMessage"("expiresAt");
+
 -- AddForeignKey
 ALTER TABLE "RecoveryCode" ADD CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
@@ -391,3 +431,9 @@ ALTER TABLE "ApiKey" ADD CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantI
 
 -- AddForeignKey
 ALTER TABLE "MailToken" ADD CONSTRAINT "MailToken_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "MfaReset" ADD CONSTRAINT "MfaReset_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "SamlIdentity" ADD CONSTRAINT "SamlIdentity_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -22,6 +22,7 @@ CREATE TABLE "User" (
 CREATE TABLE "RecoveryCode" (
     "userId" TEXT NOT NULL,
     "digest" TEXT NOT NULL,
+    "disablesUntil" DATETIME,
 
     PRIMARY KEY ("userId", "digest"),
     CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User" ("id") ON DELETE CASCADE ON UPDATE CASCADE
@@ -243,6 +244,31 @@ CREATE TABLE "OutgoingMail" (
     "dueAt" DATETIME NOT NULL
 );
 
+-- CreateTable
+CREATE TABLE "MfaReset" (
+    "mainDigest" TEXT NOT NULL PRIMARY KEY,
+    "recoveryDigest" TEXT NOT NULL,
+    "userId" TEXT NOT NULL,
+    "expiresAt" DATETIME NOT NULL,
+    CONSTRAINT "MfaReset_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "SamlIdentity" (
+    "issuer" TEXT NOT NULL,
+    "nameId" TEXT NOT NULL,
+    "userId" TEXT NOT NULL,
+
+    PRIMARY KEY ("issuer", "nameId"),
+    CONSTRAINT "SamlIdentity_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "UsedSamlMessage" (
+    "digest" TEXT NOT NULL PRIMARY KEY,
+    "expiresAt" DATETIME NOT NULL
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -338,3 +364,15 @@ CREATE INDEX "MailToken_expiresAt_idx" ON "MailToken"("expiresAt");
 
 -- CreateIndex
 CREATE INDEX "OutgoingMail_dueAt_idx" ON "OutgoingMail"("dueAt");
+
+-- CreateIndex
+CREATE INDEX "MfaReset_userId_idx" ON "MfaReset"("userId");
+
+-- CreateIndex
+CREATE INDEX "MfaReset_expiresAt_idx" ON "MfaReset"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "SamlIdentity_userId_idx" ON "SamlIdentity"("userId");
+
+-- CreateIndex
+CREATE INDEX "UsedSamlMessage_expiresAt_idx" ON "UsedSamlMessage"("expiresAt");

@@ -27,6 +27,8 @@ const DECIDED_ROLES: Readonly<Record<string, string>> = {
 const LEVELS = ["observer", "operator", "administrator", "owner"];
 /** Rules section 19, each with what the ones before it have. */
 const EDITIONS = ["community", "enterprise", "cloud"];
+/** Rules section 19: routed on every edition; a lower one answers that it has none. */
+const ALWAYS_ROUTED = ["getSamlAuthUrl"];
 /** Asked of the membership in the path's namespace, whichever the token is for (rules 5.5 and 5.7). */
 const ABOUT_MEMBERSHIP = ["getNamespace", "leaveNamespace"];
 /** Rules 1.5: a token without a namespace finds no tags; everything else of a namespace is forbidden to it. */
@@ -45,7 +47,7 @@ export function accessOf(id: string): Access {
 
 /** Whether instances of the edition have the operation. */
 export const isServed = (id: string, edition: string): boolean =>
-  EDITIONS.indexOf(accessOf(id).edition) <= EDITIONS.indexOf(edition);
+  ALWAYS_ROUTED.includes(id) || EDITIONS.indexOf(accessOf(id).edition) <= EDITIONS.indexOf(edition);
 
 const answerOf = ({ status }: Sent, identity: Identity | null): number =>
   typeof status === "number" ? status : status(identity?.labRole ?? null, identity?.owns ?? false);

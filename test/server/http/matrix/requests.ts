@@ -44,6 +44,9 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     login: { body: {}, status: 400 },
     authUser: { body: {}, status: 400 },
     authMfa: { body: {}, status: 400 },
+    recoverMfa: { body: {}, status: 400 },
+    requestResetMfa: { body: {}, status: 400 },
+    resetMfa: { params: { "user-id": "0".repeat(24) }, body: {}, status: 400 },
     setup: { body: {}, status: 400 },
     authDevice: { body: {}, status: 400 },
     authSshPublicKey: { body: { ...fingerprint, data: "text" }, ...missing },
@@ -54,12 +57,15 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     recoverPassword: { body: {}, status: 400 },
     updateRecoverPassword: { params: nobody, body: {}, status: 400 },
     lookupUserStatus: { params: { ...tenant, id: nobody.uid }, query: { sig: "nonsense" }, ...missing },
+    // SAML is off.
+    getSamlAuthUrl: { status: 501 },
     getInfo: listing,
     healthcheck: listing,
 
     getUserInfo: listing,
     generateMfa: listing,
     enableMfa: { body: mfa, status: 400 },
+    disableMfa: { body: { code: mfa.code }, status: 400 },
     updateUser: { body: { password: "another-horse" }, status: 400 },
     updateUserData: { params: { id: nobody.uid }, body: {}, status: 403 },
     updateUserPassword: {

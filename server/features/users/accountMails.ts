@@ -2,25 +2,35 @@ import type { User } from "../../db/generated/sqlite/client.ts";
 import type { Mail } from "../../mail/mail.ts";
 import type { Services } from "../../services.ts";
 import { mailedLink } from "../mails/links.ts";
-import type { AccountRequest } from "../mails/outbox.ts";
+import type { AccountPurpose, AccountRequest } from "../mails/outbox.ts";
 import { findUser } from "./login.ts";
 import { makeToken } from "./mailTokens.ts";
+import { mfaResetMails } from "./mfaReset.ts";
 
 const NOT_YOU = "If you did not ask for this, leave this mail alone: nothing happens then.\n";
 
+const MAILS: Record<AccountPurpose, (services: Services, account: string) => Promise<readonly Mail[]>> = {
+  activation: activationMails,
+  recovery: recoveryMails,
+  mfaReset: mfaResetMails,
+};
+
 /**
- * The mail that was asked for, with a new token; null when there is no such account, or not one that it is for: an
- * account that waits to be confirmed, or one with a password of its own.
+ * The mails that were asked for, with new tokens; none when there is no such account, or not one that they are for: an
+ * account that waits to be confirmed, one with a password of its own, or one with MFA.
  */
-export function accountMail(services: Services, { purpose, account }: AccountRequest): Promise<Mail | null> {
-  return purpose === "activation" ? activationMail(services, account) : recoveryMail(services, account);
+export function accountMails(
+  services: Services,
+  { purpose, account }: AccountRequest,
+): Promise<readonly Mail[]> {
+  return MAILS[purpose](services, account);
 }
 
 // No mail repeats what a stranger may have written, such as a name: it would speak with the service's voice.
 
-async function activationMail(services: Services, account: string): Promise<Mail | null> {
+async function activationMails(services: Services, account: string): Promise<Mail[]> {
   const user = await findUser(services, account);
-  if (user?.status !== "not-confirmed") return null;
+  if (user?.status !== "not-confirmed") return [];
   const token = await makeToken(services, user.id, "activation");
   const link = mailedLink(services, "/validation-account", { email: user.email, token });
   return mailTo(
@@ -30,9 +40,9 @@ async function activationMail(services: Services, account: string): Promise<Mail
   );
 }
 
-async function recoveryMail(services: Services, account: string): Promise<Mail | null> {
+async function recoveryMails(services: Services, account: string): Promise<Mail[]> {
   const user = await findUser(services, account);
-  if (user?.status !== "confirmed" || user.origin !== "local") return null;
+  if (user?.status !== "confirmed" || user.origin !== "local") return [];
   const token = await makeToken(services, user.id, "recovery");
   const link = mailedLink(services, "/update-password", { id: user.id, token });
   return mailTo(
@@ -42,4 +52,4 @@ async function recoveryMail(services: Services, account: string): Promise<Mail |
   );
 }
 
-const mailTo = ({ email }: User, subject: string, text: string): Mail => ({ to: email, subject, text });
+const mailTo = ({ email }: User, subject: string, text: string): Mail[] => [{ to: email, subject, text }];

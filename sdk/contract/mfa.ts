@@ -1,0 +1,103 @@
+import { z } from "zod";
+import { defineOperation } from "./operation.ts";
+import { userId } from "./schemas.ts";
+import { userSession } from "./users.ts";
+
+const part = "Authentication and users";
+
+// Not the form of generateMfa's codes: enableMfa takes those that the client made.
+const recoveryCode = z.string().min(1).max(64);
+const identifier = z.string().min(1).max(254).describe("Username or e-mail");
+const mailedCode = z.string().min(1).max(64);
+
+const LOCKED = "too many wrong codes; X-Account-Lockout is the unix second when it ends";
+
+export const disableMfa = defineOperation({
+  id: "disableMfa",
+  part,
+  summary: "Turn MFA off for the calling user, by a TOTP code or a recovery code",
+  method: "PUT",
+  path: "/api/user/mfa/disable",
+  edition: "enterprise",
+  auth: ["jwt"],
+  scope: "user",
+  body: z.object({
+    code: z
+      .union([z.string().regex(/^\d{6}$/, "must be 6 digits"), z.literal("")])
+      .optional()
+      .describe("TOTP; empty counts as absent"),
+    recovery_code: z
+      .string()
+      .max(64)
+      .optional()
+      .describe("Unused, or consumed by recoverMfa less than 10 minutes ago; empty counts as absent"),
+  }),
+  // A second run would find the code used.
+  repeatable: false,
+  errors: {
+    400: "neither or both of code and recovery_code sent, or MFA not enabled",
+    403: "code wrong, recovery code unknown or used, or called with an API key",
+    429: LOCKED,
+  },
+});
+
+export const recoverMfa = defineOperation({
+  id: "recoverMfa",
+  part,
+  summary: "Log in by a recovery code, which is then used; until X-Expires-At it still disables MFA, once",
+  method: "POST",
+  path: "/api/user/mfa/recover",
+  edition: "enterprise",
+  auth: ["none"],
+  scope: "public",
+  body: z.object({ identifier, recovery_code: recoveryCode }),
+  limit: { kind: "login", account: "identifier" },
+  success: { headers: ["X-Expires-At"], body: userSession },
+  errors: {
+    400: "identifier or recovery_code missing",
+    401: "unknown user, MFA not enabled, or code unknown or already used",
+    429: LOCKED,
+  },
+});
+
+export const requestResetMfa = defineOperation({
+  id: "requestResetMfa",
+  part,
+  summary: "Mail two codes that together reset MFA, to the user's e-mail and recovery e-mail",
+  method: "POST",
+  path: "/api/user/mfa/reset",
+  edition: "enterprise",
+  auth: ["none"],
+  scope: "public",
+  body: z.object({ identifier }),
+  limit: { kind: "login", account: "identifier" },
+  errors: {
+    400: "identifier missing",
+    // Rules section 10 lists it. It would tell who has an account (rules section 11, password recovery).
+    401: "user unknown or has no MFA on other servers; this one answers 200, whoever is named",
+    429: "too many requests for the user; X-Account-Lockout is the unix second when it ends",
+  },
+});
+
+export const resetMfa = defineOperation({
+  id: "resetMfa",
+  part,
+  summary: "Turn MFA off by both mailed codes, and log in",
+  method: "PUT",
+  path: "/api/user/mfa/reset/{user-id}",
+  edition: "enterprise",
+  auth: ["none"],
+  scope: "public",
+  params: { "user-id": userId },
+  body: z.object({ main_email_code: mailedCode, recovery_email_code: mailedCode }),
+  limit: { kind: "login" },
+  // A second run would find the codes used.
+  repeatable: false,
+  success: { body: userSession },
+  errors: {
+    400: "a code is missing",
+    401: "a code is wrong or older than 1 day",
+    404: "user id unknown",
+    429: LOCKED,
+  },
+});

@@ -1,0 +1,108 @@
+import { SamlError } from "./SamlError.ts";
+import { ASSERTION, children, isNamed, onlyChild, parseXml, textOf } from "./xml.ts";
+
+const BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer";
+const TRANSIENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient";
+/** How much the clocks of two machines may differ, in milliseconds. */
+const SKEW = 60_000;
+/** Longest name of a user at the identity provider that is taken, in characters (SAML core, section 8.3.7). */
+const NAME_LENGTH = 256;
+
+/** What an assertion must be about. */
+export interface Expected {
+  readonly issuer: string;
+  /** Address at which responses are taken. */
+  readonly recipient: string;
+  readonly audience: string;
+  /** Id of the request that is answered. */
+  readonly request: string;
+  readonly now: Date;
+}
+
+/** What an assertion says. */
+export interface Assertion {
+  readonly id: string;
+  /** The user's lasting name at the identity provider. */
+  readonly nameId: string;
+  /** First value of each attribute, by name. */
+  readonly attributes: ReadonlyMap<string, string>;
+}
+
+/**
+ * Reads an assertion (SAML profiles, section 4.1.4.3).
+ * @param xml what the signature was found good for, and nothing else
+ * @throws SamlError it is not about what is expected, or not now
+ */
+export function readAssertion(xml: string, expected: Expected): Assertion {
+  const assertion = parseXml(xml);
+  if (!isNamed(assertion, ASSERTION, "Assertion")) throw new SamlError("what is signed is no assertion");
+  const id = assertion.getAttribute("ID");
+  if (!id || assertion.getAttribute("Version") !== "2.0") throw new SamlError("ID or Version: not right");
+  if (textOf(onlyChild(assertion, "Issuer")) !== expected.issuer)
+    throw new SamlError("Issuer: another identity provider");
+  const subject = onlyChild(assertion, "Subject");
+  if (!children(subject, ASSERTION, "SubjectConfirmation").some((item) => confirms(item, expected)))
+    throw new SamlError("SubjectConfirmation: none is for this service, this request and this time");
+  checkConditions(onlyChild(assertion, "Conditions"), expected);
+  if (children(assertion, ASSERTION, "AuthnStatement").length === 0)
+    throw new SamlError("AuthnStatement: missing");
+  return { id, nameId: nameOf(subject), attributes: attributesOf(assertion) };
+}
+
+function confirms(confirmation: Element, { recipient, request, now }: Expected): boolean {
+  if (confirmation.getAttribute("Method") !== BEARER) return false;
+  const [data] = children(confirmation, ASSERTION, "SubjectConfirmationData");
+  return (
+    data !== undefined &&
+    data.getAttribute("Recipient") === recipient &&
+    data.getAttribute("InResponseTo") === request &&
+    data.hasAttribute("NotOnOrAfter") &&
+    isTime(data, now)
+  );
+}
+
+function checkConditions(conditions: Element, { audience, now }: Expected): void {
+  if (!isTime(conditions, now)) throw new SamlError("Conditions: too early or too late");
+  const restrictions = children(conditions, ASSERTION, "AudienceRestriction");
+  const includes = (restriction: Element) =>
+    children(restriction, ASSERTION, "Audience").some((item) => textOf(item) === audience);
+  if (restrictions.length === 0 || !restrictions.every(includes))
+    throw new SamlError("AudienceRestriction: another audience");
+}
+
+/** From `NotBefore` on until before `NotOnOrAfter`, as far as they are there. */
+function isTime(element: Element, now: Date): boolean {
+  const from = timeOf(element, "NotBefore") ?? Number.NEGATIVE_INFINITY;
+  const until = timeOf(element, "NotOnOrAfter") ?? Number.POSITIVE_INFINITY;
+  return from <= now.getTime() + SKEW && now.getTime() - SKEW < until;
+}
+
+/** Unix milliseconds; undefined without the attribute. */
+function timeOf(element: Element, name: string): number | undefined {
+  if (!element.hasAttribute(name)) return undefined;
+  const text = element.getAttribute(name) ?? "";
+  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(time)) throw new SamlError(`${name}: must be a time in UTC`);
+  return time;
+}
+
+function nameOf(subject: Element): string {
+  const name = onlyChild(subject, "NameID");
+  // It is another one with each login: nobody could be known again by it.
+  if (name.getAttribute("Format") === TRANSIENT) throw new SamlError("NameID: must not be a transient one");
+  const text = textOf(name);
+  if (text.length > NAME_LENGTH) throw new SamlError(`NameID: must have at most ${NAME_LENGTH} characters`);
+  return text;
+}
+
+function attributesOf(assertion: Element): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const statement of children(assertion, ASSERTION, "AttributeStatement")) {
+    for (const attribute of children(statement, ASSERTION, "Attribute")) {
+      const name = attribute.getAttribute("Name");
+      const value = children(attribute, ASSERTION, "AttributeValue")[0]?.textContent?.trim();
+      if (name && value && !found.has(name)) found.set(name, value);
+    }
+  }
+  return found;
+}

@@ -1,0 +1,80 @@
+import { randomUUID } from "node:crypto";
+import { UnauthenticatedError } from "../../http/errors.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
+import { digestOf } from "../../secrets.ts";
+import type { SamlSettings, Services } from "../../services.ts";
+import { inTransaction } from "../transaction.ts";
+import { startMfa } from "../users/mfaChallenge.ts";
+import { homeOf, sessionOf } from "../users/session.ts";
+import { type Answer, readResponse } from "./identityProvider.ts";
+import { requestEnd } from "./requestIds.ts";
+import { SamlError } from "./SamlError.ts";
+import { personOf, samlUser } from "./samlUser.ts";
+
+interface Login {
+  /** `SAMLResponse` of the form. */
+  readonly response: string;
+  readonly request: RequestFacts;
+  /** Told why a response is refused. */
+  refused(error: SamlError): void;
+}
+
+/**
+ * Ends a login at the identity provider (rules section 11). Nothing ties the response to the browser that began the
+ * login: the token goes into an address, which anybody could have somebody else open, too.
+ *
+ * A user with MFA is asked for the second factor of this service as well: whoever can speak for the identity provider
+ * must not get past it.
+ * @returns where the browser goes on
+ * @throws UnauthenticatedError the response is not accepted
+ * @throws ForbiddenError, LockedOutError see `samlUser` and `startMfa`
+ */
+export async function finishSamlLogin(
+  services: Services,
+  settings: SamlSettings,
+  login: Login,
+): Promise<string> {
+  const answer = await accepted(services, settings, login);
+  const person = personOf(settings, answer.nameId, answer.attributes);
+  if (person === undefined) return page(settings, "/login", { missing_assertions: "true" });
+  const user = await samlUser(services, settings, person, login.request);
+  if (user.mfaSecret !== null) {
+    const token = randomUUID();
+    if (!(await startMfa(services, user, token))) throw new ForbiddenError("the user's logins were ended");
+    return page(settings, "/mfa-login", { token });
+  }
+  await services.db.user.update({ where: { id: user.id }, data: { lastLogin: services.now() } });
+  const { token } = await sessionOf(services, user, await homeOf(services, user));
+  return page(settings, "/login", { token });
+}
+
+const page = ({ serviceUrl }: SamlSettings, path: string, query: Record<string, string>): string =>
+  `${serviceUrl}${path}?${new URLSearchParams(query)}`;
+
+async function accepted(services: Services, settings: SamlSettings, login: Login): Promise<Answer> {
+  try {
+    const answer = await readResponse(services, settings, login.response);
+    await useOnce(services, settings, answer);
+    return answer;
+  } catch (error) {
+    if (!(error instanceof SamlError)) throw error;
+    login.refused(error);
+    throw new UnauthenticatedError("SAMLResponse: is not accepted; the service's log says why");
+  }
+}
+
+/** A request is answered once, and an assertion taken once, whichever instance it comes to. */
+async function useOnce(services: Services, { idpEntityId }: SamlSettings, answer: Answer): Promise<void> {
+  const now = services.now();
+  const expiresAt = requestEnd(services, answer.request);
+  if (expiresAt === undefined || expiresAt <= now)
+    throw new SamlError("InResponseTo: not a request of this service, or too old");
+  const digests = [`request ${answer.request}`, `assertion ${answer.id} of ${idpEntityId}`].map(digestOf);
+  await inTransaction(services, async (tx) => {
+    await tx.usedSamlMessage.deleteMany({ where: { expiresAt: { lte: now } } });
+    const used = await tx.usedSamlMessage.count({ where: { digest: { in: digests } } });
+    if (used > 0) throw new SamlError("the request was answered before, or the assertion taken");
+    // An assertion is for one request, and ends with it.
+    await tx.usedSamlMessage.createMany({ data: digests.map((digest) => ({ digest, expiresAt })) });
+  });
+}

@@ -1,0 +1,95 @@
+import { randomBytes } from "node:crypto";
+import { email as emailAddress, username } from "@gatehouse-access/sdk/contract";
+import type { User } from "../../db/generated/sqlite/client.ts";
+import { ForbiddenError } from "../../http/errors.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
+import { DUMMY_HASH } from "../../passwords.ts";
+import type { SamlSettings, Services } from "../../services.ts";
+import { recordChange } from "../audit/recordChange.ts";
+import { inTransaction, type Transaction, within } from "../transaction.ts";
+import { actingUser } from "../users/callingUser.ts";
+import { insertUser } from "../users/createUser.ts";
+
+/** A user as the identity provider knows it. */
+export interface Person {
+  readonly nameId: string;
+  readonly email: string;
+  readonly name: string;
+}
+
+/**
+ * The user whom the identity provider names, made at the first login: confirmed, without a password, a member of
+ * nothing. A user who has the e-mail address already is another one, unless the settings say that the identity
+ * provider may speak for it: whoever can enter an address there would get into its account.
+ * @throws ForbiddenError the e-mail address is another user's, or the user is not confirmed
+ */
+export function samlUser(
+  services: Services,
+  settings: SamlSettings,
+  person: Person,
+  request: RequestFacts,
+): Promise<User> {
+  const key = { issuer: settings.idpEntityId, nameId: person.nameId };
+  return inTransaction(services, async (tx) => {
+    const known = await tx.samlIdentity.findUnique({
+      where: { issuer_nameId: key },
+      include: { user: true },
+    });
+    if (known) return confirmed(known.user);
+    const sameEmail = await tx.user.findUnique({ where: { email: person.email } });
+    if (sameEmail && !settings.linkUsers)
+      throw new ForbiddenError(`the e-mail address ${person.email} belongs to a user who logs in otherwise`);
+    const user = sameEmail ? confirmed(sameEmail) : await newUser(services, tx, person);
+    await tx.samlIdentity.create({ data: { ...key, userId: user.id } });
+    await recordFirstLogin(within(services, tx), user, key.issuer, request);
+    return user;
+  });
+}
+
+function confirmed(user: User): User {
+  if (user.status !== "confirmed") throw new ForbiddenError("the account is not confirmed yet");
+  return user;
+}
+
+async function newUser(services: Services, tx: Transaction, { email, name }: Person): Promise<User> {
+  const fits = username.safeParse(email).success;
+  const taken = fits && (await tx.user.findUnique({ where: { username: email }, select: { id: true } }));
+  const free = fits && !taken ? email : `saml-${randomBytes(6).toString("hex")}`;
+  const user = { name, username: free, email, password: "", origin: "SAML" } as const;
+  const { id } = await insertUser(services, tx, user, DUMMY_HASH);
+  return tx.user.findUniqueOrThrow({ where: { id } });
+}
+
+async function recordFirstLogin(
+  services: Services,
+  user: User,
+  issuer: string,
+  request: RequestFacts,
+): Promise<void> {
+  const { id, username, email, origin } = user;
+  await recordChange(services, {
+    tenantId: null,
+    caller: actingUser(user),
+    requestId: request.id,
+    address: request.address,
+    operation: "samlLogin",
+    object: { kind: "user", id },
+    before: null,
+    after: { username, email, origin, saml_issuer: issuer },
+  });
+}
+
+/**
+ * The person of an assertion; undefined when it has no usable e-mail address.
+ * @param attributes by name
+ */
+export function personOf(
+  { emailAttribute, nameAttribute }: SamlSettings,
+  nameId: string,
+  attributes: ReadonlyMap<string, string>,
+): Person | undefined {
+  const email = (attributes.get(emailAttribute) ?? nameId).toLowerCase();
+  if (!emailAddress.safeParse(email).success) return undefined;
+  const name = attributes.get(nameAttribute) ?? email;
+  return { nameId, email, name: name.slice(0, 64) };
+}

@@ -1,0 +1,76 @@
+import { DOMParser } from "@xmldom/xmldom";
+import { SamlError } from "./SamlError.ts";
+
+export const ASSERTION = "urn:oasis:names:tc:SAML:2.0:assertion";
+export const PROTOCOL = "urn:oasis:names:tc:SAML:2.0:protocol";
+export const SIGNATURE = "http://www.w3.org/2000/09/xmldsig#";
+
+/** Elements of a document: many times what a response has. */
+const MAXIMUM_ELEMENTS = 2000;
+
+/**
+ * The root of an XML document without a document type, which could define entities; without comments, at which
+ * readers of a text have been seen to stop; and without CDATA. In well-formed XML no other thing begins with `<!`.
+ * @throws SamlError it is none
+ */
+export function parseXml(xml: string): Element {
+  if (xml.includes("<!")) throw new SamlError("a document type, a comment or CDATA");
+  const fail = (message: string) => {
+    throw new SamlError(message);
+  };
+  const errorHandler = { warning: fail, error: fail, fatalError: fail };
+  const root = new DOMParser({ errorHandler }).parseFromString(xml, "text/xml").documentElement;
+  if (!root) throw new SamlError("no element");
+  return root;
+}
+
+/**
+ * The element and all below it.
+ * @throws SamlError there are too many
+ */
+export function elementsOf(root: Element): Element[] {
+  const found: Element[] = [];
+  const waiting = [root];
+  for (let element = waiting.pop(); element; element = waiting.pop()) {
+    found.push(element);
+    waiting.push(...childElements(element));
+    if (found.length + waiting.length > MAXIMUM_ELEMENTS) throw new SamlError("too many elements");
+  }
+  return found;
+}
+
+/** True for an element of that name and namespace. */
+export const isNamed = (element: Element, namespace: string, name: string): boolean =>
+  element.namespaceURI === namespace && element.localName === name;
+
+/** The children of that name and namespace. */
+export const children = (parent: Element, namespace: string, name: string): Element[] =>
+  childElements(parent).filter((element) => isNamed(element, namespace, name));
+
+/**
+ * The one child of that name in the namespace of assertions.
+ * @throws SamlError there is none, or more than one
+ */
+export function onlyChild(parent: Element, name: string): Element {
+  const [child, ...more] = children(parent, ASSERTION, name);
+  if (!child || more.length > 0) throw new SamlError(`${parent.localName}: must have one ${name}`);
+  return child;
+}
+
+/**
+ * The text of an element that has nothing else.
+ * @throws SamlError it has elements, or no text
+ */
+export function textOf(element: Element): string {
+  const text = element.textContent?.trim();
+  if (!text || childElements(element).length > 0) throw new SamlError(`${element.localName}: must be a text`);
+  return text;
+}
+
+function childElements(parent: Element): Element[] {
+  const found: Element[] = [];
+  for (let node = parent.firstChild; node; node = node.nextSibling) {
+    if (node.nodeType === node.ELEMENT_NODE) found.push(node as Element);
+  }
+  return found;
+}

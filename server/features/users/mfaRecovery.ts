@@ -1,0 +1,117 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { User } from "../../db/generated/sqlite/client.ts";
+import { ForbiddenError, InvalidError, UnauthenticatedError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import { digestOf } from "../../secrets.ts";
+import type { Services } from "../../services.ts";
+import { inTransaction, type Transaction } from "../transaction.ts";
+import { callingUser } from "./callingUser.ts";
+import { type AccountChange, changeAccount } from "./changeAccount.ts";
+import { forgetFailures, type LockoutKey } from "./lockout.ts";
+import { findUser } from "./login.ts";
+import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
+import { homeOf, sessionOf } from "./session.ts";
+
+/** How long a recovery code that logged in may still disable MFA, in milliseconds (rules section 10.7). */
+const DISABLING_LIFE = 10 * 60_000;
+
+/**
+ * The user with MFA whom the identifier names; null for any other name.
+ * @param identifier as it was sent
+ */
+export async function findMfaUser(services: Services, identifier: string): Promise<User | null> {
+  const user = await findUser(services, identifier.toLowerCase());
+  return user?.mfaSecret != null && user.status === "confirmed" ? user : null;
+}
+
+/**
+ * Where something is counted that strangers may try for any name. Not together with the codes of logins: else a
+ * stranger, who needs no password here, could keep a user from logging in. Names that no user with MFA has are
+ * counted too, so that a lock does not tell who has one.
+ */
+export const strangersCounter = (source: string, user: User | null, identifier: string): LockoutKey => ({
+  source,
+  subject: user?.id ?? digestOf(identifier.toLowerCase()),
+});
+
+/** Login by a recovery code alone (rules section 10.6); MFA stays on. */
+export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async ({ services, body, header }) => {
+  const user = await findMfaUser(services, body.identifier);
+  const counter = strangersCounter("mfa recovery", user, body.identifier);
+  await takeAttempt(services, counter);
+  const now = services.now();
+  const disablesUntil = new Date(Math.floor((now.getTime() + DISABLING_LIFE) / 1000) * 1000);
+  const { count } = await services.db.recoveryCode.updateMany({
+    where: { userId: user?.id ?? "", digest: digestOf(body.recovery_code), disablesUntil: null },
+    data: { disablesUntil },
+  });
+  if (user === null || count === 0) throw new UnauthenticatedError("wrong identifier or recovery_code");
+  await forgetFailures(services, counter);
+  await services.db.user.update({ where: { id: user.id }, data: { lastLogin: now } });
+  header("X-Expires-At", disablesUntil.getTime() / 1000);
+  return sessionOf(services, user, await homeOf(services, user));
+};
+
+/** Wrong codes count as those of logins do: six digits could be guessed here with a stolen token. */
+export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (context) => {
+  const { services, identity, body, request } = context;
+  const { code, recovery_code: recoveryCode } = body;
+  if (Boolean(code) === Boolean(recoveryCode))
+    throw new InvalidError("code, recovery_code: one of the two must be given");
+  const user = await callingUser(services, identity);
+  if (user.mfaSecret === null) throw new InvalidError("MFA is not enabled");
+  const wrong = () => new ForbiddenError("code, recovery_code: is wrong or used");
+  const counter = mfaCounter(user.id);
+  // Taken before the code is looked at, so that guesses sent side by side count one by one.
+  await takeAttempt(services, counter);
+  if (code && !(await acceptCode(services, user, code))) throw wrong();
+  const change = { caller: identity, request, operation: "disableMfa" };
+  await inTransaction(services, async (tx) => {
+    if (recoveryCode && !(await useRecoveryCode(services, tx, user, recoveryCode))) throw wrong();
+    await turnMfaOff(services, tx, user, change);
+  });
+  await forgetFailures(services, counter);
+  return undefined;
+};
+
+/** A fresh code, or one that logged in and may still disable MFA. */
+async function useRecoveryCode(
+  services: Services,
+  tx: Transaction,
+  user: User,
+  code: string,
+): Promise<boolean> {
+  const { count } = await tx.recoveryCode.deleteMany({
+    where: {
+      userId: user.id,
+      digest: digestOf(code),
+      OR: [{ disablesUntil: null }, { disablesUntil: { gt: services.now() } }],
+    },
+  });
+  return count === 1;
+}
+
+/**
+ * Turns MFA off, with everything that was for it. As turning it on, this leaves tokens as they are.
+ * @param voidTokens make all tokens void nevertheless
+ * @throws InvalidError it is off already
+ */
+export async function turnMfaOff(
+  services: Services,
+  tx: Transaction,
+  { id }: User,
+  change: AccountChange,
+  voidTokens = false,
+): Promise<void> {
+  const user = await tx.user.findUniqueOrThrow({ where: { id } });
+  if (user.mfaSecret === null) throw new InvalidError("MFA is not enabled");
+  const data = {
+    mfaSecret: null,
+    mfaLastStep: null,
+    ...(voidTokens && { tokenVersion: { increment: 1 } }),
+  };
+  await changeAccount(services, tx, user, data, change);
+  await tx.recoveryCode.deleteMany({ where: { userId: id } });
+  await tx.mfaChallenge.deleteMany({ where: { userId: id } });
+  await tx.mfaReset.deleteMany({ where: { userId: id } });
+}

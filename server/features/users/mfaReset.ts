@@ -1,0 +1,129 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { User } from "../../db/generated/sqlite/client.ts";
+import { NotFoundError, UnauthenticatedError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Mail } from "../../mail/mail.ts";
+import { digestOf } from "../../secrets.ts";
+import type { Services } from "../../services.ts";
+import { queueAccountMail } from "../mails/outbox.ts";
+import { inTransaction } from "../transaction.ts";
+import { actingUser } from "./callingUser.ts";
+import { forgetFailures } from "./lockout.ts";
+import { newRecoveryCode } from "./mfa.ts";
+import { takeAttempt } from "./mfaChallenge.ts";
+import { findMfaUser, strangersCounter, turnMfaOff } from "./mfaRecovery.ts";
+import { homeOf, sessionOf } from "./session.ts";
+
+/** How long the codes work, in milliseconds (rules section 10.8). */
+const RESET_LIFE = 24 * 60 * 60_000;
+/**
+ * Pairs of codes of one user that work at a time; a further one ends the oldest. More than one, so that a stranger
+ * who asks for the user does not make the codes void that the user is typing in.
+ */
+const WAITING = 10;
+
+/** Of an address and a code, so that the code ends when the user takes another address. */
+const digestFor = (address: string, code: string): string => digestOf(`${address} ${code}`);
+
+/** Asks for two codes by mail (rules section 10.8). Whoever is named, the answer is the same, and comes as fast. */
+export const requestResetMfa: Handler<PublicOperations["requestResetMfa"]> = async (context) => {
+  const { services, body } = context;
+  const user = await findMfaUser(services, body.identifier);
+  await takeAttempt(services, strangersCounter("mfa reset mail", user, body.identifier));
+  await queueAccountMail(services, { purpose: "mfaReset", account: body.identifier.toLowerCase() });
+  return undefined;
+};
+
+/** The mails with two new codes; none when no user with MFA has the name. */
+export async function mfaResetMails(services: Services, account: string): Promise<Mail[]> {
+  const user = await findMfaUser(services, account);
+  if (user === null || user.recoveryEmail === "") return [];
+  const codes = { main: newRecoveryCode(), recovery: newRecoveryCode() };
+  await keepReset(services, user, codes);
+  return [
+    resetMail(services, user, user.email, "first", codes.main),
+    resetMail(services, user, user.recoveryEmail, "second", codes.recovery),
+  ];
+}
+
+interface Codes {
+  readonly main: string;
+  readonly recovery: string;
+}
+
+async function keepReset(services: Services, user: User, { main, recovery }: Codes): Promise<void> {
+  const now = services.now();
+  await inTransaction(services, async (tx) => {
+    await tx.mfaReset.deleteMany({ where: { expiresAt: { lte: now } } });
+    const waiting = await tx.mfaReset.findMany({
+      where: { userId: user.id },
+      orderBy: { expiresAt: "desc" },
+      skip: WAITING - 1,
+    });
+    await tx.mfaReset.deleteMany({ where: { mainDigest: { in: waiting.map((row) => row.mainDigest) } } });
+    await tx.mfaReset.create({
+      data: {
+        mainDigest: digestFor(user.email, main),
+        recoveryDigest: digestFor(user.recoveryEmail, recovery),
+        userId: user.id,
+        expiresAt: new Date(now.getTime() + RESET_LIFE),
+      },
+    });
+  });
+}
+
+function resetMail(
+  services: Services,
+  user: User,
+  to: string,
+  which: "first" | "second",
+  code: string,
+): Mail {
+  // Without a configured address there is none to trust: the request's own is its sender's choice.
+  const page = `${services.settings.publicUrl ?? ""}/reset-mfa?id=${user.id}`;
+  const other = which === "first" ? "recovery e-mail address" : "main e-mail address";
+  return {
+    to,
+    subject: "Reset of your second factor",
+    text: [
+      "Somebody asked to turn off multi-factor authentication for your account.",
+      `The ${which} code is:`,
+      code,
+      `The other one was sent to your ${other}. Both are needed, at`,
+      page,
+      "They work for one day. If it was not you, do nothing: without both codes nothing changes.",
+    ].join("\n\n"),
+  };
+}
+
+/** Turns MFA off and logs in (rules section 10.9). Whoever lost the second factor may have lost a token with it. */
+export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
+  services,
+  params,
+  body,
+  request,
+}) => {
+  const id = params["user-id"];
+  const user = await services.db.user.findUnique({ where: { id } });
+  if (user === null) throw new NotFoundError("user-id: no such user");
+  const counter = { source: "mfa reset", subject: id };
+  await takeAttempt(services, counter);
+  const caller = actingUser(user);
+  await inTransaction(services, async (tx) => {
+    const { count } = await tx.mfaReset.deleteMany({
+      where: {
+        userId: id,
+        mainDigest: digestFor(user.email, body.main_email_code),
+        recoveryDigest: digestFor(user.recoveryEmail, body.recovery_email_code),
+        expiresAt: { gt: services.now() },
+      },
+    });
+    if (count === 0)
+      throw new UnauthenticatedError("main_email_code, recovery_email_code: wrong, used or too old");
+    await turnMfaOff(services, tx, user, { caller, request, operation: "resetMfa" }, true);
+  });
+  await forgetFailures(services, counter);
+  const lastLogin = services.now();
+  const changed = await services.db.user.update({ where: { id }, data: { lastLogin } });
+  return sessionOf(services, changed, await homeOf(services, changed));
+};

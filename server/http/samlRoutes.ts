@@ -1,0 +1,54 @@
+import type { FastifyInstance } from "fastify";
+import { CONSUMER_PATH, METADATA_PATH, serviceMetadata } from "../features/saml/identityProvider.ts";
+import { finishSamlLogin } from "../features/saml/login.ts";
+import { countLogin } from "../features/users/countLogin.ts";
+import type { SamlSettings, Services } from "../services.ts";
+import { InvalidError } from "./errors.ts";
+import "./declaredAccess.ts";
+import "./requestFacts.ts";
+
+/** Largest form with a response, in bytes: a response has some kilobytes, more with many groups. */
+const BODY_LIMIT = 128 * 1024;
+
+/**
+ * What SAML needs beside the operation that begins a login. They are no operations: an identity provider reads one,
+ * and a browser is sent to the other with a form; both have their form from SAML.
+ */
+export async function serveSaml(
+  app: FastifyInstance,
+  services: Services,
+  settings: SamlSettings,
+): Promise<void> {
+  app.get(
+    METADATA_PATH,
+    { config: { publicBecause: "what identity providers read of this service; holds no data" } },
+    async (_request, reply) =>
+      reply.type("application/samlmetadata+xml; charset=utf-8").send(serviceMetadata(services, settings)),
+  );
+  // Apart: nothing else takes forms.
+  await app.register(async (scope) => {
+    scope.addContentTypeParser(
+      "application/x-www-form-urlencoded",
+      { parseAs: "string" as const },
+      async (_request: unknown, body: string) => new URLSearchParams(body),
+    );
+    scope.post(
+      CONSUMER_PATH,
+      {
+        bodyLimit: BODY_LIMIT,
+        config: {
+          publicBecause: "what logs in is the signed response in the form",
+          limit: { kind: "login" },
+        },
+      },
+      async ({ body, facts, log }, reply) => {
+        const response = body instanceof URLSearchParams ? body.get("SAMLResponse") : null;
+        if (!response) throw new InvalidError("SAMLResponse: must be given, in a form");
+        const refused = (error: Error) => log.warn({ reason: error.message }, "a SAML response was refused");
+        const login = { response, request: facts, refused };
+        const address = await countLogin(services, "saml", () => finishSamlLogin(services, settings, login));
+        return reply.redirect(address, 303);
+      },
+    );
+  });
+}

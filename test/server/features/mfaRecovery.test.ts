@@ -1,0 +1,226 @@
+import { TOTP } from "otpauth";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+let secret: string;
+let recoveryCodes: string[];
+
+const RECOVERY = "ana@recovery.org";
+
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  await app.call("updateUser", { token: ana.token, body: { recovery_email: RECOVERY } });
+  const { body } = await app.call("generateMfa", { token: ana.token });
+  ({ secret, recovery_codes: recoveryCodes } = body);
+  expect((await enable()).status).toBe(200);
+});
+afterEach(() => app.stop());
+
+const code = (steps = 0) =>
+  new TOTP({ secret }).generate({ timestamp: app.services.now().getTime() + steps * 30_000 });
+const wrongCode = () => {
+  const right = [-1, 0, 1].map((steps) => code(steps));
+  return ["000000", "111111", "222222", "333333"].find((given) => !right.includes(given)) ?? "";
+};
+const enable = () =>
+  app.call("enableMfa", { token: ana.token, body: { code: code(), secret, recovery_codes: recoveryCodes } });
+const disable = (body: object) => app.call("disableMfa", { token: ana.token, body });
+const recover = (recovery_code: string, identifier = "ana") =>
+  app.call("recoverMfa", { body: { identifier, recovery_code } });
+async function requestReset(identifier: string) {
+  const answer = await app.call("requestResetMfa", { body: { identifier } });
+  await app.deliverMails();
+  return answer;
+}
+const reset = (main: string, recovery: string, id = ana.id) =>
+  app.call("resetMfa", {
+    params: { "user-id": id },
+    body: { main_email_code: main, recovery_email_code: recovery },
+  });
+const enabled = async () => (await login()).status === 401;
+const login = () => app.call("login", { body: { username: "ana", password: PASSWORD } });
+const recoveryCode = (index: number) => recoveryCodes[index] ?? "";
+
+/** The codes of the last two mails, by their receiver. */
+function mailedCodes() {
+  const codeTo = (address: string) => {
+    const mail = app.mails.findLast(({ to }) => to === address);
+    return /^[A-Z2-7]{16}$/m.exec(mail?.text ?? "")?.[0] ?? "";
+  };
+  return { main: codeTo(ana.email), recovery: codeTo(RECOVERY) };
+}
+
+const entries = () =>
+  app.services.db.auditEntry.findMany({ where: { tenantId: null }, orderBy: { id: "asc" } });
+
+test("disabling takes a TOTP code, once, and leaves an entry in the audit trail", async () => {
+  expect((await disable({ code: wrongCode() })).status).toBe(403);
+  expect(await enabled()).toBe(true);
+  expect((await disable({ code: code() })).status).toBe(200);
+  expect((await login()).status).toBe(200);
+  expect((await disable({ code: code(1) })).status).toBe(400);
+  expect(await app.services.db.recoveryCode.count()).toBe(0);
+  const [entry] = (await entries()).slice(-1);
+  expect(entry).toMatchObject({ operation: "disableMfa", actorId: ana.id, objectId: ana.id });
+  expect(JSON.parse(entry?.after ?? "{}")).toMatchObject({ mfa: false });
+});
+
+test("the code of a login does not disable", async () => {
+  const given = code();
+  const token = (await login()).headers.get("x-mfa-token") ?? "";
+  expect((await app.call("authMfa", { body: { token, code: given } })).status).toBe(200);
+  expect((await disable({ code: given })).status).toBe(403);
+});
+
+test("disabling takes exactly one of code and recovery code, an empty one is none", async () => {
+  expect((await disable({})).status).toBe(400);
+  expect((await disable({ code: "", recovery_code: "" })).status).toBe(400);
+  expect((await disable({ code: code(), recovery_code: recoveryCode(0) })).status).toBe(400);
+  expect((await disable({ code: "", recovery_code: "AAAABBBBCCCCDDDD" })).status).toBe(403);
+  expect((await disable({ code: "", recovery_code: recoveryCode(0) })).status).toBe(200);
+  expect(await enabled()).toBe(false);
+});
+
+test("guessing codes to disable ends after five, and shares its tries with logins", async () => {
+  const token = (await login()).headers.get("x-mfa-token") ?? "";
+  const answers = await Promise.all(Array.from({ length: 8 }, () => disable({ code: wrongCode() })));
+  const count = (status: number) => answers.filter((answer) => answer.status === status).length;
+  expect([count(403), count(429)]).toEqual([5, 3]);
+  expect((await disable({ code: code() })).status).toBe(429);
+  expect((await disable({ recovery_code: recoveryCode(0) })).status).toBe(429);
+  expect((await app.call("authMfa", { body: { token, code: code() } })).status).toBe(429);
+  app.pass(30 * 60 + 1);
+  expect((await disable({ code: code() })).status).toBe(200);
+});
+
+test("a recovery code logs in, once, also by e-mail", async () => {
+  app.stopClock();
+  const { status, body, headers } = await recover(recoveryCode(0));
+  expect(status).toBe(200);
+  expect(body).toMatchObject({ user: "ana", mfa: true, tenant: ana.tenant });
+  expect(Number(headers.get("x-expires-at"))).toBe(app.services.now().getTime() / 1000 + 600);
+  expect((await app.call("getNamespaces", { token: body.token })).status).toBe(200);
+  expect((await recover(recoveryCode(0))).status).toBe(401);
+  expect((await recover(recoveryCode(1), ana.email.toUpperCase())).status).toBe(200);
+  expect(await enabled()).toBe(true);
+});
+
+test("of two that come at once with one recovery code, one gets in", async () => {
+  const answers = await Promise.all([recover(recoveryCode(0)), recover(recoveryCode(0))]);
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
+});
+
+test("a recovery code that logged in disables MFA, for ten minutes", async () => {
+  await recover(recoveryCode(0));
+  await recover(recoveryCode(1));
+  app.pass(9 * 60);
+  expect((await disable({ recovery_code: recoveryCode(1) })).status).toBe(200);
+  expect((await enable()).status).toBe(200);
+  await recover(recoveryCode(0));
+  app.pass(10 * 60 + 1);
+  expect((await disable({ recovery_code: recoveryCode(0) })).status).toBe(403);
+  expect(await enabled()).toBe(true);
+});
+
+test("a code of another user, or of one without MFA, does not log in", async () => {
+  const ben = await app.user("ben");
+  expect((await recover(recoveryCode(0), "ben")).status).toBe(401);
+  expect((await recover(recoveryCode(0), ben.email)).status).toBe(401);
+  expect((await recover(recoveryCode(0), "nobody")).status).toBe(401);
+  expect((await recover("AAAABBBBCCCCDDDD")).status).toBe(401);
+});
+
+test.each(["ana", "nobody"])("guessing recovery codes ends after five for %s", async (name) => {
+  const guess = () => recover("AAAABBBBCCCCDDDD", name);
+  const answers = await Promise.all(Array.from({ length: 7 }, guess));
+  const count = (status: number) => answers.filter((answer) => answer.status === status).length;
+  expect([count(401), count(429)]).toEqual([5, 2]);
+  expect((await recover(recoveryCode(0), name)).status).toBe(429);
+  // Strangers must not be able to keep the user from logging in.
+  const token = (await login()).headers.get("x-mfa-token") ?? "";
+  expect((await app.call("authMfa", { body: { token, code: code() } })).status).toBe(200);
+  app.pass(30 * 60 + 1);
+  expect((await recover(recoveryCode(0))).status).toBe(200);
+});
+
+test("two mailed codes, different ones, turn MFA off and log in", async () => {
+  expect((await requestReset("ana")).status).toBe(200);
+  expect(app.mails.map(({ to }) => to).sort()).toEqual([ana.email, RECOVERY].sort());
+  const { main, recovery } = mailedCodes();
+  expect(main).not.toBe(recovery);
+  expect((await reset(recovery, main)).status).toBe(401);
+  expect((await reset(main, main)).status).toBe(401);
+  const { status, body } = await reset(main, recovery);
+  expect(status).toBe(200);
+  expect(body).toMatchObject({ user: "ana", mfa: false, tenant: ana.tenant });
+  expect((await app.call("getNamespaces", { token: body.token })).status).toBe(200);
+  expect((await login()).status).toBe(200);
+  expect((await reset(main, recovery)).status).toBe(401);
+  // Whoever lost the second factor may have lost a token with it.
+  expect((await app.call("getNamespaces", { token: ana.token })).status).toBe(401);
+  expect((await entries()).at(-1)).toMatchObject({ operation: "resetMfa", actorId: ana.id });
+});
+
+test("asking tells nobody who has an account, and mails only to who can reset", async () => {
+  const ben = await app.user("ben");
+  for (const name of ["nobody", "ben", ben.email]) {
+    const { status, text } = await requestReset(name);
+    expect([status, text]).toEqual([200, ""]);
+  }
+  expect(app.mails).toEqual([]);
+});
+
+test.each(["ana", "nobody"])("at most five mails in a row are asked for %s", async (name) => {
+  for (let count = 0; count < 5; count += 1) expect((await requestReset(name)).status).toBe(200);
+  expect((await requestReset(name)).status).toBe(429);
+  expect(app.mails.length).toBe(name === "ana" ? 10 : 0);
+});
+
+test("mailed codes work for a day, and older ones beside newer ones", async () => {
+  await requestReset("ana");
+  const old = mailedCodes();
+  app.pass(3600);
+  await requestReset(ana.email);
+  const young = mailedCodes();
+  expect((await reset(old.main, young.recovery)).status).toBe(401);
+  app.pass(23 * 3600 + 60);
+  expect((await reset(old.main, old.recovery)).status).toBe(401);
+  expect((await reset(young.main, young.recovery)).status).toBe(200);
+});
+
+test("mailed codes are of one user, stored as digests, and end with the address", async () => {
+  const ben = await app.user("ben");
+  await requestReset("ana");
+  const { main, recovery } = mailedCodes();
+  expect((await reset(main, recovery, ben.id)).status).toBe(401);
+  expect((await reset(main, recovery, "0".repeat(24))).status).toBe(404);
+  const stored = JSON.stringify(await app.services.db.mfaReset.findMany());
+  expect(stored).not.toContain(main);
+  expect(stored).not.toContain(recovery);
+  await app.call("updateUser", { token: ana.token, body: { recovery_email: "ana@elsewhere.org" } });
+  expect((await reset(main, recovery)).status).toBe(401);
+});
+
+test("guessing mailed codes ends after five", async () => {
+  await requestReset("ana");
+  const { main, recovery } = mailedCodes();
+  const wrong = await Promise.all(Array.from({ length: 7 }, () => reset(main, "AAAABBBBCCCCDDDD")));
+  expect(wrong.filter(({ status }) => status === 401)).toHaveLength(5);
+  expect((await reset(main, recovery)).status).toBe(429);
+});
+
+test("a link in the mail leads to the configured address, never to one that the asker chose", async () => {
+  await app.send("POST", "/api/user/mfa/reset", {
+    headers: { "content-type": "application/json", "x-forwarded-host": "evil.example.org" },
+    body: JSON.stringify({ identifier: "ana" }),
+  });
+  await app.deliverMails();
+  expect(app.mails).toHaveLength(2);
+  for (const { text } of app.mails) {
+    expect(text).toContain(`\n/reset-mfa?id=${ana.id}\n`);
+    expect(text).not.toContain("://");
+  }
+});
