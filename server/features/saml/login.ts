@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { UnauthenticatedError } from "../../http/errors.ts";
+import { ForbiddenError, UnauthenticatedError } from "../../http/errors.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import { digestOf } from "../../secrets.ts";
 import type { SamlSettings, Services } from "../../services.ts";

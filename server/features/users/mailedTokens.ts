@@ -1,5 +1,4 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import type { User } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError, UnauthenticatedError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { hashPassword } from "../../passwords.ts";
