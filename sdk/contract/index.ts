@@ -4,16 +4,32 @@ import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
 import * as internal from "./internal.ts";
+import * as liveConnections from "./liveConnections.ts";
 import * as namespaces from "./namespaces.ts";
 import type { Operation } from "./operation.ts";
 import * as publicKeys from "./publicKeys.ts";
+import * as sessionEntry from "./sessionEntry.ts";
+import * as sessions from "./sessions.ts";
 import * as tags from "./tags.ts";
 import * as users from "./users.ts";
 
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
-export { apiKeys, audit, containers, devices, firewall, internal, namespaces, publicKeys, tags, users };
+export {
+  apiKeys,
+  audit,
+  containers,
+  devices,
+  firewall,
+  internal,
+  liveConnections,
+  namespaces,
+  publicKeys,
+  sessions,
+  tags,
+  users,
+};
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
@@ -33,6 +49,8 @@ export const publicOperations = {
   ...operationsOf(publicKeys),
   ...operationsOf(firewall),
   ...operationsOf(apiKeys),
+  ...operationsOf(sessions),
+  ...operationsOf(liveConnections),
 };
 
 export type PublicOperations = typeof publicOperations;
@@ -49,6 +67,6 @@ export type Operations = typeof operations;
  * Operations for trusted services on the private network, by id: an SSH entry and the edge. They are served on a
  * listener of their own, and the client has no methods for them (clients section 7).
  */
-export const internalOperations = operationsOf(internal);
+export const internalOperations = { ...operationsOf(internal), ...operationsOf(sessionEntry) };
 
 export type InternalOperations = typeof internalOperations;

@@ -5,8 +5,10 @@ import { auditHandlers } from "./audit/handlers.ts";
 import { containerHandlers } from "./devices/containers.ts";
 import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
+import { liveConnectionHandlers } from "./liveConnections/handlers.ts";
 import { namespaceHandlers } from "./namespaces/handlers.ts";
 import { publicKeyHandlers } from "./publicKeys/handlers.ts";
+import { sessionHandlers } from "./sessions/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
 import { userHandlers } from "./users/handlers.ts";
 
@@ -20,5 +22,7 @@ export const handlers: Handlers<Operations> = {
   ...publicKeyHandlers,
   ...firewallHandlers,
   ...apiKeyHandlers,
+  ...sessionHandlers,
+  ...liveConnectionHandlers,
   ...auditHandlers,
 };

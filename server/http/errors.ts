@@ -32,6 +32,8 @@ export class WrongTypeError extends ServiceError {}
 export class PreconditionError extends ServiceError {}
 /** The service has too much to do; the request has changed nothing. */
 export class BusyError extends ServiceError {}
+/** The operation is known, and what it would do is not built yet. */
+export class NotBuiltError extends ServiceError {}
 /** Source and user are locked out. */
 export class LockedOutError extends ServiceError {}
 
@@ -67,6 +69,7 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [WrongTypeError, 422],
   [LockedOutError, 429],
   [RateLimitedError, 429],
+  [NotBuiltError, 501],
   [BusyError, 503],
 ]);
 

@@ -25,7 +25,8 @@ async function acceptIn(services: Services, tx: Transaction, device: Device): Pr
   if (namesake) throw new ConflictError("another accepted device has the same name");
   const name = former?.name ?? device.name;
   if (former) {
-    // The same machine with a new key takes its former self's name and place (rules section 7).
+    // The same machine with a new key takes its former self's name, place and sessions (rules section 7).
+    await tx.session.updateMany({ where: { deviceUid: former.uid }, data: { deviceUid: uid } });
     await tx.device.delete({ where: { uid: former.uid } });
   } else {
     const namespace = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
