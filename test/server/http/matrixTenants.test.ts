@@ -2,7 +2,7 @@ import { type Operation, operations, takesIfMatch } from "@gatehouse-access/sdk/
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { forgedHeaders } from "./matrix/callers.ts";
 import { accessOf } from "./matrix/expected.ts";
-import { type Furniture, furnish, paramsFor } from "./matrix/furniture.ts";
+import { bodyFor, type Furniture, furnish, paramsFor } from "./matrix/furniture.ts";
 import { type Id, requestsOf } from "./matrix/requests.ts";
 import { makeWorld, type World } from "./matrix/world.ts";
 import { type CallOptions, type Credentials, startApp, type TestApp } from "./testApp.ts";
@@ -50,6 +50,7 @@ function strangers(): Record<string, Credentials> {
 /** A request for something that the lab has. */
 const aimedAtLab = (id: Id): CallOptions => ({
   ...requestsOf(world)[id],
+  body: bodyFor(id, requestsOf(world)[id].body, ofLab),
   params: { tenant: world.lab.tenant, ...paramsFor(id, namesOf(id), ofLab) },
 });
 
@@ -78,7 +79,7 @@ async function stateOfLab(): Promise<string> {
 }
 
 test("there are operations of every sort", () => {
-  expect([byId.length, byTenant.length, byTenantAndMember.length, lists.length]).toEqual([32, 11, 2, 7]);
+  expect([byId.length, byTenant.length, byTenantAndMember.length, lists.length]).toEqual([38, 11, 2, 8]);
 });
 
 describe.each(byId)("%s", (id) => {
