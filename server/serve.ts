@@ -103,14 +103,15 @@ export async function serve(config: Config): Promise<RunningService> {
 }
 
 const SECOND = 1000;
-const HOUR = 3600 * SECOND;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
 
 function choresOf(services: Services, keys: DatabaseSigningKeys, config: Config): Chore[] {
   return [
     // So many seconds may pass until another instance's rotation of the signing key is known here.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
-    { name: "sessions", every: HOUR, run: () => trimSessions(services, config.sessionRetention) },
+    { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services, config.sessionRetention) },
   ];
 }
 

@@ -20,10 +20,9 @@ type EventKind = Pick<SessionEvent, "sessionUid" | "seat" | "type">;
 
 /** The kinds of events of the sessions, read from an index alone. */
 function eventKindsOf(services: Services, uids: readonly string[]): Promise<EventKind[]> {
-  return services.db.sessionEvent.findMany({
+  return services.db.sessionEvent.groupBy({
+    by: ["sessionUid", "seat", "type"],
     where: { sessionUid: { in: [...uids] } },
-    select: { sessionUid: true, seat: true, type: true },
-    distinct: ["sessionUid", "seat", "type"],
     orderBy: [{ sessionUid: "asc" }, { seat: "asc" }, { type: "asc" }],
   });
 }

@@ -245,6 +245,22 @@ describe("after their time", () => {
     expect(await uids()).toEqual([alive]);
   });
 
+  test("no more goes at once than a stop of the service can wait for, and the rest the next time", async () => {
+    await app.services.db.session.createMany({
+      data: Array.from({ length: 300 }, (_, index) => ({
+        ...{ uid: index.toString(16).padStart(64, "0"), tenantId: ana.tenant, deviceUid: device },
+        ...{ username: "", ipAddress: "", type: "", term: "", recorded: true },
+        ...{ startedAt: app.services.now(), lastSeen: app.services.now() },
+      })),
+    });
+    app.pass(2 * DAY);
+    const left = () => app.services.db.session.count({ where: { recorded: true } });
+    await trimSessions(app.services, { sessions: 0, recordings: 1 });
+    expect(await left()).toBe(100);
+    await trimSessions(app.services, { sessions: 0, recordings: 1 });
+    expect(await left()).toBe(0);
+  });
+
   test("a session takes its recording with it, more than one batch of each", async () => {
     const at = app.services.now();
     const { tenant: tenantId } = ana;
