@@ -19,12 +19,13 @@ const withDevice = { device: { include: withTags } } as const;
 type EventKind = Pick<SessionEvent, "sessionUid" | "seat" | "type">;
 
 /** The kinds of events of the sessions, read from an index alone. */
-function eventKindsOf(services: Services, uids: readonly string[]): Promise<EventKind[]> {
-  return services.db.sessionEvent.groupBy({
+async function eventKindsOf(services: Services, uids: readonly string[]): Promise<EventKind[]> {
+  const kinds = await services.db.sessionEvent.groupBy({
     by: ["sessionUid", "seat", "type"],
     where: { sessionUid: { in: [...uids] } },
     orderBy: [{ sessionUid: "asc" }, { seat: "asc" }, { type: "asc" }],
   });
+  return kinds;
 }
 
 /** Types and seats are sets, and belong together by their place (models section 7). */
