@@ -80,6 +80,7 @@ export async function makeWorld(service: TestService): Promise<World> {
     const container = await inTurn((number) => accepted(`container-${number}`, "connector", number));
     // Beside the devices that requests delete, which takes their sessions with them.
     const host = await accepted("host-of-sessions", "native", numbers.length);
+    await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
     const session = await inTurn(() => beginSession(service, host));
     const publicKey = await inTurn(async (number) => {
       const data = Buffer.from(sshKeyLine()).toString("base64");
@@ -110,7 +111,7 @@ export async function makeWorld(service: TestService): Promise<World> {
     return {
       ownerToken: token,
       administratorKey: key.id,
-      dictionaries: { ...lists, tag: TAGS, tenant: [tenant] },
+      dictionaries: { ...lists, tag: TAGS, tenant: [tenant], seat: ["0"] },
     };
   } finally {
     await client.close();
