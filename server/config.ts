@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import type { z } from "zod";
 import type { DatabaseLocation } from "./db/openDatabase.ts";
+import type { SessionRetention } from "./features/sessions/retention.ts";
 import { isLoopback } from "./http/addresses.ts";
 import type { MailConfig } from "./mail/mailerOf.ts";
 import { OperatorError } from "./OperatorError.ts";
@@ -36,6 +37,7 @@ export interface Config {
   readonly logLevel: SettingValues["logLevel"];
   /** In days; 0: for ever. */
   readonly auditRetention: number;
+  readonly sessionRetention: SessionRetention;
   /** In milliseconds. */
   readonly shutdownTimeout: number;
   readonly service: ServiceSettings;
@@ -238,6 +240,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     port: values.port,
     internal: internalListener(values),
     auditRetention: values.auditRetention,
+    sessionRetention: { sessions: values.sessionRetention, recordings: values.recordingRetention },
     tls: tlsFiles(values),
     mail: mail(values),
     metrics: values.metricsAddress && {
@@ -250,6 +253,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       edition: values.edition,
       maximumLockoutMinutes: values.maximumLockout,
       maximumPendingDevices: values.maximumPendingDevices,
+      maximumRecording: values.maximumRecording,
       sshEndpoint: values.sshEndpoint,
       apiEndpoint: values.apiEndpoint,
       publicUrl: values.publicUrl,

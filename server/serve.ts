@@ -10,6 +10,7 @@ import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
 import { Heartbeats } from "./features/devices/heartbeats.ts";
 import { deliverMails } from "./features/mails/deliverMails.ts";
+import { trimSessions } from "./features/sessions/retention.ts";
 import { forgetAccounts } from "./features/users/forgetAccounts.ts";
 import { healthPlugin } from "./health.ts";
 import { HttpServers } from "./http/HttpServers.ts";
@@ -106,7 +107,8 @@ export async function serve(config: Config): Promise<RunningService> {
 }
 
 const SECOND = 1000;
-const HOUR = 3600 * SECOND;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
 
 function choresOf(
   services: Services,
@@ -120,6 +122,7 @@ function choresOf(
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
+    { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services, config.sessionRetention) },
   ];
 }
 

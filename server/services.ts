@@ -62,6 +62,8 @@ export interface ServiceSettings {
   readonly maximumLockoutMinutes: number;
   /** Devices of a namespace that may wait to be accepted; 0 or less: any number. */
   readonly maximumPendingDevices: number;
+  /** Most that is kept of the recording of one session, in MiB. */
+  readonly maximumRecording: number;
   /** `host:port` that agents are told for SSH and for the API; undefined: taken from the request. */
   readonly sshEndpoint: string | undefined;
   readonly apiEndpoint: string | undefined;

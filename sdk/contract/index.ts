@@ -6,11 +6,14 @@ import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
 import * as internal from "./internal.ts";
 import * as invitations from "./invitations.ts";
+import * as liveConnections from "./liveConnections.ts";
 import * as mfa from "./mfa.ts";
 import * as namespaces from "./namespaces.ts";
 import type { Operation } from "./operation.ts";
 import * as publicKeys from "./publicKeys.ts";
 import * as saml from "./saml.ts";
+import * as sessionEntry from "./sessionEntry.ts";
+import * as sessions from "./sessions.ts";
 import * as tags from "./tags.ts";
 import * as users from "./users.ts";
 
@@ -26,10 +29,12 @@ export {
   firewall,
   internal,
   invitations,
+  liveConnections,
   mfa,
   namespaces,
   publicKeys,
   saml,
+  sessions,
   tags,
   users,
 };
@@ -56,6 +61,8 @@ export const publicOperations = {
   ...operationsOf(publicKeys),
   ...operationsOf(firewall),
   ...operationsOf(apiKeys),
+  ...operationsOf(sessions),
+  ...operationsOf(liveConnections),
 };
 
 export type PublicOperations = typeof publicOperations;
@@ -72,6 +79,6 @@ export type Operations = typeof operations;
  * Operations for trusted services on the private network, by id: an SSH entry and the edge. They are served on a
  * listener of their own, and the client has no methods for them (clients section 7).
  */
-export const internalOperations = operationsOf(internal);
+export const internalOperations = { ...operationsOf(internal), ...operationsOf(sessionEntry) };
 
 export type InternalOperations = typeof internalOperations;

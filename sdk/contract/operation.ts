@@ -34,10 +34,20 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
  * - `path`: the role in the credential's namespace, which must be the `{tenant}` of the path, else 403
  * - `member`: the role in the `{tenant}` of the path, whichever namespace the credential is for
  * - `device`: as `namespace`; or a device, which is the one of the path where that has a `{uid}`
+ * - `session`: as `namespace`; or a device, whose handler finds sessions of that device alone
  * - `internal`: a trusted service on the private listener, about any namespace
  * - `forwarded`: the same, asking about the caller whose credential its request carries
  */
-export type Scope = "public" | "user" | "namespace" | "path" | "member" | "device" | "internal" | "forwarded";
+export type Scope =
+  | "public"
+  | "user"
+  | "namespace"
+  | "path"
+  | "member"
+  | "device"
+  | "session"
+  | "internal"
+  | "forwarded";
 
 /** Scopes of the private listener. */
 const INTERNAL_SCOPES: readonly Scope[] = ["internal", "forwarded"];
@@ -82,6 +92,8 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
     readonly body?: R;
     /** The body is left out in a case that `summary` states. */
     readonly mayBeEmpty?: boolean;
+    /** Media types of texts that a caller can ask for instead of the body, by `Accept`. */
+    readonly alternatives?: readonly string[];
   };
   /** What each error status means here; {@link defineOperation} adds those that all of the scope have. */
   readonly errors?: Readonly<Record<number, string>>;
@@ -137,6 +149,7 @@ export interface Operation<
     readonly headers: readonly string[];
     readonly body: R;
     readonly mayBeEmpty: boolean;
+    readonly alternatives: readonly string[];
   };
   readonly errors: Readonly<Record<number, string>>;
   readonly repeatable: boolean;
@@ -226,6 +239,7 @@ export function defineOperation<
       headers: input.success?.headers ?? [],
       body: input.success?.body as R,
       mayBeEmpty: input.success?.mayBeEmpty ?? false,
+      alternatives: input.success?.alternatives ?? [],
     },
     errors: { ...commonErrors(input.scope, conditional), ...input.errors },
     repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),

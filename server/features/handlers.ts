@@ -5,10 +5,12 @@ import { auditHandlers } from "./audit/handlers.ts";
 import { containerHandlers } from "./devices/containers.ts";
 import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
+import { liveConnectionHandlers } from "./liveConnections/handlers.ts";
 import { namespaceHandlers } from "./namespaces/handlers.ts";
 import { invitationHandlers } from "./namespaces/invitationHandlers.ts";
 import { publicKeyHandlers } from "./publicKeys/handlers.ts";
 import { samlHandlers } from "./saml/handlers.ts";
+import { sessionHandlers } from "./sessions/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
 import { accountHandlers } from "./users/accountHandlers.ts";
 import { mfaHandlers, userHandlers } from "./users/handlers.ts";
@@ -27,5 +29,7 @@ export const handlers: Handlers<Operations> = {
   ...publicKeyHandlers,
   ...firewallHandlers,
   ...apiKeyHandlers,
+  ...sessionHandlers,
+  ...liveConnectionHandlers,
   ...auditHandlers,
 };

@@ -5,7 +5,12 @@ import { ForbiddenError, NotFoundError } from "./errors.ts";
 import type { Caller, DeviceCaller, Member } from "./identity.ts";
 
 /** Operations that answer a token without a namespace with 404, others with 403 (rules section 1.5). */
-const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set(["getTags", "renameTag", "deleteTag"]);
+const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
+  "getTags",
+  "renameTag",
+  "deleteTag",
+  "getSessionRecordStatus",
+]);
 
 const CREDENTIAL_NAMES = { jwt: "a user's token", apikey: "an API key", device: "a device's token" } as const;
 
@@ -31,6 +36,8 @@ export async function authorize(
   }
   if (operation.scope === "user" || operation.scope === "public") return caller;
   if (operation.scope === "device" && caller.kind === "device") return ownDevice(caller, uid);
+  // The path names a session; its handler looks among the device's own.
+  if (operation.scope === "session" && caller.kind === "device") return caller;
   const member =
     operation.scope === "member"
       ? await memberOfPath(services, caller, tenant ?? "")

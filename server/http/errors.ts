@@ -34,6 +34,8 @@ export class PreconditionError extends ServiceError {}
 export class BusyError extends ServiceError {}
 /** The instance has not what the request asks for. */
 export class NotImplementedError extends ServiceError {}
+/** The operation is known, and what it would do is not built yet. */
+export class NotBuiltError extends ServiceError {}
 /** Source and user are locked out. */
 export class LockedOutError extends ServiceError {}
 
@@ -70,6 +72,7 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [LockedOutError, 429],
   [RateLimitedError, 429],
   [NotImplementedError, 501],
+  [NotBuiltError, 501],
   [BusyError, 503],
 ]);
 

@@ -52,7 +52,7 @@ export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "int
   ? null
   : O["scope"] extends "user"
     ? CallerOf<O>
-    : O["scope"] extends "device"
+    : O["scope"] extends "device" | "session"
       ? DeviceCaller | Member<UserCaller | KeyCaller>
       : O["scope"] extends "forwarded"
         ? Caller

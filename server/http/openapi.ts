@@ -121,15 +121,25 @@ function describe(operation: Operation, alias: boolean, components: Components, 
   };
 }
 
+function describeSuccess({ status, mayBeEmpty }: Operation["success"]): string {
+  if (status === 101) return "A WebSocket";
+  return mayBeEmpty ? "Done; the body may be left out" : "Done";
+}
+
 function responses(operation: Operation, components: Components, error: Json): Json {
   const { success } = operation;
   const fieldNames = { anyOf: [{ type: "array", items: { type: "string" } }, error] };
   const errors = { ...commonErrors(operation), ...operation.errors };
   return {
     [success.status]: {
-      description: success.mayBeEmpty ? "Done; the body may be left out" : "Done",
+      description: describeSuccess(success),
       headers: headerReferences([...success.headers, ...(operation.object === null ? [] : ["ETag"])]),
-      ...(success.body && content(components.schemaOf(success.body, "output"))),
+      ...(success.body && {
+        content: {
+          "application/json": { schema: components.schemaOf(success.body, "output") },
+          ...Object.fromEntries(success.alternatives.map((type) => [type, { schema: { type: "string" } }])),
+        },
+      }),
     },
     ...Object.fromEntries(
       Object.entries(errors).map(([status, description]) => {

@@ -17,6 +17,8 @@ export interface RequestFacts {
   readonly network: string;
   /** Scheme, host and port at which clients reach the service: the configured ones, else those of the request. */
   readonly origin: URL;
+  /** Media types that the client asks for, in lower case and without parameters. */
+  readonly accept: readonly string[];
   /** Clients reach the service by TLS, here or at a proxy. */
   readonly secure: boolean;
 }
@@ -58,6 +60,11 @@ function factsOf(request: FastifyRequest, isTrusted: Test, publicUrl: string | u
     network: networkOf(address),
     get origin() {
       return publicUrl === undefined ? originOf(scheme, headers, proxied) : new URL(publicUrl);
+    },
+    get accept() {
+      return (headers.accept ?? "")
+        .split(",")
+        .map((type) => (type.split(";", 1)[0] ?? "").trim().toLowerCase());
     },
     secure: scheme === "https" || publicUrl?.startsWith("https:") === true,
   };

@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import { type Edition, type ObjectKind, type Operation, writesObject } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
@@ -9,7 +10,7 @@ import type { IdentityOf } from "./identity.ts";
 import { readQuery } from "./query.ts";
 import type { RequestFacts } from "./requestFacts.ts";
 import { responseSchema } from "./serialization.ts";
-import { FIELD_NAME_ERRORS, parse } from "./validation.ts";
+import { parse, parseBody } from "./validation.ts";
 
 type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;
 type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
@@ -42,10 +43,13 @@ export type Context<O extends Operation> = RequestContext<
   IdentityOf<O>
 >;
 
-/** Behaviour of an operation: its result becomes the response's body, an error its refusal. */
+/**
+ * Behaviour of an operation: its result becomes the response's body, an error its refusal. A body that may be too long
+ * to hold is a stream of its text, with its `Content-Type` set.
+ */
 export type Handler<O extends Operation> = (
   context: RequestContext<z.output<O["params"]>, z.output<O["query"]>, BodyOf<O>, IdentityOf<O>>,
-) => Promise<ResultOf<O>>;
+) => Promise<ResultOf<O> | Readable>;
 export type Operations = Readonly<Record<string, Operation>>;
 /** One handler for each operation; a missing one is a type error. */
 export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? Handler<T[Id]> : never };
@@ -115,15 +119,7 @@ async function respond(
 ): Promise<unknown> {
   const params = parse(operation.params, pathParams(operation, request.params), "");
   const query = readQuery(operation, request.query);
-  // No body counts as an empty object: an operation without required fields needs none.
-  const body =
-    operation.body &&
-    parse(
-      operation.body,
-      request.body === undefined ? {} : request.body,
-      "",
-      FIELD_NAME_ERRORS.has(operation.id),
-    );
+  const body = parseBody(operation, request.body);
   const context = {
     services,
     params,

@@ -30,6 +30,8 @@ function shapeOf(schema: JsonSchema): JsonSchema {
       ...(schema.required && { required: schema.required }),
     };
   }
+  // An object of any keys: Fastify's serialiser would leave all of them out.
+  if (schema.additionalProperties) return {};
   if (schema.items) return { type: "array", items: shapeOf(schema.items as JsonSchema) };
   const type = typeOf(schema);
   return type ? { type } : {};

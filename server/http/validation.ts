@@ -1,3 +1,4 @@
+import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { InvalidError, InvalidFieldsError, type ServiceError, WrongTypeError } from "./errors.ts";
 
@@ -7,6 +8,15 @@ export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([
   "updateUserData",
   "registerUser",
 ]);
+
+/** Operations whose invalid body is 422 whatever is wrong with it (rules section 8). */
+const UNPROCESSABLE_BODIES: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord"]);
+
+/**
+ * Operations that take any text, which they store as JSON: what a device prints must not be able to keep itself out
+ * of its recording.
+ */
+const ANY_TEXT: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord", "addSessionEvent"]);
 
 type Issue = z.core.$ZodIssue;
 
@@ -125,6 +135,24 @@ export function parse<T extends z.ZodType>(
   const result = schema.safeParse(value, { error: describe, reportInput: true });
   if (!result.success) throw refusal(result.error.issues, name, fieldNames);
   checkTexts(result.data, name, fieldNames);
+  return result.data;
+}
+
+/**
+ * The body as the operation declares it; none counts as an empty object, since an operation without required fields
+ * needs none.
+ * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}
+ */
+export function parseBody(operation: Pick<Operation, "id" | "body">, body: unknown): unknown {
+  const { id, body: schema } = operation;
+  if (schema === undefined) return undefined;
+  const fieldNames = FIELD_NAME_ERRORS.has(id);
+  const result = schema.safeParse(body === undefined ? {} : body, { error: describe, reportInput: true });
+  if (!result.success) {
+    const error = refusal(result.error.issues, "", fieldNames);
+    throw UNPROCESSABLE_BODIES.has(id) ? new WrongTypeError(error.message) : error;
+  }
+  if (!ANY_TEXT.has(id)) checkTexts(result.data, "", fieldNames);
   return result.data;
 }
 

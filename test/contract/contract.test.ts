@@ -12,9 +12,58 @@ const DECIDED_ROLES: Readonly<Record<string, string>> = {
   offlineDevice: "operator",
 };
 
-test("the list has 120 operations, and every public operation of ours is among them", () => {
+/** Operations of the list that are not served yet. */
+const MISSING = [
+  "acceptInvite",
+  "attachPaymentMethod",
+  "choiceDevices",
+  "connectorCreate",
+  "connectorDelete",
+  "connectorGet",
+  "connectorInfo",
+  "connectorList",
+  "connectorUpdate",
+  "createBillingPortal",
+  "createCustomer",
+  "createSubscription",
+  "createTunnel",
+  "deleteTunnel",
+  "deleteUser",
+  "detachPaymentMethod",
+  "disableMfa",
+  "evaluateBilling",
+  "generateInvitationLink",
+  "getAnnouncement",
+  "getCustomer",
+  "getDevicesMostUsed",
+  "getInstallScript",
+  "getNamespaceSupport",
+  "getSamlAuthUrl",
+  "getStats",
+  "getSubscription",
+  "listAnnouncements",
+  "listTunnels",
+  "lookupUserStatus",
+  "recoverMfa",
+  "recoverPassword",
+  "registerUser",
+  "reportBilling",
+  "requestResetMfa",
+  "resendEmail",
+  "resetMfa",
+  "resolveDevice",
+  "setDefaultPaymentMethod",
+  "updateRecoverPassword",
+  "updateUserData",
+  "updateUserPassword",
+  "validateAccount",
+];
+
+test("every operation of the list is served, and none beside them", () => {
   expect(listed.size).toBe(120);
-  expect(ours.length).toBeGreaterThanOrEqual(65);
+  expect([...listed.keys()].filter((id) => !Object.hasOwn(publicOperations, id)).sort()).toEqual(
+    [...MISSING].sort(),
+  );
   expect(ours.filter(([id, operation]) => !listed.has(id) || operation.id !== id)).toEqual([]);
 });
 
@@ -32,10 +81,17 @@ function requiredInOurs(operation: Operation): string[] {
   return fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name);
 }
 
-/** Refusals of ours that the list does not have, each for a bound that its servers lack. */
+/** Refusals of ours that the list does not have: for a bound that its servers lack, or because it is not built yet. */
 const OWN_REFUSALS: Readonly<Record<string, readonly number[]>> = {
   authDevice: [403],
+  deviceConnection: [501],
+  deviceRevdial: [501],
+  openWebTerminal: [501],
+  streamWebTerminal: [501],
 };
+
+/** Of these the list does not say that they may fail inside. */
+const NO_INTERNAL_ERROR: readonly string[] = ["healthcheck", "openWebTerminal", "streamWebTerminal"];
 
 const statuses = (values: readonly number[]) => [...new Set(values)].sort((a, b) => a - b);
 
@@ -70,20 +126,26 @@ describe.each(ours)("%s", (id, operation) => {
   test("success and error statuses are those of the list", () => {
     expect(operation.success.status).toBe(entry.success.status);
     expect(operation.success.headers).toEqual(entry.success.headers);
-    // Every operation may fail inside; the list says so of all but the health check.
+    // Every operation may fail inside; the list says so of all but these.
     const errors = statuses([...entry.errors.map((error) => error.status), 500]);
     const expected = statuses([...errors, ...(OWN_REFUSALS[id] ?? [])]);
     const ours = statuses(Object.keys(operation.errors).map(Number));
     expect(ours.filter((status) => expected.includes(status) || !ADDED.has(status))).toEqual(expected);
     expect(errors.filter((status) => !entry.errors.some((error) => error.status === status))).toEqual(
-      id === "healthcheck" ? [500] : [],
+      NO_INTERNAL_ERROR.includes(id) ? [500] : [],
     );
   });
 
   test("the answer is the model that the list names", () => {
     const schema = operation.success.body;
-    expect(schema !== undefined).toBe(entry.success.body !== null);
+    // After 101 a WebSocket begins, which the list describes in words.
+    const answered = entry.success.body !== null && entry.success.status !== 101;
+    expect(schema !== undefined).toBe(answered);
     if (!schema || entry.success.body === null) {
+      return;
+    }
+    if (entry.success.body === "bare JSON boolean") {
+      expect(schema).toBeInstanceOf(z.ZodBoolean);
       return;
     }
     const list = /^array of (\w+)/.exec(entry.success.body)?.[1];

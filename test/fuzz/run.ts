@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import { startService } from "../support/service.ts";
 import { CREDENTIALS, type CredentialKind, configure, SECRET, secretOf } from "./configuration.ts";
 import { installSchemathesis } from "./schemathesis.ts";
-import { makeWorld } from "./world.ts";
+import { INTERNAL_TOKEN, makeWorld } from "./world.ts";
 
 const HELP = `npm run fuzz -- [--seed N] [--max-examples N] [--credential ${CREDENTIALS.join("|")}]
 
@@ -45,6 +45,9 @@ async function fuzz(command: string, kind: CredentialKind, options: Options): Pr
       GATEHOUSE_LOGINS_PER_ADDRESS: "0",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       GATEHOUSE_MAXIMUM_LOCKOUT: "0",
+      // Where sessions come from.
+      GATEHOUSE_INTERNAL_PORT: "0",
+      GATEHOUSE_INTERNAL_TOKEN: INTERNAL_TOKEN,
     },
   });
   try {

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { createClient, passwordCredential } from "../../sdk/dist/index.js";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import type { TestService } from "../support/service.ts";
@@ -19,6 +20,23 @@ const TAGS = ["production", "staging", "edge", "laboratory"];
 const tagOf = (number: number) => TAGS[number % TAGS.length] ?? "";
 const filterOf = (number: number) =>
   number % 2 === 0 ? { tags: [tagOf(number / 2)] } : { hostname: `^device-${number}$` };
+
+/** What the service's internal listener asks for. */
+export const INTERNAL_TOKEN = "the-internal-token-of-the-fuzzer-0";
+
+/** Begins a session as an SSH entry does, with something recorded at the first seat; answers its uid. */
+async function beginSession(service: TestService, deviceUid: string): Promise<string> {
+  const line = service.logs().find(({ msg }) => msg === "listening for internal operations");
+  if (line === undefined) throw new Error("the service has no listener for internal operations");
+  const send = (path: string, body: object) =>
+    post(String(line.address), path, body, undefined, { "X-Internal-Token": INTERNAL_TOKEN });
+  const uid = randomBytes(32).toString("hex");
+  const login = { device_uid: deviceUid, username: "root", ip_address: "198.51.100.4" };
+  await send("/internal/sessions", { uid, ...login });
+  const record = { uid, seat: 0, message: "$ ", width: 80, height: 24 };
+  await send(`/internal/sessions/${uid}/records/0`, record);
+  return uid;
+}
 
 /** Making a user starts a process, and hashes a password. */
 const MEMBERS = 4;
@@ -60,6 +78,10 @@ export async function makeWorld(service: TestService): Promise<World> {
         : accepted(`device-${number}`, "native", number),
     );
     const container = await inTurn((number) => accepted(`container-${number}`, "connector", number));
+    // Beside the devices that requests delete, which takes their sessions with them.
+    const host = await accepted("host-of-sessions", "native", numbers.length);
+    await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
+    const session = await inTurn(() => beginSession(service, host));
     const publicKey = await inTurn(async (number) => {
       const data = Buffer.from(sshKeyLine()).toString("base64");
       const body = { data, name: `key ${number}`, username: ".*", filter: filterOf(number) };
@@ -85,11 +107,11 @@ export async function makeWorld(service: TestService): Promise<World> {
       return id;
     }, MEMBERS);
     const sshKey = numbers.map(() => Buffer.from(sshKeyLine()).toString("base64"));
-    const lists = { device, container, publicKey, rule, apiKey, member, sshKey };
+    const lists = { device, container, publicKey, rule, apiKey, member, session, sshKey };
     return {
       ownerToken: token,
       administratorKey: key.id,
-      dictionaries: { ...lists, tag: TAGS, tenant: [tenant] },
+      dictionaries: { ...lists, tag: TAGS, tenant: [tenant], seat: ["0"] },
     };
   } finally {
     await client.close();

@@ -70,6 +70,7 @@ test("lists can be iterated, other operations can not", () => {
     | "getContainers"
     | "getPublicKeys"
     | "getFirewallRules"
+    | "getSessions"
     | "listApiKeys"
     | "getAuditTrail"
   >();

@@ -131,6 +131,14 @@ async function store(services: Services, uid: string, body: Report, request: Req
   }
 }
 
+/** Sessions of which an agent says that they go on; others than its own, and closed ones, stay as they are. */
+async function keepAlive(services: Services, deviceUid: string, sessions: readonly string[]): Promise<void> {
+  await services.db.session.updateMany({
+    where: { uid: { in: [...sessions] }, deviceUid, closedAt: null },
+    data: { lastSeen: services.now() },
+  });
+}
+
 /**
  * An agent enrols or reports (rules section 7). What an administrator decides, name, status and tags, stays as
  * it is. What is new is stored before the answer; of a report without news only the time is, and later (see
@@ -143,6 +151,7 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
   let names = await namesOfUnchanged(services, uid, reported);
   if (names) services.heartbeats.beat(uid, services.now());
   else names = await store(services, uid, body, request);
+  if (body.sessions?.length) await keepAlive(services, uid, body.sessions);
   services.metrics.heartbeats.inc();
   return { uid, token: await deviceToken(services, { uid, tenant }), ...names };
 };

@@ -76,6 +76,7 @@ export const deleteDevice: Handler<PublicOperations["deleteDevice"]> = async (co
         where: { uid },
         data: { status: "removed", statusUpdatedAt: services.now() },
       });
+      await tx.session.deleteMany({ where: { deviceUid: uid } });
     } else {
       await tx.device.delete({ where: { uid } });
     }

@@ -49,7 +49,8 @@ async function acceptIn(tx: Transaction, device: Device, acceptance: Acceptance)
   if (namesake) throw new ConflictError("another accepted device has the same name");
   const name = former?.name ?? device.name;
   if (former) {
-    // The same machine with a new key takes its former self's name and place (rules section 7).
+    // The same machine with a new key takes its former self's name, place and sessions (rules section 7).
+    await tx.session.updateMany({ where: { deviceUid: former.uid }, data: { deviceUid: uid } });
     await deleteFormer(tx, former, acceptance);
   } else {
     const namespace = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });

@@ -5,6 +5,14 @@ import { markDeviceOffline } from "../devices/offline.ts";
 import { evaluateFirewall } from "../firewall/evaluate.ts";
 import { createPrivateKey } from "../privateKeys/privateKeys.ts";
 import { evaluatePublicKey, lookupPublicKey } from "../publicKeys/evaluate.ts";
+import {
+  addSessionEvent,
+  createSession,
+  finishSession,
+  keepSessionAlive,
+  storeSessionRecord,
+  updateSession,
+} from "../sessions/entry.ts";
 import { createUserToken } from "../users/tokens.ts";
 import { authRequest } from "./authRequest.ts";
 
@@ -18,4 +26,10 @@ export const internalHandlers: Handlers<InternalOperations> = {
   evaluatePublicKey,
   createPrivateKey,
   evaluateFirewall,
+  createSession,
+  updateSession,
+  keepSessionAlive,
+  finishSession,
+  addSessionEvent,
+  storeSessionRecord,
 };

@@ -2,7 +2,7 @@ import { type Operation, operations, takesIfMatch } from "@gatehouse-access/sdk/
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { forgedHeaders } from "./matrix/callers.ts";
 import { accessOf } from "./matrix/expected.ts";
-import { type Furniture, furnish, paramsFor } from "./matrix/furniture.ts";
+import { bodyFor, type Furniture, furnish, paramsFor } from "./matrix/furniture.ts";
 import { type Id, requestsOf } from "./matrix/requests.ts";
 import { makeWorld, type World } from "./matrix/world.ts";
 import { type CallOptions, type Credentials, startApp, type TestApp } from "./testApp.ts";
@@ -55,6 +55,7 @@ function strangers(): Record<string, Credentials> {
 /** A request for something that the lab has. */
 const aimedAtLab = (id: Id): CallOptions => ({
   ...requestsOf(world)[id],
+  body: bodyFor(id, requestsOf(world)[id].body, ofLab),
   params: { tenant: world.lab.tenant, ...paramsFor(id, namesOf(id), ofLab) },
 });
 

@@ -94,6 +94,7 @@ const SETTINGS: ServiceSettings = {
   edition: "enterprise",
   maximumLockoutMinutes: 60,
   maximumPendingDevices: 0,
+  maximumRecording: 1,
   sshEndpoint: undefined,
   apiEndpoint: undefined,
   publicUrl: undefined,

@@ -80,6 +80,25 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
       ...{ operation: "renameDevice", objectKind: "device", objectId: uid(n) },
     })),
   });
+  await db.session.createMany({
+    data: numbers.map((n) => ({
+      ...{
+        uid: uid(n),
+        tenantId,
+        deviceUid: uid(0),
+        username: "root",
+        ipAddress: "",
+        type: "term",
+        term: "",
+      },
+      ...{ startedAt: at(n), lastSeen: at(n), recorded: n % 2 === 0 },
+    })),
+  });
+  await db.sessionEvent.createMany({
+    data: numbers.map((n) => ({
+      ...{ sessionUid: uid(n), sequence: 1, seat: 0, type: "shell", at: at(n), data: "{}" },
+    })),
+  });
   const spaces = await db.namespace.findMany({ where: { ownerId: id, tenantId: { not: tenantId } } });
   await db.member.createMany({
     data: spaces.map((space) => ({ tenantId: space.tenantId, userId: id, role: "owner", addedAt: now })),

@@ -50,6 +50,7 @@ export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
     { name: "tags", query: filtered(property("filter.tags", "eq", ["edge"])) },
   ],
   getFirewallRules: [DEFAULT, DEEP],
+  getSessions: [DEFAULT, DEEP],
   getAuditTrail: [
     DEFAULT,
     DEEP,

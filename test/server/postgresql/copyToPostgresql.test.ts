@@ -87,6 +87,25 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.auditEntry.createMany({
     data: [entry, { ...entry, tenantId: "t", before: '{"a":"\\\\u0041"}' }],
   });
+  await client.session.create({
+    data: {
+      ...{
+        uid: "s",
+        tenantId: "t",
+        deviceUid: "d",
+        username: "root",
+        ipAddress: "::1",
+        type: "web",
+        term: "xterm",
+      },
+      ...{ startedAt: at, lastSeen: at, authenticated: true, recorded: true, recordedSize: 130, records: 1 },
+    },
+  });
+  const record = { sessionUid: "s", seat: 0, sequence: 1, time: at, width: 4_294_967_295n, height: 24n };
+  await client.sessionRecord.create({ data: { ...record, message: '"\\u0000\\ud83d"' } });
+  await client.sessionEvent.create({
+    data: { sessionUid: "s", sequence: 1, seat: 0, type: "shell", at, data: "{}" },
+  });
   const apiKey = { tenantId: "t", role: "observer", createdBy: "ann", createdAt: at, updatedAt: at };
   await client.apiKey.createMany({
     data: [

@@ -16,10 +16,12 @@ describe("without any setting", () => {
       shutdownTimeout: 10_000,
     });
     expect(config.database).toEqual({ file: `${config.dataDir}/gatehouse.db` });
+    expect(config.sessionRetention).toEqual({ sessions: 365, recordings: 90 });
     expect(config.service).toEqual({
       edition: "enterprise",
       maximumLockoutMinutes: 60,
       maximumPendingDevices: 10_000,
+      maximumRecording: 64,
       sshEndpoint: undefined,
       apiEndpoint: undefined,
       publicUrl: undefined,
@@ -55,6 +57,9 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_LOG_LEVEL: "debug",
       GATEHOUSE_SHUTDOWN_TIMEOUT: "3",
       GATEHOUSE_AUDIT_RETENTION: "30",
+      GATEHOUSE_SESSION_RETENTION: "20",
+      GATEHOUSE_RECORDING_RETENTION: "0",
+      GATEHOUSE_MAXIMUM_RECORDING: "1024",
       GATEHOUSE_SECRET: "0123456789abcdef0123456789abcdef",
       GATEHOUSE_SMTP_URL: "smtp://gate%40example.org:p%2Fw@mail.example.org",
       GATEHOUSE_SMTP_TLS: "offered",
@@ -72,6 +77,7 @@ test("every setting can come from the environment", () => {
     logLevel: "debug",
     shutdownTimeout: 3000,
     auditRetention: 30,
+    sessionRetention: { sessions: 20, recordings: 0 },
     secret: "0123456789abcdef0123456789abcdef",
     mail: {
       server: {
@@ -87,6 +93,7 @@ test("every setting can come from the environment", () => {
       edition: "cloud",
       maximumLockoutMinutes: -1,
       maximumPendingDevices: 5,
+      maximumRecording: 1024,
       sshEndpoint: "ssh.example.com:22",
       apiEndpoint: "[::1]:443",
       publicUrl: "https://gate.example.org",
@@ -111,6 +118,8 @@ test.each([
   ["GATEHOUSE_EDITION", "Enterprise", "community, enterprise or cloud"],
   ["GATEHOUSE_LOG_LEVEL", "verbose", "fatal, error, warn, info, debug, trace or silent"],
   ["GATEHOUSE_MAXIMUM_LOCKOUT", "1h", "a whole number of minutes"],
+  ["GATEHOUSE_MAXIMUM_RECORDING", "0", "from 1 to 1024"],
+  ["GATEHOUSE_SESSION_RETENTION", "-1", "from 0 to 36500"],
   ["GATEHOUSE_SSH_ENDPOINT", "example.com", "host:port"],
   ["GATEHOUSE_API_ENDPOINT", "https://example.com:443", "host:port"],
   ["GATEHOUSE_API_ENDPOINT", "example.com:70000", "host:port"],

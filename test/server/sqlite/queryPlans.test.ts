@@ -1,5 +1,6 @@
 import { type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { trimSessions } from "../../../server/dist/features/sessions/retention.js";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 import { fill } from "../plans/fill.ts";
 import { LISTS } from "../plans/forms.ts";
@@ -35,6 +36,29 @@ test("a new device is known to be new, and the waiting ones are counted, by an i
   expect(counts).toHaveLength(1);
   expect(counts[0]?.text).toMatch(/SEARCH main\.Device USING COVERING INDEX .*status=\?/);
   expect(plans.flatMap((plan) => plan.scans)).toEqual([]);
+});
+
+test("sessions are counted, and those of a page found, by an index alone", async () => {
+  database.takeQueries();
+  await app.call("getSessions", { token: ana.token, query: { page: 3 } });
+  const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
+  const ofList = plans.filter(({ text }) => /^SELECT (COUNT|"Session"."uid" AS id)/.test(text));
+  expect(ofList).toHaveLength(2);
+  for (const { text } of ofList) {
+    expect(text).toMatch(/SEARCH Session USING COVERING INDEX Session_tenantId_/);
+  }
+});
+
+test("old sessions and recordings are found by an index", async () => {
+  database.takeQueries();
+  await trimSessions(app.services, { sessions: 2, recordings: 1 });
+  const queries = database.takeQueries();
+  expect(queries.length).toBeGreaterThan(0);
+  for (const query of queries) {
+    const plan = await database.planOf(query);
+    expect(plan.scans, plan.text).toEqual([]);
+    expect(plan.sorts, plan.text).toBe(false);
+  }
 });
 
 test("every list of the contract is here", () => {

@@ -285,6 +285,54 @@ CREATE TABLE "UsedSamlMessage" (
     CONSTRAINT "UsedSamlMessage_pkey" PRIMARY KEY ("digest")
 );
 
+-- CreateTable
+CREATE TABLE "Session" (
+    "uid" TEXT NOT NULL,
+    "tenantId" TEXT NOT NULL,
+    "deviceUid" TEXT NOT NULL,
+    "username" TEXT NOT NULL,
+    "ipAddress" TEXT NOT NULL,
+    "type" TEXT NOT NULL,
+    "term" TEXT NOT NULL,
+    "latitude" DOUBLE PRECISION NOT NULL DEFAULT 0,
+    "longitude" DOUBLE PRECISION NOT NULL DEFAULT 0,
+    "startedAt" TIMESTAMP(3) NOT NULL,
+    "lastSeen" TIMESTAMP(3) NOT NULL,
+    "closedAt" TIMESTAMP(3),
+    "authenticated" BOOLEAN NOT NULL DEFAULT false,
+    "recorded" BOOLEAN NOT NULL DEFAULT false,
+    "recordedSize" INTEGER NOT NULL DEFAULT 0,
+    "records" INTEGER NOT NULL DEFAULT 0,
+    "events" INTEGER NOT NULL DEFAULT 0,
+
+    CONSTRAINT "Session_pkey" PRIMARY KEY ("uid")
+);
+
+-- CreateTable
+CREATE TABLE "SessionRecord" (
+    "sessionUid" TEXT NOT NULL,
+    "seat" INTEGER NOT NULL,
+    "sequence" INTEGER NOT NULL,
+    "time" TIMESTAMP(3) NOT NULL,
+    "message" TEXT NOT NULL,
+    "width" BIGINT NOT NULL,
+    "height" BIGINT NOT NULL,
+
+    CONSTRAINT "SessionRecord_pkey" PRIMARY KEY ("sessionUid","seat","sequence")
+);
+
+-- CreateTable
+CREATE TABLE "SessionEvent" (
+    "sessionUid" TEXT NOT NULL,
+    "sequence" INTEGER NOT NULL,
+    "seat" INTEGER NOT NULL,
+    "type" TEXT NOT NULL,
+    "at" TIMESTAMP(3) NOT NULL,
+    "data" TEXT NOT NULL,
+
+    CONSTRAINT "SessionEvent_pkey" PRIMARY KEY ("sessionUid","sequence")
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -393,6 +441,21 @@ CREATE INDEX "SamlIdentity_userId_idx" ON "SamlIdentity"("userId");
 -- CreateIndex
 CREATE INDEX "UsedSamlMessage_expiresAt_idx" ON "UsedSamlMessage"("expiresAt");
 
+-- CreateIndex
+CREATE INDEX "Session_tenantId_startedAt_uid_idx" ON "Session"("tenantId", "startedAt", "uid");
+
+-- CreateIndex
+CREATE INDEX "Session_tenantId_lastSeen_idx" ON "Session"("tenantId", "lastSeen");
+
+-- CreateIndex
+CREATE INDEX "Session_deviceUid_idx" ON "Session"("deviceUid");
+
+-- CreateIndex
+CREATE INDEX "Session_recorded_lastSeen_idx" ON "Session"("recorded", "lastSeen");
+
+-- CreateIndex
+CREATE INDEX "SessionEvent_sessionUid_seat_type_idx" ON "SessionEvent"("sessionUid", "seat", "type");
+
 -- AddForeignKey
 ALTER TABLE "RecoveryCode" ADD CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
@@ -437,3 +500,15 @@ ALTER TABLE "MfaReset" ADD CONSTRAINT "MfaReset_userId_fkey" FOREIGN KEY ("userI
 
 -- AddForeignKey
 ALTER TABLE "SamlIdentity" ADD CONSTRAINT "SamlIdentity_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "Session" ADD CONSTRAINT "Session_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "Session" ADD CONSTRAINT "Session_deviceUid_fkey" FOREIGN KEY ("deviceUid") REFERENCES "Device"("uid") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "SessionRecord" ADD CONSTRAINT "SessionRecord_sessionUid_fkey" FOREIGN KEY ("sessionUid") REFERENCES "Session"("uid") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "SessionEvent" ADD CONSTRAINT "SessionEvent_sessionUid_fkey" FOREIGN KEY ("sessionUid") REFERENCES "Session"("uid") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -269,6 +269,56 @@ CREATE TABLE "UsedSamlMessage" (
     "expiresAt" DATETIME NOT NULL
 );
 
+-- CreateTable
+CREATE TABLE "Session" (
+    "uid" TEXT NOT NULL PRIMARY KEY,
+    "tenantId" TEXT NOT NULL,
+    "deviceUid" TEXT NOT NULL,
+    "username" TEXT NOT NULL,
+    "ipAddress" TEXT NOT NULL,
+    "type" TEXT NOT NULL,
+    "term" TEXT NOT NULL,
+    "latitude" REAL NOT NULL DEFAULT 0,
+    "longitude" REAL NOT NULL DEFAULT 0,
+    "startedAt" DATETIME NOT NULL,
+    "lastSeen" DATETIME NOT NULL,
+    "closedAt" DATETIME,
+    "authenticated" BOOLEAN NOT NULL DEFAULT false,
+    "recorded" BOOLEAN NOT NULL DEFAULT false,
+    "recordedSize" INTEGER NOT NULL DEFAULT 0,
+    "records" INTEGER NOT NULL DEFAULT 0,
+    "events" INTEGER NOT NULL DEFAULT 0,
+    CONSTRAINT "Session_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE,
+    CONSTRAINT "Session_deviceUid_fkey" FOREIGN KEY ("deviceUid") REFERENCES "Device" ("uid") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "SessionRecord" (
+    "sessionUid" TEXT NOT NULL,
+    "seat" INTEGER NOT NULL,
+    "sequence" INTEGER NOT NULL,
+    "time" DATETIME NOT NULL,
+    "message" TEXT NOT NULL,
+    "width" BIGINT NOT NULL,
+    "height" BIGINT NOT NULL,
+
+    PRIMARY KEY ("sessionUid", "seat", "sequence"),
+    CONSTRAINT "SessionRecord_sessionUid_fkey" FOREIGN KEY ("sessionUid") REFERENCES "Session" ("uid") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "SessionEvent" (
+    "sessionUid" TEXT NOT NULL,
+    "sequence" INTEGER NOT NULL,
+    "seat" INTEGER NOT NULL,
+    "type" TEXT NOT NULL,
+    "at" DATETIME NOT NULL,
+    "data" TEXT NOT NULL,
+
+    PRIMARY KEY ("sessionUid", "sequence"),
+    CONSTRAINT "SessionEvent_sessionUid_fkey" FOREIGN KEY ("sessionUid") REFERENCES "Session" ("uid") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -376,3 +426,18 @@ CREATE INDEX "SamlIdentity_userId_idx" ON "SamlIdentity"("userId");
 
 -- CreateIndex
 CREATE INDEX "UsedSamlMessage_expiresAt_idx" ON "UsedSamlMessage"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "Session_tenantId_startedAt_uid_idx" ON "Session"("tenantId", "startedAt", "uid");
+
+-- CreateIndex
+CREATE INDEX "Session_tenantId_lastSeen_idx" ON "Session"("tenantId", "lastSeen");
+
+-- CreateIndex
+CREATE INDEX "Session_deviceUid_idx" ON "Session"("deviceUid");
+
+-- CreateIndex
+CREATE INDEX "Session_recorded_lastSeen_idx" ON "Session"("recorded", "lastSeen");
+
+-- CreateIndex
+CREATE INDEX "SessionEvent_sessionUid_seat_type_idx" ON "SessionEvent"("sessionUid", "seat", "type");

@@ -31,8 +31,10 @@ const EDITIONS = ["community", "enterprise", "cloud"];
 const ALWAYS_ROUTED = ["getSamlAuthUrl"];
 /** Asked of the membership in the path's namespace, whichever the token is for (rules 5.5 and 5.7). */
 const ABOUT_MEMBERSHIP = ["getNamespace", "leaveNamespace"];
-/** Rules 1.5: a token without a namespace finds no tags; everything else of a namespace is forbidden to it. */
-const TAGS = ["getTags", "renameTag", "deleteTag"];
+/** Rules 1.5: a token without a namespace finds none of these; everything else of a namespace is forbidden to it. */
+const NOT_FOUND = ["getTags", "renameTag", "deleteTag", "getSessionRecordStatus"];
+/** A device does these for itself alone: its tunnel, and sessions, of which the request names none of its own. */
+const OF_ITSELF = ["deviceConnection", "setSessionAuthenticated", "recordSession"];
 
 /**
  * Who may call the operation.
@@ -69,13 +71,13 @@ export function expectedStatus(
   if (identity === null) return 401;
   if (!access.auth.includes(identity.kind)) return 403;
   // A device may act for itself when it is accepted (rules 1.8, Q3): these wait, and the request names another one.
-  if (identity.kind === "device") return 403;
+  if (identity.kind === "device") return OF_ITSELF.includes(id) ? answerOf(sent, null) : 403;
   if (access.minRole === null) return answerOf(sent, identity);
   const inPath = access.pathParams.includes("tenant");
   const byMembership = ABOUT_MEMBERSHIP.includes(id);
   if (inPath && !byMembership && identity.tenant !== lab.tenant) return 403;
   const role = byMembership ? identity.labRole : identity.role;
-  if (role === null) return TAGS.includes(id) ? 404 : 403;
+  if (role === null) return NOT_FOUND.includes(id) ? 404 : 403;
   if (LEVELS.indexOf(role) < LEVELS.indexOf(access.minRole)) return 403;
   return answerOf(sent, identity);
 }

@@ -1,6 +1,6 @@
-import { generateKeyPairSync } from "node:crypto";
+import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { expect } from "vitest";
-import { type CallOptions, enrol } from "../testApp.ts";
+import { type CallOptions, enrol, type TestApp } from "../testApp.ts";
 import type { Id } from "./requests.ts";
 import { newMac, type Place, type World } from "./world.ts";
 
@@ -13,6 +13,7 @@ export interface Furniture {
   readonly rule: string;
   readonly key: string;
   readonly member: string;
+  readonly session: string;
 }
 
 const WEB = { id: "alpine", pretty_name: "Alpine", version: "v0.19.0", arch: "amd64", platform: "connector" };
@@ -44,14 +45,37 @@ export async function furnish({ app }: World, place: Place, name: string): Promi
   const { id } = await make("createFirewallRule", { body: rule });
   await make("createApiKey", { body: { name, expires_at: 30, role: "observer" } });
   const member = place.members.get("observer")?.id ?? "";
-  return { device, container, tag: name, fingerprint, rule: id, key: name, member };
+  const session = await makeSession(app, place.tenant, device);
+  return { device, container, tag: name, fingerprint, rule: id, key: name, member, session };
+}
+
+/** A session that began past the service, which has sessions from an SSH entry; something of it is recorded. */
+async function makeSession(app: TestApp, tenantId: string, deviceUid: string): Promise<string> {
+  const uid = randomBytes(32).toString("hex");
+  const at = app.services.now();
+  const login = { username: "root", ipAddress: "198.51.100.4", type: "term", term: "xterm" };
+  await app.services.db.session.create({
+    data: { uid, tenantId, deviceUid, ...login, startedAt: at, lastSeen: at, recorded: true, records: 1 },
+  });
+  const record = { time: at, message: '"$ "', width: 80n, height: 24n };
+  await app.services.db.sessionRecord.create({
+    data: { sessionUid: uid, seat: 0, sequence: 1, ...record },
+  });
+  return uid;
+}
+
+/** The body of an operation's request, where it must name the furniture too. */
+export function bodyFor(id: Id, body: unknown, { device, session }: Furniture): unknown {
+  if (id === "closeSession") return { device };
+  return id === "recordSession" ? { ...(body as object), uid: session } : body;
 }
 
 /** Parameters of an operation's path that name the furniture, whatever they are called there. */
 export function paramsFor(id: Id, names: readonly string[], furniture: Furniture): Record<string, string> {
-  const { device, container, tag, fingerprint, rule, key, member } = furniture;
-  const uid = id.includes("Member") ? member : id.includes("Container") ? container : device;
-  const all: Record<string, string> = { uid, tag, fingerprint, id: rule, key, status: "reject" };
+  const { device, container, tag, fingerprint, rule, key, member, session } = furniture;
+  const kinds = { Member: member, Container: container, Session: session };
+  const uid = Object.entries(kinds).find(([kind]) => id.includes(kind))?.[1] ?? device;
+  const all: Record<string, string> = { uid, tag, fingerprint, id: rule, key, status: "reject", seat: "0" };
   const named = names.filter((name) => name !== "tenant");
   return Object.fromEntries(
     named.map((name) => {

@@ -37,7 +37,10 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
   const fingerprint = { fingerprint: Array(16).fill("00").join(":") };
   const id = { id: "471100" };
   const key = { key: "nokey" };
+  const chunk = { ...uid, seat: 0, message: "$ ", width: 80, height: 24 };
+  const seat = { ...uid, seat: "0" };
   const missing = { status: 404 };
+  const unserved = { status: 501 };
   const listing = { status: 200 };
   const forMembers = (labRole: Role | null) => (labRole === null ? 404 : 200);
   return {
@@ -123,6 +126,20 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     createContainerTag: { params: uid, body: { tag }, ...missing },
     updateContainerTags: { params: uid, body: { tags }, ...missing },
     deleteContainerTag: { params: { ...uid, tag }, ...missing },
+
+    getSessions: listing,
+    getSession: { params: uid, ...missing },
+    setSessionAuthenticated: { params: uid, body: { authenticated: true }, ...missing },
+    closeSession: { params: uid, body: { device: uid.uid }, ...missing },
+    recordSession: { params: seat, body: chunk, ...missing },
+    getSessionRecord: { params: seat, ...missing },
+    deleteSessionRecord: { params: seat, ...missing },
+    getSessionRecordStatus: listing,
+
+    deviceConnection: unserved,
+    deviceRevdial: unserved,
+    openWebTerminal: { body: { device: uid.uid, username: "root" }, ...unserved },
+    streamWebTerminal: unserved,
 
     getTags: listing,
     renameTag: { params: { tag }, body: { tag: "elsewhere" }, ...missing },

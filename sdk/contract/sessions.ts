@@ -1,0 +1,219 @@
+import { z } from "zod";
+import { device } from "./devices.ts";
+import { defineOperation } from "./operation.ts";
+import { dateTime, model, paging, TOTAL_COUNT, tenantId, uid } from "./schemas.ts";
+
+const part = "Sessions";
+const UNKNOWN = "no such session in the namespace";
+const NOTHING_RECORDED = "no such session, or nothing recorded for that seat";
+const BELOW_ADMINISTRATOR = "caller's role is below administrator";
+
+/** Media type of a recording as terminal players read it. */
+export const ASCIICAST = "application/x-asciicast";
+
+/** Highest seat: they number the channels of a session that are open at once. */
+const SEAT_MAX = 9999;
+const seat = z.int().min(0).max(SEAT_MAX);
+const seatInPath = z
+  .string()
+  .regex(/^(0|[1-9]\d{0,3})$/, `must be a whole number from 0 to ${SEAT_MAX}`)
+  .describe("Which of the session's parallel channels, from 0");
+
+/** Longest chunk of terminal output, in characters. */
+const MESSAGE_MAX = 32 * 1024;
+// A terminal's size has 32 bits (RFC 4254, section 6.2): a smaller bound would leave gaps in recordings.
+const size = z.int().min(0).max(4_294_967_295);
+
+// Flat, as all known events are: what is nested deeply would cost more than it weighs.
+const eventData = z.record(z.string().max(64), z.union([z.string(), z.number(), z.boolean(), z.null()]));
+
+/** What an SSH entry says of an event inside of a session; the names of events are open (models section 7). */
+export const sessionEvent = model(
+  "SessionEvent",
+  "Something that happened in a session: shell, exec, pty-req, …",
+  z.object({
+    type: z.string().min(1).max(64),
+    timestamp: dateTime,
+    data: eventData.describe("Depends on the type"),
+    seat,
+  }),
+);
+
+export const session = model(
+  "Session",
+  "A login to a device",
+  z.object({
+    uid,
+    device_uid: uid,
+    device,
+    tenant_id: tenantId,
+    username: z.string().describe("Login name on the device"),
+    ip_address: z.string().describe("Address of the client"),
+    started_at: dateTime,
+    last_seen: dateTime,
+    active: z.boolean().describe("Authenticated, not closed, and kept alive within the last 90 seconds"),
+    authenticated: z.boolean(),
+    recorded: z.boolean().describe("Something of it is recorded"),
+    type: z.string().describe("web, term, none, …"),
+    term: z.string().describe("Terminal type"),
+    position: z.object({ latitude: z.number(), longitude: z.number() }).describe("Of ip_address"),
+    // As the specification has it; other servers send one flat list of types (rules D7).
+    events: z.object({
+      types: z.array(z.array(z.string())).describe("Those of each seat, in the order of `seats`"),
+      seats: z.array(z.int()),
+      items: z.array(sessionEvent).describe("Left empty in lists, which they would make very long"),
+    }),
+  }),
+);
+
+const chunk = {
+  uid: uid.describe("The session of the path"),
+  seat: seat.describe("The seat of the path"),
+  message: z.string().max(MESSAGE_MAX).describe("Terminal output"),
+  width: size,
+  height: size,
+};
+
+/** A chunk of terminal output as it is sent in. */
+export const recordChunk = z.object(chunk);
+
+/** Room for the longest message with every character escaped, and the rest. */
+export const RECORD_BODY_LIMIT = 6 * MESSAGE_MAX + 4096;
+
+export const sessionRecord = model(
+  "SessionRecord",
+  "Terminal output of a session",
+  z.object({
+    ...chunk,
+    tenant_id: tenantId,
+    time: dateTime.describe("When it came in"),
+  }),
+);
+
+export const getSessions = defineOperation({
+  id: "getSessions",
+  part,
+  summary: "The namespace's sessions, the latest first",
+  method: "GET",
+  path: "/api/sessions",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "observer",
+  query: paging,
+  success: { headers: [TOTAL_COUNT], body: z.array(session) },
+  errors: { 403: "user token without a namespace" },
+});
+
+export const getSession = defineOperation({
+  id: "getSession",
+  part,
+  summary: "One session, with its events",
+  method: "GET",
+  path: "/api/sessions/{uid}",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "observer",
+  params: { uid },
+  success: { body: session },
+  errors: { 403: "user token without a namespace", 404: UNKNOWN },
+});
+
+export const setSessionAuthenticated = defineOperation({
+  id: "setSessionAuthenticated",
+  part,
+  summary: "Say whether the login of a session succeeded; with true the session becomes active",
+  method: "POST",
+  path: "/api/sessions/{uid}",
+  // Trusted services do it by `updateSession` on their own listener.
+  auth: ["jwt", "apikey", "device", "internal"],
+  scope: "session",
+  minRole: "administrator",
+  params: { uid },
+  body: z.object({ authenticated: z.boolean() }),
+  errors: { 400: "authenticated is not a boolean", 403: BELOW_ADMINISTRATOR, 404: UNKNOWN },
+  repeatable: true,
+});
+
+export const closeSession = defineOperation({
+  id: "closeSession",
+  part,
+  summary: "Close a session; a closed one stays so",
+  method: "POST",
+  path: "/api/sessions/{uid}/close",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { uid },
+  body: z.object({ device: uid.describe("Uid of the session's device") }),
+  errors: {
+    400: "device missing or not 64 hex",
+    403: BELOW_ADMINISTRATOR,
+    404: "no such session of that device in the namespace",
+  },
+  repeatable: true,
+});
+
+export const recordSession = defineOperation({
+  id: "recordSession",
+  part,
+  summary: "Add terminal output to the recording of a seat, where the namespace has its sessions recorded",
+  method: "POST",
+  path: "/api/sessions/{uid}/records/{seat}",
+  edition: "enterprise",
+  // Trusted services do it by `storeSessionRecord` on their own listener.
+  auth: ["jwt", "apikey", "device", "internal"],
+  scope: "session",
+  minRole: "administrator",
+  params: { uid, seat: seatInPath },
+  body: recordChunk,
+  errors: {
+    400: "seat is not an integer",
+    403: "role below administrator, recording is off, the session is over, or the recording is as long as it may be",
+    404: UNKNOWN,
+    422: "a body field is missing, has the wrong type or is not that of the path",
+  },
+  bodyLimit: RECORD_BODY_LIMIT,
+});
+
+export const getSessionRecord = defineOperation({
+  id: "getSessionRecord",
+  part,
+  summary: `The recording of a seat, in the order of time; as asciicast v2 for \`Accept: ${ASCIICAST}\``,
+  method: "GET",
+  path: "/api/sessions/{uid}/records/{seat}",
+  edition: "enterprise",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { uid, seat: seatInPath },
+  // The array is the specification's, the text what terminal players take (rules D29).
+  success: { body: z.array(sessionRecord), alternatives: [ASCIICAST] },
+  errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
+});
+
+export const deleteSessionRecord = defineOperation({
+  id: "deleteSessionRecord",
+  part,
+  summary: "Delete the recording of a seat",
+  method: "DELETE",
+  path: "/api/sessions/{uid}/records/{seat}",
+  edition: "enterprise",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "administrator",
+  params: { uid, seat: seatInPath },
+  errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
+});
+
+export const getSessionRecordStatus = defineOperation({
+  id: "getSessionRecordStatus",
+  part,
+  summary: "Whether the namespace has its sessions recorded",
+  method: "GET",
+  path: "/api/users/security",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "observer",
+  success: { body: z.boolean() },
+  errors: { 404: "token without a namespace" },
+});

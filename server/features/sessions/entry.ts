@@ -1,0 +1,93 @@
+import type { InternalOperations } from "@gatehouse-access/sdk/contract";
+import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import { inTransaction } from "../transaction.ts";
+import { changeSession, unknownSession } from "./changeSession.ts";
+import { presentSession } from "./presentSession.ts";
+import { appendRecord } from "./records.ts";
+
+/** Most events of a session: whoever logged in can cause as many as they like. */
+const EVENTS_MAX = 1000;
+
+/** A login begins (rules section 17.1). The position is not looked up: 0,0 means unknown. */
+export const createSession: Handler<InternalOperations["createSession"]> = async ({ services, body }) => {
+  const { uid, device_uid: deviceUid, username, ip_address: ipAddress, type, term } = body;
+  const unknown = () => new NotFoundError("device_uid: no accepted device has it");
+  const tenantId = await inTransaction(services, async (tx) => {
+    const device = await tx.device.findUnique({
+      where: { uid: deviceUid, status: "accepted" },
+      select: { tenantId: true },
+    });
+    if (!device) throw unknown();
+    const now = services.now();
+    const session = { uid, deviceUid, tenantId: device.tenantId, username, ipAddress, type, term };
+    await tx.session.create({ data: { ...session, startedAt: now, lastSeen: now }, select: { uid: true } });
+    return device.tenantId;
+  }).catch((error: unknown) => {
+    throw isDatabaseError(error, "P2002") ? new ConflictError("uid: there is a session with it") : error;
+  });
+  const session = await presentSession(services, tenantId, uid);
+  // The device was deleted since, and the session with it.
+  if (session === undefined) throw unknown();
+  return session;
+};
+
+export const updateSession: Handler<InternalOperations["updateSession"]> = async (context) => {
+  const { services, params, body } = context;
+  await changeSession(services, { uid: params.uid }, body);
+  return undefined;
+};
+
+export const keepSessionAlive: Handler<InternalOperations["keepSessionAlive"]> = async (context) => {
+  const { services, params } = context;
+  const { count } = await services.db.session.updateMany({
+    where: { uid: params.uid, closedAt: null },
+    data: { lastSeen: services.now() },
+  });
+  if (count === 0) throw new NotFoundError("no such session, or it is closed");
+  return undefined;
+};
+
+export const finishSession: Handler<InternalOperations["finishSession"]> = async ({ services, params }) => {
+  const { uid } = params;
+  const { count } = await services.db.session.updateMany({
+    where: { uid, closedAt: null },
+    data: { closedAt: services.now() },
+  });
+  if (count > 0) return undefined;
+  const session = await services.db.session.findUnique({ where: { uid }, select: { uid: true } });
+  if (!session) throw unknownSession();
+  return undefined;
+};
+
+export const addSessionEvent: Handler<InternalOperations["addSessionEvent"]> = async (context) => {
+  const { services, params, body } = context;
+  const { uid } = params;
+  await inTransaction(services, async (tx) => {
+    const session = await tx.session.findUnique({ where: { uid }, select: { events: true } });
+    if (!session) throw unknownSession();
+    if (session.events >= EVENTS_MAX) {
+      throw new ForbiddenError(`a session may have ${EVENTS_MAX} events at most`);
+    }
+    const sequence = session.events + 1;
+    await tx.session.update({ where: { uid }, data: { events: sequence }, select: { uid: true } });
+    await tx.sessionEvent.create({
+      data: {
+        sessionUid: uid,
+        sequence,
+        seat: body.seat,
+        type: body.type,
+        at: new Date(body.timestamp),
+        data: JSON.stringify(body.data),
+      },
+      select: { sequence: true },
+    });
+  });
+  return undefined;
+};
+
+export const storeSessionRecord: Handler<InternalOperations["storeSessionRecord"]> = async (context) => {
+  const { services, params, body } = context;
+  await appendRecord(services, { uid: params.uid }, Number(params.seat), body);
+  return undefined;
+};

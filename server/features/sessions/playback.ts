@@ -1,0 +1,69 @@
+import { Readable } from "node:stream";
+import { type PublicOperations, sessions } from "@gatehouse-access/sdk/contract";
+import type { SessionRecord } from "../../db/generated/sqlite/client.ts";
+import { NotFoundError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { asciicast } from "./asciicast.ts";
+
+/** Chunks that are in memory at once: a recording may be larger than it. */
+const BATCH = 100;
+
+interface Seat {
+  readonly uid: string;
+  readonly seat: number;
+  readonly tenantId: string;
+}
+
+/** Chunks came in, and are numbered, in the order of time. */
+function readBatch(
+  services: Services,
+  { uid, seat, tenantId }: Seat,
+  after: number,
+): Promise<SessionRecord[]> {
+  return services.db.sessionRecord.findMany({
+    where: { sessionUid: uid, seat, sequence: { gt: after }, session: { tenantId } },
+    orderBy: { sequence: "asc" },
+    take: BATCH,
+  });
+}
+
+async function* chunksFrom(
+  services: Services,
+  seat: Seat,
+  first: readonly SessionRecord[],
+): AsyncGenerator<SessionRecord> {
+  let batch = first;
+  for (;;) {
+    yield* batch;
+    const last = batch.at(-1);
+    if (last === undefined || batch.length < BATCH) return;
+    batch = await readBatch(services, seat, last.sequence);
+  }
+}
+
+/** The array of the specification, as JSON text. */
+async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string): AsyncGenerator<string> {
+  let separator = "[";
+  for await (const { sessionUid, seat, time, message, width, height } of chunks) {
+    const before = JSON.stringify({ uid: sessionUid, seat, tenant_id: tenantId, time: time.toISOString() });
+    // The message is JSON text already.
+    yield `${separator}${before.slice(0, -1)},"message":${message},"width":${width},"height":${height}}`;
+    separator = ",";
+  }
+  yield "]";
+}
+
+export const getSessionRecord: Handler<PublicOperations["getSessionRecord"]> = async (context) => {
+  const { services, identity, params, request, header } = context;
+  const seat = { uid: params.uid, seat: Number(params.seat), tenantId: identity.tenant };
+  const first = await readBatch(services, seat, 0);
+  if (first.length === 0) throw new NotFoundError("no such session, or nothing recorded for that seat");
+  const chunks = chunksFrom(services, seat, first);
+  if (request.accept.includes(sessions.ASCIICAST)) {
+    header("Content-Type", sessions.ASCIICAST);
+    return Readable.from(asciicast(chunks));
+  }
+  header("Content-Type", "application/json; charset=utf-8");
+  return Readable.from(jsonArray(chunks, identity.tenant));
+};

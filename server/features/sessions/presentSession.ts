@@ -1,0 +1,109 @@
+import type { sessions } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import type { Session, SessionEvent } from "../../db/generated/sqlite/client.ts";
+import type { Services } from "../../services.ts";
+import { isAcceptable, isFull } from "../devices/deviceLimit.ts";
+import { onlineSince } from "../devices/online.ts";
+import { presentDevice } from "../devices/presentDevice.ts";
+import { withTags } from "../tags/tagList.ts";
+import { wireDate } from "../wireDate.ts";
+import { activeSince, isActive } from "./active.ts";
+
+type WireSession = z.output<typeof sessions.session>;
+type WireEvents = WireSession["events"];
+
+/** What a session is read with to be presented. */
+const withDevice = { device: { include: withTags } } as const;
+
+/** Which events a seat of a session has. */
+type EventKind = Pick<SessionEvent, "sessionUid" | "seat" | "type">;
+
+/** The kinds of events of the sessions, read from an index alone. */
+async function eventKindsOf(services: Services, uids: readonly string[]): Promise<EventKind[]> {
+  const kinds = await services.db.sessionEvent.groupBy({
+    by: ["sessionUid", "seat", "type"],
+    where: { sessionUid: { in: [...uids] } },
+    orderBy: [{ sessionUid: "asc" }, { seat: "asc" }, { type: "asc" }],
+  });
+  return kinds;
+}
+
+/** Types and seats are sets, and belong together by their place (models section 7). */
+function presentEvents(kinds: readonly EventKind[], items: readonly SessionEvent[]): WireEvents {
+  const bySeat = Map.groupBy(kinds, ({ seat }) => seat);
+  return {
+    seats: [...bySeat.keys()],
+    types: [...bySeat.values()].map((ofSeat) => ofSeat.map(({ type }) => type)),
+    items: items.map(({ type, at, data, seat }) => ({
+      type,
+      timestamp: wireDate(at),
+      data: JSON.parse(data),
+      seat,
+    })),
+  };
+}
+
+const presentRow = (row: Session, active: boolean): Omit<WireSession, "device" | "events"> => ({
+  uid: row.uid,
+  device_uid: row.deviceUid,
+  tenant_id: row.tenantId,
+  username: row.username,
+  ip_address: row.ipAddress,
+  started_at: wireDate(row.startedAt),
+  last_seen: wireDate(row.lastSeen),
+  active,
+  authenticated: row.authenticated,
+  recorded: row.recorded,
+  type: row.type,
+  term: row.term,
+  position: { latitude: row.latitude, longitude: row.longitude },
+});
+
+/**
+ * Sessions of one namespace as the wire has them (models section 7), in the order of their ids; one that was removed
+ * since is left out.
+ * @param items their events; left out in lists
+ */
+export async function presentSessions(
+  services: Services,
+  tenantId: string,
+  uids: readonly string[],
+  items: readonly SessionEvent[] = [],
+): Promise<WireSession[]> {
+  if (uids.length === 0) return [];
+  const [namespace, rows, kinds] = await Promise.all([
+    services.db.namespace.findUniqueOrThrow({ where: { tenantId } }),
+    services.db.session.findMany({ where: { uid: { in: [...uids] }, tenantId }, include: withDevice }),
+    eventKindsOf(services, uids),
+  ]);
+  const full = await isFull(services, services.db, namespace);
+  const online = onlineSince(services);
+  const active = activeSince(services);
+  const byUid = new Map(rows.map((row) => [row.uid, row]));
+  const kindsOf = Map.groupBy(kinds, ({ sessionUid }) => sessionUid);
+  return uids.flatMap((uid) => {
+    const row = byUid.get(uid);
+    if (row === undefined) return [];
+    const { device } = row;
+    const acceptable = isAcceptable(services, device, full);
+    return {
+      ...presentRow(row, isActive(row, active)),
+      device: presentDevice(device, { namespace, onlineSince: online, acceptable }),
+      events: presentEvents(kindsOf.get(uid) ?? [], items),
+    };
+  });
+}
+
+/** One session with its events, in the order in which they came; undefined for one that is not in the namespace. */
+export async function presentSession(
+  services: Services,
+  tenantId: string,
+  uid: string,
+): Promise<WireSession | undefined> {
+  const items = await services.db.sessionEvent.findMany({
+    where: { sessionUid: uid, session: { tenantId } },
+    orderBy: { sequence: "asc" },
+  });
+  const [session] = await presentSessions(services, tenantId, [uid], items);
+  return session;
+}

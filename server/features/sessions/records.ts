@@ -1,0 +1,115 @@
+import type { PublicOperations, sessions } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import { ForbiddenError, NotFoundError, WrongTypeError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { recordChange } from "../audit/recordChange.ts";
+import { inTransaction, within } from "../transaction.ts";
+import { activeSince } from "./active.ts";
+import { type SessionKey, sessionFor, unknownSession } from "./changeSession.ts";
+
+type Chunk = z.output<typeof sessions.recordChunk>;
+
+/** What a chunk counts beside its text, in bytes: so many chunks of nothing would be without end. */
+const CHUNK_OVERHEAD = 128;
+
+/**
+ * Adds a chunk to the recording of a seat (rules section 17.5 and 17.6). A session that is over takes what is still
+ * under way for as long as it would have stayed active, and nothing after that.
+ * @throws WrongTypeError body and path do not agree
+ * @throws NotFoundError
+ * @throws ForbiddenError recording is off, the session is over, or the recording is as long as it may be
+ */
+export async function appendRecord(
+  services: Services,
+  key: SessionKey,
+  seat: number,
+  chunk: Chunk,
+): Promise<void> {
+  if (chunk.uid !== key.uid) throw new WrongTypeError("uid: must be the session of the path");
+  if (chunk.seat !== seat) throw new WrongTypeError("seat: must be that of the path");
+  const { maximumRecording } = services.settings;
+  const message = JSON.stringify(chunk.message);
+  const size = Buffer.byteLength(message) + CHUNK_OVERHEAD;
+  await inTransaction(services, async (tx) => {
+    const session = await tx.session.findUnique({
+      where: { ...key },
+      select: { closedAt: true, recordedSize: true, namespace: { select: { sessionRecord: true } } },
+    });
+    if (!session) throw unknownSession();
+    if (!session.namespace.sessionRecord)
+      throw new ForbiddenError("the namespace has its sessions not recorded");
+    if (session.closedAt !== null && session.closedAt <= activeSince(services)) {
+      throw new ForbiddenError("the session is over");
+    }
+    if (session.recordedSize + size > maximumRecording * 1024 * 1024) {
+      throw new ForbiddenError(`a session's recording may have ${maximumRecording} MiB at most`);
+    }
+    const { records: sequence } = await tx.session.update({
+      where: { uid: key.uid },
+      data: { recorded: true, recordedSize: { increment: size }, records: { increment: 1 } },
+      select: { records: true },
+    });
+    await tx.sessionRecord.create({
+      data: {
+        sessionUid: key.uid,
+        seat,
+        sequence,
+        time: services.now(),
+        message,
+        width: BigInt(chunk.width),
+        height: BigInt(chunk.height),
+      },
+      select: { sequence: true },
+    });
+  });
+}
+
+export const recordSession: Handler<PublicOperations["recordSession"]> = async (context) => {
+  const { services, identity, params, body } = context;
+  await appendRecord(services, sessionFor(identity, params.uid), Number(params.seat), body);
+  return undefined;
+};
+
+/** The session is recorded as long as another seat is. */
+export const deleteSessionRecord: Handler<PublicOperations["deleteSessionRecord"]> = async (context) => {
+  const { services, identity, params, request } = context;
+  const { tenant: tenantId, caller } = identity;
+  const { uid } = params;
+  const seat = Number(params.seat);
+  await inTransaction(services, async (tx) => {
+    const { count } = await tx.sessionRecord.deleteMany({
+      where: { sessionUid: uid, seat, session: { tenantId } },
+    });
+    if (count === 0) throw new NotFoundError("no such session, or nothing recorded for that seat");
+    const left = await tx.sessionRecord.findFirst({
+      where: { sessionUid: uid },
+      select: { sequence: true },
+    });
+    if (left === null) {
+      await tx.session.update({ where: { uid }, data: { recorded: false }, select: { uid: true } });
+    }
+    await recordChange(within(services, tx), {
+      tenantId,
+      caller,
+      requestId: request.id,
+      address: request.address,
+      operation: "deleteSessionRecord",
+      object: { kind: "session", id: uid },
+      before: { recorded_seat: seat },
+      after: { recorded_seat: null },
+    });
+  });
+  return undefined;
+};
+
+export const getSessionRecordStatus: Handler<PublicOperations["getSessionRecordStatus"]> = async (
+  context,
+) => {
+  const { services, identity } = context;
+  const { sessionRecord } = await services.db.namespace.findUniqueOrThrow({
+    where: { tenantId: identity.tenant },
+    select: { sessionRecord: true },
+  });
+  return sessionRecord;
+};

@@ -1,0 +1,84 @@
+import { setTimeout as wait } from "node:timers/promises";
+import type { Services } from "../../services.ts";
+
+const DAY = 24 * 60 * 60_000;
+
+/** Rows in one statement: the others who wait for the database wait for no more than that. */
+const RECORDS = 1000;
+const SESSIONS = 50;
+/** Between two statements, in milliseconds: it is the others' turn. */
+const PAUSE = 10;
+/** Most statements of one run, which must end when the service is stopped. */
+const STATEMENTS = 200;
+
+/** How long things are kept after the last sign of life of their session, in days; 0: for ever. */
+export interface SessionRetention {
+  readonly sessions: number;
+  readonly recordings: number;
+}
+
+/** Runs a statement after a pause; false, and nothing is run, when there were as many as one run may have. */
+type Run = (statement: () => Promise<unknown>) => Promise<boolean>;
+
+function limitedRun(): Run {
+  let left = STATEMENTS;
+  return async (statement) => {
+    if (left === 0) return false;
+    left -= 1;
+    await wait(PAUSE);
+    await statement();
+    return true;
+  };
+}
+
+/**
+ * Removes what is older than it is kept for, as far as it comes in one run. A session that is kept alive is never old.
+ */
+export async function trimSessions(services: Services, retention: SessionRetention): Promise<void> {
+  const { sessions, recordings } = retention;
+  const limits = [sessions, recordings].filter((days) => days > 0);
+  const run = limitedRun();
+  // What is recorded of a session goes with it, and first: it may be more than one statement should remove.
+  if (limits.length > 0) await trimRecordings(services, before(services, Math.min(...limits)), run);
+  if (sessions > 0) await trimUnrecorded(services, before(services, sessions), run);
+}
+
+const before = (services: Services, days: number) => new Date(services.now().getTime() - days * DAY);
+
+async function trimRecordings({ db }: Services, end: Date, run: Run): Promise<void> {
+  for (;;) {
+    const session = await db.session.findFirst({
+      where: { recorded: true, lastSeen: { lt: end } },
+      orderBy: { lastSeen: "asc" },
+      select: { uid: true },
+    });
+    if (session === null) return;
+    const { uid } = session;
+    const removed = await untilFewer(RECORDS, run, () =>
+      db.sessionRecord.deleteMany({ where: { sessionUid: uid }, limit: RECORDS }),
+    );
+    if (!removed) return;
+    await db.session.updateMany({ where: { uid }, data: { recorded: false } });
+  }
+}
+
+async function trimUnrecorded({ db }: Services, end: Date, run: Run): Promise<void> {
+  await untilFewer(SESSIONS, run, () =>
+    db.session.deleteMany({ where: { recorded: false, lastSeen: { lt: end } }, limit: SESSIONS }),
+  );
+}
+
+/** Repeats a statement until it removes fewer rows than it may; false when the run ended before. */
+async function untilFewer(
+  most: number,
+  run: Run,
+  remove: () => Promise<{ readonly count: number }>,
+): Promise<boolean> {
+  for (let count = most; count === most; ) {
+    const ran = await run(async () => {
+      ({ count } = await remove());
+    });
+    if (!ran) return false;
+  }
+  return true;
+}

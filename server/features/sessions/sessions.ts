@@ -1,0 +1,62 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { Handler } from "../../http/routes.ts";
+import { recordChange } from "../audit/recordChange.ts";
+import { listRows } from "../lists/listRows.ts";
+import { sql } from "../lists/sql.ts";
+import { inTransaction, within } from "../transaction.ts";
+import { changeSession, sessionFor, unknownSession } from "./changeSession.ts";
+import { presentSession, presentSessions } from "./presentSession.ts";
+
+const table = { from: sql`"Session"`, id: sql`"Session"."uid"`, fields: {} };
+
+export const getSessions: Handler<PublicOperations["getSessions"]> = async (context) => {
+  const { services, identity, query, header } = context;
+  const { ids, total } = await listRows(services, table, {
+    where: sql`"Session"."tenantId" = ${identity.tenant}`,
+    filter: undefined,
+    trailing: "and",
+    sort: { by: [sql`"Session"."startedAt"`, table.id], direction: "desc" },
+    page: query.page,
+    perPage: query.per_page,
+  });
+  header("X-Total-Count", total);
+  return presentSessions(services, identity.tenant, ids);
+};
+
+export const getSession: Handler<PublicOperations["getSession"]> = async ({ services, identity, params }) => {
+  const session = await presentSession(services, identity.tenant, params.uid);
+  if (session === undefined) throw unknownSession();
+  return session;
+};
+
+export const setSessionAuthenticated: Handler<PublicOperations["setSessionAuthenticated"]> = async (
+  context,
+) => {
+  const { services, identity, params, body } = context;
+  await changeSession(services, sessionFor(identity, params.uid), body);
+  return undefined;
+};
+
+/** From now on its keep-alives are refused, which tells the SSH entry to end it. */
+export const closeSession: Handler<PublicOperations["closeSession"]> = async (context) => {
+  const { services, identity, params, body, request } = context;
+  const { tenant: tenantId, caller } = identity;
+  const where = { uid: params.uid, tenantId, deviceUid: body.device };
+  await inTransaction(services, async (tx) => {
+    const session = await tx.session.findUnique({ where, select: { closedAt: true } });
+    if (!session) throw unknownSession();
+    if (session.closedAt !== null) return;
+    await tx.session.update({ where, data: { closedAt: services.now() }, select: { uid: true } });
+    await recordChange(within(services, tx), {
+      tenantId,
+      caller,
+      requestId: request.id,
+      address: request.address,
+      operation: "closeSession",
+      object: { kind: "session", id: params.uid },
+      before: { closed: false },
+      after: { closed: true },
+    });
+  });
+  return undefined;
+};

@@ -1,0 +1,285 @@
+import { randomBytes } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { trimSessions } from "../../../server/dist/features/sessions/retention.js";
+import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
+import { type CallOptions, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let internal: TestInternalApp;
+let ana: TestUser;
+let device: string;
+let deviceToken: string;
+let uid: string;
+
+beforeEach(async () => {
+  app = await startApp();
+  app.stopClock();
+  internal = await startInternalApp(app);
+  ana = await app.user("ana", "lab");
+  ({ uid: device, token: deviceToken } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  await app.call("acceptDevice", { token: ana.token, params: { uid: device } });
+  uid = await begin();
+});
+afterEach(async () => {
+  await internal.stop();
+  await app.stop();
+});
+
+async function begin(): Promise<string> {
+  const body = {
+    ...{ uid: randomBytes(32).toString("hex"), device_uid: device, username: "root" },
+    ip_address: "198.51.100.4",
+  };
+  expect((await internal.call("createSession", { body })).status).toBe(200);
+  return body.uid;
+}
+
+const chunk = (message: string, more: object = {}) => ({
+  uid,
+  seat: 0,
+  message,
+  width: 80,
+  height: 24,
+  ...more,
+});
+const record = (message: string, more: object = {}, options: CallOptions = { token: ana.token }) =>
+  app.call("recordSession", { params: { uid, seat: "0" }, body: chunk(message, more), ...options });
+const play = (options: CallOptions = {}) =>
+  app.call("getSessionRecord", { token: ana.token, params: { uid, seat: "0" }, ...options });
+const recorded = async () =>
+  (await app.call("getSession", { token: ana.token, params: { uid } })).body.recorded as boolean;
+const setRecording = (on: boolean) =>
+  app.call("setSessionRecord", {
+    token: ana.token,
+    params: { tenant: ana.tenant },
+    body: { session_record: on },
+  });
+
+/** Recorded as it is printed, also what JSON escapes, databases refuse and UTF-16 does not know. */
+const OUTPUT = ["$ ls\r\n", "\u001b[31m漢字🚪\u0000", "half \ud83d", '"\\', ""];
+
+async function recordOutput(): Promise<void> {
+  for (const [index, message] of OUTPUT.entries()) {
+    expect((await record(message, index === 2 ? { width: 4_294_967_295 } : {})).status).toBe(200);
+    app.pass(1.5);
+  }
+}
+
+describe("a recording", () => {
+  test("is played back as it came in, in the order of time", async () => {
+    const begun = app.services.now().getTime();
+    expect(await recorded()).toBe(false);
+    await recordOutput();
+    expect(await recorded()).toBe(true);
+    const { body, headers } = await play();
+    expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(body).toEqual(
+      OUTPUT.map((message, index) => ({
+        ...chunk(message),
+        width: index === 2 ? 4_294_967_295 : 80,
+        tenant_id: ana.tenant,
+        time: new Date(begun + index * 1500).toISOString(),
+      })),
+    );
+  });
+
+  test("is asciicast text for who asks for that", async () => {
+    const timestamp = app.services.now().getTime() / 1000;
+    await recordOutput();
+    const path = `/api/sessions/${uid}/records/0`;
+    const headers = { authorization: `Bearer ${ana.token}`, accept: "application/x-asciicast; q=0.9, */*" };
+    const { status, text, headers: answered } = await app.send("GET", path, { headers });
+    expect([status, answered.get("content-type")]).toEqual([200, "application/x-asciicast"]);
+    expect(
+      text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { version: 2, width: 80, height: 24, timestamp },
+      [0, "o", OUTPUT[0]],
+      [1.5, "o", OUTPUT[1]],
+      [1.5, "r", "4294967295x24"],
+      [3, "o", OUTPUT[2]],
+      [3, "r", "80x24"],
+      [4.5, "o", OUTPUT[3]],
+      [6, "o", OUTPUT[4]],
+    ]);
+  });
+
+  test("of any length is whole", async () => {
+    await app.services.db.sessionRecord.createMany({
+      data: Array.from({ length: 250 }, (_, index) => ({
+        ...{ sessionUid: uid, seat: 0, sequence: index + 1, time: app.services.now() },
+        ...{ message: JSON.stringify(`line ${index}`), width: 80n, height: 24n },
+      })),
+    });
+    const { body } = await play();
+    expect(body.map(({ message }: { message: string }) => message)).toEqual(
+      Array.from({ length: 250 }, (_, index) => `line ${index}`),
+    );
+  });
+
+  test("has a seat for each channel, and each is deleted by itself", async () => {
+    await record("one");
+    const params = { uid, seat: "7" };
+    const body = chunk("two", { seat: 7 });
+    expect((await internal.call("storeSessionRecord", { params, body })).status).toBe(200);
+    expect((await play({ params })).body).toMatchObject([{ message: "two", seat: 7 }]);
+    const remove = (seat: string) =>
+      app.call("deleteSessionRecord", { token: ana.token, params: { uid, seat } });
+    expect((await remove("0")).status).toBe(200);
+    expect((await remove("0")).status).toBe(404);
+    expect((await play()).status).toBe(404);
+    expect(await recorded()).toBe(true);
+    expect((await remove("7")).status).toBe(200);
+    expect(await recorded()).toBe(false);
+    const trail = await app.call("getAuditTrail", {
+      token: ana.token,
+      params: { tenant: ana.tenant },
+      query: { kind: "session" },
+    });
+    expect(trail.body.map(({ before }: { before: unknown }) => before)).toEqual([
+      { recorded_seat: 7 },
+      { recorded_seat: 0 },
+    ]);
+  });
+
+  test("is another namespace's business in no way", async () => {
+    await record("secret");
+    const { token } = await app.user("eve", "elsewhere");
+    for (const id of ["getSessionRecord", "deleteSessionRecord", "recordSession"] as const) {
+      const body = id === "recordSession" ? chunk("x") : undefined;
+      expect((await app.call(id, { token, params: { uid, seat: "0" }, body })).status, id).toBe(404);
+    }
+    expect((await play()).body).toHaveLength(1);
+  });
+
+  test("is added to by the session's own device, not by another one", async () => {
+    const neighbour = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+    expect((await record("x", {}, { token: neighbour.token })).status).toBe(404);
+    expect((await record("x", {}, { token: deviceToken })).status).toBe(200);
+    expect((await play({ token: deviceToken })).status).toBe(403);
+  });
+});
+
+describe("nothing is recorded", () => {
+  test("where the namespace has it off", async () => {
+    const status = async () => (await app.call("getSessionRecordStatus", { token: ana.token })).body;
+    expect(await status()).toBe(true);
+    await setRecording(false);
+    expect(await status()).toBe(false);
+    expect((await record("x")).body.message).toBe("the namespace has its sessions not recorded");
+    await setRecording(true);
+    expect((await record("x")).status).toBe(200);
+  });
+
+  test("beyond the limit, however small the chunks are and whatever is deleted", async () => {
+    const message = "x".repeat(32 * 1024);
+    const answers: number[] = [];
+    for (let n = 0; n < 32; n += 1) answers.push((await record(message)).status);
+    // One MiB is what the test's service allows; each chunk weighs a little more than its text.
+    expect(answers).toEqual([...Array(31).fill(200), 403]);
+    await app.services.db.session.update({ where: { uid }, data: { recordedSize: 1024 * 1024 } });
+    const { status, body } = await record("");
+    expect([status, body.message]).toEqual([403, "a session's recording may have 1 MiB at most"]);
+    await app.call("deleteSessionRecord", { token: ana.token, params: { uid, seat: "0" } });
+    expect((await record("")).status).toBe(403);
+  });
+
+  test("of a session that is over, but for what was under way", async () => {
+    await internal.call("finishSession", { params: { uid } });
+    app.pass(60);
+    expect((await record("late")).status).toBe(200);
+    app.pass(30);
+    expect((await record("too late")).body.message).toBe("the session is over");
+  });
+
+  test.each([
+    ["another seat than that of the path", { seat: 1 }, "seat: must be that of the path"],
+    ["another session", { uid: "0".repeat(64) }, "uid: must be the session of the path"],
+    ["no message", { message: undefined }, "message: must be given: a string"],
+    ["a width below 0", { width: -1 }, "width: must be at least 0"],
+  ])("with %s", async (_, more, message) => {
+    const answer = await record("x", more);
+    expect([answer.status, answer.body.message]).toEqual([422, message]);
+  });
+
+  test.each(["x", "-1", "01", "10000"])("at the seat %s", async (seat) => {
+    const answer = await app.call("recordSession", {
+      token: ana.token,
+      params: { uid, seat },
+      body: chunk("x"),
+    });
+    expect([answer.status, answer.body.message]).toEqual([
+      400,
+      "seat: must be a whole number from 0 to 9999",
+    ]);
+  });
+});
+
+test("chunks that come at once are all kept", async () => {
+  const messages = Array.from({ length: 12 }, (_, index) => `line ${index}`);
+  const answers = await Promise.all(messages.map((message) => record(message)));
+  expect(answers.map(({ status }) => status)).toEqual(messages.map(() => 200));
+  const { body } = await play();
+  expect(body.map(({ message }: { message: string }) => message).sort()).toEqual([...messages].sort());
+});
+
+describe("after their time", () => {
+  const DAY = 24 * 3600;
+  const uids = async () => (await app.services.db.session.findMany()).map((session) => session.uid);
+
+  test("recordings go first, then their sessions; what is alive stays", async () => {
+    await record("old");
+    const alive = await begin();
+    app.pass(3 * DAY);
+    await internal.call("keepSessionAlive", { params: { uid: alive } });
+    await trimSessions(app.services, { sessions: 0, recordings: 0 });
+    await trimSessions(app.services, { sessions: 5, recordings: 4 });
+    expect(await app.services.db.sessionRecord.count()).toBe(1);
+    await trimSessions(app.services, { sessions: 5, recordings: 2 });
+    expect(await app.services.db.sessionRecord.count()).toBe(0);
+    expect((await app.services.db.session.findUnique({ where: { uid } }))?.recorded).toBe(false);
+    await trimSessions(app.services, { sessions: 2, recordings: 0 });
+    expect(await uids()).toEqual([alive]);
+  });
+
+  test("no more goes at once than a stop of the service can wait for, and the rest the next time", async () => {
+    await app.services.db.session.createMany({
+      data: Array.from({ length: 300 }, (_, index) => ({
+        ...{ uid: index.toString(16).padStart(64, "0"), tenantId: ana.tenant, deviceUid: device },
+        ...{ username: "", ipAddress: "", type: "", term: "", recorded: true },
+        ...{ startedAt: app.services.now(), lastSeen: app.services.now() },
+      })),
+    });
+    app.pass(2 * DAY);
+    const left = () => app.services.db.session.count({ where: { recorded: true } });
+    await trimSessions(app.services, { sessions: 0, recordings: 1 });
+    expect(await left()).toBe(100);
+    await trimSessions(app.services, { sessions: 0, recordings: 1 });
+    expect(await left()).toBe(0);
+  });
+
+  test("a session takes its recording with it, more than one batch of each", async () => {
+    const at = app.services.now();
+    const { tenant: tenantId } = ana;
+    const old = Array.from({ length: 120 }, (_, index) => index.toString(16).padStart(64, "0"));
+    const session = { tenantId, deviceUid: device, username: "", ipAddress: "", type: "", term: "" };
+    await app.services.db.session.createMany({
+      data: old.map((name, index) => ({
+        ...{ ...session, uid: name, startedAt: at, lastSeen: at, recorded: index === 0 },
+      })),
+    });
+    await app.services.db.sessionRecord.createMany({
+      data: Array.from({ length: 2100 }, (_, sequence) => ({
+        ...{ sessionUid: old[0] ?? "", seat: 0, sequence, time: at, message: '""', width: 1n, height: 1n },
+      })),
+    });
+    app.pass(2 * DAY);
+    await internal.call("keepSessionAlive", { params: { uid } });
+    await trimSessions(app.services, { sessions: 1, recordings: 0 });
+    expect(await uids()).toEqual([uid]);
+    expect(await app.services.db.sessionRecord.count()).toBe(0);
+  });
+});

@@ -1,0 +1,318 @@
+import { randomBytes } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
+import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let internal: TestInternalApp;
+let ana: TestUser;
+let device: string;
+let deviceToken: string;
+
+beforeEach(async () => {
+  app = await startApp();
+  internal = await startInternalApp(app);
+  ana = await app.user("ana", "lab");
+  ({ uid: device, token: deviceToken } = await acceptedDevice("web-1", "00:00:00:00:00:01"));
+});
+afterEach(async () => {
+  await internal.stop();
+  await app.stop();
+});
+
+async function acceptedDevice(hostname: string, mac: string, more: object = {}) {
+  const enrolled = await enrol(app, ana.tenant, mac, { hostname, ...more });
+  const { status } = await app.call("acceptDevice", { token: ana.token, params: { uid: enrolled.uid } });
+  expect(status).toBe(200);
+  return enrolled as { uid: string; token: string };
+}
+
+const newUid = () => randomBytes(32).toString("hex");
+const login = (more: object = {}) => ({
+  ...{ uid: newUid(), device_uid: device, username: "root", ip_address: "198.51.100.4", type: "web" },
+  ...more,
+});
+
+/** A session as an SSH entry begins it; answers its uid. */
+async function begin(more: object = {}): Promise<string> {
+  const { status, body, text } = await internal.call("createSession", { body: login(more) });
+  expect(status, text).toBe(200);
+  return body.uid;
+}
+
+const read = (uid: string) => app.call("getSession", { token: ana.token, params: { uid } });
+const isActive = async (uid: string): Promise<boolean> => (await read(uid)).body.active;
+const authenticate = (uid: string) =>
+  internal.call("updateSession", { params: { uid }, body: { authenticated: true } });
+const keepAlive = (uid: string) => internal.call("keepSessionAlive", { params: { uid } });
+const close = (uid: string, of = device) =>
+  app.call("closeSession", { token: ana.token, params: { uid }, body: { device: of } });
+
+async function listed(): Promise<string[]> {
+  const { status, body } = await app.call("getSessions", { token: ana.token, query: { per_page: 100 } });
+  expect(status).toBe(200);
+  return body.map(({ uid }: { uid: string }) => uid);
+}
+
+describe("a session", () => {
+  test("begins with a login to an accepted device, and shows it", async () => {
+    const { body: shown } = await app.call("getDevice", { token: ana.token, params: { uid: device } });
+    const body = login({ term: "xterm" });
+    const created = await internal.call("createSession", { body });
+    const answer = await read(body.uid);
+    expect(answer.body).toEqual(created.body);
+    expect(answer.body).toMatchObject({
+      ...body,
+      device: shown,
+      tenant_id: ana.tenant,
+      active: false,
+      authenticated: false,
+      recorded: false,
+      position: { latitude: 0, longitude: 0 },
+      events: { types: [], seats: [], items: [] },
+    });
+    expect((await internal.call("createSession", { body })).status).toBe(409);
+  });
+
+  test("has type and terminal `none` when nobody says which", async () => {
+    const uid = await begin({ type: undefined });
+    expect((await read(uid)).body).toMatchObject({ type: "none", term: "none" });
+    await internal.call("updateSession", { params: { uid }, body: { type: "term" } });
+    expect((await read(uid)).body).toMatchObject({ type: "term", authenticated: false });
+  });
+
+  test("not of a device that is unknown or was not accepted", async () => {
+    const { uid: waiting } = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+    for (const device_uid of [waiting, newUid()]) {
+      expect((await internal.call("createSession", { body: login({ device_uid }) })).status).toBe(404);
+    }
+    expect((await internal.call("createSession", { body: login({ ip_address: "here" }) })).body.message).toBe(
+      "ip_address: must be an IPv4 or IPv6 address",
+    );
+    expect(await listed()).toEqual([]);
+  });
+
+  test("is active from its authentication until 90 seconds after the last keep-alive", async () => {
+    app.stopClock();
+    const uid = await begin();
+    expect(await isActive(uid)).toBe(false);
+    // Who takes long to type a password is active all the same.
+    app.pass(200);
+    expect((await authenticate(uid)).status).toBe(200);
+    expect(await isActive(uid)).toBe(true);
+    app.pass(89);
+    expect(await isActive(uid)).toBe(true);
+    expect((await keepAlive(uid)).status).toBe(200);
+    app.pass(89);
+    expect(await isActive(uid)).toBe(true);
+    app.pass(1);
+    expect(await isActive(uid)).toBe(false);
+    await keepAlive(uid);
+    expect((await read(uid)).body).toMatchObject({
+      active: true,
+      last_seen: app.services.now().toISOString(),
+    });
+  });
+
+  test("is over when it is finished: its keep-alives are refused, and nothing makes it active", async () => {
+    const uid = await begin();
+    await authenticate(uid);
+    expect((await internal.call("finishSession", { params: { uid } })).status).toBe(200);
+    expect((await internal.call("finishSession", { params: { uid } })).status).toBe(200);
+    expect(await isActive(uid)).toBe(false);
+    expect((await keepAlive(uid)).status).toBe(404);
+    const { last_seen } = (await read(uid)).body;
+    app.pass(10);
+    await authenticate(uid);
+    expect((await read(uid)).body).toMatchObject({ active: false, authenticated: true, last_seen });
+  });
+
+  test("that is unknown is 404 to the SSH entry", async () => {
+    const params = { uid: newUid() };
+    for (const id of ["updateSession", "keepSessionAlive", "finishSession"] as const) {
+      expect((await internal.call(id, { params, body: {} })).status, id).toBe(404);
+    }
+  });
+});
+
+describe("closeSession", () => {
+  test("ends the session and is in the audit trail, once", async () => {
+    const uid = await begin();
+    await authenticate(uid);
+    expect((await close(uid)).status).toBe(200);
+    expect((await close(uid)).status).toBe(200);
+    expect(await isActive(uid)).toBe(false);
+    expect((await keepAlive(uid)).status).toBe(404);
+    const { body } = await app.call("getAuditTrail", {
+      token: ana.token,
+      params: { tenant: ana.tenant },
+      query: { kind: "session" },
+    });
+    expect(body).toMatchObject([
+      { operation: "closeSession", object: { kind: "session", id: uid }, actor: { name: "ana" } },
+    ]);
+  });
+
+  test("needs the session's own device", async () => {
+    const uid = await begin();
+    await authenticate(uid);
+    const { uid: other } = await acceptedDevice("web-2", "00:00:00:00:00:02");
+    expect((await close(uid, other)).status).toBe(404);
+    expect((await close(uid, "web-1")).status).toBe(400);
+    const params = { uid };
+    expect((await app.call("closeSession", { token: ana.token, params, body: {} })).body.message).toMatch(
+      /^device: must be given/,
+    );
+    expect(await isActive(uid)).toBe(true);
+  });
+});
+
+describe("setSessionAuthenticated", () => {
+  const set = (uid: string, token: string, authenticated: unknown = true) =>
+    app.call("setSessionAuthenticated", { token, params: { uid }, body: { authenticated } });
+
+  test("by an administrator, and by the session's own device alone", async () => {
+    const uid = await begin();
+    const { token: neighbour } = await acceptedDevice("web-2", "00:00:00:00:00:02");
+    expect((await set(uid, neighbour)).status).toBe(404);
+    expect((await read(uid)).body.authenticated).toBe(false);
+    expect((await set(uid, deviceToken)).status).toBe(200);
+    expect((await read(uid)).body).toMatchObject({ authenticated: true, active: true });
+    expect((await set(uid, ana.token, false)).status).toBe(200);
+    expect((await read(uid)).body).toMatchObject({ authenticated: false, active: false });
+    expect((await set(uid, ana.token, "yes")).status).toBe(422);
+  });
+
+  test("a device reads no sessions", async () => {
+    const uid = await begin();
+    expect((await app.call("getSessions", { token: deviceToken })).status).toBe(403);
+    expect((await app.call("getSession", { token: deviceToken, params: { uid } })).status).toBe(403);
+  });
+});
+
+describe("getSessions", () => {
+  test("the latest first, in pages, with the true total", async () => {
+    app.stopClock();
+    const uids: string[] = [];
+    for (let n = 0; n < 5; n += 1) {
+      uids.unshift(await begin());
+      app.pass(1);
+    }
+    const page = async (number: number) => {
+      const { body, headers } = await app.call("getSessions", {
+        token: ana.token,
+        query: { page: number, per_page: 2 },
+      });
+      expect(headers.get("x-total-count")).toBe("5");
+      return body.map(({ uid }: { uid: string }) => uid);
+    };
+    expect([await page(1), await page(2), await page(3), await page(4)]).toEqual([
+      uids.slice(0, 2),
+      uids.slice(2, 4),
+      uids.slice(4),
+      [],
+    ]);
+  });
+
+  test("shows which events there were, and leaves them themselves to getSession", async () => {
+    const uid = await begin();
+    const timestamp = "2026-01-02T03:04:05.678Z";
+    const event = (type: string, seat: number, data: object = {}) =>
+      internal.call("addSessionEvent", { params: { uid }, body: { type, seat, timestamp, data } });
+    const pty = { term: "xterm", columns: 80, rows: 24, modelist: "AAA=" };
+    expect((await event("shell", 1, { command: "\u0000" })).status).toBe(200);
+    await event("pty-req", 0, pty);
+    await event("window-change", 0, { columns: 90 });
+    await event("window-change", 0, { columns: 100 });
+    const kinds = { seats: [0, 1], types: [["pty-req", "window-change"], ["shell"]] };
+    const [inList] = (await app.call("getSessions", { token: ana.token })).body;
+    expect(inList.events).toEqual({ ...kinds, items: [] });
+    const { events } = (await read(uid)).body;
+    expect(events).toMatchObject(kinds);
+    expect(events.items.map(({ type }: { type: string }) => type)).toEqual([
+      "shell",
+      "pty-req",
+      "window-change",
+      "window-change",
+    ]);
+    expect(events.items[0]).toEqual({ type: "shell", seat: 1, timestamp, data: { command: "\u0000" } });
+    expect(events.items[1].data).toEqual(pty);
+    await app.services.db.session.update({ where: { uid }, data: { events: 1000 } });
+    expect((await event("exec", 0)).body.message).toBe("a session may have 1000 events at most");
+  });
+
+  test("nothing of another namespace", async () => {
+    const uid = await begin();
+    const eve = await app.user("eve", "elsewhere");
+    const answer = await app.call("getSessions", { token: eve.token });
+    expect([answer.body, answer.headers.get("x-total-count")]).toEqual([[], "0"]);
+    for (const id of ["getSession", "closeSession", "setSessionAuthenticated"] as const) {
+      const body = id === "getSession" ? undefined : { device, authenticated: true };
+      expect((await app.call(id, { token: eve.token, params: { uid }, body })).status, id).toBe(404);
+    }
+  });
+});
+
+describe("a device's report", () => {
+  const report = (sessions: string[]) =>
+    enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1", sessions });
+
+  test("keeps the sessions alive that it names, its own open ones alone", async () => {
+    app.stopClock();
+    const { uid: other } = await acceptedDevice("web-2", "00:00:00:00:00:02");
+    const [mine, closed, theirs, unnamed] = [
+      await begin(),
+      await begin(),
+      await begin({ device_uid: other }),
+      await begin(),
+    ];
+    await close(closed);
+    const began = app.services.now().toISOString();
+    app.pass(60);
+    await report([mine, closed, theirs, "no session"]);
+    const seen = async (uid: string) => (await read(uid)).body.last_seen;
+    expect(await seen(mine)).toBe(app.services.now().toISOString());
+    for (const uid of [closed, theirs, unnamed]) expect(await seen(uid)).toBe(began);
+  });
+});
+
+describe("the sessions of a device", () => {
+  test("go with it", async () => {
+    await begin();
+    expect((await app.call("deleteDevice", { token: ana.token, params: { uid: device } })).status).toBe(200);
+    expect(await listed()).toEqual([]);
+    expect(await app.services.db.session.count()).toBe(0);
+  });
+
+  test("go with its namespace", async () => {
+    await begin();
+    const { status } = await app.call("deleteNamespace", {
+      token: ana.token,
+      params: { tenant: ana.tenant },
+    });
+    expect(status).toBe(200);
+    expect(await app.services.db.session.count()).toBe(0);
+  });
+
+  test("move to the same machine with a new key, when that is accepted", async () => {
+    const uid = await begin();
+    const { uid: successor } = await acceptedDevice("web-1", "00:00:00:00:00:01", { public_key: "another" });
+    expect(successor).not.toBe(device);
+    expect((await read(uid)).body).toMatchObject({ device_uid: successor, device: { name: "web-1" } });
+  });
+});
+
+test("on a cloud instance, an accepted device that is deleted leaves no sessions either", async () => {
+  const cloud = await startApp({ edition: "cloud" });
+  const bob = await cloud.user("bob", "clouds");
+  const { uid } = await enrol(cloud, bob.tenant, "00:00:00:00:00:09");
+  await cloud.call("acceptDevice", { token: bob.token, params: { uid } });
+  const listener = await startInternalApp(cloud);
+  await listener.call("createSession", { body: login({ device_uid: uid }) });
+  const sessions = async () => (await cloud.call("getSessions", { token: bob.token })).body.length;
+  expect(await sessions()).toBe(1);
+  await cloud.call("deleteDevice", { token: bob.token, params: { uid } });
+  expect(await sessions()).toBe(0);
+  await listener.stop();
+  await cloud.stop();
+});
