@@ -147,6 +147,9 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
     const what = context.operation.id === "authMfa" ? "MFA token or code" : "user name or password";
     return new AuthenticationError(`wrong ${what} (401)`, details);
   }
+  if (context.operation.scope === "public") {
+    return new AuthenticationError("what the request proves itself with is not valid (401)", details);
+  }
   const end = context.token === undefined ? undefined : expiredAt(context.token, context.now);
   if (end) {
     return new AuthenticationError(
