@@ -157,6 +157,9 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
     const what = SECRETS_OF_LOGINS[context.operation.id] ?? "user name or password";
     return new AuthenticationError(`wrong ${what} (401)`, details);
   }
+  if (context.operation.scope === "public") {
+    return new AuthenticationError("what the request proves itself with is not valid (401)", details);
+  }
   const end = context.token === undefined ? undefined : expiredAt(context.token, context.now);
   if (end) {
     return new AuthenticationError(

@@ -30,10 +30,15 @@ export async function deliverMails(services: Services, log: FastifyBaseLogger): 
   for (const row of due) {
     if (!(await claim(services, row))) continue;
     try {
-      await deliver(services, row);
+      if (tooOld(services, row)) {
+        log.error({ mail: row.id }, "a mail could not be sent for a day, and will not be tried again");
+      } else {
+        await deliver(services, row);
+      }
       await forget(services, row);
     } catch (error) {
-      await putOff(services, row, log, error);
+      const facts = { err: error, mail: row.id, attempts: row.attempts + 1 };
+      log.warn(facts, "a mail could not be sent, and will be tried again");
     }
   }
 }
@@ -48,6 +53,10 @@ async function claim(services: Services, { id, attempts }: OutgoingMail): Promis
   return count === 1;
 }
 
+/** Asked before the first attempt too: a backup that is restored may have mails of long ago. */
+const tooOld = ({ now }: Services, { createdAt }: OutgoingMail): boolean =>
+  now().getTime() - createdAt.getTime() >= GIVEN_UP;
+
 async function deliver(services: Services, row: OutgoingMail): Promise<void> {
   const content = contentOf(services, row);
   const mails = "mail" in content ? [content.mail] : await accountMails(services, content.request);
@@ -56,19 +65,4 @@ async function deliver(services: Services, row: OutgoingMail): Promise<void> {
 
 async function forget(services: Services, { id }: OutgoingMail): Promise<void> {
   await services.db.outgoingMail.deleteMany({ where: { id } });
-}
-
-async function putOff(
-  services: Services,
-  row: OutgoingMail,
-  log: FastifyBaseLogger,
-  error: unknown,
-): Promise<void> {
-  const facts = { err: error, mail: row.id, attempts: row.attempts + 1 };
-  if (services.now().getTime() - row.createdAt.getTime() < GIVEN_UP) {
-    log.warn(facts, "a mail could not be sent, and will be tried again");
-    return;
-  }
-  await forget(services, row);
-  log.error(facts, "a mail could not be sent for a day, and will not be tried again");
 }

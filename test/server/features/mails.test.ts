@@ -72,9 +72,16 @@ test("it is tried for a day, more and more rarely", async () => {
     hours.push(attempts);
     app.pass(HOUR);
   }
-  expect([hours[0], hours[23], hours[24], hours[29]]).toEqual([1, 24, 25, 25]);
+  expect([hours[0], hours[23], hours[24], hours[29]]).toEqual([1, 24, 24, 24]);
   expect(await waiting()).toBe(0);
   expect(lines.at(-1)).toContain("will not be tried again");
+});
+
+test("one of a backup that is restored days later is not sent any more", async () => {
+  await queueMail(app.services, mail);
+  app.pass(24 * HOUR);
+  await app.deliverMails();
+  expect([app.mails, await waiting()]).toEqual([[], 0]);
 });
 
 test("of several instances one sends each mail", async () => {

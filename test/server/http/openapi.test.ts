@@ -6,7 +6,8 @@ import { startApp, type TestApp } from "./testApp.ts";
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp();
+  // The edition that has every operation.
+  app = await startApp({ edition: "cloud" });
 });
 afterAll(() => app.stop());
 
