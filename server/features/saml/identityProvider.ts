@@ -18,7 +18,7 @@ const consumer = ({ serviceUrl }: SamlSettings): string => serviceUrl + CONSUMER
  * checked here on what is signed: the library takes the request's id from the part that is not, and knows no
  * recipient.
  */
-function libraryFor(services: Services, settings: SamlSettings): SAML {
+function libraryFor(settings: SamlSettings, more: { generateUniqueId?: () => string } = {}): SAML {
   return new SAML({
     idpCert: [...settings.certificates],
     entryPoint: settings.ssoUrl,
@@ -33,18 +33,19 @@ function libraryFor(services: Services, settings: SamlSettings): SAML {
     // The identity provider decides which name it gives, and how it makes sure of its users.
     identifierFormat: null,
     disableRequestedAuthnContext: true,
-    generateUniqueId: () => newRequestId(services),
+    ...more,
   });
 }
 
 /** Address of the identity provider with a new request. */
 export function loginUrl(services: Services, settings: SamlSettings): Promise<string> {
-  return libraryFor(services, settings).getAuthorizeUrlAsync("", undefined, {});
+  const generateUniqueId = () => newRequestId(services);
+  return libraryFor(settings, { generateUniqueId }).getAuthorizeUrlAsync("", undefined, {});
 }
 
 /** What an identity provider is told of this service, as XML. */
-export function serviceMetadata(services: Services, settings: SamlSettings): string {
-  return libraryFor(services, settings).generateServiceProviderMetadata(null);
+export function serviceMetadata(settings: SamlSettings): string {
+  return libraryFor(settings).generateServiceProviderMetadata(null);
 }
 
 /** An assertion that is the identity provider's, for this service and for now. */
@@ -65,7 +66,7 @@ export async function readResponse(
 ): Promise<Answer> {
   const xml = Buffer.from(encoded, "base64").toString("utf8");
   const request = checkResponse(xml, consumer(settings));
-  const signed = await verified(libraryFor(services, settings), encoded);
+  const signed = await verified(libraryFor(settings), encoded);
   const assertion = readAssertion(signed, {
     issuer: settings.idpEntityId,
     recipient: consumer(settings),

@@ -56,6 +56,7 @@ export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context)
     const data = { mfaSecret: sealMfaSecret(services, user.id, body.secret), mfaLastStep: null };
     await changeAccount(services, tx, user, data, { caller: identity, request, operation: "enableMfa" });
     await tx.recoveryCode.deleteMany({ where: { userId: user.id } });
+    await tx.mfaReset.deleteMany({ where: { userId: user.id } });
     await tx.recoveryCode.createMany({ data: digests.map((digest) => ({ userId: user.id, digest })) });
   });
   return undefined;

@@ -41,7 +41,11 @@ async function fillAll(client: Database["client"]): Promise<void> {
     lastLogin: at,
   };
   await client.user.createMany({ data: [ann, user("bob")] });
-  await client.recoveryCode.create({ data: { userId: "ann", digest: "d" } });
+  await client.recoveryCode.create({ data: { userId: "ann", digest: "d", disablesUntil: at } });
+  const reset = { mainDigest: "m", recoveryDigest: "r", userId: "ann", expiresAt: at };
+  await client.mfaReset.create({ data: reset });
+  await client.samlIdentity.create({ data: { issuer: "i", nameId: "漢字", userId: "ann" } });
+  await client.usedSamlMessage.create({ data: { digest: "d", expiresAt: at } });
   await client.mfaChallenge.create({ data: { userId: "ann", digest: "d", expiresAt: at } });
   await client.loginFailure.create({ data: { source: "s", subject: "t", attempts: 2, expiresAt: at } });
   await client.rateLimit.create({ data: { key: "login as x", count: 3, endsAt: 1_900_000_000_123n } });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigError, readConfig } from "../../../server/dist/config.js";
 import { testFolder } from "../../support/folder.ts";
+import { newCertificate } from "../../support/identityProvider.ts";
 
 describe("without any setting", () => {
   test("an enterprise instance listens on this machine alone", () => {
@@ -25,6 +26,7 @@ describe("without any setting", () => {
       sshEndpoint: undefined,
       apiEndpoint: undefined,
       publicUrl: undefined,
+      saml: undefined,
       trustedProxies: [],
       corsOrigins: [],
       limits: { loginsPerAddress: 60, loginsPerAccount: 30, reportsPerAddress: 60_000 },
@@ -32,9 +34,27 @@ describe("without any setting", () => {
   });
 });
 
+const SAML = {
+  GATEHOUSE_PUBLIC_URL: "https://gate.example.org",
+  GATEHOUSE_SAML_IDP_ENTITY_ID: "https://idp.example.org",
+  GATEHOUSE_SAML_SSO_URL: "https://idp.example.org/sso",
+};
+
+function certificateFile(text: string): string {
+  const file = join(testFolder(), "idp.pem");
+  writeFileSync(file, text);
+  return file;
+}
+
 test("every setting can come from the environment", () => {
+  const idp = newCertificate();
   const config = readConfig(
     {
+      ...SAML,
+      GATEHOUSE_SAML_CERTIFICATE_FILE: certificateFile(idp.cert),
+      GATEHOUSE_SAML_EMAIL_ATTRIBUTE: "mail",
+      GATEHOUSE_SAML_NAME_ATTRIBUTE: "displayName",
+      GATEHOUSE_SAML_LINK_USERS: "true",
       GATEHOUSE_DATA_DIR: "/data",
       GATEHOUSE_DATABASE_URL: "file:/disk/policy.db",
       GATEHOUSE_HOST: "::1",
@@ -97,6 +117,15 @@ test("every setting can come from the environment", () => {
       sshEndpoint: "ssh.example.com:22",
       apiEndpoint: "[::1]:443",
       publicUrl: "https://gate.example.org",
+      saml: {
+        idpEntityId: "https://idp.example.org",
+        ssoUrl: "https://idp.example.org/sso",
+        certificates: [idp.cert],
+        emailAttribute: "mail",
+        nameAttribute: "displayName",
+        linkUsers: true,
+        serviceUrl: "https://gate.example.org",
+      },
       trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
       limits: { loginsPerAddress: 30, loginsPerAccount: 0, reportsPerAddress: 100 },
       corsOrigins: ["https://console.example.org", "http://localhost:3000"],
@@ -135,6 +164,9 @@ test.each([
   ["GATEHOUSE_LOGINS_PER_ADDRESS", "-1", "0 or more"],
   ["GATEHOUSE_METRICS_ADDRESS", "9464", "host:port"],
   ["GATEHOUSE_METRICS_ADDRESS", "localhost:65536", "host:port"],
+  ["GATEHOUSE_SAML_SSO_URL", "idp.example.org", "https:// or http://"],
+  ["GATEHOUSE_SAML_SSO_URL", "javascript:alert(1)", "https:// or http://"],
+  ["GATEHOUSE_SAML_LINK_USERS", "yes", "true or false"],
   ["GATEHOUSE_SHUTDOWN_TIMEOUT", "0", "from 1 to 3600"],
   ["GATEHOUSE_MAIL_FROM", "gate", "an e-mail address"],
   ["GATEHOUSE_MAIL_FROM", "gate@example.org\r\nBcc: eve@example.org", "an e-mail address"],
@@ -192,6 +224,25 @@ describe("the mail server", () => {
       "GATEHOUSE_SMTP_URL is set without GATEHOUSE_MAIL_FROM (flag --mail-from)",
     );
   });
+});
+
+test("SAML needs all of its parts, an edition that has it, and strong certificates", () => {
+  const good = newCertificate().cert;
+  const all = { ...SAML, GATEHOUSE_SAML_CERTIFICATE_FILE: certificateFile(good) };
+  expect(readConfig(all, {}).service.saml?.certificates).toEqual([good]);
+  for (const variable of Object.keys(all)) {
+    expect(() => readConfig({ ...all, [variable]: "" }, {})).toThrow(/^SAML needs all of .*PUBLIC_URL/);
+  }
+  expect(() => readConfig({ ...all, GATEHOUSE_EDITION: "community" }, {})).toThrow(
+    "the edition community has no SAML",
+  );
+  const withFile = (file: string) => readConfig({ ...SAML, GATEHOUSE_SAML_CERTIFICATE_FILE: file }, {});
+  const both = certificateFile(`Two of them\n${good}\n${newCertificate().cert}`);
+  expect(withFile(both).service.saml?.certificates).toHaveLength(2);
+  const broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+  for (const file of [newCertificate(1024).cert, "", broken].map(certificateFile).concat("/no/such/file")) {
+    expect(() => withFile(file)).toThrow(/^GATEHOUSE_SAML_CERTIFICATE_FILE: .*2048 bits or more$/);
+  }
 });
 
 test("a certificate needs its key, and the other way round", () => {
