@@ -1,5 +1,6 @@
 import * as apiKeys from "./apiKeys.ts";
 import * as audit from "./audit.ts";
+import * as billing from "./billing.ts";
 import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
@@ -13,7 +14,19 @@ import * as users from "./users.ts";
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
-export { apiKeys, audit, containers, devices, firewall, internal, namespaces, publicKeys, tags, users };
+export {
+  apiKeys,
+  audit,
+  billing,
+  containers,
+  devices,
+  firewall,
+  internal,
+  namespaces,
+  publicKeys,
+  tags,
+  users,
+};
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
@@ -33,6 +46,7 @@ export const publicOperations = {
   ...operationsOf(publicKeys),
   ...operationsOf(firewall),
   ...operationsOf(apiKeys),
+  ...operationsOf(billing),
 };
 
 export type PublicOperations = typeof publicOperations;

@@ -35,12 +35,22 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
  * - `member`: the role in the `{tenant}` of the path, whichever namespace the credential is for
  * - `device`: as `namespace`; or a device, which is the one of the path where that has a `{uid}`
  * - `internal`: a trusted service on the private listener, about any namespace
- * - `forwarded`: the same, asking about the caller whose credential its request carries
+ * - `tenant`: the same, about the namespace that its header `X-Tenant-ID` names
+ * - `forwarded`: a trusted service there, asking about the caller whose credential its request carries
  */
-export type Scope = "public" | "user" | "namespace" | "path" | "member" | "device" | "internal" | "forwarded";
+export type Scope =
+  | "public"
+  | "user"
+  | "namespace"
+  | "path"
+  | "member"
+  | "device"
+  | "internal"
+  | "tenant"
+  | "forwarded";
 
 /** Scopes of the private listener. */
-const INTERNAL_SCOPES: readonly Scope[] = ["internal", "forwarded"];
+const INTERNAL_SCOPES: readonly Scope[] = ["internal", "tenant", "forwarded"];
 
 /**
  * Kinds of objects that people declare. Each has a revision over what they declare of it; the tags of a device, which
@@ -163,7 +173,7 @@ function commonErrors(scope: Scope, conditional: boolean): Record<number, string
   if (INTERNAL_SCOPES.includes(scope)) {
     common[403] = "X-Internal-Token missing or wrong";
   }
-  if (scope !== "public" && scope !== "internal") {
+  if (scope === "forwarded" || (scope !== "public" && !INTERNAL_SCOPES.includes(scope))) {
     common[401] = CREDENTIAL_REFUSED;
   }
   if (conditional) common[412] = "the object's revision is not the one of If-Match";

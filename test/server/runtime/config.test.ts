@@ -25,6 +25,7 @@ describe("without any setting", () => {
       publicUrl: undefined,
       trustedProxies: [],
       corsOrigins: [],
+      billing: { gateway: "ledger", timeout: 10_000, devicePrice: 0, currency: "usd" },
       limits: { loginsPerAddress: 60, loginsPerAccount: 30, reportsPerAddress: 60_000 },
     });
   });

@@ -234,6 +234,75 @@ CREATE TABLE "ApiKey" (
     CONSTRAINT "ApiKey_pkey" PRIMARY KEY ("digest")
 );
 
+-- CreateTable
+CREATE TABLE "Billing" (
+    "tenantId" TEXT NOT NULL,
+    "customerId" TEXT NOT NULL,
+    "subscriptionId" TEXT NOT NULL DEFAULT '',
+    "status" TEXT NOT NULL DEFAULT 'inactive',
+    "currentPeriodEnd" BIGINT NOT NULL DEFAULT 0,
+    "freeDevices" INTEGER NOT NULL,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+    "updatedAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "Billing_pkey" PRIMARY KEY ("tenantId")
+);
+
+-- CreateTable
+CREATE TABLE "LedgerCustomer" (
+    "id" TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    "name" TEXT NOT NULL,
+    "email" TEXT NOT NULL,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "LedgerCustomer_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "LedgerPaymentMethod" (
+    "customerId" TEXT NOT NULL,
+    "id" TEXT NOT NULL,
+    "brand" TEXT NOT NULL,
+    "last4" TEXT NOT NULL,
+    "expMonth" INTEGER NOT NULL,
+    "expYear" INTEGER NOT NULL,
+    "isDefault" BOOLEAN NOT NULL,
+    "attachedAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "LedgerPaymentMethod_pkey" PRIMARY KEY ("customerId","id")
+);
+
+-- CreateTable
+CREATE TABLE "LedgerSubscription" (
+    "id" TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    "customerId" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "devices" INTEGER NOT NULL,
+    "peak" INTEGER NOT NULL,
+    "month" INTEGER NOT NULL,
+    "periodEnd" TIMESTAMP(3) NOT NULL,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "LedgerSubscription_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "LedgerInvoice" (
+    "id" TEXT NOT NULL,
+    "subscriptionId" TEXT NOT NULL,
+    "month" INTEGER NOT NULL,
+    "customerId" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "currency" TEXT NOT NULL,
+    "amount" BIGINT NOT NULL,
+    "devices" INTEGER NOT NULL,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "LedgerInvoice_pkey" PRIMARY KEY ("id")
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -321,6 +390,30 @@ CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
 -- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_creationKey_key" ON "ApiKey"("tenantId", "creationKey");
 
+-- CreateIndex
+CREATE UNIQUE INDEX "Billing_customerId_key" ON "Billing"("customerId");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "LedgerCustomer_key_key" ON "LedgerCustomer"("key");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "LedgerSubscription_key_key" ON "LedgerSubscription"("key");
+
+-- CreateIndex
+CREATE INDEX "LedgerSubscription_customerId_createdAt_idx" ON "LedgerSubscription"("customerId", "createdAt");
+
+-- CreateIndex
+CREATE INDEX "LedgerSubscription_status_periodEnd_idx" ON "LedgerSubscription"("status", "periodEnd");
+
+-- CreateIndex
+CREATE INDEX "LedgerInvoice_customerId_createdAt_idx" ON "LedgerInvoice"("customerId", "createdAt");
+
+-- CreateIndex
+CREATE INDEX "LedgerInvoice_status_createdAt_idx" ON "LedgerInvoice"("status", "createdAt");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "LedgerInvoice_subscriptionId_month_key" ON "LedgerInvoice"("subscriptionId", "month");
+
 -- AddForeignKey
 ALTER TABLE "RecoveryCode" ADD CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
@@ -356,3 +449,15 @@ ALTER TABLE "FirewallRuleTag" ADD CONSTRAINT "FirewallRuleTag_tenantId_ruleId_fk
 
 -- AddForeignKey
 ALTER TABLE "ApiKey" ADD CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "LedgerPaymentMethod" ADD CONSTRAINT "LedgerPaymentMethod_customerId_fkey" FOREIGN KEY ("customerId") REFERENCES "LedgerCustomer"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "LedgerSubscription" ADD CONSTRAINT "LedgerSubscription_customerId_fkey" FOREIGN KEY ("customerId") REFERENCES "LedgerCustomer"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "LedgerInvoice" ADD CONSTRAINT "LedgerInvoice_customerId_fkey" FOREIGN KEY ("customerId") REFERENCES "LedgerCustomer"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "LedgerInvoice" ADD CONSTRAINT "LedgerInvoice_subscriptionId_fkey" FOREIGN KEY ("subscriptionId") REFERENCES "LedgerSubscription"("id") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -221,6 +221,71 @@ CREATE TABLE "ApiKey" (
     CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
+-- CreateTable
+CREATE TABLE "Billing" (
+    "tenantId" TEXT NOT NULL PRIMARY KEY,
+    "customerId" TEXT NOT NULL,
+    "subscriptionId" TEXT NOT NULL DEFAULT '',
+    "status" TEXT NOT NULL DEFAULT 'inactive',
+    "currentPeriodEnd" BIGINT NOT NULL DEFAULT 0,
+    "freeDevices" INTEGER NOT NULL,
+    "createdAt" DATETIME NOT NULL,
+    "updatedAt" DATETIME NOT NULL
+);
+
+-- CreateTable
+CREATE TABLE "LedgerCustomer" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "key" TEXT NOT NULL,
+    "name" TEXT NOT NULL,
+    "email" TEXT NOT NULL,
+    "createdAt" DATETIME NOT NULL
+);
+
+-- CreateTable
+CREATE TABLE "LedgerPaymentMethod" (
+    "customerId" TEXT NOT NULL,
+    "id" TEXT NOT NULL,
+    "brand" TEXT NOT NULL,
+    "last4" TEXT NOT NULL,
+    "expMonth" INTEGER NOT NULL,
+    "expYear" INTEGER NOT NULL,
+    "isDefault" BOOLEAN NOT NULL,
+    "attachedAt" DATETIME NOT NULL,
+
+    PRIMARY KEY ("customerId", "id"),
+    CONSTRAINT "LedgerPaymentMethod_customerId_fkey" FOREIGN KEY ("customerId") REFERENCES "LedgerCustomer" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "LedgerSubscription" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "key" TEXT NOT NULL,
+    "customerId" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "devices" INTEGER NOT NULL,
+    "peak" INTEGER NOT NULL,
+    "month" INTEGER NOT NULL,
+    "periodEnd" DATETIME NOT NULL,
+    "createdAt" DATETIME NOT NULL,
+    CONSTRAINT "LedgerSubscription_customerId_fkey" FOREIGN KEY ("customerId") REFERENCES "LedgerCustomer" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "LedgerInvoice" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "subscriptionId" TEXT NOT NULL,
+    "month" INTEGER NOT NULL,
+    "customerId" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "currency" TEXT NOT NULL,
+    "amount" BIGINT NOT NULL,
+    "devices" INTEGER NOT NULL,
+    "createdAt" DATETIME NOT NULL,
+    CONSTRAINT "LedgerInvoice_customerId_fkey" FOREIGN KEY ("customerId") REFERENCES "LedgerCustomer" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
+    CONSTRAINT "LedgerInvoice_subscriptionId_fkey" FOREIGN KEY ("subscriptionId") REFERENCES "LedgerSubscription" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -307,3 +372,27 @@ CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_creationKey_key" ON "ApiKey"("tenantId", "creationKey");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "Billing_customerId_key" ON "Billing"("customerId");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "LedgerCustomer_key_key" ON "LedgerCustomer"("key");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "LedgerSubscription_key_key" ON "LedgerSubscription"("key");
+
+-- CreateIndex
+CREATE INDEX "LedgerSubscription_customerId_createdAt_idx" ON "LedgerSubscription"("customerId", "createdAt");
+
+-- CreateIndex
+CREATE INDEX "LedgerSubscription_status_periodEnd_idx" ON "LedgerSubscription"("status", "periodEnd");
+
+-- CreateIndex
+CREATE INDEX "LedgerInvoice_customerId_createdAt_idx" ON "LedgerInvoice"("customerId", "createdAt");
+
+-- CreateIndex
+CREATE INDEX "LedgerInvoice_status_createdAt_idx" ON "LedgerInvoice"("status", "createdAt");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "LedgerInvoice_subscriptionId_month_key" ON "LedgerInvoice"("subscriptionId", "month");
