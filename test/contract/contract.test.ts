@@ -32,9 +32,15 @@ function requiredInOurs(operation: Operation): string[] {
   return fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name);
 }
 
-/** Refusals of ours that the list does not have, each for a bound that its servers lack. */
+/** Refusals of ours that the list does not have, each for a bound or a failure that its servers do not tell of. */
 const OWN_REFUSALS: Readonly<Record<string, readonly number[]>> = {
   authDevice: [403],
+  // The gateway is asked, and may fail.
+  acceptDevice: [424],
+  updateDeviceStatus: [424],
+  updateContainerStatus: [424],
+  deleteNamespace: [424],
+  createBillingPortal: [424],
 };
 
 const statuses = (values: readonly number[]) => [...new Set(values)].sort((a, b) => a - b);

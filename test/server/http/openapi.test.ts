@@ -6,7 +6,7 @@ import { startApp, type TestApp } from "./testApp.ts";
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp();
+  app = await startApp({ edition: "cloud" });
 });
 afterAll(() => app.stop());
 

@@ -57,6 +57,10 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_SHUTDOWN_TIMEOUT: "3",
       GATEHOUSE_AUDIT_RETENTION: "30",
       GATEHOUSE_SECRET: "0123456789abcdef0123456789abcdef",
+      GATEHOUSE_BILLING_GATEWAY: "ledger",
+      GATEHOUSE_BILLING_TIMEOUT: "5",
+      GATEHOUSE_BILLING_DEVICE_PRICE: "199",
+      GATEHOUSE_BILLING_CURRENCY: "brl",
     },
     {},
   );
@@ -81,6 +85,7 @@ test("every setting can come from the environment", () => {
       trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
       limits: { loginsPerAddress: 30, loginsPerAccount: 0, reportsPerAddress: 100 },
       corsOrigins: ["https://console.example.org", "http://localhost:3000"],
+      billing: { gateway: "ledger", timeout: 5000, devicePrice: 199, currency: "brl" },
     },
   });
 });
