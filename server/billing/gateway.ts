@@ -84,7 +84,7 @@ export interface BillingGateway {
   readSubscription(customerId: string, call: GatewayCall): Promise<Subscription | null>;
   /** Whether an action is let through. A question: nothing is booked, and what was allowed may not happen. */
   allows(customerId: string, action: billing.ReportedAction, call: GatewayCall): Promise<boolean>;
-  /** Tells how many devices are accepted now; about once an hour, while the subscription is active. */
+  /** Tells how many devices are accepted now; about every ten minutes, while the subscription is active. */
   reportDevices(customerId: string, devices: number, call: GatewayCall): Promise<void>;
   /** Ends the subscription at once, if there is one: the namespace was deleted. What was used is still to be paid. */
   endSubscription(customerId: string, call: GatewayCall): Promise<void>;

@@ -103,13 +103,19 @@ function presentMonth({ now }: LedgerServices, { createdAt }: LedgerSubscription
  * @throws NotFoundError no such invoice
  * @throws InvalidError it is settled already, otherwise
  */
-export async function settleInvoice(services: LedgerServices, id: string, status: Settlement): Promise<void> {
-  await inTransaction(services, async (tx) => {
+export async function settleInvoice(
+  services: LedgerServices,
+  id: string,
+  status: Settlement,
+): Promise<{ readonly customerId: string; readonly settledNow: boolean }> {
+  return inTransaction(services, async (tx) => {
     const invoice = await tx.ledgerInvoice.findUnique({ where: { id } });
     if (!invoice) throw new NotFoundError("no such invoice");
-    if (invoice.status === status) return;
+    const { customerId } = invoice;
+    if (invoice.status === status) return { customerId, settledNow: false };
     if (invoice.status !== "open") throw new InvalidError(`the invoice is settled: ${invoice.status}`);
     await tx.ledgerInvoice.update({ where: { id }, data: { status } });
     await restate(services, tx, invoice.subscriptionId);
+    return { customerId, settledNow: true };
   });
 }

@@ -21,8 +21,11 @@ const presentSubscription = (subscription: Subscription): z.output<typeof billin
   })),
 });
 
-/** What the gateway says of a customer's subscription, which is stored here too. */
-async function refresh(
+/**
+ * What the gateway says of a customer's subscription, which is stored here too.
+ * @throws GatewayError it failed
+ */
+export async function refreshSubscription(
   services: Services,
   tenantId: string,
   customerId: string,
@@ -39,7 +42,7 @@ export const getSubscription: Handler<PublicOperations["getSubscription"]> = asy
   identity,
 }) => {
   const { customerId } = await customerOf(services, identity.tenant);
-  const subscription = await refresh(services, identity.tenant, customerId);
+  const subscription = await refreshSubscription(services, identity.tenant, customerId);
   if (!subscription) throw new NotFoundError("the namespace has no subscription");
   return presentSubscription(subscription);
 };
@@ -63,7 +66,7 @@ export const createSubscription: Handler<PublicOperations["createSubscription"]>
   const tenantId = identity.tenant;
   const row = await customerOf(services, tenantId);
   const { customerId } = row;
-  const last = await refresh(services, tenantId, customerId);
+  const last = await refreshSubscription(services, tenantId, customerId);
   if (last && billing.isActiveSubscription(last.status)) {
     if (isActive(row)) throw new ConflictError("the namespace has an active subscription already");
     // Begun by a request whose answer was lost.

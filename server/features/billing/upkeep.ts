@@ -2,10 +2,15 @@ import { callGateway } from "../../billing/callGateway.ts";
 import type { Billing } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
 import { removedSince } from "../devices/deviceLimit.ts";
-import { isActive, storeSubscription } from "./record.ts";
+import { isActive } from "./record.ts";
+import { refreshSubscription } from "./subscription.ts";
 
 /** Namespaces of one look at the database. */
 const BATCH = 200;
+/** State of the subscription of a namespace that was deleted. */
+const ENDED = "canceled";
+/** Longer than any request takes, in milliseconds: a few calls of the gateway, each within its time. */
+const LONGEST_REQUEST = 10 * 60_000;
 
 /** Tells the gateway what a namespace uses, and takes over what it says of the subscription. */
 async function refresh(services: Services, row: Billing): Promise<void> {
@@ -16,16 +21,25 @@ async function refresh(services: Services, row: Billing): Promise<void> {
     const devices = await services.db.device.count({ where: { tenantId, status: "accepted" } });
     await callGateway(services, (gateway, signal) => gateway.reportDevices(customerId, devices, { signal }));
   }
-  const subscription = await callGateway(services, (gateway, signal) =>
-    gateway.readSubscription(customerId, { signal }),
-  );
-  await storeSubscription(services, tenantId, subscription);
+  await refreshSubscription(services, tenantId, customerId);
 }
 
-/** The namespace was deleted. The row goes when the gateway knows, so that it will, whatever happens between. */
-async function endOf(services: Services, { tenantId, customerId }: Billing): Promise<void> {
+/**
+ * The namespace was deleted. The row goes when the gateway knows for sure: a subscription that was asked for just
+ * before the deletion may begin after it, so that its end is told again later.
+ */
+async function endOf(
+  services: Services,
+  { tenantId, customerId, status, updatedAt }: Billing,
+): Promise<void> {
   await callGateway(services, (gateway, signal) => gateway.endSubscription(customerId, { signal }));
-  await services.db.billing.delete({ where: { tenantId } });
+  const now = services.now();
+  const where = { tenantId, status, updatedAt };
+  if (status !== ENDED) {
+    await services.db.billing.updateMany({ where, data: { status: ENDED, updatedAt: now } });
+  } else if (now.getTime() - updatedAt.getTime() > LONGEST_REQUEST) {
+    await services.db.billing.deleteMany({ where });
+  }
 }
 
 /**

@@ -210,6 +210,9 @@ describe("a subscription", () => {
     expect(await state()).toBe("active");
     await refreshBilling(app.services);
     expect(await state()).toBe("canceled");
+    app.pass(601);
+    await refreshBilling(app.services);
+    await refreshBilling(app.services);
     expect(await db.billing.count({ where: { customerId } })).toBe(0);
   });
 });

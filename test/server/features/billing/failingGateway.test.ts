@@ -166,6 +166,28 @@ describe("when the answer of the gateway is lost after it has done its work", ()
     expect(await db.ledgerSubscription.count({ where })).toBe(1);
   });
 
+  test("a subscription that begins after its namespace has gone is ended", async () => {
+    const { token, tenant } = user;
+    const { billing, db } = app.services;
+    await app.call("createCustomer", { token });
+    await app.call("attachPaymentMethod", { token, body: { id: VISA } });
+    const { customerId } = await db.billing.findUniqueOrThrow({ where: { tenantId: tenant } });
+    const restore = replaceGateway(app, {
+      createSubscription: async (...args) => {
+        expect((await app.call("deleteNamespace", { token, params: { tenant } })).status).toBe(200);
+        await refreshBilling(app.services);
+        return billing.createSubscription(...args);
+      },
+    });
+    expect((await app.call("createSubscription", { token })).status).toBe(200);
+    restore();
+    const states = async () =>
+      (await db.ledgerSubscription.findMany({ where: { customerId } })).map((row) => row.status);
+    expect(await states()).toEqual(["active"]);
+    await refreshBilling(app.services);
+    expect(await states()).toEqual(["canceled"]);
+  });
+
   test("an allowed device is no more than a question, so that nothing is to be taken back", async () => {
     await subscribe(app, user);
     const { db } = app.services;
