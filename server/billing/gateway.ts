@@ -58,8 +58,8 @@ export interface GatewayCreation extends GatewayCall {
  * end. What is not a creation sets a state, so that a second call changes nothing more.
  *
  * A method rejects with NotFoundError for an object that the gateway does not have, ForbiddenError for what it does
- * not do, PaymentError for what it does not do before it is paid, and GatewayError with a code for what went wrong with
- * a payment method. Any other rejection, and no answer in time, counts as `processing_error`; it is logged, so that
+ * not do, PaymentError for what it does not do before it is paid, ConflictError for a second subscription, and
+ * GatewayError with a code for what went wrong with a payment method. Any other rejection, and no answer in time, counts as `processing_error`; it is logged, so that
  * errors must hold no secrets.
  */
 export interface BillingGateway {
