@@ -51,7 +51,10 @@ export async function readSubscription(
   return row && present(row, await invoicesOf(services, customerId));
 }
 
-/** Ends what runs; what was used of the month is on a last invoice. */
+/**
+ * Ends what runs; what was used of the month is on a last invoice. A customer who never had to pay anything is
+ * forgotten: there is no book to keep of it, and anybody can make one.
+ */
 export async function endSubscription(services: LedgerServices, customerId: string): Promise<void> {
   await inTransaction(services, async (tx) => {
     const rows = await tx.ledgerSubscription.findMany({ where: { customerId, status: { in: LIVING } } });
@@ -62,6 +65,8 @@ export async function endSubscription(services: LedgerServices, customerId: stri
         data: { status: "canceled", periodEnd: services.now() },
       });
     }
+    if ((await tx.ledgerInvoice.count({ where: { customerId, amount: { gt: 0 } } })) > 0) return;
+    await tx.ledgerCustomer.deleteMany({ where: { id: customerId } });
   });
 }
 

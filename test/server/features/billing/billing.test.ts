@@ -196,9 +196,20 @@ describe("a subscription", () => {
     await shop.stop();
   });
 
+  test("of a namespace that goes unused is forgotten with its customer", async () => {
+    const user = await owner();
+    await subscribe(app, user);
+    const { customer_id: id } = (await namespaceOf(user)).billing;
+    await app.call("deleteNamespace", { token: user.token, params: { tenant: user.tenant } });
+    await refreshBilling(app.services);
+    expect(await app.services.db.ledgerCustomer.count({ where: { id } })).toBe(0);
+  });
+
   test("ends with its namespace, whenever the upkeep comes to it", async () => {
     const user = await owner();
     await subscribe(app, user);
+    for (const uid of await fleet(app, user.tenant, 2)) await accept(app, user, uid);
+    await refreshBilling(app.services);
     const { customer_id: customerId } = (await namespaceOf(user)).billing;
     const { status } = await app.call("deleteNamespace", {
       token: user.token,
@@ -210,6 +221,8 @@ describe("a subscription", () => {
     expect(await state()).toBe("active");
     await refreshBilling(app.services);
     expect(await state()).toBe("canceled");
+    const invoices = await db.ledgerInvoice.findMany({ where: { customerId } });
+    expect(invoices).toMatchObject([{ devices: 2, amount: 500n, status: "open" }]);
     app.pass(601);
     await refreshBilling(app.services);
     await refreshBilling(app.services);
