@@ -265,6 +265,12 @@ export function readConfig(environment: Environment, flags: Flags): Config {
         reportsPerAddress: values.reportsPerAddress,
       },
       corsOrigins: values.corsOrigins ?? [],
+      billing: {
+        gateway: values.billingGateway,
+        timeout: values.billingTimeout * 1000,
+        devicePrice: values.billingDevicePrice,
+        currency: values.billingCurrency,
+      },
     },
   };
 }

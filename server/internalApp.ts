@@ -2,7 +2,7 @@ import { internalOperations } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
 import { type AppOptions, newApp } from "./app.ts";
 import { internalHandlers } from "./features/internal/handlers.ts";
-import { authenticateForwarded, requireInternalToken } from "./http/internalAccess.ts";
+import { authenticateForwarded, readTenant, requireInternalToken } from "./http/internalAccess.ts";
 import { servedOperations, serveOperations } from "./http/routes.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
 import type { Services } from "./services.ts";
@@ -24,6 +24,7 @@ export async function buildInternalApp(
   requireInternalToken(app, token);
   answerUnservedPaths(app);
   authenticateForwarded(app, services);
+  readTenant(app);
   serveOperations(
     app,
     services,

@@ -3,11 +3,13 @@ import type { FastifyInstance } from "fastify";
 import { buildAdminServer } from "./admin/adminServer.ts";
 import { prepareSocketPath, removeSocket } from "./admin/socketPath.ts";
 import { buildApp } from "./app.ts";
+import { openGateway } from "./billing/openGateway.ts";
 import { closeInTime } from "./closeInTime.ts";
 import type { Config } from "./config.ts";
 import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
+import { forgetRemovedDevices, refreshBilling } from "./features/billing/upkeep.ts";
 import { Heartbeats } from "./features/devices/heartbeats.ts";
 import { deliverMails } from "./features/mails/deliverMails.ts";
 import { trimSessions } from "./features/sessions/retention.ts";
@@ -72,8 +74,9 @@ export async function serve(config: Config): Promise<RunningService> {
         app.log.error({ err: error }, "reports of devices could not be written, and will be later");
       }),
     };
+    const billing = openGateway({ ...base, settings: config.service });
     const keys = await DatabaseSigningKeys.load(base);
-    const services: Services = { ...base, keys, settings: config.service };
+    const services: Services = { ...base, keys, billing, settings: config.service };
     await trimAuditTrail(services, config.auditRetention);
     undo.push(() => services.heartbeats.flush());
 
@@ -119,6 +122,8 @@ function choresOf(
   return [
     // So many seconds may pass until another instance's rotation of the signing key is known here.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
+    { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
+    { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },

@@ -1,5 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import type { Edition } from "@gatehouse-access/sdk/contract";
+import type { BillingGateway } from "./billing/gateway.ts";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
 import type { Mailer } from "./mail/mail.ts";
@@ -18,6 +19,8 @@ export interface Services {
   readonly now: () => Date;
   /** Reports of devices that wait to be written. */
   readonly heartbeats: Heartbeats;
+  /** Who takes the money; features call it by `callGateway` alone. */
+  readonly billing: BillingGateway;
 }
 
 /** RSA keys that sign tokens (RS256); the present one also signs the setup link. */
@@ -56,6 +59,16 @@ export interface SamlSettings {
   readonly serviceUrl: string;
 }
 
+/** How namespaces of a cloud instance pay. */
+export interface BillingSettings {
+  readonly gateway: "ledger";
+  /** How long the gateway may take to answer, in milliseconds. */
+  readonly timeout: number;
+  /** Of an accepted device in a month, in hundredths of the currency. */
+  readonly devicePrice: number;
+  readonly currency: "usd" | "brl";
+}
+
 export interface ServiceSettings {
   readonly edition: Edition;
   /** Longest lockout in minutes; 0 or less turns lockouts off (rules section 9). */
@@ -76,4 +89,5 @@ export interface ServiceSettings {
   readonly limits: RequestLimits;
   /** Addresses and ranges (`10.0.0.0/8`) of proxies whose headers are believed. */
   readonly trustedProxies: readonly string[];
+  readonly billing: BillingSettings;
 }

@@ -248,6 +248,7 @@ const acceptErrors = {
   403: "role below operator, or max_devices reached on community/enterprise",
   404: UNKNOWN,
   409: "another accepted one has the same name",
+  424: "cloud: the payment gateway failed; the body is {message, code}",
 };
 
 export const acceptDevice = defineOperation({

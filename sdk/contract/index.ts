@@ -1,6 +1,7 @@
 import * as accounts from "./accounts.ts";
 import * as apiKeys from "./apiKeys.ts";
 import * as audit from "./audit.ts";
+import * as billing from "./billing.ts";
 import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
@@ -24,6 +25,7 @@ export {
   accounts,
   apiKeys,
   audit,
+  billing,
   containers,
   devices,
   firewall,
@@ -63,6 +65,7 @@ export const publicOperations = {
   ...operationsOf(apiKeys),
   ...operationsOf(sessions),
   ...operationsOf(liveConnections),
+  ...operationsOf(billing),
 };
 
 export type PublicOperations = typeof publicOperations;

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { billingEvaluation, report } from "./billing.ts";
 import { device } from "./devices.ts";
 import { defineOperation } from "./operation.ts";
 import { publicKey } from "./publicKeys.ts";
@@ -140,4 +141,34 @@ export const evaluateFirewall = defineOperation({
   edition: "enterprise",
   query: login,
   errors: { 403: "X-Internal-Token missing or wrong, or a rule denies the login", 404: UNKNOWN_DEVICE },
+});
+
+const ofTenant = { ...common, scope: "tenant", edition: "cloud", method: "POST" } as const;
+const NO_TENANT = "X-Tenant-ID missing or no namespace's id";
+const UNKNOWN_TENANT = "no namespace with the id of X-Tenant-ID";
+const GATEWAY_FAILED = "the payment gateway failed; the body is {message, code}";
+
+export const evaluateNamespaceBilling = defineOperation({
+  ...ofTenant,
+  id: "evaluateNamespaceBilling",
+  summary: "What evaluateBilling answers, of the namespace that X-Tenant-ID names",
+  path: "/internal/billing/evaluate",
+  success: { body: billingEvaluation },
+  errors: { 400: NO_TENANT, 404: UNKNOWN_TENANT, 424: GATEWAY_FAILED },
+  repeatable: true,
+});
+
+export const reportNamespaceBilling = defineOperation({
+  ...ofTenant,
+  id: "reportNamespaceBilling",
+  summary: "Ask whether billing lets an action of the namespace through that X-Tenant-ID names",
+  path: "/internal/billing/report",
+  query: report,
+  errors: {
+    400: `${NO_TENANT}, or action not device_accept or namespace_delete`,
+    402: "billing refuses the action",
+    404: UNKNOWN_TENANT,
+    424: GATEWAY_FAILED,
+  },
+  repeatable: true,
 });

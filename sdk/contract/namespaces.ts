@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { namespaceBilling } from "./billing.ts";
 import { defineOperation } from "./operation.ts";
 import {
   dateTime,
@@ -47,7 +48,7 @@ export const namespace = model(
     device_count: z.int().describe("Accepted devices"),
     devices_count: z.int().describe("The same, in the spelling of older clients"),
     created_at: dateTime,
-    billing: z.null(),
+    billing: z.union([namespaceBilling, z.null()]).describe("null without a customer"),
     type: z.enum(["personal", "team"]),
     revision,
   }),
@@ -157,6 +158,7 @@ export const deleteNamespace = defineOperation({
     402: "cloud: billing refuses the deletion",
     403: "caller's role is below owner",
     404: "namespace unknown",
+    424: "cloud: the payment gateway failed; the body is {message, code}",
   },
 });
 

@@ -36,7 +36,8 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
  * - `device`: as `namespace`; or a device, which is the one of the path where that has a `{uid}`
  * - `session`: as `namespace`; or a device, whose handler finds sessions of that device alone
  * - `internal`: a trusted service on the private listener, about any namespace
- * - `forwarded`: the same, asking about the caller whose credential its request carries
+ * - `tenant`: the same, about the namespace that its header `X-Tenant-ID` names
+ * - `forwarded`: a trusted service there, asking about the caller whose credential its request carries
  */
 export type Scope =
   | "public"
@@ -47,10 +48,11 @@ export type Scope =
   | "device"
   | "session"
   | "internal"
+  | "tenant"
   | "forwarded";
 
 /** Scopes of the private listener. */
-const INTERNAL_SCOPES: readonly Scope[] = ["internal", "forwarded"];
+const INTERNAL_SCOPES: readonly Scope[] = ["internal", "tenant", "forwarded"];
 
 /**
  * Kinds of objects that people declare. Each has a revision over what they declare of it; the tags of a device, which
@@ -179,7 +181,7 @@ function commonErrors(scope: Scope, conditional: boolean): Record<number, string
   if (INTERNAL_SCOPES.includes(scope)) {
     common[403] = "X-Internal-Token missing or wrong";
   }
-  if (scope !== "public" && scope !== "internal") {
+  if (scope === "forwarded" || (scope !== "public" && !INTERNAL_SCOPES.includes(scope))) {
     common[401] = CREDENTIAL_REFUSED;
   }
   if (conditional) common[412] = "the object's revision is not the one of If-Match";

@@ -1,16 +1,17 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
-import type { z } from "zod";
 import type { Snapshots } from "../db/snapshotSqlite.ts";
 import { presentAuditEntry, type WireEntry } from "../features/audit/presentAuditEntry.ts";
 import { recordChange } from "../features/audit/recordChange.ts";
 import type { Declared } from "../features/objects/managedObject.ts";
 import { createUser } from "../features/users/createUser.ts";
-import { answerTo, InvalidError } from "../http/errors.ts";
+import { answerTo } from "../http/errors.ts";
 import type { Services } from "../services.ts";
 import { setupSign } from "../setupSign.ts";
 import type { DatabaseSigningKeys } from "../signingKeys.ts";
 import { disableMfa, resetPassword, signOut } from "./changeUser.ts";
+import { registerInvoices } from "./invoiceRoutes.ts";
+import { parse } from "./parse.ts";
 import {
   auditQuery,
   createUserRequest,
@@ -32,13 +33,6 @@ interface AdminOptions {
 
 /** How long a request may take to arrive, in milliseconds. */
 const REQUEST_TIMEOUT = 30_000;
-
-function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
-  const parsed = schema.safeParse(body);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
-  throw new InvalidError(problems.join("\n"));
-}
 
 /** Keeps in the audit trail what an operator made. */
 function recordOperator(
@@ -161,6 +155,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   });
 
   registerSnapshots(app, snapshots);
+  registerInvoices(app, services);
 
   app.get("/setup-link", async (): Promise<SetupLink> => {
     const sign = setupSign(services.keys);

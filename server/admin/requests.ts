@@ -1,5 +1,6 @@
 import { email, password, tenantId, username } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
+import { SETTLEMENTS } from "../billing/ledger/invoices.ts";
 
 /** What the commands of `gatehouse-server admin` send to the running service, over its local socket. */
 export const createUserRequest = z.object({
@@ -31,6 +32,30 @@ export const auditQuery = z.object({
   tenant: tenantId.optional(),
   limit: z.coerce.number().int().min(1).max(1000),
 });
+
+/** What `invoices` asks for. */
+export const invoiceQuery = z.object({
+  status: z.enum(["open", ...SETTLEMENTS]).optional(),
+  limit: z.coerce.number().int().min(1).max(1000),
+});
+
+/** What `settle-invoice` sends. */
+export const settleInvoiceRequest = z.object({ id: z.string().min(1).max(64), status: z.enum(SETTLEMENTS) });
+
+export type SettleInvoiceRequest = z.output<typeof settleInvoiceRequest>;
+
+export interface ListedInvoice {
+  readonly id: string;
+  /** The customer's name. */
+  readonly customer: string;
+  readonly email: string;
+  readonly status: string;
+  /** In hundredths of the currency. */
+  readonly amount: number;
+  readonly currency: string;
+  readonly devices: number;
+  readonly createdAt: string;
+}
 
 export type CreateUserRequest = z.output<typeof createUserRequest>;
 export type ResetPasswordRequest = z.output<typeof resetPasswordRequest>;

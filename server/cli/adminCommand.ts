@@ -3,6 +3,7 @@ import { callAdmin } from "../admin/adminClient.ts";
 import type { RotateSigningKeyRequest, SetupLink } from "../admin/requests.ts";
 import type { Flags } from "../config.ts";
 import { auditCommand } from "./auditCommand.ts";
+import { invoiceCommands } from "./invoiceCommand.ts";
 import { folderOf, print, subcommand } from "./subcommand.ts";
 import { userCommand } from "./userCommand.ts";
 
@@ -31,10 +32,12 @@ export function adminCommand(): Command {
   const link = subcommand("setup-link", "Print the link that makes the first user")
     .option("--sign-only", "Print the link's sign alone")
     .action(setupLink);
-  return new Command("admin")
+  const admin = new Command("admin")
     .description("Administer the service that runs on a data folder")
     .addCommand(userCommand())
     .addCommand(auditCommand())
     .addCommand(rotate)
     .addCommand(link);
+  for (const command of invoiceCommands()) admin.addCommand(command);
+  return admin;
 }

@@ -2,6 +2,7 @@ import type { Operations } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../http/routes.ts";
 import { apiKeyHandlers } from "./apiKeys/handlers.ts";
 import { auditHandlers } from "./audit/handlers.ts";
+import { billingHandlers } from "./billing/handlers.ts";
 import { containerHandlers } from "./devices/containers.ts";
 import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
@@ -31,5 +32,6 @@ export const handlers: Handlers<Operations> = {
   ...apiKeyHandlers,
   ...sessionHandlers,
   ...liveConnectionHandlers,
+  ...billingHandlers,
   ...auditHandlers,
 };

@@ -20,6 +20,9 @@ export function within(services: Services, tx: Transaction): Services {
   return { ...services, db: tx as Services["db"] };
 }
 
+/** True for services inside of a transaction. */
+export const isInTransaction = (services: Pick<Services, "db">): boolean => open.has(services.db);
+
 /**
  * Runs work as one transaction that sees no other one's changes, so that what it checked still holds when it
  * writes. It may run more than once: it must do nothing but use the transaction. Inside of one it is a part of that.
@@ -28,7 +31,7 @@ export async function inTransaction<T>(
   services: Pick<Services, "db">,
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
-  if (open.has(services.db)) return work(services.db);
+  if (isInTransaction(services)) return work(services.db);
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await services.db.$transaction(work, {

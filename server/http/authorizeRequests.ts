@@ -3,13 +3,16 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Services } from "../services.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
-import type { Caller, Member } from "./identity.ts";
+import type { Caller, Member, NamedTenant } from "./identity.ts";
 import { parse } from "./validation.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Who sent the request, checked against the route's operation; null on a public one. */
-    identity: Caller | Member | null;
+    /**
+     * Who sent the request, checked against the route's operation; null on a public one. On the private listener, the
+     * namespace that it is about.
+     */
+    identity: Caller | Member | NamedTenant | null;
   }
 }
 

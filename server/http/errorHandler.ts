@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { answerTo } from "./errors.ts";
+import { answerTo, GatewayError } from "./errors.ts";
 
 /** Answers every error as `{message}`, or as an array of field names; an unknown one goes to the log only. */
 export function answerErrors(app: FastifyInstance): void {
@@ -10,6 +10,8 @@ export function answerErrors(app: FastifyInstance): void {
     } else if (answer === undefined) {
       // The logger carries the request id, which the caller has too (X-Request-ID).
       request.log.error({ err: error }, "request failed");
+    } else if (error instanceof GatewayError) {
+      request.log.warn({ err: error.cause, code: error.code }, "the payment gateway failed");
     }
     const { status, body, headers } = answer ?? {
       status: 500,

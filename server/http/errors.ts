@@ -42,6 +42,19 @@ export class LockedOutError extends ServiceError {}
 /** Too many requests of the address or for the account. */
 export class RateLimitedError extends ServiceError {}
 
+/** The payment gateway failed: nothing has changed here, and the request may be sent again. */
+export class GatewayError extends ServiceError {
+  /** What went wrong, for programs (models section 12). */
+  readonly code: string;
+
+  /** @param cause what the gateway said, for the log */
+  constructor(code: string, cause?: unknown) {
+    super(`the payment gateway failed: ${code}`);
+    this.code = code;
+    this.cause = cause;
+  }
+}
+
 /** Fields of a user that are invalid or taken; the answer is the array of their names (rules section 8). */
 abstract class FieldsError extends ServiceError {
   readonly fields: readonly string[];
@@ -69,6 +82,7 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [PreconditionError, 412],
   [ContentTypeError, 415],
   [WrongTypeError, 422],
+  [GatewayError, 424],
   [LockedOutError, 429],
   [RateLimitedError, 429],
   [NotImplementedError, 501],
@@ -87,7 +101,7 @@ const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readon
 
 export interface ErrorAnswer {
   readonly status: number;
-  readonly body: { readonly message: string } | readonly string[];
+  readonly body: { readonly message: string; readonly code?: string } | readonly string[];
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -100,13 +114,18 @@ function statusOf(error: ServiceError): number | undefined {
   return undefined;
 }
 
+function bodyOf(error: ServiceError): ErrorAnswer["body"] {
+  if (error instanceof FieldsError) return error.fields;
+  const { message } = error;
+  return error instanceof GatewayError ? { message, code: error.code } : { message };
+}
+
 /** What the caller is told; undefined for an error that is nobody's business but the log's. */
 export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof ServiceError) {
     const status = statusOf(error);
     if (status === undefined) return undefined;
-    const body = error instanceof FieldsError ? error.fields : { message: error.message };
-    return { status, body, headers: error.headers };
+    return { status, body: bodyOf(error), headers: error.headers };
   }
   if (isWriteConflict(error)) {
     return { status: 503, body: { message: "too many changes at once, try again" }, headers: {} };

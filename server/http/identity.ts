@@ -45,6 +45,11 @@ export interface Member<C extends Caller = Caller> {
   readonly role: Role;
 }
 
+/** The namespace that a trusted service asks about; that there is one is not said. */
+export interface NamedTenant {
+  readonly tenant: string;
+}
+
 type CallerOf<O extends Operation> = CallerKinds[O["auth"][number]];
 
 /** What a handler knows of the caller, by the operation's scope and credentials. */
@@ -56,4 +61,6 @@ export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "int
       ? DeviceCaller | Member<UserCaller | KeyCaller>
       : O["scope"] extends "forwarded"
         ? Caller
-        : Member<CallerOf<O>>;
+        : O["scope"] extends "tenant"
+          ? NamedTenant
+          : Member<CallerOf<O>>;

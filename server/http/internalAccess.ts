@@ -1,9 +1,10 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { internal } from "@gatehouse-access/sdk/contract";
+import { internal, tenantId } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
 import type { Services } from "../services.ts";
 import { authenticate } from "./authenticate.ts";
 import { ForbiddenError } from "./errors.ts";
+import { parse } from "./validation.ts";
 
 const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
 
@@ -27,5 +28,13 @@ export function authenticateForwarded(app: FastifyInstance, services: Services):
   app.addHook("onRequest", async (request) => {
     if (request.routeOptions.config.operation?.scope !== "forwarded") return;
     request.identity = await authenticate(services, request.headers);
+  });
+}
+
+/** Tells operations about a namespace which one the request's X-Tenant-ID names. */
+export function readTenant(app: FastifyInstance): void {
+  app.addHook("onRequest", async (request) => {
+    if (request.routeOptions.config.operation?.scope !== "tenant") return;
+    request.identity = { tenant: parse(tenantId, request.headers["x-tenant-id"], "X-Tenant-ID") };
   });
 }

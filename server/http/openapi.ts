@@ -1,5 +1,6 @@
 import {
   type AuthKind,
+  billing,
   IDEMPOTENCY_KEY,
   IF_MATCH,
   idempotencyKey,
@@ -144,12 +145,13 @@ function responses(operation: Operation, components: Components, error: Json): J
     ...Object.fromEntries(
       Object.entries(errors).map(([status, description]) => {
         const named = FIELD_NAME_ERRORS.has(operation.id) && ["400", "409"].includes(status);
+        const schema = status === "424" ? components.schemaOf(billing.billingError, "output") : error;
         return [
           status,
           {
             description,
             headers: headerReferences(success.headers.filter((name) => name !== TOTAL_COUNT)),
-            ...content(named ? fieldNames : error),
+            ...content(named ? fieldNames : schema),
           },
         ];
       }),

@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import { type Edition, type ObjectKind, type Operation, writesObject } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
+import { askBilling } from "../features/billing/ask.ts";
 import { writeObject } from "../features/objects/writeObject.ts";
 import type { Services } from "../services.ts";
 import { identify } from "./authorizeRequests.ts";
@@ -137,6 +138,7 @@ async function respond(
     log: request.log,
     header: (name: string, value: string | number) => void reply.header(name, String(value)),
   };
+  await askBilling(operation.id, context);
   const result = writesObject(operation)
     ? await runWrite(operation, handler, context, request, reply)
     : await handler(context);

@@ -81,9 +81,15 @@ function requiredInOurs(operation: Operation): string[] {
   return fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name);
 }
 
-/** Refusals of ours that the list does not have: for a bound that its servers lack, or because it is not built yet. */
+/** Refusals of ours that the list does not have: for a bound or a failure of others, or because it is not built yet. */
 const OWN_REFUSALS: Readonly<Record<string, readonly number[]>> = {
   authDevice: [403],
+  // The gateway is asked, and may fail.
+  acceptDevice: [424],
+  updateDeviceStatus: [424],
+  updateContainerStatus: [424],
+  deleteNamespace: [424],
+  createBillingPortal: [424],
   deviceConnection: [501],
   deviceRevdial: [501],
   openWebTerminal: [501],

@@ -13,7 +13,8 @@ interface Slot {
 
 type LimitedNamespace = Pick<Namespace, "tenantId" | "maxDevices">;
 
-const removedSince = (services: Services): Date => new Date(services.now().getTime() - REMOVED_LIFE);
+/** Devices that were removed later than this still hold their slots. */
+export const removedSince = (services: Services): Date => new Date(services.now().getTime() - REMOVED_LIFE);
 
 /** True when no further device can be accepted: on a cloud instance, removed ones count for a while. */
 export async function isFull(

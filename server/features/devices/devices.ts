@@ -2,10 +2,11 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { ConflictError, NotFoundError } from "../../http/errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
+import { billingOf, isActive } from "../billing/record.ts";
 import { inOrder, listRows, sortedBy } from "../lists/listRows.ts";
 import { type Sql, sql } from "../lists/sql.ts";
 import { withTags } from "../tags/tagList.ts";
-import { inTransaction } from "../transaction.ts";
+import { inTransaction, within } from "../transaction.ts";
 import { isAcceptable, isFull } from "./deviceLimit.ts";
 import { deviceTable } from "./deviceTable.ts";
 import { onlineSince } from "./online.ts";
@@ -64,14 +65,20 @@ export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ servic
   });
 };
 
-/** On a cloud instance an accepted device stays as a removed one, whose slot still counts (rules section 7). */
+/**
+ * On a cloud instance without active billing an accepted device stays as a removed one, whose slot still counts
+ * (rules section 7).
+ */
 export const deleteDevice: Handler<PublicOperations["deleteDevice"]> = async (context) => {
   const { services, identity, params } = context;
   const { uid } = params;
+  const { tenant: tenantId } = identity;
   await inTransaction(services, async (tx) => {
-    const device = await tx.device.findUnique({ where: { uid, tenantId: identity.tenant } });
+    const device = await tx.device.findUnique({ where: { uid, tenantId } });
     if (!device || device.status === "removed") throw unknown();
-    if (services.settings.edition === "cloud" && device.status === "accepted") {
+    const limited =
+      services.settings.edition === "cloud" && !isActive(await billingOf(within(services, tx), tenantId));
+    if (limited && device.status === "accepted") {
       await tx.device.update({
         where: { uid },
         data: { status: "removed", statusUpdatedAt: services.now() },

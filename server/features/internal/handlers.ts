@@ -1,5 +1,6 @@
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../../http/routes.ts";
+import { evaluateNamespaceBilling, reportNamespaceBilling } from "../billing/evaluate.ts";
 import { lookupDevice } from "../devices/lookup.ts";
 import { markDeviceOffline } from "../devices/offline.ts";
 import { evaluateFirewall } from "../firewall/evaluate.ts";
@@ -32,4 +33,6 @@ export const internalHandlers: Handlers<InternalOperations> = {
   finishSession,
   addSessionEvent,
   storeSessionRecord,
+  evaluateNamespaceBilling,
+  reportNamespaceBilling,
 };

@@ -1,8 +1,9 @@
 import type { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
+import type { Billing, Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/readRows.ts";
 import type { Services } from "../../services.ts";
+import { presentBilling } from "../billing/record.ts";
 import { inOrder } from "../lists/listRows.ts";
 import { sql } from "../lists/sql.ts";
 import { revisionOf } from "../objects/managedObject.ts";
@@ -17,7 +18,11 @@ interface NamespaceRow extends Namespace {
 }
 
 /** A namespace as the wire has it (models section 4). */
-export function presentNamespace(row: NamespaceRow, acceptedDevices: number): WireNamespace {
+export function presentNamespace(
+  row: NamespaceRow,
+  acceptedDevices: number,
+  billing: Billing | null = null,
+): WireNamespace {
   const type = row.type as WireNamespace["type"];
   return {
     name: row.name,
@@ -39,7 +44,7 @@ export function presentNamespace(row: NamespaceRow, acceptedDevices: number): Wi
     device_count: acceptedDevices,
     devices_count: acceptedDevices,
     created_at: wireDate(row.createdAt),
-    billing: null,
+    billing: billing && presentBilling(billing),
     type,
     revision: revisionOf(declaredNamespace(row)),
   };
@@ -55,7 +60,7 @@ export async function presentNamespaces(
     tenantIds.map((id) => sql`${id}`),
     ", ",
   );
-  const [rows, members] = await Promise.all([
+  const [rows, members, billings] = await Promise.all([
     readRows<Namespace & { accepted: number | bigint }>(
       services.db,
       sql`SELECT "Namespace".*, (SELECT COUNT(*) FROM "Device" WHERE "Device"."tenantId" = "Namespace"."tenantId"
@@ -67,11 +72,19 @@ export async function presentNamespaces(
       sql`SELECT "Member".*, "User"."email" FROM "Member" JOIN "User" ON "User"."id" = "Member"."userId"
         WHERE "Member"."tenantId" IN (${ids}) ORDER BY "Member"."addedAt" ASC, "Member"."userId" ASC`,
     ),
+    services.settings.edition === "cloud"
+      ? services.db.billing.findMany({ where: { tenantId: { in: [...tenantIds] } } })
+      : [],
   ]);
+  const billingOf = new Map(billings.map((billing) => [billing.tenantId, billing]));
   const membersOf = Map.groupBy(members, (member) => member.tenantId);
   return inOrder(tenantIds, rows, (row) => row.tenantId).map((row) => {
     const own = membersOf.get(row.tenantId) ?? [];
     const withEmail = own.map(({ email, ...member }) => ({ ...member, user: { email } }));
-    return presentNamespace({ ...row, members: withEmail }, Number(row.accepted));
+    return presentNamespace(
+      { ...row, members: withEmail },
+      Number(row.accepted),
+      billingOf.get(row.tenantId),
+    );
   });
 }

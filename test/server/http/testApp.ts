@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
+import { openGateway } from "../../../server/dist/billing/openGateway.js";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { Heartbeats } from "../../../server/dist/features/devices/heartbeats.js";
 import { deliverMails } from "../../../server/dist/features/mails/deliverMails.js";
@@ -101,6 +102,7 @@ const SETTINGS: ServiceSettings = {
   saml: undefined,
   trustedProxies: [],
   corsOrigins: [],
+  billing: { gateway: "ledger", timeout: 10_000, devicePrice: 250, currency: "usd" },
   // Tests log in more often than people do.
   limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0 },
 };
@@ -121,8 +123,13 @@ export async function startApp(
   let ahead = 0;
   let stoppedAt: number | undefined;
   const mails: Mail[] = [];
-  const services: Services = {
+  const base = {
     db: database.client,
+    settings: { ...SETTINGS, ...(settings.edition === "cloud" && { publicUrl: PUBLIC_URL }), ...settings },
+    now: () => new Date((stoppedAt ?? Date.now()) + ahead),
+  };
+  const services: Services = {
+    ...base,
     keys: signingKeys(),
     sealer: sealerOf("a secret of the tests"),
     mailer: {
@@ -131,8 +138,7 @@ export async function startApp(
       },
     },
     metrics: makeMetrics(),
-    settings: { ...SETTINGS, ...(settings.edition === "cloud" && { publicUrl: PUBLIC_URL }), ...settings },
-    now: () => new Date((stoppedAt ?? Date.now()) + ahead),
+    billing: openGateway(base),
     heartbeats: new Heartbeats(database.client, (error) => {
       throw error;
     }),

@@ -117,6 +117,28 @@ async function fillAll(client: Database["client"]): Promise<void> {
       { ...apiKey, digest: "2", name: "late", expiresIn: 253_402_300_799n },
     ],
   });
+  await fillBilling(client, at);
+}
+
+async function fillBilling(client: Database["client"], at: Date): Promise<void> {
+  const customerId = "cus_1";
+  const end = { currentPeriodEnd: 253_402_300_799n, freeDevices: 3 };
+  await client.billing.create({ data: { tenantId: "t", customerId, ...end, createdAt: at, updatedAt: at } });
+  await client.ledgerCustomer.create({
+    data: { id: customerId, key: "k", name: "lab", email: "ann@example.com", createdAt: at },
+  });
+  const expiry = { expMonth: 10, expYear: 2030, isDefault: true, attachedAt: at };
+  await client.ledgerPaymentMethod.create({
+    data: { customerId, id: "pm_1", brand: "visa", last4: "0042", ...expiry },
+  });
+  const months = { month: 0, devices: 2, createdAt: at };
+  await client.ledgerSubscription.create({
+    data: { id: "sub_1", key: "k", customerId, status: "active", peak: 3, periodEnd: at, ...months },
+  });
+  const amount = { amount: 9_000_000_000n, currency: "usd", status: "open" };
+  await client.ledgerInvoice.create({
+    data: { id: "in_1", subscriptionId: "sub_1", customerId, ...amount, ...months },
+  });
 }
 
 /** All rows of all tables, as the service sees them. */

@@ -29,6 +29,7 @@ describe("without any setting", () => {
       saml: undefined,
       trustedProxies: [],
       corsOrigins: [],
+      billing: { gateway: "ledger", timeout: 10_000, devicePrice: 0, currency: "usd" },
       limits: { loginsPerAddress: 60, loginsPerAccount: 30, reportsPerAddress: 60_000 },
     });
   });
@@ -84,6 +85,10 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_SMTP_URL: "smtp://gate%40example.org:p%2Fw@mail.example.org",
       GATEHOUSE_SMTP_TLS: "offered",
       GATEHOUSE_MAIL_FROM: "gate@example.org",
+      GATEHOUSE_BILLING_GATEWAY: "ledger",
+      GATEHOUSE_BILLING_TIMEOUT: "5",
+      GATEHOUSE_BILLING_DEVICE_PRICE: "199",
+      GATEHOUSE_BILLING_CURRENCY: "brl",
     },
     {},
   );
@@ -129,6 +134,7 @@ test("every setting can come from the environment", () => {
       trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
       limits: { loginsPerAddress: 30, loginsPerAccount: 0, reportsPerAddress: 100 },
       corsOrigins: ["https://console.example.org", "http://localhost:3000"],
+      billing: { gateway: "ledger", timeout: 5000, devicePrice: 199, currency: "brl" },
     },
   });
 });

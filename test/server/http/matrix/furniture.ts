@@ -35,6 +35,7 @@ export async function furnish({ app }: World, place: Place, name: string): Promi
     return answer.body;
   };
   const { uid: device } = await enrol(app, place.tenant, newMac());
+  await make("acceptDevice", { params: { uid: device } });
   const { uid: container } = await enrol(app, place.tenant, newMac(), { info: WEB });
   await make("createDeviceTag", { params: { uid: device }, body: { tag: name } });
   await make("createContainerTag", { params: { uid: container }, body: { tag: name } });

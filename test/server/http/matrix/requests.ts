@@ -23,6 +23,7 @@ const data = Buffer.from(
 ).toString("base64");
 const publicKey = { name: "key", username: "root", filter };
 const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
+const paymentMethod = { id: "pm_visa_4242_203010_1" };
 /** Codes that belong to no secret. */
 const mfa = { code: "000000", secret: "A".repeat(32), recovery_codes: ["AAAABBBBCCCCDDDD"] };
 
@@ -161,5 +162,19 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     addFirewallRuleTag: { params: id, body: { tag }, ...missing },
     updateFirewallRuleTags: { params: id, body: { tags }, ...missing },
     removeFirewallRuleTag: { params: id, body: { tag }, ...missing },
+
+    // The namespaces have no customers.
+    attachPaymentMethod: { body: paymentMethod, ...missing },
+    detachPaymentMethod: { body: paymentMethod, ...missing },
+    setDefaultPaymentMethod: { body: paymentMethod, ...missing },
+    choiceDevices: { body: { choices: [] }, status: 200 },
+    getCustomer: missing,
+    getSubscription: missing,
+    getDevicesMostUsed: listing,
+    createCustomer: { status: 200, ends: true },
+    createSubscription: missing,
+    createBillingPortal: missing,
+    evaluateBilling: { status: 200 },
+    reportBilling: { query: { action: "device_accept" }, status: 200 },
   };
 }

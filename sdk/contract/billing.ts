@@ -1,0 +1,285 @@
+import { z } from "zod";
+import { device } from "./devices.ts";
+import { defineOperation } from "./operation.ts";
+import { dateTime, model, TOTAL_COUNT, uid } from "./schemas.ts";
+
+const part = "Billing";
+const BELOW_OWNER = "caller's role is below owner";
+const REFUSED = "role below owner, or the payment gateway refuses";
+const UNKNOWN = "the namespace has no customer, or the gateway does not know the object";
+const INVALID = "request invalid";
+const UNPAID = "invoices are open, or there is no payment method";
+const FAILED = "the payment gateway failed; the body is {message, code}";
+
+/** States of a subscription (models section 12). */
+export const SUBSCRIPTION_STATUSES = [
+  "inactive",
+  "active",
+  "trialing",
+  "incomplete",
+  "incomplete_expired",
+  "past_due",
+  "canceled",
+  "unpaid",
+  "paused",
+  "to_cancel_at_end_of_period",
+] as const;
+export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
+
+/** True for the states in which billing is active, so that the limits of a free namespace do not hold (models section 4). */
+export function isActiveSubscription(status: SubscriptionStatus): boolean {
+  return ["active", "trialing", "past_due", "to_cancel_at_end_of_period"].includes(status);
+}
+
+export const billingError = model(
+  "BillingError",
+  "The payment gateway failed",
+  z.object({
+    message: z.string(),
+    code: z
+      .string()
+      .describe(
+        "card_declined, expired_card, incorrect_cvc, incorrect_number, processing_error, or another one of the gateway",
+      ),
+  }),
+);
+
+export const customer = model(
+  "Customer",
+  "Who pays for a namespace, as the payment gateway has it",
+  z.object({
+    id: z.string(),
+    name: z.string(),
+    email: z.string(),
+    payment_methods: z.array(
+      z.object({
+        id: z.string(),
+        number: z.string().describe("Masked but for the last 4 digits"),
+        brand: z.string(),
+        exp_month: z.int(),
+        exp_year: z.int(),
+        cvc: z.string().describe("Masked"),
+        default: z.boolean(),
+      }),
+    ),
+  }),
+);
+
+export const subscription = model(
+  "Subscription",
+  "A namespace's subscription, with its latest invoices",
+  z.object({
+    id: z.string(),
+    active: z.boolean(),
+    status: z.enum(SUBSCRIPTION_STATUSES),
+    end_at: z.int().describe("Unix second at which the present period ends"),
+    invoices: z.array(
+      z.object({
+        id: z.string(),
+        status: z.enum(["draft", "open", "paid", "uncollectible", "voided"]),
+        currency: z.string().describe("usd or brl"),
+        amount: z.int().describe("In hundredths of the currency"),
+      }),
+    ),
+  }),
+);
+
+export const namespaceBilling = model(
+  "NamespaceBilling",
+  "What a namespace knows of its subscription",
+  z.object({
+    active: z.boolean(),
+    status: z.enum(SUBSCRIPTION_STATUSES),
+    customer_id: z.string(),
+    subscription_id: z.string().describe("Empty without a subscription"),
+    current_period_end: z.int().describe("Unix second, 0 without a subscription"),
+    created_at: dateTime,
+    updated_at: dateTime,
+  }),
+);
+
+export const billingEvaluation = model(
+  "BillingEvaluation",
+  "What the namespace may do at present",
+  z.object({
+    can_accept: z.boolean().describe("Another device may be accepted"),
+    can_connect: z.boolean().describe("Devices may be connected to"),
+  }),
+);
+
+export const portalUrl = model(
+  "PortalUrl",
+  "Where the owner manages the billing",
+  z.object({ url: z.url() }),
+);
+
+/** Actions of a namespace that the payment gateway may refuse (rules section 18). */
+export const REPORTED_ACTIONS = ["device_accept", "namespace_delete"] as const;
+export type ReportedAction = (typeof REPORTED_ACTIONS)[number];
+
+/** The query of reports, on both listeners. */
+export const report = { action: z.enum(REPORTED_ACTIONS).describe("What is about to be done") };
+
+const common = { part, edition: "cloud", auth: ["jwt", "apikey"], scope: "namespace" } as const;
+const ofOwner = { ...common, minRole: "owner" } as const;
+const gatewayErrors = { 403: REFUSED, 404: UNKNOWN, 424: FAILED };
+
+// A card's number is no id: one that is sent by mistake is refused before anything is done with it.
+const paymentMethod = z.object({
+  id: z
+    .string()
+    .min(1)
+    .max(255)
+    .regex(
+      /^(?!\d+$)[A-Za-z0-9_-]+$/,
+      "must be a payment method's id of the gateway: letters, digits, _ and -",
+    )
+    .describe("The payment method's id at the gateway; never a card's number"),
+});
+
+const paymentMethodOperation = {
+  ...ofOwner,
+  method: "POST",
+  body: paymentMethod,
+  errors: { 400: INVALID, ...gatewayErrors },
+  repeatable: true,
+} as const;
+
+export const attachPaymentMethod = defineOperation({
+  ...paymentMethodOperation,
+  id: "attachPaymentMethod",
+  summary: "Add a payment method to the namespace's customer; the first one becomes the default",
+  path: "/api/billing/paymentmethod/attach",
+});
+
+export const detachPaymentMethod = defineOperation({
+  ...paymentMethodOperation,
+  id: "detachPaymentMethod",
+  summary: "Remove a payment method; the last one of a running subscription stays",
+  path: "/api/billing/paymentmethod/detach",
+});
+
+export const setDefaultPaymentMethod = defineOperation({
+  ...paymentMethodOperation,
+  id: "setDefaultPaymentMethod",
+  summary: "Make a payment method the one that invoices are paid with",
+  path: "/api/billing/paymentmethod/default",
+});
+
+export const choiceDevices = defineOperation({
+  ...ofOwner,
+  id: "choiceDevices",
+  summary: "Choose which devices stay accepted without a subscription; all others have to wait again",
+  method: "POST",
+  path: "/api/billing/device-choice",
+  body: z.object({
+    choices: z
+      .array(uid)
+      .max(3)
+      .refine((list) => new Set(list).size === list.length, "must not repeat a device"),
+  }),
+  errors: {
+    400: "choices missing, more than 3, repeated, or no accepted device of the namespace",
+    403: BELOW_OWNER,
+  },
+  repeatable: true,
+});
+
+export const getCustomer = defineOperation({
+  ...ofOwner,
+  id: "getCustomer",
+  summary: "The namespace's customer with its payment methods",
+  method: "GET",
+  path: "/api/billing/customer",
+  success: { body: customer },
+  errors: { 400: INVALID, ...gatewayErrors },
+});
+
+export const getSubscription = defineOperation({
+  ...ofOwner,
+  id: "getSubscription",
+  summary: "The namespace's subscription with its invoices",
+  method: "GET",
+  path: "/api/billing/subscription",
+  success: { body: subscription },
+  errors: { 402: "the payment gateway asks for a payment first", ...gatewayErrors },
+});
+
+export const getDevicesMostUsed = defineOperation({
+  ...ofOwner,
+  id: "getDevicesMostUsed",
+  summary: "The three accepted devices that are used most",
+  method: "GET",
+  path: "/api/billing/devices-most-used",
+  success: { headers: [TOTAL_COUNT], body: z.array(device) },
+  errors: { 403: BELOW_OWNER },
+});
+
+export const createCustomer = defineOperation({
+  ...ofOwner,
+  id: "createCustomer",
+  summary: "Make the namespace a customer of the payment gateway",
+  method: "POST",
+  path: "/api/billing/customer",
+  errors: { 400: INVALID, ...gatewayErrors, 409: "the namespace has a customer already" },
+});
+
+export const createSubscription = defineOperation({
+  ...ofOwner,
+  id: "createSubscription",
+  summary: "Subscribe: any number of devices may be accepted, each is paid for",
+  method: "POST",
+  path: "/api/billing/subscription",
+  errors: {
+    400: INVALID,
+    402: UNPAID,
+    ...gatewayErrors,
+    409: "the namespace has an active subscription already",
+  },
+});
+
+export const createBillingPortal = defineOperation({
+  ...ofOwner,
+  id: "createBillingPortal",
+  summary: "Where the owner manages payment methods and invoices",
+  method: "POST",
+  path: "/api/billing/portal",
+  auth: ["jwt"],
+  success: { body: portalUrl },
+  errors: { 403: BELOW_OWNER, 404: "the namespace has no customer", 424: FAILED },
+  repeatable: true,
+});
+
+// As an end user calls them. On the private listener the same paths are operations of their own (internal.ts).
+export const evaluateBilling = defineOperation({
+  ...common,
+  id: "evaluateBilling",
+  summary: "Whether the namespace may accept another device, and connect to those that it has",
+  method: "POST",
+  path: "/api/billing/evaluate",
+  aliases: ["/internal/billing/evaluate"],
+  auth: ["jwt", "apikey", "internal"],
+  minRole: "observer",
+  success: { body: billingEvaluation },
+  errors: { 400: INVALID, ...gatewayErrors, 403: "the payment gateway refuses" },
+  repeatable: true,
+});
+
+export const reportBilling = defineOperation({
+  ...common,
+  id: "reportBilling",
+  summary: "Ask whether billing lets an action through; it is not booked by asking",
+  method: "POST",
+  path: "/api/billing/report",
+  aliases: ["/internal/billing/report"],
+  auth: ["jwt", "apikey", "internal"],
+  minRole: "operator",
+  query: report,
+  errors: {
+    400: "action not device_accept or namespace_delete",
+    402: "billing refuses the action",
+    ...gatewayErrors,
+    403: "role below operator, or the payment gateway refuses",
+  },
+  repeatable: true,
+});

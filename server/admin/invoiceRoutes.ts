@@ -1,0 +1,56 @@
+import type { FastifyInstance } from "fastify";
+import { settleInvoice } from "../billing/ledger/invoices.ts";
+import { recordChange } from "../features/audit/recordChange.ts";
+import { refreshSubscription } from "../features/billing/subscription.ts";
+import { inTransaction, within } from "../features/transaction.ts";
+import type { Services } from "../services.ts";
+import { parse } from "./parse.ts";
+import { invoiceQuery, type ListedInvoice, settleInvoiceRequest } from "./requests.ts";
+
+/** Routes of the administration server about the ledger's invoices: it takes no money, so somebody says who paid. */
+export function registerInvoices(app: FastifyInstance, services: Services): void {
+  app.get("/invoices", async (request): Promise<ListedInvoice[]> => {
+    const { status, limit } = parse(invoiceQuery, request.query);
+    const rows = await services.db.ledgerInvoice.findMany({
+      where: status === undefined ? {} : { status },
+      include: { customer: { select: { name: true, email: true } } },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: limit,
+    });
+    return rows.map(({ id, customer, status, amount, currency, devices, createdAt }) => ({
+      id,
+      customer: customer.name,
+      email: customer.email,
+      status,
+      amount: Number(amount),
+      currency,
+      devices,
+      createdAt: createdAt.toISOString(),
+    }));
+  });
+
+  app.post("/settle-invoice", async (request) => {
+    const { id, status } = parse(settleInvoiceRequest, request.body);
+    const billing = await inTransaction(services, async (tx) => {
+      const inside = within(services, tx);
+      const { customerId, settledNow } = await settleInvoice(inside, id, status);
+      const row = await tx.billing.findUnique({ where: { customerId } });
+      if (!settledNow) return row;
+      await recordChange(inside, {
+        tenantId: row?.tenantId ?? null,
+        caller: { kind: "operator" },
+        requestId: request.id,
+        address: "",
+        operation: "settle-invoice",
+        object: { kind: "invoice", id },
+        before: { status: "open" },
+        after: { status },
+      });
+      return row;
+    });
+    // The namespace feels it at once, and not when the upkeep comes to it.
+    if (billing) await refreshSubscription(services, billing.tenantId, billing.customerId);
+    request.log.info({ invoice: id, status }, "invoice settled by an administrator");
+    return { id, status };
+  });
+}

@@ -1,0 +1,93 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { callGateway } from "../../billing/callGateway.ts";
+import type { BillingGateway } from "../../billing/gateway.ts";
+import { ConflictError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import type { Context, Handler } from "../../http/routes.ts";
+import { inTransaction, within } from "../transaction.ts";
+import { billingOf, customerOf } from "./record.ts";
+import { recordBilling } from "./trace.ts";
+
+const present = () => new ConflictError("the namespace has a customer already");
+
+/**
+ * The gateway makes it first. When this process dies before it is stored, the repetition gets the same customer from
+ * the gateway, since its key is the namespace's.
+ */
+export const createCustomer: Handler<PublicOperations["createCustomer"]> = async (context) => {
+  const { services, identity } = context;
+  const tenantId = identity.tenant;
+  if (await billingOf(services, tenantId)) throw present();
+  const namespace = await services.db.namespace.findUnique({
+    where: { tenantId },
+    select: { name: true, owner: { select: { email: true } } },
+  });
+  if (!namespace) throw new NotFoundError("no such namespace");
+  const { name, owner } = namespace;
+  const { id } = await callGateway(services, (gateway, signal) =>
+    gateway.createCustomer(
+      { name, email: owner.email },
+      { idempotencyKey: `gatehouse:customer:${tenantId}`, signal },
+    ),
+  );
+  try {
+    await inTransaction(services, async (tx) => {
+      const now = services.now();
+      const { maxDevices } = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
+      await tx.billing.create({
+        data: { tenantId, customerId: id, freeDevices: maxDevices, createdAt: now, updatedAt: now },
+      });
+      const inside = { ...context, services: within(services, tx) };
+      await recordBilling(inside, "createCustomer", { customer: id });
+    });
+  } catch (error) {
+    throw isDatabaseError(error, "P2002") ? present() : error;
+  }
+  return undefined;
+};
+
+export const getCustomer: Handler<PublicOperations["getCustomer"]> = async ({ services, identity }) => {
+  const { customerId } = await customerOf(services, identity.tenant);
+  const customer = await callGateway(services, (gateway, signal) =>
+    gateway.readCustomer(customerId, { signal }),
+  );
+  return {
+    id: customer.id,
+    name: customer.name,
+    email: customer.email,
+    payment_methods: customer.paymentMethods.map((method) => ({
+      id: method.id,
+      number: method.last4.padStart(16, "x"),
+      brand: method.brand,
+      exp_month: method.expMonth,
+      exp_year: method.expYear,
+      cvc: "xxx",
+      default: method.isDefault,
+    })),
+  };
+};
+
+type PaymentMethodOperation = "attachPaymentMethod" | "detachPaymentMethod" | "setDefaultPaymentMethod";
+
+/** What the gateway did and the trail misses, when the process dies between, is done again by the owner harmlessly. */
+function forPaymentMethod(id: PaymentMethodOperation & keyof BillingGateway) {
+  return async (context: Context<PublicOperations["attachPaymentMethod"]>): Promise<undefined> => {
+    const { services, identity, body } = context;
+    const { customerId } = await customerOf(services, identity.tenant);
+    await callGateway(services, (gateway, signal) => gateway[id](customerId, body.id, { signal }));
+    await recordBilling(context, id, { payment_method: body.id });
+    return undefined;
+  };
+}
+
+export const attachPaymentMethod = forPaymentMethod("attachPaymentMethod");
+export const detachPaymentMethod = forPaymentMethod("detachPaymentMethod");
+export const setDefaultPaymentMethod = forPaymentMethod("setDefaultPaymentMethod");
+
+export const createBillingPortal: Handler<PublicOperations["createBillingPortal"]> = async (context) => {
+  const { services, identity, request } = context;
+  const { customerId } = await customerOf(services, identity.tenant);
+  const url = await callGateway(services, (gateway, signal) =>
+    gateway.portalUrl(customerId, request.origin, { signal }),
+  );
+  return { url };
+};

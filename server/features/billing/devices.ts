@@ -1,0 +1,63 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { InvalidError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { onlineSince } from "../devices/online.ts";
+import { presentDevice } from "../devices/presentDevice.ts";
+import { inOrder } from "../lists/listRows.ts";
+import { withTags } from "../tags/tagList.ts";
+import { inTransaction, within } from "../transaction.ts";
+import { recordBilling } from "./trace.ts";
+
+/** Devices that are offered for a choice (rules section 18). */
+const OFFERED = 3;
+
+/**
+ * Uids of the accepted devices that are used most. By the time of the last report: sessions are not stored yet, their
+ * number would come first in the order.
+ */
+async function mostUsed({ db }: Services, tenantId: string): Promise<string[]> {
+  const rows = await db.device.findMany({
+    where: { tenantId, status: "accepted" },
+    orderBy: [{ lastSeen: "desc" }, { uid: "asc" }],
+    select: { uid: true },
+    take: OFFERED,
+  });
+  return rows.map(({ uid }) => uid);
+}
+
+export const getDevicesMostUsed: Handler<PublicOperations["getDevicesMostUsed"]> = async (context) => {
+  const { services, identity, header } = context;
+  const uids = await mostUsed(services, identity.tenant);
+  header("X-Total-Count", uids.length);
+  const rows = await services.db.device.findMany({
+    where: { uid: { in: uids } },
+    include: { ...withTags, namespace: { select: { name: true } } },
+  });
+  const since = onlineSince(services);
+  return inOrder(uids, rows, (row) => row.uid).map((row) =>
+    // Accepted ones need not be accepted.
+    presentDevice(row, { namespace: row.namespace, onlineSince: since, acceptable: false }),
+  );
+};
+
+/** The listed devices stay accepted, all other accepted ones have to wait again (rules section 18). */
+export const choiceDevices: Handler<PublicOperations["choiceDevices"]> = async (context) => {
+  const { services, identity, body } = context;
+  const accepted = { tenantId: identity.tenant, status: "accepted" };
+  await inTransaction(services, async (tx) => {
+    const kept = await tx.device.count({ where: { ...accepted, uid: { in: body.choices } } });
+    if (kept !== body.choices.length) {
+      throw new InvalidError("choices: must be accepted devices of the namespace");
+    }
+    const { count } = await tx.device.updateMany({
+      where: { ...accepted, uid: { notIn: body.choices } },
+      data: { status: "pending", statusUpdatedAt: services.now() },
+    });
+    if (count === 0) return;
+    const inside = { ...context, services: within(services, tx) };
+    const [before, after] = [{ accepted: count + kept }, { accepted: kept, choices: body.choices }];
+    await recordBilling(inside, "choiceDevices", after, before);
+  });
+  return undefined;
+};

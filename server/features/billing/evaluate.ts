@@ -1,0 +1,89 @@
+import type { billing, InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import { callGateway } from "../../billing/callGateway.ts";
+import { NotFoundError, PaymentError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { isFull } from "../devices/deviceLimit.ts";
+import { billingOf, isActive } from "./record.ts";
+
+/** @throws NotFoundError */
+async function limitOf({ db }: Services, tenantId: string) {
+  const namespace = await db.namespace.findUnique({
+    where: { tenantId },
+    select: { tenantId: true, maxDevices: true },
+  });
+  if (!namespace) throw new NotFoundError("no such namespace");
+  return namespace;
+}
+
+/** Asks the gateway whether a customer may do something. */
+export function isAllowed(
+  services: Services,
+  customerId: string,
+  action: billing.ReportedAction,
+): Promise<boolean> {
+  return callGateway(services, (gateway, signal) => gateway.allows(customerId, action, { signal }));
+}
+
+/** With more accepted devices than a free namespace may have, the owner has to choose first (rules section 18). */
+async function isOverLimit({ db }: Services, tenantId: string, maxDevices: number): Promise<boolean> {
+  if (maxDevices <= 0) return false;
+  return (await db.device.count({ where: { tenantId, status: "accepted" } })) > maxDevices;
+}
+
+async function evaluate(
+  services: Services,
+  tenantId: string,
+): Promise<z.output<typeof billing.billingEvaluation>> {
+  const namespace = await limitOf(services, tenantId);
+  const row = await billingOf(services, tenantId);
+  if (isActive(row)) {
+    return { can_accept: await isAllowed(services, row.customerId, "device_accept"), can_connect: true };
+  }
+  return {
+    can_accept: !(await isFull(services, services.db, namespace)),
+    can_connect: !(await isOverLimit(services, tenantId, namespace.maxDevices)),
+  };
+}
+
+/**
+ * Asks whether an action is let through. Without an active subscription the limit of a free namespace decides about
+ * devices, and a customer's open invoices keep its namespace.
+ * @throws PaymentError it is not
+ */
+async function report(
+  services: Services,
+  tenantId: string,
+  action: billing.ReportedAction,
+): Promise<undefined> {
+  const namespace = await limitOf(services, tenantId);
+  const row = await billingOf(services, tenantId);
+  if (row && (isActive(row) || action === "namespace_delete")) {
+    if (!(await isAllowed(services, row.customerId, action))) throw refusal(action);
+  } else if (action === "device_accept" && (await isFull(services, services.db, namespace))) {
+    throw new PaymentError(`the namespace may have ${namespace.maxDevices} accepted devices at most`);
+  }
+  return undefined;
+}
+
+/** What a caller is told when the gateway does not let an action through. */
+export const refusal = (action: billing.ReportedAction): PaymentError =>
+  new PaymentError(`billing refuses ${action}: invoices are open, or the subscription does not run`);
+
+export const evaluateBilling: Handler<PublicOperations["evaluateBilling"]> = ({ services, identity }) =>
+  evaluate(services, identity.tenant);
+
+export const evaluateNamespaceBilling: Handler<InternalOperations["evaluateNamespaceBilling"]> = ({
+  services,
+  identity,
+}) => evaluate(services, identity.tenant);
+
+export const reportBilling: Handler<PublicOperations["reportBilling"]> = ({ services, identity, query }) =>
+  report(services, identity.tenant, query.action);
+
+export const reportNamespaceBilling: Handler<InternalOperations["reportNamespaceBilling"]> = ({
+  services,
+  identity,
+  query,
+}) => report(services, identity.tenant, query.action);

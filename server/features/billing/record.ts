@@ -1,0 +1,79 @@
+import { billing } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import type { Subscription } from "../../billing/gateway.ts";
+import type { Billing } from "../../db/generated/sqlite/client.ts";
+import { NotFoundError } from "../../http/errors.ts";
+import type { Services } from "../../services.ts";
+import { inTransaction } from "../transaction.ts";
+import { wireDate } from "../wireDate.ts";
+
+type Status = billing.SubscriptionStatus;
+
+/** What the service has of a namespace's billing; null without a customer. */
+export function billingOf({ db }: Pick<Services, "db">, tenantId: string): Promise<Billing | null> {
+  return db.billing.findUnique({ where: { tenantId } });
+}
+
+/** @throws NotFoundError the namespace has no customer */
+export async function customerOf(services: Pick<Services, "db">, tenantId: string): Promise<Billing> {
+  const row = await billingOf(services, tenantId);
+  if (!row) throw new NotFoundError("the namespace has no customer");
+  return row;
+}
+
+/** True while the subscription lifts the limits of a free namespace. */
+export const isActive = (row: Billing | null): row is Billing =>
+  row !== null && billing.isActiveSubscription(row.status as Status);
+
+/** A namespace's billing as the wire has it (models section 4). */
+export function presentBilling(row: Billing): z.output<typeof billing.namespaceBilling> {
+  return {
+    active: isActive(row),
+    status: row.status as Status,
+    customer_id: row.customerId,
+    subscription_id: row.subscriptionId,
+    current_period_end: Number(row.currentPeriodEnd),
+    created_at: wireDate(row.createdAt),
+    updated_at: wireDate(row.updatedAt),
+  };
+}
+
+/**
+ * Takes over what the gateway says of the subscription: it alone knows. An active one lifts the namespace's limit of
+ * devices, and when it ends the limit is again what it was.
+ */
+export async function storeSubscription(
+  services: Services,
+  tenantId: string,
+  subscription: Subscription | null,
+): Promise<void> {
+  const state = {
+    subscriptionId: subscription?.id ?? "",
+    status: subscription?.status ?? "inactive",
+    currentPeriodEnd: BigInt(subscription?.endAt ?? 0),
+  };
+  await inTransaction(services, async (tx) => {
+    const row = await tx.billing.findUnique({ where: { tenantId } });
+    if (!row || isSame(row, state)) return;
+    const namespace = await tx.namespace.findUnique({ where: { tenantId }, select: { maxDevices: true } });
+    const [was, is] = [isActive(row), isActive({ ...row, ...state })];
+    // Of a deleted namespace the state alone is of interest: its subscription is still to be ended.
+    if (namespace && was !== is) {
+      const maxDevices = is ? -1 : row.freeDevices;
+      await tx.namespace.update({ where: { tenantId }, data: { maxDevices } });
+    }
+    const freeDevices = namespace && is && !was ? namespace.maxDevices : row.freeDevices;
+    await tx.billing.update({
+      where: { tenantId },
+      data: { ...state, freeDevices, updatedAt: services.now() },
+    });
+  });
+}
+
+const isSame = (
+  row: Billing,
+  state: Pick<Billing, "subscriptionId" | "status" | "currentPeriodEnd">,
+): boolean =>
+  row.subscriptionId === state.subscriptionId &&
+  row.status === state.status &&
+  row.currentPeriodEnd === state.currentPeriodEnd;

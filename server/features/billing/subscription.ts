@@ -1,0 +1,88 @@
+import { billing, type PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import { callGateway } from "../../billing/callGateway.ts";
+import type { Subscription } from "../../billing/gateway.ts";
+import { ConflictError, NotFoundError, PaymentError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { customerOf, isActive, storeSubscription } from "./record.ts";
+import { recordBilling } from "./trace.ts";
+
+const presentSubscription = (subscription: Subscription): z.output<typeof billing.subscription> => ({
+  id: subscription.id,
+  active: billing.isActiveSubscription(subscription.status),
+  status: subscription.status,
+  end_at: subscription.endAt,
+  invoices: subscription.invoices.map(({ id, status, currency, amount }) => ({
+    id,
+    status,
+    currency,
+    amount,
+  })),
+});
+
+/**
+ * What the gateway says of a customer's subscription, which is stored here too.
+ * @throws GatewayError it failed
+ */
+export async function refreshSubscription(
+  services: Services,
+  tenantId: string,
+  customerId: string,
+): Promise<Subscription | null> {
+  const subscription = await callGateway(services, (gateway, signal) =>
+    gateway.readSubscription(customerId, { signal }),
+  );
+  await storeSubscription(services, tenantId, subscription);
+  return subscription;
+}
+
+export const getSubscription: Handler<PublicOperations["getSubscription"]> = async ({
+  services,
+  identity,
+}) => {
+  const { customerId } = await customerOf(services, identity.tenant);
+  const subscription = await refreshSubscription(services, identity.tenant, customerId);
+  if (!subscription) throw new NotFoundError("the namespace has no subscription");
+  return presentSubscription(subscription);
+};
+
+/** @throws PaymentError no payment method */
+async function checkPaymentMethods(services: Services, customerId: string): Promise<void> {
+  const { paymentMethods } = await callGateway(services, (gateway, signal) =>
+    gateway.readCustomer(customerId, { signal }),
+  );
+  if (paymentMethods.length === 0)
+    throw new PaymentError("the customer has no payment method: attach one first");
+}
+
+/**
+ * The gateway begins it, then it is stored. What dies or times out between is found again: the repetition, each look
+ * at the subscription and the upkeep ask the gateway what there is, and the key of a first or a next subscription of
+ * the customer stays the same until there is one.
+ */
+export const createSubscription: Handler<PublicOperations["createSubscription"]> = async (context) => {
+  const { services, identity } = context;
+  const tenantId = identity.tenant;
+  const row = await customerOf(services, tenantId);
+  const { customerId } = row;
+  const last = await refreshSubscription(services, tenantId, customerId);
+  if (last && billing.isActiveSubscription(last.status)) {
+    if (isActive(row)) throw new ConflictError("the namespace has an active subscription already");
+    // Begun by a request whose answer was lost.
+    await recordBilling(context, "createSubscription", { subscription: last.id });
+    return undefined;
+  }
+  if (last?.invoices.some(({ status }) => status === "open")) {
+    throw new PaymentError("the namespace has open invoices: pay them first");
+  }
+  await checkPaymentMethods(services, customerId);
+  const devices = await services.db.device.count({ where: { tenantId, status: "accepted" } });
+  const idempotencyKey = `gatehouse:subscription:${tenantId}:${last?.id ?? "first"}`;
+  const subscription = await callGateway(services, (gateway, signal) =>
+    gateway.createSubscription(customerId, devices, { idempotencyKey, signal }),
+  );
+  await storeSubscription(services, tenantId, subscription);
+  await recordBilling(context, "createSubscription", { subscription: subscription.id });
+  return undefined;
+};

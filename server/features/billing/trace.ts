@@ -1,0 +1,30 @@
+import type { Member } from "../../http/identity.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
+import type { Services } from "../../services.ts";
+import { recordChange } from "../audit/recordChange.ts";
+import type { Declared } from "../objects/managedObject.ts";
+
+interface Request {
+  readonly services: Services;
+  readonly identity: Member;
+  readonly request: RequestFacts;
+}
+
+/** Keeps in the audit trail what an owner did about the namespace's billing. */
+export async function recordBilling(
+  { services, identity, request }: Request,
+  operation: string,
+  after: Declared,
+  before: Declared | null = null,
+): Promise<void> {
+  await recordChange(services, {
+    tenantId: identity.tenant,
+    caller: identity.caller,
+    requestId: request.id,
+    address: request.address,
+    operation,
+    object: { kind: "billing", id: identity.tenant },
+    before,
+    after,
+  });
+}

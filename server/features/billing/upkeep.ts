@@ -1,0 +1,74 @@
+import { callGateway } from "../../billing/callGateway.ts";
+import type { Billing } from "../../db/generated/sqlite/client.ts";
+import type { Services } from "../../services.ts";
+import { removedSince } from "../devices/deviceLimit.ts";
+import { isActive } from "./record.ts";
+import { refreshSubscription } from "./subscription.ts";
+
+/** Namespaces of one look at the database. */
+const BATCH = 200;
+/** State of the subscription of a namespace that was deleted. */
+const ENDED = "canceled";
+/** Longer than any request takes, in milliseconds: a few calls of the gateway, each within its time. */
+const LONGEST_REQUEST = 10 * 60_000;
+
+/** Tells the gateway what a namespace uses, and takes over what it says of the subscription. */
+async function refresh(services: Services, row: Billing): Promise<void> {
+  const { tenantId, customerId } = row;
+  const alive = await services.db.namespace.count({ where: { tenantId } });
+  if (alive === 0) return endOf(services, row);
+  if (isActive(row)) {
+    const devices = await services.db.device.count({ where: { tenantId, status: "accepted" } });
+    await callGateway(services, (gateway, signal) => gateway.reportDevices(customerId, devices, { signal }));
+  }
+  await refreshSubscription(services, tenantId, customerId);
+}
+
+/**
+ * The namespace was deleted. The row goes when the gateway knows for sure: a subscription that was asked for just
+ * before the deletion may begin after it, so that its end is told again later.
+ */
+async function endOf(
+  services: Services,
+  { tenantId, customerId, status, updatedAt }: Billing,
+): Promise<void> {
+  await callGateway(services, (gateway, signal) => gateway.endSubscription(customerId, { signal }));
+  const now = services.now();
+  const where = { tenantId, status, updatedAt };
+  if (status !== ENDED) {
+    await services.db.billing.updateMany({ where, data: { status: ENDED, updatedAt: now } });
+  } else if (now.getTime() - updatedAt.getTime() > LONGEST_REQUEST) {
+    await services.db.billing.deleteMany({ where });
+  }
+}
+
+/**
+ * Brings what the service and the gateway know of each other up to date. One namespace's failure keeps no other one
+ * from its turn.
+ * @throws AggregateError with all failures
+ */
+export async function refreshBilling(services: Services): Promise<void> {
+  if (services.settings.edition !== "cloud") return;
+  const failures: unknown[] = [];
+  const attempt = (work: Promise<void>) => work.catch((error: unknown) => void failures.push(error));
+  for (let after = ""; ; ) {
+    const rows = await services.db.billing.findMany({
+      where: { tenantId: { gt: after } },
+      orderBy: { tenantId: "asc" },
+      take: BATCH,
+    });
+    for (const row of rows) await attempt(refresh(services, row));
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    after = last.tenantId;
+  }
+  await attempt(services.billing.upkeep());
+  if (failures.length > 0) throw new AggregateError(failures, "billing could not be brought up to date");
+}
+
+/** Removes devices whose slots count no longer (rules section 7). */
+export async function forgetRemovedDevices(services: Services): Promise<void> {
+  await services.db.device.deleteMany({
+    where: { status: "removed", statusUpdatedAt: { lte: removedSince(services) } },
+  });
+}

@@ -1,0 +1,244 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { callGateway } from "../../../../server/dist/billing/callGateway.js";
+import type { BillingGateway } from "../../../../server/dist/billing/gateway.js";
+import { refreshBilling } from "../../../../server/dist/features/billing/upkeep.js";
+import { inTransaction, within } from "../../../../server/dist/features/transaction.js";
+import type { TestApp, TestUser } from "../../http/testApp.ts";
+import { accept, accepted, fleet, replaceGateway, startCloud, subscribe, VISA } from "./support.ts";
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startCloud();
+});
+afterAll(() => app.stop());
+
+let users = 0;
+let user: TestUser;
+beforeEach(async () => {
+  users += 1;
+  user = await app.user(`owner${users}`, `lab${users}`);
+});
+
+const broken = () => Promise.reject(new Error("secret-of-the-gateway: connection refused"));
+/** A gateway of which every call fails. */
+const BROKEN: BillingGateway = {
+  createCustomer: broken,
+  readCustomer: broken,
+  attachPaymentMethod: broken,
+  detachPaymentMethod: broken,
+  setDefaultPaymentMethod: broken,
+  createSubscription: broken,
+  readSubscription: broken,
+  allows: broken,
+  reportDevices: broken,
+  endSubscription: broken,
+  portalUrl: broken,
+  upkeep: broken,
+};
+const FAILED = { message: "the payment gateway failed: processing_error", code: "processing_error" };
+
+/** All that is stored of the namespace. */
+async function state() {
+  const { db } = app.services;
+  const { tenant: tenantId } = user;
+  return JSON.stringify(
+    [
+      await db.namespace.findUnique({ where: { tenantId } }),
+      await db.billing.findUnique({ where: { tenantId } }),
+      await db.device.findMany({ where: { tenantId }, orderBy: { uid: "asc" } }),
+      await db.auditEntry.count({ where: { tenantId } }),
+    ],
+    (_, value) => (typeof value === "bigint" ? String(value) : value),
+  );
+}
+
+type Calls = [Parameters<TestApp["call"]>[0], Parameters<TestApp["call"]>[1]?][];
+
+async function everythingFails(calls: Calls) {
+  const before = await state();
+  const restore = replaceGateway(app, BROKEN);
+  for (const [id, options] of calls) {
+    const { status, body } = await app.call(id, { token: user.token, ...options });
+    expect([id, status, body]).toEqual([id, 424, FAILED]);
+  }
+  restore();
+  expect(await state()).toBe(before);
+}
+
+describe("when the gateway fails, the answer is 424 and nothing has changed", () => {
+  test("before there is a customer", () => everythingFails([["createCustomer"]]));
+
+  test("of a customer", async () => {
+    await app.call("createCustomer", { token: user.token });
+    const body = { id: VISA };
+    await everythingFails([
+      ["getCustomer"],
+      ["attachPaymentMethod", { body }],
+      ["detachPaymentMethod", { body }],
+      ["setDefaultPaymentMethod", { body }],
+      ["getSubscription"],
+      ["createSubscription"],
+      ["createBillingPortal"],
+    ]);
+  });
+
+  test("of a subscription", async () => {
+    await subscribe(app, user);
+    const [uid = ""] = await fleet(app, user.tenant, 1);
+    await everythingFails([
+      ["acceptDevice", { params: { uid } }],
+      ["updateDeviceStatus", { params: { uid, status: "accept" } }],
+      ["deleteNamespace", { params: { tenant: user.tenant } }],
+      ["evaluateBilling"],
+      ["reportBilling", { query: { action: "device_accept" } }],
+    ]);
+    expect(await accept(app, user, uid)).toBe(200);
+  });
+});
+
+test("a gateway that refuses a device is believed", async () => {
+  await subscribe(app, user);
+  const uids = await fleet(app, user.tenant, 2);
+  const restore = replaceGateway(app, { allows: async () => false });
+  expect(await accept(app, user, uids[0])).toBe(402);
+  const reject = { token: user.token, params: { uid: uids[1] ?? "", status: "reject" } };
+  expect((await app.call("updateDeviceStatus", reject)).status).toBe(200);
+  restore();
+  expect(await accepted(app, user)).toBe(0);
+});
+
+test("a gateway that does not answer in time has failed, and is told to stop", async () => {
+  const slow = await startCloud(50);
+  const { token } = await slow.user("slow", "slow");
+  let stopped = false;
+  replaceGateway(slow, {
+    createCustomer: (_, { signal }) =>
+      new Promise(() => {
+        signal.addEventListener("abort", () => {
+          stopped = true;
+        });
+      }),
+  });
+  const { status, body } = await slow.call("createCustomer", { token });
+  expect([status, body, stopped]).toEqual([424, FAILED, true]);
+  await slow.stop();
+});
+
+describe("when the answer of the gateway is lost after it has done its work", () => {
+  /** Does the work and loses the answer. */
+  const losing =
+    <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      await work(...args);
+      throw new Error("connection reset");
+    };
+
+  /** A paid invoice of a subscription that has ended. */
+  async function formerInvoice(customerId: string): Promise<void> {
+    const { db, now } = app.services;
+    const of = { customerId, createdAt: new Date(0), devices: 2 };
+    const ended = { status: "canceled", peak: 2, month: 0, periodEnd: now() };
+    await db.ledgerSubscription.create({ data: { id: "sub_former", key: "former", ...of, ...ended } });
+    const paid = { status: "paid", currency: "usd", amount: 500n, month: 0 };
+    await db.ledgerInvoice.create({
+      data: { id: "in_former", subscriptionId: "sub_former", ...of, ...paid },
+    });
+  }
+
+  test("the repetition makes no second customer", async () => {
+    const { billing, db } = app.services;
+    const restore = replaceGateway(app, { createCustomer: losing(billing.createCustomer.bind(billing)) });
+    const before = await db.ledgerCustomer.count();
+    expect((await app.call("createCustomer", { token: user.token })).status).toBe(424);
+    restore();
+    expect((await app.call("createCustomer", { token: user.token })).status).toBe(200);
+    expect(await db.ledgerCustomer.count()).toBe(before + 1);
+  });
+
+  test.each(["the repetition", "the upkeep", "a look at it"])("%s finds the subscription", async (finder) => {
+    const { token, tenant } = user;
+    const { billing, db } = app.services;
+    await app.call("createCustomer", { token });
+    await app.call("attachPaymentMethod", { token, body: { id: VISA } });
+    const restore = replaceGateway(app, {
+      createSubscription: losing(billing.createSubscription.bind(billing)),
+    });
+    expect((await app.call("createSubscription", { token })).status).toBe(424);
+    restore();
+    const read = async () => (await app.call("getNamespace", { token, params: { tenant } })).body;
+    expect([(await read()).max_devices, (await read()).billing.active]).toEqual([3, false]);
+    if (finder === "the upkeep") await refreshBilling(app.services);
+    else {
+      const id = finder === "the repetition" ? "createSubscription" : "getSubscription";
+      expect((await app.call(id, { token })).status).toBe(200);
+    }
+    const { max_devices, billing: found } = await read();
+    expect([max_devices, found.active]).toEqual([-1, true]);
+    const where = { customerId: found.customer_id };
+    expect(await db.ledgerSubscription.count({ where })).toBe(1);
+  });
+
+  test("a subscription that begins after its namespace has gone is ended", async () => {
+    const { token, tenant } = user;
+    const { billing, db } = app.services;
+    await app.call("createCustomer", { token });
+    await app.call("attachPaymentMethod", { token, body: { id: VISA } });
+    const { customerId } = await db.billing.findUniqueOrThrow({ where: { tenantId: tenant } });
+    await formerInvoice(customerId);
+    const restore = replaceGateway(app, {
+      createSubscription: async (...args) => {
+        expect((await app.call("deleteNamespace", { token, params: { tenant } })).status).toBe(200);
+        await refreshBilling(app.services);
+        return billing.createSubscription(...args);
+      },
+    });
+    expect((await app.call("createSubscription", { token })).status).toBe(200);
+    restore();
+    const states = async () =>
+      (await db.ledgerSubscription.findMany({ where: { customerId } })).map((row) => row.status);
+    expect((await states()).sort()).toEqual(["active", "canceled"]);
+    await refreshBilling(app.services);
+    expect(await states()).toEqual(["canceled", "canceled"]);
+  });
+
+  test("an allowed device is no more than a question, so that nothing is to be taken back", async () => {
+    await subscribe(app, user);
+    const { db } = app.services;
+    const [first = "", second = ""] = await fleet(app, user.tenant, 2);
+    // Of the same name: the gateway says yes, the service says no.
+    await db.device.updateMany({ where: { uid: { in: [first, second] } }, data: { name: "twin" } });
+    expect(await accept(app, user, first)).toBe(200);
+    expect(await accept(app, user, second)).toBe(409);
+    await refreshBilling(app.services);
+    const { customerId } = await db.billing.findUniqueOrThrow({ where: { tenantId: user.tenant } });
+    expect(await db.ledgerSubscription.findFirst({ where: { customerId } })).toMatchObject({ peak: 1 });
+  });
+});
+
+test("one namespace whose gateway calls fail keeps no other one from its upkeep", async () => {
+  await subscribe(app, user);
+  await fleet(app, user.tenant, 1);
+  const { billing } = app.services;
+  const told: string[] = [];
+  const { customerId } = await app.services.db.billing.findUniqueOrThrow({
+    where: { tenantId: user.tenant },
+  });
+  const restore = replaceGateway(app, {
+    reportDevices: async (id, devices, call) => {
+      if (id !== customerId) throw new Error("no");
+      await billing.reportDevices(id, devices, call);
+      told.push(id);
+    },
+  });
+  await expect(refreshBilling(app.services)).rejects.toThrow("billing could not be brought up to date");
+  restore();
+  expect(told).toEqual([customerId]);
+});
+
+test("inside of a transaction the gateway cannot be called", async () => {
+  const { services } = app;
+  const call = inTransaction(services, (tx) =>
+    callGateway(within(services, tx), (gateway, signal) => gateway.readCustomer("cus", { signal })),
+  );
+  await expect(call).rejects.toThrow("inside of a transaction");
+});

@@ -1,0 +1,58 @@
+import type { BillingGateway } from "../../../../server/dist/billing/gateway.js";
+import { enrol, startApp, type TestApp, type TestUser } from "../../http/testApp.ts";
+
+/** A payment method as the ledger takes it. */
+export const VISA = "pm_visa_4242_203010_a1";
+export const ELO = "pm_elo_0005_203112_b2";
+
+/** A cloud instance that ends with the test. */
+export const startCloud = (timeout = 10_000): Promise<TestApp> =>
+  startApp({
+    edition: "cloud",
+    billing: { gateway: "ledger", timeout, devicePrice: 250, currency: "usd" },
+  });
+
+let devices = 0;
+
+/** Enrols devices; answers their uids. */
+export async function fleet(app: TestApp, tenant: string, count: number): Promise<string[]> {
+  const uids: string[] = [];
+  for (let n = 0; n < count; n += 1) {
+    devices += 1;
+    const mac = `02:01:00:00:${[devices >> 8, devices & 255].map((byte) => byte.toString(16).padStart(2, "0")).join(":")}`;
+    uids.push((await enrol(app, tenant, mac)).uid);
+  }
+  return uids;
+}
+
+/** Accepts a device; answers the status. */
+export const accept = async (app: TestApp, { token }: TestUser, uid = ""): Promise<number> =>
+  (await app.call("acceptDevice", { token, params: { uid } })).status;
+
+/** Makes the namespace a customer with a payment method and a subscription. */
+export async function subscribe(app: TestApp, { token }: TestUser): Promise<number[]> {
+  const made = await app.call("createCustomer", { token });
+  const attached = await app.call("attachPaymentMethod", { token, body: { id: VISA } });
+  const subscribed = await app.call("createSubscription", { token });
+  return [made.status, attached.status, subscribed.status];
+}
+
+/** How many devices of a namespace are accepted. */
+export const accepted = (app: TestApp, { tenant: tenantId }: TestUser): Promise<number> =>
+  app.services.db.device.count({ where: { tenantId, status: "accepted" } });
+
+/** Lets the service talk to a gateway that does other things than the one that it has. */
+export function replaceGateway(app: TestApp, changes: Partial<BillingGateway>): () => void {
+  const real = app.services.billing;
+  const replaced = new Proxy(real, {
+    get: (target, name) => {
+      const value = Reflect.get({ ...changes }, name) ?? Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  const services = app.services as { billing: BillingGateway };
+  services.billing = replaced;
+  return () => {
+    services.billing = real;
+  };
+}
