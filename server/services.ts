@@ -44,6 +44,12 @@ export interface ServiceSettings {
   readonly maximumLockoutMinutes: number;
   /** Devices of a namespace that may wait to be accepted; 0 or less: any number. */
   readonly maximumPendingDevices: number;
+  /** Tunnels that a device may have at a time; 0 or less: any number. */
+  readonly maximumTunnels: number;
+  /** Domain below which tunnels have their addresses; undefined: the host at which clients reach the service. */
+  readonly tunnelsDomain: string | undefined;
+  /** Container image of the agent that the install script runs. */
+  readonly agentImage: string;
   /** `host:port` that agents are told for SSH and for the API; undefined: taken from the request. */
   readonly sshEndpoint: string | undefined;
   readonly apiEndpoint: string | undefined;

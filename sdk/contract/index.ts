@@ -3,17 +3,36 @@ import * as audit from "./audit.ts";
 import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
+import * as fleet from "./fleet.ts";
+import * as install from "./install.ts";
 import * as internal from "./internal.ts";
 import * as namespaces from "./namespaces.ts";
 import type { Operation } from "./operation.ts";
 import * as publicKeys from "./publicKeys.ts";
+import * as support from "./support.ts";
 import * as tags from "./tags.ts";
+import * as tunnels from "./tunnels.ts";
 import * as users from "./users.ts";
 
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
-export { apiKeys, audit, containers, devices, firewall, internal, namespaces, publicKeys, tags, users };
+export {
+  apiKeys,
+  audit,
+  containers,
+  devices,
+  firewall,
+  fleet,
+  install,
+  internal,
+  namespaces,
+  publicKeys,
+  support,
+  tags,
+  tunnels,
+  users,
+};
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
@@ -33,6 +52,10 @@ export const publicOperations = {
   ...operationsOf(publicKeys),
   ...operationsOf(firewall),
   ...operationsOf(apiKeys),
+  ...operationsOf(fleet),
+  ...operationsOf(install),
+  ...operationsOf(support),
+  ...operationsOf(tunnels),
 };
 
 export type PublicOperations = typeof publicOperations;

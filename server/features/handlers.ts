@@ -5,9 +5,13 @@ import { auditHandlers } from "./audit/handlers.ts";
 import { containerHandlers } from "./devices/containers.ts";
 import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
+import { fleetHandlers } from "./fleet/handlers.ts";
+import { installHandlers } from "./install/handlers.ts";
 import { namespaceHandlers } from "./namespaces/handlers.ts";
 import { publicKeyHandlers } from "./publicKeys/handlers.ts";
+import { supportHandlers } from "./support/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
+import { tunnelHandlers } from "./tunnels/handlers.ts";
 import { userHandlers } from "./users/handlers.ts";
 
 /** The behaviour of every operation of the contract; an operation without one does not compile. */
@@ -20,5 +24,9 @@ export const handlers: Handlers<Operations> = {
   ...publicKeyHandlers,
   ...firewallHandlers,
   ...apiKeyHandlers,
+  ...fleetHandlers,
+  ...installHandlers,
+  ...supportHandlers,
+  ...tunnelHandlers,
   ...auditHandlers,
 };

@@ -1,4 +1,10 @@
-import { type Edition, type ObjectKind, type Operation, writesObject } from "@gatehouse-access/sdk/contract";
+import {
+  type Edition,
+  JSON_TYPE,
+  type ObjectKind,
+  type Operation,
+  writesObject,
+} from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { writeObject } from "../features/objects/writeObject.ts";
@@ -69,14 +75,14 @@ export function serveOperations(
     // The map's type ties every id to its operation; a loop over ids cannot carry that tie.
     const handler = (handlers as Record<string, Handler<Operation>>)[operation.id];
     if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
-    const { status, body } = operation.success;
+    const { status, body, mediaType } = operation.success;
     for (const path of [operation.path, ...operation.aliases]) {
       app.route({
         method: operation.method,
         url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
         config: { operation },
         bodyLimit: operation.bodyLimit,
-        ...(body && { schema: { response: { [status]: responseSchema(body) } } }),
+        ...(body && mediaType === JSON_TYPE && { schema: { response: { [status]: responseSchema(body) } } }),
         handler: (request, reply) => respond(services, operation, handler, request, reply),
       });
     }
@@ -123,7 +129,10 @@ async function respond(
     : await handler(context);
   if (operation.object !== null && !writesObject(operation)) setRevision(reply, revisionIn(result));
   reply.code(operation.success.status);
-  return result === undefined ? reply.send() : reply.send(result);
+  if (result === undefined) return reply.send();
+  const { mediaType } = operation.success;
+  if (mediaType !== JSON_TYPE) reply.type(`${mediaType}; charset=utf-8`);
+  return reply.send(result);
 }
 
 type HandlerContext = Parameters<Handler<Operation>>[0];

@@ -72,6 +72,7 @@ test("lists can be iterated, other operations can not", () => {
     | "getFirewallRules"
     | "listApiKeys"
     | "getAuditTrail"
+    | "listTunnels"
   >();
   expectTypeOf<ItemOf<"getPublicKeys">["createdAt"]>().toEqualTypeOf<string>();
   // @ts-expect-error not a list

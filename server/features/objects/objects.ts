@@ -5,6 +5,7 @@ import { firewallRuleObject } from "../firewall/object.ts";
 import { memberObject, namespaceObject } from "../namespaces/objects.ts";
 import { publicKeyObject } from "../publicKeys/object.ts";
 import { tagObject } from "../tags/object.ts";
+import { tunnelObject } from "../tunnels/object.ts";
 import type { ManagedObject } from "./managedObject.ts";
 
 /** How the objects of each kind are found and read. */
@@ -17,4 +18,5 @@ export const objects: Readonly<Record<ObjectKind, ManagedObject>> = {
   publicKey: publicKeyObject,
   firewallRule: firewallRuleObject,
   apiKey: apiKeyObject,
+  tunnel: tunnelObject,
 };

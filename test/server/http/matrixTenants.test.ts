@@ -12,7 +12,7 @@ let world: World;
 let ofLab: Furniture;
 let ofElsewhere: Furniture;
 beforeAll(async () => {
-  app = await startApp();
+  app = await startApp({ edition: "cloud" });
   world = await makeWorld(app);
   ofLab = await furnish(world, world.lab, "labonly");
   ofElsewhere = await furnish(world, world.elsewhere, "elsewhereonly");
@@ -78,7 +78,7 @@ async function stateOfLab(): Promise<string> {
 }
 
 test("there are operations of every sort", () => {
-  expect([byId.length, byTenant.length, byTenantAndMember.length, lists.length]).toEqual([32, 11, 2, 7]);
+  expect([byId.length, byTenant.length, byTenantAndMember.length, lists.length]).toEqual([35, 12, 2, 7]);
 });
 
 describe.each(byId)("%s", (id) => {

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
+import { JSON_TYPE, type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
@@ -86,6 +86,9 @@ const SETTINGS: ServiceSettings = {
   edition: "enterprise",
   maximumLockoutMinutes: 60,
   maximumPendingDevices: 0,
+  maximumTunnels: 10,
+  tunnelsDomain: undefined,
+  agentImage: "registry.example.org/agent:v1",
   sshEndpoint: undefined,
   apiEndpoint: undefined,
   publicUrl: undefined,
@@ -210,6 +213,8 @@ export function expectContract(operation: Operation, { status, body, text, heade
   if (status === operation.success.status) {
     if (text === "") {
       expect(operation.success.body === undefined || operation.success.mayBeEmpty, where).toBe(true);
+    } else if (operation.success.mediaType !== JSON_TYPE) {
+      expect(headers.get("content-type"), where).toBe(`${operation.success.mediaType}; charset=utf-8`);
     } else {
       // Strict: nothing beyond the contract may leave the server.
       expect(operation.success.body?.parse(body), where).toEqual(body);

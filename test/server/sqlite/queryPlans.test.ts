@@ -32,13 +32,15 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
+const uidOf = (tenantId: string, n: number) => `${tenantId.slice(0, 8)}${String(n).padStart(56, "0")}`;
+
 async function fill({ id, tenant: tenantId }: TestUser): Promise<void> {
   const { db } = app.services;
   const now = app.services.now();
   const numbers = Array.from({ length: ROWS }, (_, n) => n);
   const at = (n: number) => new Date(now.getTime() - n * 1000);
   const tagged = (n: number) => ({ tenantId, tag: n % 10 === 0 ? "edge" : "core", position: 0 });
-  const uid = (n: number) => `${tenantId.slice(0, 8)}${String(n).padStart(56, "0")}`;
+  const uid = (n: number) => uidOf(tenantId, n);
   const fingerprint = (n: number) => n.toString(16).padStart(32, "0").match(/../g)?.join(":") ?? "";
   await db.device.createMany({
     data: numbers.map((n) => ({
@@ -59,6 +61,12 @@ async function fill({ id, tenant: tenantId }: TestUser): Promise<void> {
     })),
   });
   await db.deviceTag.createMany({ data: numbers.map((n) => ({ ...tagged(n), deviceUid: uid(n) })) });
+  await db.tunnel.createMany({
+    data: numbers.map((n) => ({
+      ...{ tenantId, deviceUid: uid(n % 2), address: `${tenantId}${n}`, host: "::1", port: 80, ttl: -1 },
+      ...{ createdAt: at(n), expiresAt: n % 3 === 0 ? at(-n) : null },
+    })),
+  });
   await db.publicKey.createMany({
     data: numbers.map((n) => ({
       tenantId,
@@ -161,6 +169,7 @@ const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
     { name: "tags", query: filtered(property("filter.tags", "eq", ["edge"])) },
   ],
   getFirewallRules: [DEFAULT, DEEP],
+  listTunnels: [DEFAULT, DEEP],
   getAuditTrail: [
     DEFAULT,
     DEEP,
@@ -203,7 +212,8 @@ test("every list of the contract is here", () => {
 describe.each(Object.entries(LISTS))("%s", (id, forms) => {
   test.each(forms)("reads by an index: $name", async ({ query, sorted = false }) => {
     database.takeQueries();
-    const { status } = await app.call(id as Id, { token: ana.token, params: { tenant: ana.tenant }, query });
+    const params = { tenant: ana.tenant, uid: uidOf(ana.tenant, 0) };
+    const { status } = await app.call(id as Id, { token: ana.token, params, query });
     expect(status).toBe(200);
     const queries = database.takeQueries();
     expect(queries.length).toBeGreaterThanOrEqual(2);

@@ -234,6 +234,46 @@ CREATE TABLE "ApiKey" (
     CONSTRAINT "ApiKey_pkey" PRIMARY KEY ("digest")
 );
 
+-- CreateTable
+CREATE TABLE "Tunnel" (
+    "address" TEXT NOT NULL,
+    "tenantId" TEXT NOT NULL,
+    "deviceUid" TEXT NOT NULL,
+    "host" TEXT NOT NULL,
+    "port" INTEGER NOT NULL,
+    "ttl" BIGINT NOT NULL,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+    "expiresAt" TIMESTAMP(3),
+    "creationKey" TEXT,
+
+    CONSTRAINT "Tunnel_pkey" PRIMARY KEY ("address")
+);
+
+-- CreateTable
+CREATE TABLE "Connector" (
+    "uid" TEXT NOT NULL,
+    "tenantId" TEXT NOT NULL,
+    "enable" BOOLEAN NOT NULL,
+    "secure" BOOLEAN NOT NULL,
+    "address" TEXT NOT NULL,
+    "port" INTEGER NOT NULL,
+    "sealedTls" TEXT,
+    "tlsDigest" TEXT,
+    "createdAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "Connector_pkey" PRIMARY KEY ("uid")
+);
+
+-- CreateTable
+CREATE TABLE "Announcement" (
+    "uuid" TEXT NOT NULL,
+    "title" TEXT NOT NULL,
+    "content" TEXT NOT NULL,
+    "date" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "Announcement_pkey" PRIMARY KEY ("uuid")
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -321,6 +361,24 @@ CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
 -- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_creationKey_key" ON "ApiKey"("tenantId", "creationKey");
 
+-- CreateIndex
+CREATE INDEX "Tunnel_deviceUid_createdAt_address_expiresAt_idx" ON "Tunnel"("deviceUid", "createdAt", "address", "expiresAt");
+
+-- CreateIndex
+CREATE INDEX "Tunnel_expiresAt_idx" ON "Tunnel"("expiresAt");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "Tunnel_tenantId_creationKey_key" ON "Tunnel"("tenantId", "creationKey");
+
+-- CreateIndex
+CREATE INDEX "Connector_tenantId_createdAt_uid_idx" ON "Connector"("tenantId", "createdAt", "uid");
+
+-- CreateIndex
+CREATE INDEX "Connector_tenantId_enable_createdAt_uid_idx" ON "Connector"("tenantId", "enable", "createdAt", "uid");
+
+-- CreateIndex
+CREATE INDEX "Announcement_date_uuid_idx" ON "Announcement"("date", "uuid");
+
 -- AddForeignKey
 ALTER TABLE "RecoveryCode" ADD CONSTRAINT "RecoveryCode_userId_fkey" FOREIGN KEY ("userId") REFERENCES "User"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
@@ -356,3 +414,12 @@ ALTER TABLE "FirewallRuleTag" ADD CONSTRAINT "FirewallRuleTag_tenantId_ruleId_fk
 
 -- AddForeignKey
 ALTER TABLE "ApiKey" ADD CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "Tunnel" ADD CONSTRAINT "Tunnel_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "Tunnel" ADD CONSTRAINT "Tunnel_deviceUid_fkey" FOREIGN KEY ("deviceUid") REFERENCES "Device"("uid") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "Connector" ADD CONSTRAINT "Connector_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -221,6 +221,43 @@ CREATE TABLE "ApiKey" (
     CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
+-- CreateTable
+CREATE TABLE "Tunnel" (
+    "address" TEXT NOT NULL PRIMARY KEY,
+    "tenantId" TEXT NOT NULL,
+    "deviceUid" TEXT NOT NULL,
+    "host" TEXT NOT NULL,
+    "port" INTEGER NOT NULL,
+    "ttl" BIGINT NOT NULL,
+    "createdAt" DATETIME NOT NULL,
+    "expiresAt" DATETIME,
+    "creationKey" TEXT,
+    CONSTRAINT "Tunnel_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE,
+    CONSTRAINT "Tunnel_deviceUid_fkey" FOREIGN KEY ("deviceUid") REFERENCES "Device" ("uid") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "Connector" (
+    "uid" TEXT NOT NULL PRIMARY KEY,
+    "tenantId" TEXT NOT NULL,
+    "enable" BOOLEAN NOT NULL,
+    "secure" BOOLEAN NOT NULL,
+    "address" TEXT NOT NULL,
+    "port" INTEGER NOT NULL,
+    "sealedTls" TEXT,
+    "tlsDigest" TEXT,
+    "createdAt" DATETIME NOT NULL,
+    CONSTRAINT "Connector_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "Announcement" (
+    "uuid" TEXT NOT NULL PRIMARY KEY,
+    "title" TEXT NOT NULL,
+    "content" TEXT NOT NULL,
+    "date" DATETIME NOT NULL
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -307,3 +344,21 @@ CREATE UNIQUE INDEX "ApiKey_tenantId_name_key" ON "ApiKey"("tenantId", "name");
 
 -- CreateIndex
 CREATE UNIQUE INDEX "ApiKey_tenantId_creationKey_key" ON "ApiKey"("tenantId", "creationKey");
+
+-- CreateIndex
+CREATE INDEX "Tunnel_deviceUid_createdAt_address_expiresAt_idx" ON "Tunnel"("deviceUid", "createdAt", "address", "expiresAt");
+
+-- CreateIndex
+CREATE INDEX "Tunnel_expiresAt_idx" ON "Tunnel"("expiresAt");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "Tunnel_tenantId_creationKey_key" ON "Tunnel"("tenantId", "creationKey");
+
+-- CreateIndex
+CREATE INDEX "Connector_tenantId_createdAt_uid_idx" ON "Connector"("tenantId", "createdAt", "uid");
+
+-- CreateIndex
+CREATE INDEX "Connector_tenantId_enable_createdAt_uid_idx" ON "Connector"("tenantId", "enable", "createdAt", "uid");
+
+-- CreateIndex
+CREATE INDEX "Announcement_date_uuid_idx" ON "Announcement"("date", "uuid");

@@ -43,6 +43,10 @@ export function accessOf(id: string): Access {
   return { ...access, minRole: access.minRole ?? DECIDED_ROLES[id] ?? null };
 }
 
+/** Whether an edition has the operation. */
+export const isServed = (id: string, edition: string): boolean =>
+  EDITIONS.indexOf(accessOf(id).edition) <= EDITIONS.indexOf(edition);
+
 const answerOf = ({ status }: Sent, labRole: Identity["labRole"]): number =>
   typeof status === "number" ? status : status(labRole);
 
@@ -58,7 +62,7 @@ export function expectedStatus(
   edition: string,
 ): number {
   const access = accessOf(id);
-  if (EDITIONS.indexOf(access.edition) > EDITIONS.indexOf(edition)) return 404;
+  if (!isServed(id, edition)) return 404;
   if (access.auth.includes("none")) return answerOf(sent, null);
   if (identity === null) return 401;
   if (!access.auth.includes(identity.kind)) return 403;

@@ -13,6 +13,7 @@ export interface Furniture {
   readonly rule: string;
   readonly key: string;
   readonly member: string;
+  readonly tunnel: string;
 }
 
 const WEB = { id: "alpine", pretty_name: "Alpine", version: "v0.19.0", arch: "amd64", platform: "connector" };
@@ -43,15 +44,20 @@ export async function furnish({ app }: World, place: Place, name: string): Promi
   const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
   const { id } = await make("createFirewallRule", { body: rule });
   await make("createApiKey", { body: { name, expires_at: 30, role: "observer" } });
+  const forward = { host: "127.0.0.1", port: 8080, ttl: -1 };
+  const { address: tunnel } = await make("createTunnel", { params: { uid: device }, body: forward });
   const member = place.members.get("observer")?.id ?? "";
-  return { device, container, tag: name, fingerprint, rule: id, key: name, member };
+  return { device, container, tag: name, fingerprint, rule: id, key: name, member, tunnel };
 }
 
 /** Parameters of an operation's path that name the furniture, whatever they are called there. */
 export function paramsFor(id: Id, names: readonly string[], furniture: Furniture): Record<string, string> {
-  const { device, container, tag, fingerprint, rule, key, member } = furniture;
+  const { device, container, tag, fingerprint, rule, key, member, tunnel } = furniture;
   const uid = id.includes("Member") ? member : id.includes("Container") ? container : device;
-  const all: Record<string, string> = { uid, tag, fingerprint, id: rule, key, status: "reject" };
+  const all: Record<string, string> = {
+    ...{ uid, tag, fingerprint, id: rule, key, status: "reject" },
+    address: tunnel,
+  };
   const named = names.filter((name) => name !== "tenant");
   return Object.fromEntries(
     named.map((name) => {

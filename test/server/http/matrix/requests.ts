@@ -47,6 +47,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     offlineDevice: { params: uid, ...missing },
     getInfo: listing,
     healthcheck: listing,
+    getInstallScript: listing,
 
     getUserInfo: listing,
     generateMfa: listing,
@@ -69,6 +70,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     inviteMember: { params: tenant, body: { email: "nobody@example.org", role: "observer" }, ...missing },
     updateMember: { params: member, body: { role: "observer" }, ...missing },
     removeMember: { params: member, ...missing },
+    getNamespaceSupport: { params: tenant, status: 200 },
     getAuditTrail: { params: tenant, status: 200 },
 
     createApiKey: { body: { name: "observer", expires_at: 30, role: "observer" }, status: 409 },
@@ -95,6 +97,12 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     createContainerTag: { params: uid, body: { tag }, ...missing },
     updateContainerTags: { params: uid, body: { tags }, ...missing },
     deleteContainerTag: { params: { ...uid, tag }, ...missing },
+
+    resolveDevice: { query: uid, ...missing },
+    getStats: listing,
+    listTunnels: { params: uid, ...missing },
+    createTunnel: { params: uid, body: { host: "127.0.0.1", port: 80, ttl: -1 }, ...missing },
+    deleteTunnel: { params: { ...uid, address: "0".repeat(32) }, ...missing },
 
     getTags: listing,
     renameTag: { params: { tag }, body: { tag: "elsewhere" }, ...missing },
