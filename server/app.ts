@@ -19,7 +19,7 @@ import { measureRequests } from "./http/measureRequests.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { limitRequests } from "./http/rateLimits.ts";
 import { gatherFacts } from "./http/requestFacts.ts";
-import { servedOperations, serveOperations } from "./http/routes.ts";
+import { servedOperations, serveOperations, withheldPaths } from "./http/routes.ts";
 import { securityHeaders, sendSecurityHeaders } from "./http/securityHeaders.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
 import type { Services } from "./services.ts";
@@ -84,7 +84,7 @@ export async function newApp(
 export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
   const { settings } = services;
   const app = await newApp(services, options, settings.corsOrigins);
-  answerUnservedPaths(app);
+  answerUnservedPaths(app, withheldPaths(allOperations, settings.edition));
   limitRequests(app, services);
   authorizeRequests(app, services);
 

@@ -9,6 +9,7 @@ import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
 import { Heartbeats } from "./features/devices/heartbeats.ts";
+import { removeEndedTunnels } from "./features/tunnels/expiry.ts";
 import { healthPlugin } from "./health.ts";
 import { HttpServers } from "./http/HttpServers.ts";
 import { instanceSecret } from "./instanceSecret.ts";
@@ -109,6 +110,7 @@ function choresOf(services: Services, keys: DatabaseSigningKeys, config: Config)
     // So many seconds may pass until another instance's rotation of the signing key is known here.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
+    { name: "tunnels", every: HOUR, run: () => removeEndedTunnels(services) },
   ];
 }
 

@@ -1,5 +1,7 @@
+import * as announcements from "./announcements.ts";
 import * as apiKeys from "./apiKeys.ts";
 import * as audit from "./audit.ts";
+import * as connectors from "./connectors.ts";
 import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
@@ -18,8 +20,10 @@ export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
 export {
+  announcements,
   apiKeys,
   audit,
+  connectors,
   containers,
   devices,
   firewall,
@@ -52,6 +56,8 @@ export const publicOperations = {
   ...operationsOf(publicKeys),
   ...operationsOf(firewall),
   ...operationsOf(apiKeys),
+  ...operationsOf(announcements),
+  ...operationsOf(connectors),
   ...operationsOf(fleet),
   ...operationsOf(install),
   ...operationsOf(support),

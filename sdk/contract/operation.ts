@@ -55,7 +55,8 @@ export type ObjectKind =
   | "publicKey"
   | "firewallRule"
   | "apiKey"
-  | "tunnel";
+  | "tunnel"
+  | "connector";
 
 type Shape = Record<string, z.ZodType>;
 

@@ -1,16 +1,17 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
-import type { z } from "zod";
 import type { Snapshots } from "../db/snapshotSqlite.ts";
 import { presentAuditEntry, type WireEntry } from "../features/audit/presentAuditEntry.ts";
 import { recordChange } from "../features/audit/recordChange.ts";
 import type { Declared } from "../features/objects/managedObject.ts";
 import { createUser } from "../features/users/createUser.ts";
-import { answerTo, InvalidError } from "../http/errors.ts";
+import { answerTo } from "../http/errors.ts";
 import type { Services } from "../services.ts";
 import { setupSign } from "../setupSign.ts";
 import type { DatabaseSigningKeys } from "../signingKeys.ts";
+import { registerAnnouncements } from "./announcementRoutes.ts";
 import { disableMfa, resetPassword, signOut } from "./changeUser.ts";
+import { parseRequest } from "./parseRequest.ts";
 import {
   auditQuery,
   createUserRequest,
@@ -32,13 +33,6 @@ interface AdminOptions {
 
 /** How long a request may take to arrive, in milliseconds. */
 const REQUEST_TIMEOUT = 30_000;
-
-function parse<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
-  const parsed = schema.safeParse(body);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
-  throw new InvalidError(problems.join("\n"));
-}
 
 /** Keeps in the audit trail what an operator made. */
 function recordOperator(
@@ -87,7 +81,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   });
 
   app.post("/users", async (request, reply) => {
-    const user = parse(createUserRequest, request.body);
+    const user = parseRequest(createUserRequest, request.body);
     const { id } = await createUser(services, user);
     await recordOperator(
       services,
@@ -121,28 +115,28 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   });
 
   app.post("/password", async (request, reply) => {
-    const { user, password } = parse(resetPasswordRequest, request.body);
+    const { user, password } = parseRequest(resetPasswordRequest, request.body);
     const id = await resetPassword(services, { requestId: request.id, user }, password);
     request.log.info({ userId: id }, "password reset by an administrator");
     return reply.code(200).send({ id });
   });
 
   app.post("/disable-mfa", async (request, reply) => {
-    const { user } = parse(userRequest, request.body);
+    const { user } = parseRequest(userRequest, request.body);
     const id = await disableMfa(services, { requestId: request.id, user });
     request.log.info({ userId: id }, "MFA disabled by an administrator");
     return reply.code(200).send({ id });
   });
 
   app.post("/sign-out", async (request, reply) => {
-    const { user } = parse(userRequest, request.body);
+    const { user } = parseRequest(userRequest, request.body);
     const id = await signOut(services, { requestId: request.id, user });
     request.log.info({ userId: id }, "logins ended by an administrator");
     return reply.code(200).send({ id });
   });
 
   app.post("/signing-key", async (request, reply) => {
-    const { revoke } = parse(rotateSigningKeyRequest, request.body);
+    const { revoke } = parseRequest(rotateSigningKeyRequest, request.body);
     const kid = await keys.rotate({ revoke });
     const object = { kind: "signingKey", id: kid };
     await recordOperator(services, request.id, "rotate-signing-key", object, { kid, revoke });
@@ -151,7 +145,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   });
 
   app.get("/audit", async (request): Promise<WireEntry[]> => {
-    const { tenant, limit } = parse(auditQuery, request.query);
+    const { tenant, limit } = parseRequest(auditQuery, request.query);
     const entries = await services.db.auditEntry.findMany({
       where: { tenantId: tenant ?? null },
       orderBy: { id: "desc" },
@@ -160,6 +154,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     return entries.map(presentAuditEntry);
   });
 
+  registerAnnouncements(app, services);
   registerSnapshots(app, snapshots);
 
   app.get("/setup-link", async (): Promise<SetupLink> => {

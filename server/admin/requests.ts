@@ -1,4 +1,4 @@
-import { email, password, tenantId, username } from "@gatehouse-access/sdk/contract";
+import { announcements, email, password, tenantId, username } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 
 /** What the commands of `gatehouse-server admin` send to the running service, over its local socket. */
@@ -31,6 +31,27 @@ export const auditQuery = z.object({
   tenant: tenantId.optional(),
   limit: z.coerce.number().int().min(1).max(1000),
 });
+
+/** Longest text of an announcement, in characters. */
+const ANNOUNCEMENT_MAX = 65_536;
+
+export const createAnnouncementRequest = z.object({
+  title: announcements.announcementTitle,
+  /** Markdown. */
+  content: z.string().min(1).max(ANNOUNCEMENT_MAX),
+});
+
+/** A command about one announcement. */
+export const announcementRequest = z.object({ uuid: z.uuid().toLowerCase() });
+
+export type CreateAnnouncementRequest = z.output<typeof createAnnouncementRequest>;
+export type AnnouncementRequest = z.output<typeof announcementRequest>;
+
+export interface ListedAnnouncement {
+  readonly uuid: string;
+  readonly title: string;
+  readonly date: string;
+}
 
 export type CreateUserRequest = z.output<typeof createUserRequest>;
 export type ResetPasswordRequest = z.output<typeof resetPasswordRequest>;

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type { RotateSigningKeyRequest, SetupLink } from "../admin/requests.ts";
 import type { Flags } from "../config.ts";
+import { announcementCommand } from "./announcementCommand.ts";
 import { auditCommand } from "./auditCommand.ts";
 import { folderOf, print, subcommand } from "./subcommand.ts";
 import { userCommand } from "./userCommand.ts";
@@ -34,6 +35,7 @@ export function adminCommand(): Command {
   return new Command("admin")
     .description("Administer the service that runs on a data folder")
     .addCommand(userCommand())
+    .addCommand(announcementCommand())
     .addCommand(auditCommand())
     .addCommand(rotate)
     .addCommand(link);

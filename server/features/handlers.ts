@@ -1,7 +1,9 @@
 import type { Operations } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../http/routes.ts";
+import { announcementHandlers } from "./announcements/handlers.ts";
 import { apiKeyHandlers } from "./apiKeys/handlers.ts";
 import { auditHandlers } from "./audit/handlers.ts";
+import { connectorHandlers } from "./connectors/handlers.ts";
 import { containerHandlers } from "./devices/containers.ts";
 import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
@@ -24,6 +26,8 @@ export const handlers: Handlers<Operations> = {
   ...publicKeyHandlers,
   ...firewallHandlers,
   ...apiKeyHandlers,
+  ...announcementHandlers,
+  ...connectorHandlers,
   ...fleetHandlers,
   ...installHandlers,
   ...supportHandlers,

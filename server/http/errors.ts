@@ -32,6 +32,8 @@ export class WrongTypeError extends ServiceError {}
 export class PreconditionError extends ServiceError {}
 /** The service has too much to do; the request has changed nothing. */
 export class BusyError extends ServiceError {}
+/** What the request is about is not connected to the service. */
+export class NotConnectedError extends ServiceError {}
 /** Source and user are locked out. */
 export class LockedOutError extends ServiceError {}
 
@@ -67,6 +69,8 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [WrongTypeError, 422],
   [LockedOutError, 429],
   [RateLimitedError, 429],
+  // As the list of operations has it; 502 would be another status than clients know.
+  [NotConnectedError, 500],
   [BusyError, 503],
 ]);
 

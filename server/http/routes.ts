@@ -64,6 +64,18 @@ export function servedOperations(operations: Operations, edition: Edition): Oper
   return Object.values(operations).filter((operation) => EDITIONS.indexOf(operation.edition) <= level);
 }
 
+/** Every path of an operation, as Fastify writes it. */
+const routesOf = ({ path, aliases }: Operation): string[] =>
+  [path, ...aliases].map((url) => url.replaceAll(/\{(\w+)\}/g, ":$1"));
+
+/** Paths of the operations that an instance of the edition does not have. */
+export function withheldPaths(operations: Operations, edition: Edition): string[] {
+  const served = new Set(servedOperations(operations, edition));
+  return Object.values(operations)
+    .filter((operation) => !served.has(operation))
+    .flatMap(routesOf);
+}
+
 /** Adds a route for every path of the operations. */
 export function serveOperations(
   app: FastifyInstance,
@@ -76,10 +88,10 @@ export function serveOperations(
     const handler = (handlers as Record<string, Handler<Operation>>)[operation.id];
     if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
     const { status, body, mediaType } = operation.success;
-    for (const path of [operation.path, ...operation.aliases]) {
+    for (const url of routesOf(operation)) {
       app.route({
         method: operation.method,
-        url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
+        url,
         config: { operation },
         bodyLimit: operation.bodyLimit,
         ...(body && mediaType === JSON_TYPE && { schema: { response: { [status]: responseSchema(body) } } }),

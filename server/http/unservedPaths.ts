@@ -9,9 +9,12 @@ interface ServedPath {
  * Answers what no route serves: 405 with `Allow` when the path has other methods (RFC 9110, section 15.5.6),
  * else 404. Which methods a path has is no secret: the OpenAPI document says it. As in that document, a path
  * that is written out comes before one with a parameter in its place. Must come before the routes.
+ * @param withheld paths that other editions serve: they are not found here, also where a parameter would take them in
  */
-export function answerUnservedPaths(app: FastifyInstance): void {
-  const served = new Map<string, ServedPath>();
+export function answerUnservedPaths(app: FastifyInstance, withheld: readonly string[]): void {
+  const served = new Map<string, ServedPath>(
+    withheld.map((url) => [url, { segments: url.split("/"), methods: new Set() }]),
+  );
   const shadowed = new Set<string>();
   app.addHook("onRoute", ({ url, method }) => {
     if (url.includes("*")) return;

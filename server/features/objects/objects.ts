@@ -1,5 +1,6 @@
 import type { ObjectKind } from "@gatehouse-access/sdk/contract";
 import { apiKeyObject } from "../apiKeys/object.ts";
+import { connectorObject } from "../connectors/object.ts";
 import { deviceObject, deviceTagsObject } from "../devices/objects.ts";
 import { firewallRuleObject } from "../firewall/object.ts";
 import { memberObject, namespaceObject } from "../namespaces/objects.ts";
@@ -19,4 +20,5 @@ export const objects: Readonly<Record<ObjectKind, ManagedObject>> = {
   firewallRule: firewallRuleObject,
   apiKey: apiKeyObject,
   tunnel: tunnelObject,
+  connector: connectorObject,
 };

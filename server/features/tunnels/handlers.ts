@@ -6,7 +6,7 @@ import type { Handler, Handlers } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { createOnce } from "../createOnce.ts";
 import type { Transaction } from "../transaction.ts";
-import { living } from "./expiry.ts";
+import { endOf, living } from "./expiry.ts";
 import { presentTunnel } from "./presentTunnel.ts";
 
 /** Bytes of an address: nobody finds a tunnel by trying. */
@@ -61,7 +61,7 @@ const createTunnel: Handler<PublicOperations["createTunnel"]> = async (context) 
     find: async (tx, key) => {
       const where = { tenantId_creationKey: { tenantId, creationKey: key } };
       const made = await tx.tunnel.findUnique({ where });
-      if (made === null || made.expiresAt === null || made.expiresAt > services.now()) return made;
+      if (made === null || made.expiresAt > services.now()) return made;
       // It has ended, and only waits to be removed.
       await tx.tunnel.delete({ where });
       return null;
@@ -69,7 +69,6 @@ const createTunnel: Handler<PublicOperations["createTunnel"]> = async (context) 
     create: async (tx) => {
       await checkNumber(services, tx, params.uid);
       const createdAt = services.now();
-      const ends = body.ttl !== -1;
       return tx.tunnel.create({
         data: {
           address: randomBytes(ADDRESS_BYTES).toString("hex"),
@@ -79,7 +78,7 @@ const createTunnel: Handler<PublicOperations["createTunnel"]> = async (context) 
           port: body.port,
           ttl: body.ttl,
           createdAt,
-          expiresAt: ends ? new Date(createdAt.getTime() + body.ttl * 1000) : null,
+          expiresAt: endOf(createdAt, body.ttl),
           creationKey,
         },
       });

@@ -20,7 +20,7 @@ export function presentTunnel(services: Services, row: Tunnel, request: RequestF
     host: row.host,
     port: row.port,
     ttl: Number(row.ttl),
-    expires_in: wireDate(row.expiresAt),
+    expires_in: wireDate(row.ttl === -1n ? null : row.expiresAt),
     created_at: wireDate(row.createdAt),
     revision: revisionOf(declaredTunnel(row)),
   };

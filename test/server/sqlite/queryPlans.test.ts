@@ -21,7 +21,7 @@ let database: RecordingDatabase;
 let ana: TestUser;
 
 beforeAll(async () => {
-  app = await startApp({ maximumPendingDevices: 10 * ROWS }, async (location) => {
+  app = await startApp({ edition: "cloud", maximumPendingDevices: 10 * ROWS }, async (location) => {
     if (!("file" in location)) throw new Error("these are SQLite's plans");
     database = await openRecordingSqlite(location.file);
     return database;
@@ -63,9 +63,18 @@ async function fill({ id, tenant: tenantId }: TestUser): Promise<void> {
   await db.deviceTag.createMany({ data: numbers.map((n) => ({ ...tagged(n), deviceUid: uid(n) })) });
   await db.tunnel.createMany({
     data: numbers.map((n) => ({
-      ...{ tenantId, deviceUid: uid(n % 2), address: `${tenantId}${n}`, host: "::1", port: 80, ttl: -1 },
-      ...{ createdAt: at(n), expiresAt: n % 3 === 0 ? at(-n) : null },
+      ...{ tenantId, deviceUid: uid(n % 2), address: `${tenantId}${n}`, host: "::1", port: 80, ttl: 60 },
+      ...{ createdAt: at(n), expiresAt: at(-60 * n) },
     })),
+  });
+  await db.connector.createMany({
+    data: numbers.map((n) => ({
+      ...{ tenantId, uid: `${tenantId}${n}`, enable: n % 2 === 0, secure: false },
+      ...{ address: "engine", port: 2375, createdAt: at(n) },
+    })),
+  });
+  await db.announcement.createMany({
+    data: numbers.map((n) => ({ uuid: `${tenantId}${n}`, title: "News", content: "Text", date: at(n) })),
   });
   await db.publicKey.createMany({
     data: numbers.map((n) => ({
@@ -170,6 +179,8 @@ const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
   ],
   getFirewallRules: [DEFAULT, DEEP],
   listTunnels: [DEFAULT, DEEP],
+  connectorList: [DEFAULT, DEEP, { name: "enabled", query: { enable: "true" } }],
+  listAnnouncements: [DEFAULT, DEEP, { name: "oldest first", query: { order_by: "asc" } }],
   getAuditTrail: [
     DEFAULT,
     DEEP,

@@ -243,7 +243,7 @@ CREATE TABLE "Tunnel" (
     "port" INTEGER NOT NULL,
     "ttl" BIGINT NOT NULL,
     "createdAt" TIMESTAMP(3) NOT NULL,
-    "expiresAt" TIMESTAMP(3),
+    "expiresAt" TIMESTAMP(3) NOT NULL,
     "creationKey" TEXT,
 
     CONSTRAINT "Tunnel_pkey" PRIMARY KEY ("address")

@@ -230,7 +230,7 @@ CREATE TABLE "Tunnel" (
     "port" INTEGER NOT NULL,
     "ttl" BIGINT NOT NULL,
     "createdAt" DATETIME NOT NULL,
-    "expiresAt" DATETIME,
+    "expiresAt" DATETIME NOT NULL,
     "creationKey" TEXT,
     CONSTRAINT "Tunnel_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE,
     CONSTRAINT "Tunnel_deviceUid_fkey" FOREIGN KEY ("deviceUid") REFERENCES "Device" ("uid") ON DELETE CASCADE ON UPDATE CASCADE

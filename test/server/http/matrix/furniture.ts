@@ -14,6 +14,7 @@ export interface Furniture {
   readonly key: string;
   readonly member: string;
   readonly tunnel: string;
+  readonly connector: string;
 }
 
 const WEB = { id: "alpine", pretty_name: "Alpine", version: "v0.19.0", arch: "amd64", platform: "connector" };
@@ -46,14 +47,17 @@ export async function furnish({ app }: World, place: Place, name: string): Promi
   await make("createApiKey", { body: { name, expires_at: 30, role: "observer" } });
   const forward = { host: "127.0.0.1", port: 8080, ttl: -1 };
   const { address: tunnel } = await make("createTunnel", { params: { uid: device }, body: forward });
+  await make("connectorCreate", { body: { address: `${name}.example.org`, port: 2375 } });
+  const [{ uid: connector }] = await make("connectorList", {});
   const member = place.members.get("observer")?.id ?? "";
-  return { device, container, tag: name, fingerprint, rule: id, key: name, member, tunnel };
+  return { device, container, tag: name, fingerprint, rule: id, key: name, member, tunnel, connector };
 }
 
 /** Parameters of an operation's path that name the furniture, whatever they are called there. */
 export function paramsFor(id: Id, names: readonly string[], furniture: Furniture): Record<string, string> {
-  const { device, container, tag, fingerprint, rule, key, member, tunnel } = furniture;
-  const uid = id.includes("Member") ? member : id.includes("Container") ? container : device;
+  const { device, container, tag, fingerprint, rule, key, member, tunnel, connector } = furniture;
+  const owners = { Member: member, Container: container, connector };
+  const uid = Object.entries(owners).find(([kind]) => id.includes(kind))?.[1] ?? device;
   const all: Record<string, string> = {
     ...{ uid, tag, fingerprint, id: rule, key, status: "reject" },
     address: tunnel,

@@ -34,6 +34,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
   const fingerprint = { fingerprint: Array(16).fill("00").join(":") };
   const id = { id: "471100" };
   const key = { key: "nokey" };
+  const connector = { uid: "00000000-0000-4000-8000-000000000000" };
   const missing = { status: 404 };
   const listing = { status: 200 };
   const forMembers = (labRole: Role | null) => (labRole === null ? 404 : 200);
@@ -97,6 +98,16 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     createContainerTag: { params: uid, body: { tag }, ...missing },
     updateContainerTags: { params: uid, body: { tags }, ...missing },
     deleteContainerTag: { params: { ...uid, tag }, ...missing },
+
+    listAnnouncements: listing,
+    getAnnouncement: { params: { uuid: "00000000-0000-4000-8000-000000000000" }, ...missing },
+
+    connectorCreate: { body: { address: "engine.example.org", port: 2376, secure: true }, status: 400 },
+    connectorList: listing,
+    connectorGet: { params: connector, ...missing },
+    connectorUpdate: { params: connector, body: { enable: false }, ...missing },
+    connectorDelete: { params: connector, ...missing },
+    connectorInfo: { params: connector, ...missing },
 
     resolveDevice: { query: uid, ...missing },
     getStats: listing,
