@@ -25,6 +25,8 @@ export interface Config {
   readonly port: number;
   /** Undefined: plain HTTP. */
   readonly tls: TlsFiles | undefined;
+  /** Positions of IP addresses; undefined: unknown. */
+  readonly geoipFile: string | undefined;
   /** Where metrics are served; undefined: nowhere. */
   readonly metrics: MetricsConfig | undefined;
   /** Where internal operations are served; undefined: nowhere. */
@@ -168,6 +170,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     internal: internalListener(values),
     auditRetention: values.auditRetention,
     tls: tlsFiles(values),
+    geoipFile: values.geoipFile && resolve(values.geoipFile),
     metrics: values.metricsAddress && {
       ...values.metricsAddress,
       tokenFile: values.metricsTokenFile && resolve(values.metricsTokenFile),

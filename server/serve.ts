@@ -16,6 +16,7 @@ import { instanceSecret } from "./instanceSecret.ts";
 import { listen, serveInternal, serveMetrics } from "./listeners.ts";
 import { loggerOptions } from "./logging.ts";
 import { makeMetrics } from "./metrics.ts";
+import { Positions, UNKNOWN_POSITION } from "./positions.ts";
 import { sealerOf } from "./sealer.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
 import type { Services } from "./services.ts";
@@ -28,8 +29,8 @@ export interface RunningService {
   readonly log: FastifyInstance["log"];
   /** Lets requests in flight end, within the configured time, and gives back everything that it holds. */
   stop(): Promise<void>;
-  /** Reads certificate and key again; with wrong ones it goes on with the old. Only of a service with TLS. */
-  renewTls?(): void;
+  /** Reads certificate, key and positions again; with wrong ones it goes on with the old. Only where it has any. */
+  reload?(): void;
 }
 
 /**
@@ -54,6 +55,12 @@ export async function serve(config: Config): Promise<RunningService> {
     // Files of the service are for its user alone, those that SQLite and the socket make included.
     process.umask(0o077);
     const servers = new HttpServers(config.tls && readTls(config.tls));
+    const positions =
+      config.geoipFile === undefined
+        ? undefined
+        : new Positions(config.geoipFile, (error) => {
+            app.log.warn({ err: error }, "the position of an address could not be read from its file");
+          });
     prepareDataFolder(config.dataDir);
     const database = await openDatabase(config.database);
     undo.push(() => database.close());
@@ -67,6 +74,7 @@ export async function serve(config: Config): Promise<RunningService> {
       heartbeats: new Heartbeats(database.client, (error) => {
         app.log.error({ err: error }, "reports of devices could not be written, and will be later");
       }),
+      positionOf: (address: string) => positions?.of(address) ?? UNKNOWN_POSITION,
     };
     const keys = await DatabaseSigningKeys.load(base);
     const services: Services = { ...base, keys, settings: config.service };
@@ -95,7 +103,11 @@ export async function serve(config: Config): Promise<RunningService> {
     warnOfPlainHttp(app, config);
     app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
     const { tls } = config;
-    return { log: app.log, stop, ...(tls && { renewTls: () => renewTls(app, servers, tls) }) };
+    const reload = () => {
+      if (tls) renewTls(app, servers, tls);
+      if (positions) renewPositions(app, positions);
+    };
+    return { log: app.log, stop, ...((tls || positions) && { reload }) };
   } catch (error) {
     await stop();
     throw error;
@@ -120,5 +132,14 @@ function renewTls({ log }: FastifyInstance, servers: HttpServers, files: TlsFile
     log.info("TLS certificate renewed");
   } catch (error) {
     log.error({ err: error }, "the TLS certificate stays the old one");
+  }
+}
+
+function renewPositions({ log }: FastifyInstance, positions: Positions): void {
+  try {
+    positions.reload();
+    log.info("positions of addresses renewed");
+  } catch (error) {
+    log.error({ err: error }, "the positions of addresses stay the old ones");
   }
 }

@@ -3,6 +3,7 @@ import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
 import type { Metrics } from "./metrics.ts";
+import type { Position } from "./positions.ts";
 import type { Sealer } from "./sealer.ts";
 
 /** What the features of the service work with; made once by `main.ts`, or by a test. */
@@ -16,6 +17,8 @@ export interface Services {
   readonly now: () => Date;
   /** Reports of devices that wait to be written. */
   readonly heartbeats: Heartbeats;
+  /** Where an IP address is; 0,0 when that is not known. */
+  readonly positionOf: (address: string) => Position;
 }
 
 /** RSA keys that sign tokens (RS256); the present one also signs the setup link. */

@@ -275,6 +275,16 @@ export const settings = {
     allowed: "origins like https://console.example.org, separated by commas",
     schema: origins.optional(),
   }),
+  geoipFile: setting({
+    variable: "GATEHOUSE_GEOIP_FILE",
+    flag: "--geoip-file",
+    value: "file",
+    about:
+      "Database of the positions of IP addresses, such as GeoLite2 City; SIGHUP reads it again; left out: the " +
+      "positions of devices and sessions are 0,0",
+    allowed: "the path of a file in the MaxMind format (.mmdb)",
+    schema: z.string().min(1).optional(),
+  }),
   auditRetention: setting({
     variable: "GATEHOUSE_AUDIT_RETENTION",
     flag: "--audit-retention",

@@ -12,6 +12,7 @@ import { commonErrors } from "../../../server/dist/http/commonErrors.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
 import { makeMetrics } from "../../../server/dist/metrics.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
+import { UNKNOWN_POSITION } from "../../../server/dist/positions.js";
 import { sealerOf } from "../../../server/dist/sealer.js";
 import type { ServiceSettings, Services, SigningKeys } from "../../../server/dist/services.js";
 import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
@@ -104,6 +105,7 @@ type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "clie
 export async function startApp(
   settings: Partial<ServiceSettings> = {},
   open: OpenDatabase = openDatabase,
+  positionOf: Services["positionOf"] = () => UNKNOWN_POSITION,
 ): Promise<TestApp> {
   const folder = await makeDataDir();
   const address = postgresqlAddress();
@@ -123,6 +125,7 @@ export async function startApp(
     heartbeats: new Heartbeats(database.client, (error) => {
       throw error;
     }),
+    positionOf,
   };
   const app = await buildApp(services);
   await app.listen({ host: "127.0.0.1", port: 0 });

@@ -63,18 +63,25 @@ async function fill({ id, tenant: tenantId }: TestUser): Promise<void> {
   await db.deviceTag.createMany({ data: numbers.map((n) => ({ ...tagged(n), deviceUid: uid(n) })) });
   await db.tunnel.createMany({
     data: numbers.map((n) => ({
-      ...{ tenantId, deviceUid: uid(n % 2), address: `${tenantId}${n}`, host: "::1", port: 80, ttl: 60 },
+      ...{
+        tenantId,
+        deviceUid: uid(n % 2),
+        address: uid(n).slice(0, 8) + uid(n).slice(-24),
+        host: "::1",
+        port: 80,
+        ttl: 60,
+      },
       ...{ createdAt: at(n), expiresAt: at(-60 * n) },
     })),
   });
   await db.connector.createMany({
     data: numbers.map((n) => ({
-      ...{ tenantId, uid: `${tenantId}${n}`, enable: n % 2 === 0, secure: false },
+      ...{ tenantId, uid: crypto.randomUUID(), enable: n % 2 === 0, secure: false },
       ...{ address: "engine", port: 2375, createdAt: at(n) },
     })),
   });
   await db.announcement.createMany({
-    data: numbers.map((n) => ({ uuid: `${tenantId}${n}`, title: "News", content: "Text", date: at(n) })),
+    data: numbers.map((n) => ({ uuid: crypto.randomUUID(), title: "News", content: "Text", date: at(n) })),
   });
   await db.publicKey.createMany({
     data: numbers.map((n) => ({
@@ -138,6 +145,8 @@ interface Form {
   readonly query: Readonly<Record<string, string | number>>;
   /** The order is one that no index has: that of a field which was asked for, or of rows found by a tag. */
   readonly sorted?: boolean;
+  /** What everybody sees is counted as it is, row by row. */
+  readonly counted?: string;
 }
 
 const filtered = (...items: unknown[]) => ({ filter: encodeFilter(items) });
@@ -180,7 +189,10 @@ const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
   getFirewallRules: [DEFAULT, DEEP],
   listTunnels: [DEFAULT, DEEP],
   connectorList: [DEFAULT, DEEP, { name: "enabled", query: { enable: "true" } }],
-  listAnnouncements: [DEFAULT, DEEP, { name: "oldest first", query: { order_by: "asc" } }],
+  listAnnouncements: [DEFAULT, DEEP, { name: "oldest first", query: { order_by: "asc" } }].map((form) => ({
+    ...form,
+    counted: "Announcement",
+  })),
   getAuditTrail: [
     DEFAULT,
     DEEP,
@@ -221,7 +233,7 @@ test("every list of the contract is here", () => {
 });
 
 describe.each(Object.entries(LISTS))("%s", (id, forms) => {
-  test.each(forms)("reads by an index: $name", async ({ query, sorted = false }) => {
+  test.each(forms)("reads by an index: $name", async ({ query, sorted = false, counted }) => {
     database.takeQueries();
     const params = { tenant: ana.tenant, uid: uidOf(ana.tenant, 0) };
     const { status } = await app.call(id as Id, { token: ana.token, params, query });
@@ -230,7 +242,8 @@ describe.each(Object.entries(LISTS))("%s", (id, forms) => {
     expect(queries.length).toBeGreaterThanOrEqual(2);
     for (const asked of queries) {
       const plan = await database.planOf(asked);
-      expect(plan.scans, plan.text).toEqual([]);
+      const whole = /^SELECT COUNT/.test(asked.sql) && counted !== undefined;
+      expect(plan.scans, plan.text).toEqual(whole ? [counted] : []);
       // The tags of one page's rows may be sorted, the members of its namespaces, and the few rows that a filter found.
       if (!sorted && !/^WITH found|`position` ASC|`addedAt` ASC/.test(asked.sql))
         expect(plan.sorts, plan.text).toBe(false);
