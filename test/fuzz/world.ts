@@ -60,6 +60,12 @@ export async function makeWorld(service: TestService): Promise<World> {
         : accepted(`device-${number}`, "native", number),
     );
     const container = await inTurn((number) => accepted(`container-${number}`, "connector", number));
+    // At most ten of one device.
+    const tunnel = await inTurn(async (number) => {
+      const params = { uid: device[number % 4] ?? "" };
+      return (await client.createTunnel({ params, body: { host: "127.0.0.1", port: 80 + number, ttl: -1 } }))
+        .address;
+    });
     const publicKey = await inTurn(async (number) => {
       const data = Buffer.from(sshKeyLine()).toString("base64");
       const body = { data, name: `key ${number}`, username: ".*", filter: filterOf(number) };
@@ -85,7 +91,7 @@ export async function makeWorld(service: TestService): Promise<World> {
       return id;
     }, MEMBERS);
     const sshKey = numbers.map(() => Buffer.from(sshKeyLine()).toString("base64"));
-    const lists = { device, container, publicKey, rule, apiKey, member, sshKey };
+    const lists = { device, tunnel, container, publicKey, rule, apiKey, member, sshKey };
     return {
       ownerToken: token,
       administratorKey: key.id,
