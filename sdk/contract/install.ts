@@ -26,8 +26,13 @@ export const getInstallScript = defineOperation({
     preferred_identity: z
       .string()
       .max(IDENTITY_MAX)
-      // A reader of the script shall see what it does; a terminal obeys control characters.
-      .regex(/^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u, "must not hold control characters")
+      // A reader of the script shall see what it does: terminals obey control characters, and others hide or turn
+      // text. Written out, since not every reader of JSON Schema knows classes of Unicode.
+      .regex(
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+        /^[^\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]*$/,
+        "must not hold control characters",
+      )
       .optional()
       .describe("Sent instead of the machine's MAC address"),
   },
