@@ -1,5 +1,5 @@
 import { jsonKind } from "./case.ts";
-import type { Operation } from "./contract/index.ts";
+import { JSON_TYPE, type Operation } from "./contract/index.ts";
 import {
   AuthenticationError,
   ConflictError,
@@ -196,7 +196,7 @@ function redirectHint(headers: ResponseHeaders): string {
 }
 
 /**
- * The JSON of a successful answer, in the wire's spelling.
+ * The body of a successful answer: a text as it came, JSON in the wire's spelling.
  * @throws ProtocolError when it is not JSON, or an object where the contract has a list (or the reverse).
  */
 export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
@@ -205,6 +205,7 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   if (!schema || (answer.text === "" && operation.success.mayBeEmpty)) {
     return undefined;
   }
+  if (operation.success.mediaType !== JSON_TYPE) return answer.text;
   const outcome = operation.method === "GET" ? "none" : "done";
   const fail = (what: string, cause?: unknown) =>
     new ProtocolError(

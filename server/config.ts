@@ -29,6 +29,8 @@ export interface Config {
   readonly port: number;
   /** Undefined: plain HTTP. */
   readonly tls: TlsFiles | undefined;
+  /** Positions of IP addresses; undefined: unknown. */
+  readonly geoipFile: string | undefined;
   /** Where metrics are served; undefined: nowhere. */
   readonly metrics: MetricsConfig | undefined;
   /** Where internal operations are served; undefined: nowhere. */
@@ -243,6 +245,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     sessionRetention: { sessions: values.sessionRetention, recordings: values.recordingRetention },
     tls: tlsFiles(values),
     mail: mail(values),
+    geoipFile: values.geoipFile && resolve(values.geoipFile),
     metrics: values.metricsAddress && {
       ...values.metricsAddress,
       tokenFile: values.metricsTokenFile && resolve(values.metricsTokenFile),
@@ -254,6 +257,9 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       maximumLockoutMinutes: values.maximumLockout,
       maximumPendingDevices: values.maximumPendingDevices,
       maximumRecording: values.maximumRecording,
+      maximumTunnels: values.maximumTunnels,
+      tunnelsDomain: values.tunnelsDomain,
+      agentImage: values.agentImage,
       sshEndpoint: values.sshEndpoint,
       apiEndpoint: values.apiEndpoint,
       publicUrl: values.publicUrl,

@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import { type AppOptions, newApp } from "./app.ts";
 import { internalHandlers } from "./features/internal/handlers.ts";
 import { authenticateForwarded, readTenant, requireInternalToken } from "./http/internalAccess.ts";
-import { servedOperations, serveOperations } from "./http/routes.ts";
+import { absentPaths, servedOperations, serveOperations } from "./http/routes.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
 import type { Services } from "./services.ts";
 
@@ -22,14 +22,10 @@ export async function buildInternalApp(
 ): Promise<FastifyInstance> {
   const app = await newApp(services, options, []);
   requireInternalToken(app, token);
-  answerUnservedPaths(app);
+  const { edition } = services.settings;
+  answerUnservedPaths(app, absentPaths(internalOperations, edition));
   authenticateForwarded(app, services);
   readTenant(app);
-  serveOperations(
-    app,
-    services,
-    servedOperations(internalOperations, services.settings.edition),
-    internalHandlers,
-  );
+  serveOperations(app, services, servedOperations(internalOperations, edition), internalHandlers);
   return app;
 }

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { OperatorError } from "./OperatorError.ts";
 
 const CIPHER = "aes-256-gcm";
@@ -14,12 +14,22 @@ export interface Sealer {
   seal(text: string, purpose: string): string;
   /** @throws OperatorError sealed by another secret, for another purpose, or changed since */
   open(sealed: string, purpose: string): string;
+  /**
+   * A digest, 64 lower-case hex characters, that nobody makes without the secret; the same for the same text and
+   * purpose.
+   */
+  mark(text: string, purpose: string): string;
 }
 
 /** A sealer (AES-256-GCM) whose key derives from the instance's secret. */
 export function sealerOf(secret: string): Sealer {
   const key = Buffer.from(hkdfSync("sha256", secret, "", "gatehouse database secrets", 32));
+  const markKey = Buffer.from(hkdfSync("sha256", secret, "", "gatehouse marks", 32));
   return {
+    mark: (text, purpose) =>
+      createHmac("sha256", markKey)
+        .update(JSON.stringify([purpose, text]))
+        .digest("hex"),
     seal(text, purpose) {
       const nonce = randomBytes(NONCE);
       const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(purpose));

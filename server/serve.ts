@@ -13,6 +13,7 @@ import { forgetRemovedDevices, refreshBilling } from "./features/billing/upkeep.
 import { Heartbeats } from "./features/devices/heartbeats.ts";
 import { deliverMails } from "./features/mails/deliverMails.ts";
 import { trimSessions } from "./features/sessions/retention.ts";
+import { removeEndedTunnels } from "./features/tunnels/expiry.ts";
 import { forgetAccounts } from "./features/users/forgetAccounts.ts";
 import { healthPlugin } from "./health.ts";
 import { HttpServers } from "./http/HttpServers.ts";
@@ -21,6 +22,7 @@ import { listen, serveInternal, serveMetrics } from "./listeners.ts";
 import { loggerOptions } from "./logging.ts";
 import { mailerOf } from "./mail/mailerOf.ts";
 import { makeMetrics } from "./metrics.ts";
+import { Positions, UNKNOWN_POSITION } from "./positions.ts";
 import { sealerOf } from "./sealer.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
 import type { Services } from "./services.ts";
@@ -33,8 +35,8 @@ export interface RunningService {
   readonly log: FastifyInstance["log"];
   /** Lets requests in flight end, within the configured time, and gives back everything that it holds. */
   stop(): Promise<void>;
-  /** Reads certificate and key again; with wrong ones it goes on with the old. Only of a service with TLS. */
-  renewTls?(): void;
+  /** Reads certificate, key and positions again; with wrong ones it goes on with the old. Only where it has any. */
+  reload?(): void;
 }
 
 /**
@@ -59,6 +61,12 @@ export async function serve(config: Config): Promise<RunningService> {
     // Files of the service are for its user alone, those that SQLite and the socket make included.
     process.umask(0o077);
     const servers = new HttpServers(config.tls && readTls(config.tls));
+    const positions =
+      config.geoipFile === undefined
+        ? undefined
+        : new Positions(config.geoipFile, (error) => {
+            app.log.warn({ err: error }, "the position of an address could not be read from its file");
+          });
     prepareDataFolder(config.dataDir);
     const database = await openDatabase(config.database);
     undo.push(() => database.close());
@@ -73,6 +81,7 @@ export async function serve(config: Config): Promise<RunningService> {
       heartbeats: new Heartbeats(database.client, (error) => {
         app.log.error({ err: error }, "reports of devices could not be written, and will be later");
       }),
+      positionOf: (address: string) => positions?.of(address) ?? UNKNOWN_POSITION,
     };
     const billing = openGateway({ ...base, settings: config.service });
     const keys = await DatabaseSigningKeys.load(base);
@@ -102,7 +111,11 @@ export async function serve(config: Config): Promise<RunningService> {
     warnOfPlainHttp(app, config);
     app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
     const { tls } = config;
-    return { log: app.log, stop, ...(tls && { renewTls: () => renewTls(app, servers, tls) }) };
+    const reload = () => {
+      if (tls) renewTls(app, servers, tls);
+      if (positions) renewPositions(app, positions);
+    };
+    return { log: app.log, stop, ...((tls || positions) && { reload }) };
   } catch (error) {
     await stop();
     throw error;
@@ -128,6 +141,7 @@ function choresOf(
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
     { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services, config.sessionRetention) },
+    { name: "tunnels", every: HOUR, run: () => removeEndedTunnels(services) },
   ];
 }
 
@@ -137,5 +151,14 @@ function renewTls({ log }: FastifyInstance, servers: HttpServers, files: TlsFile
     log.info("TLS certificate renewed");
   } catch (error) {
     log.error({ err: error }, "the TLS certificate stays the old one");
+  }
+}
+
+function renewPositions({ log }: FastifyInstance, positions: Positions): void {
+  try {
+    positions.reload();
+    log.info("positions of addresses renewed");
+  } catch (error) {
+    log.error({ err: error }, "the positions of addresses stay the old ones");
   }
 }

@@ -5,6 +5,7 @@ import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
 import type { Mailer } from "./mail/mail.ts";
 import type { Metrics } from "./metrics.ts";
+import type { Position } from "./positions.ts";
 import type { Sealer } from "./sealer.ts";
 
 /** What the features of the service work with; made once by `main.ts`, or by a test. */
@@ -21,6 +22,8 @@ export interface Services {
   readonly heartbeats: Heartbeats;
   /** Who takes the money; features call it by `callGateway` alone. */
   readonly billing: BillingGateway;
+  /** Where an IP address is; 0,0 when that is not known. */
+  readonly positionOf: (address: string) => Position;
 }
 
 /** RSA keys that sign tokens (RS256); the present one also signs the setup link. */
@@ -77,6 +80,12 @@ export interface ServiceSettings {
   readonly maximumPendingDevices: number;
   /** Most that is kept of the recording of one session, in MiB. */
   readonly maximumRecording: number;
+  /** Tunnels that a device may have at a time; 0 or less: any number. */
+  readonly maximumTunnels: number;
+  /** Domain below which tunnels have their addresses; undefined: the host at which clients reach the service. */
+  readonly tunnelsDomain: string | undefined;
+  /** Container image of the agent that the install script runs. */
+  readonly agentImage: string;
   /** `host:port` that agents are told for SSH and for the API; undefined: taken from the request. */
   readonly sshEndpoint: string | undefined;
   readonly apiEndpoint: string | undefined;

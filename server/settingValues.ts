@@ -30,6 +30,20 @@ export function isPostgresql(text: string): boolean {
 export const address = z
   .string()
   .refine((text) => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text));
+/** A domain below which names are given; with such a name of 32 characters it is no longer than DNS allows. */
+export const domain = z
+  .string()
+  .max(220)
+  .regex(/^[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*$/)
+  .refine((text) => text.split(".").every((label) => !label.startsWith("-") && !label.endsWith("-")))
+  .transform((text) => text.toLowerCase());
+
+/** Which container image: a repository, then a tag or a digest. */
+export const imageReference = z
+  .string()
+  .max(512)
+  .regex(/^[a-zA-Z0-9][a-zA-Z0-9._/-]*(:[0-9]+\/[a-zA-Z0-9._/-]+)?(:[a-zA-Z0-9._-]+|@sha256:[0-9a-f]{64})$/);
+
 /** A port to listen on; 0: any free one. */
 export const listeningPort = wholeNumber.refine((port) => port >= 0 && port <= 65535);
 

@@ -1,10 +1,14 @@
 import * as accounts from "./accounts.ts";
+import * as announcements from "./announcements.ts";
 import * as apiKeys from "./apiKeys.ts";
 import * as audit from "./audit.ts";
 import * as billing from "./billing.ts";
+import * as connectors from "./connectors.ts";
 import * as containers from "./containers.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
+import * as fleet from "./fleet.ts";
+import * as install from "./install.ts";
 import * as internal from "./internal.ts";
 import * as invitations from "./invitations.ts";
 import * as liveConnections from "./liveConnections.ts";
@@ -15,7 +19,9 @@ import * as publicKeys from "./publicKeys.ts";
 import * as saml from "./saml.ts";
 import * as sessionEntry from "./sessionEntry.ts";
 import * as sessions from "./sessions.ts";
+import * as support from "./support.ts";
 import * as tags from "./tags.ts";
+import * as tunnels from "./tunnels.ts";
 import * as users from "./users.ts";
 
 export * from "./operation.ts";
@@ -23,12 +29,16 @@ export * from "./schemas.ts";
 export * from "./sshKey.ts";
 export {
   accounts,
+  announcements,
   apiKeys,
   audit,
   billing,
+  connectors,
   containers,
   devices,
   firewall,
+  fleet,
+  install,
   internal,
   invitations,
   liveConnections,
@@ -37,7 +47,9 @@ export {
   publicKeys,
   saml,
   sessions,
+  support,
   tags,
+  tunnels,
   users,
 };
 
@@ -66,6 +78,12 @@ export const publicOperations = {
   ...operationsOf(sessions),
   ...operationsOf(liveConnections),
   ...operationsOf(billing),
+  ...operationsOf(announcements),
+  ...operationsOf(connectors),
+  ...operationsOf(fleet),
+  ...operationsOf(install),
+  ...operationsOf(support),
+  ...operationsOf(tunnels),
 };
 
 export type PublicOperations = typeof publicOperations;

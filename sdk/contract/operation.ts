@@ -66,7 +66,9 @@ export type ObjectKind =
   | "tag"
   | "publicKey"
   | "firewallRule"
-  | "apiKey";
+  | "apiKey"
+  | "tunnel"
+  | "connector";
 
 type Shape = Record<string, z.ZodType>;
 
@@ -92,6 +94,8 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
     /** Response headers a client may read, in the wire's spelling. */
     readonly headers?: readonly string[];
     readonly body?: R;
+    /** Media type of the body; one that is not JSON is a text. Default: {@link JSON_TYPE}. */
+    readonly mediaType?: string;
     /** The body is left out in a case that `summary` states. */
     readonly mayBeEmpty?: boolean;
     /** Media types of texts that a caller can ask for instead of the body, by `Accept`. */
@@ -150,6 +154,7 @@ export interface Operation<
     readonly status: number;
     readonly headers: readonly string[];
     readonly body: R;
+    readonly mediaType: string;
     readonly mayBeEmpty: boolean;
     readonly alternatives: readonly string[];
   };
@@ -161,6 +166,9 @@ export interface Operation<
   readonly bodyLimit: number;
   readonly limit: RequestLimit | null;
 }
+
+/** Media type of bodies, unless the operation says another one. */
+export const JSON_TYPE = "application/json";
 
 /** Room for the largest value that most operations take, a public key of 32 KiB, with the rest. */
 const BODY_LIMIT = 64 * 1024;
@@ -240,6 +248,7 @@ export function defineOperation<
       status: input.success?.status ?? 200,
       headers: input.success?.headers ?? [],
       body: input.success?.body as R,
+      mediaType: input.success?.mediaType ?? JSON_TYPE,
       mayBeEmpty: input.success?.mayBeEmpty ?? false,
       alternatives: input.success?.alternatives ?? [],
     },

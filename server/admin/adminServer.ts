@@ -9,9 +9,10 @@ import { answerTo } from "../http/errors.ts";
 import type { Services } from "../services.ts";
 import { setupSign } from "../setupSign.ts";
 import type { DatabaseSigningKeys } from "../signingKeys.ts";
+import { registerAnnouncements } from "./announcementRoutes.ts";
 import { disableMfa, resetPassword, signOut } from "./changeUser.ts";
 import { registerInvoices } from "./invoiceRoutes.ts";
-import { parse } from "./parse.ts";
+import { parseRequest } from "./parseRequest.ts";
 import {
   auditQuery,
   createUserRequest,
@@ -81,7 +82,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   });
 
   app.post("/users", async (request, reply) => {
-    const user = parse(createUserRequest, request.body);
+    const user = parseRequest(createUserRequest, request.body);
     const { id } = await createUser(services, user);
     await recordOperator(
       services,
@@ -115,28 +116,28 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   });
 
   app.post("/password", async (request, reply) => {
-    const { user, password } = parse(resetPasswordRequest, request.body);
+    const { user, password } = parseRequest(resetPasswordRequest, request.body);
     const id = await resetPassword(services, { requestId: request.id, user }, password);
     request.log.info({ userId: id }, "password reset by an administrator");
     return reply.code(200).send({ id });
   });
 
   app.post("/disable-mfa", async (request, reply) => {
-    const { user } = parse(userRequest, request.body);
+    const { user } = parseRequest(userRequest, request.body);
     const id = await disableMfa(services, { requestId: request.id, user });
     request.log.info({ userId: id }, "MFA disabled by an administrator");
     return reply.code(200).send({ id });
   });
 
   app.post("/sign-out", async (request, reply) => {
-    const { user } = parse(userRequest, request.body);
+    const { user } = parseRequest(userRequest, request.body);
     const id = await signOut(services, { requestId: request.id, user });
     request.log.info({ userId: id }, "logins ended by an administrator");
     return reply.code(200).send({ id });
   });
 
   app.post("/signing-key", async (request, reply) => {
-    const { revoke } = parse(rotateSigningKeyRequest, request.body);
+    const { revoke } = parseRequest(rotateSigningKeyRequest, request.body);
     const kid = await keys.rotate({ revoke });
     const object = { kind: "signingKey", id: kid };
     await recordOperator(services, request.id, "rotate-signing-key", object, { kid, revoke });
@@ -145,7 +146,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   });
 
   app.get("/audit", async (request): Promise<WireEntry[]> => {
-    const { tenant, limit } = parse(auditQuery, request.query);
+    const { tenant, limit } = parseRequest(auditQuery, request.query);
     const entries = await services.db.auditEntry.findMany({
       where: { tenantId: tenant ?? null },
       orderBy: { id: "desc" },
@@ -154,6 +155,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     return entries.map(presentAuditEntry);
   });
 
+  registerAnnouncements(app, services);
   registerSnapshots(app, snapshots);
   registerInvoices(app, services);
 

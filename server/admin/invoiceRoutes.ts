@@ -4,13 +4,13 @@ import { recordChange } from "../features/audit/recordChange.ts";
 import { refreshSubscription } from "../features/billing/subscription.ts";
 import { inTransaction, within } from "../features/transaction.ts";
 import type { Services } from "../services.ts";
-import { parse } from "./parse.ts";
+import { parseRequest } from "./parseRequest.ts";
 import { invoiceQuery, type ListedInvoice, settleInvoiceRequest } from "./requests.ts";
 
 /** Routes of the administration server about the ledger's invoices: it takes no money, so somebody says who paid. */
 export function registerInvoices(app: FastifyInstance, services: Services): void {
   app.get("/invoices", async (request): Promise<ListedInvoice[]> => {
-    const { status, limit } = parse(invoiceQuery, request.query);
+    const { status, limit } = parseRequest(invoiceQuery, request.query);
     const rows = await services.db.ledgerInvoice.findMany({
       where: status === undefined ? {} : { status },
       include: { customer: { select: { name: true, email: true } } },
@@ -30,7 +30,7 @@ export function registerInvoices(app: FastifyInstance, services: Services): void
   });
 
   app.post("/settle-invoice", async (request) => {
-    const { id, status } = parse(settleInvoiceRequest, request.body);
+    const { id, status } = parseRequest(settleInvoiceRequest, request.body);
     const billing = await inTransaction(services, async (tx) => {
       const inside = within(services, tx);
       const { customerId, settledNow } = await settleInvoice(inside, id, status);

@@ -1,4 +1,4 @@
-import { email, password, tenantId, username } from "@gatehouse-access/sdk/contract";
+import { announcements, email, password, tenantId, username } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { SETTLEMENTS } from "../billing/ledger/invoices.ts";
 
@@ -55,6 +55,27 @@ export interface ListedInvoice {
   readonly currency: string;
   readonly devices: number;
   readonly createdAt: string;
+}
+
+/** Longest text of an announcement, in characters. */
+const ANNOUNCEMENT_MAX = 65_536;
+
+export const createAnnouncementRequest = z.object({
+  title: announcements.announcementTitle,
+  /** Markdown. */
+  content: z.string().min(1).max(ANNOUNCEMENT_MAX),
+});
+
+/** A command about one announcement. */
+export const announcementRequest = z.object({ uuid: z.uuid().toLowerCase() });
+
+export type CreateAnnouncementRequest = z.output<typeof createAnnouncementRequest>;
+export type AnnouncementRequest = z.output<typeof announcementRequest>;
+
+export interface ListedAnnouncement {
+  readonly uuid: string;
+  readonly title: string;
+  readonly date: string;
 }
 
 export type CreateUserRequest = z.output<typeof createUserRequest>;

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type { RotateSigningKeyRequest, SetupLink } from "../admin/requests.ts";
 import type { Flags } from "../config.ts";
+import { announcementCommand } from "./announcementCommand.ts";
 import { auditCommand } from "./auditCommand.ts";
 import { invoiceCommands } from "./invoiceCommand.ts";
 import { folderOf, print, subcommand } from "./subcommand.ts";
@@ -35,6 +36,7 @@ export function adminCommand(): Command {
   const admin = new Command("admin")
     .description("Administer the service that runs on a data folder")
     .addCommand(userCommand())
+    .addCommand(announcementCommand())
     .addCommand(auditCommand())
     .addCommand(rotate)
     .addCommand(link);

@@ -3,7 +3,7 @@ import { type Flags, readConfig } from "../config.ts";
 import { type Setting, settings } from "../settings.ts";
 
 /** `gatehouse-server serve`: runs until SIGINT or SIGTERM; a second signal ends it at once. SIGHUP
- * renews the TLS certificate from its files. */
+ * renews the TLS certificate and the positions of addresses from their files. */
 export function serveCommand(): Command {
   const command = new Command("serve").description("Run the service in the foreground");
   for (const setting of Object.values(settings)) addOption(command, setting);
@@ -12,8 +12,8 @@ export function serveCommand(): Command {
     // Loaded when it is needed: the other commands start in a third of the time without it.
     const { serve } = await import("../serve.ts");
     const service = await serve(config);
-    // Without TLS there is nothing to renew, and the end of the terminal ends the service.
-    if (service.renewTls) process.on("SIGHUP", service.renewTls);
+    // Without such files there is nothing to renew, and the end of the terminal ends the service.
+    if (service.reload) process.on("SIGHUP", service.reload);
     let stopping = false;
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
       process.on(signal, async () => {

@@ -1,18 +1,24 @@
 import type { Operations } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../http/routes.ts";
+import { announcementHandlers } from "./announcements/handlers.ts";
 import { apiKeyHandlers } from "./apiKeys/handlers.ts";
 import { auditHandlers } from "./audit/handlers.ts";
 import { billingHandlers } from "./billing/handlers.ts";
+import { connectorHandlers } from "./connectors/handlers.ts";
 import { containerHandlers } from "./devices/containers.ts";
 import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
+import { fleetHandlers } from "./fleet/handlers.ts";
+import { installHandlers } from "./install/handlers.ts";
 import { liveConnectionHandlers } from "./liveConnections/handlers.ts";
 import { namespaceHandlers } from "./namespaces/handlers.ts";
 import { invitationHandlers } from "./namespaces/invitationHandlers.ts";
 import { publicKeyHandlers } from "./publicKeys/handlers.ts";
 import { samlHandlers } from "./saml/handlers.ts";
 import { sessionHandlers } from "./sessions/handlers.ts";
+import { supportHandlers } from "./support/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
+import { tunnelHandlers } from "./tunnels/handlers.ts";
 import { accountHandlers } from "./users/accountHandlers.ts";
 import { mfaHandlers, userHandlers } from "./users/handlers.ts";
 
@@ -33,5 +39,11 @@ export const handlers: Handlers<Operations> = {
   ...sessionHandlers,
   ...liveConnectionHandlers,
   ...billingHandlers,
+  ...announcementHandlers,
+  ...connectorHandlers,
+  ...fleetHandlers,
+  ...installHandlers,
+  ...supportHandlers,
+  ...tunnelHandlers,
   ...auditHandlers,
 };

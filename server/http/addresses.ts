@@ -34,6 +34,11 @@ export function isLoopback(address: string): boolean {
   return read(address)?.range() === "loopback";
 }
 
+/** True for an address of the public internet: not of a private network, a link, a machine itself or a test. */
+export function isPublic(address: string): boolean {
+  return read(address)?.range() === "unicast";
+}
+
 /**
  * An address, or a range such as `10.0.0.0/8`, in its one form; undefined for any other text. A range of mapped
  * IPv4 addresses becomes one of IPv4.

@@ -36,6 +36,8 @@ export class BusyError extends ServiceError {}
 export class NotImplementedError extends ServiceError {}
 /** The operation is known, and what it would do is not built yet. */
 export class NotBuiltError extends ServiceError {}
+/** What the request is about is not connected to the service. */
+export class NotConnectedError extends ServiceError {}
 /** Source and user are locked out. */
 export class LockedOutError extends ServiceError {}
 
@@ -87,6 +89,8 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [RateLimitedError, 429],
   [NotImplementedError, 501],
   [NotBuiltError, 501],
+  // As the list of operations has it; 502 would be another status than clients know.
+  [NotConnectedError, 500],
   [BusyError, 503],
 ]);
 

@@ -5,6 +5,7 @@ import {
   IF_MATCH,
   idempotencyKey,
   ifMatch,
+  JSON_TYPE,
   message,
   type Operation,
   TOTAL_COUNT,
@@ -72,10 +73,9 @@ export function openApiDocument(operations: readonly Operation[]): Json {
   const paths: Record<string, Json> = {};
   for (const operation of operations) {
     for (const path of [operation.path, ...operation.aliases]) {
-      const alias = path !== operation.path;
       paths[path] = {
         ...paths[path],
-        [operation.method.toLowerCase()]: describe(operation, alias, components, error),
+        [operation.method.toLowerCase()]: describe(operation, path, components, error),
       };
     }
   }
@@ -94,13 +94,24 @@ export function openApiDocument(operations: readonly Operation[]): Json {
   };
 }
 
-const content = (schema: Json): Json => ({ content: { "application/json": { schema } } });
+const content = (schema: Json, mediaType = JSON_TYPE, texts: readonly string[] = []): Json => ({
+  content: {
+    [mediaType]: { schema },
+    ...Object.fromEntries(texts.map((type) => [type, { schema: { type: "string" } }])),
+  },
+});
 
-function describe(operation: Operation, alias: boolean, components: Components, error: Json): Json {
+/** Ids must be unique in a document; an alias is another entry. */
+function operationId({ id, aliases }: Operation, path: string): string {
+  const alias = aliases.indexOf(path);
+  if (alias < 0) return id;
+  return alias === 0 ? `${id}Alias` : `${id}Alias${alias + 1}`;
+}
+
+function describe(operation: Operation, path: string, components: Components, error: Json): Json {
   const { body, minRole } = operation;
   return {
-    // Ids must be unique in a document; an alias is another entry.
-    operationId: alias ? `${operation.id}Alias` : operation.id,
+    operationId: operationId(operation, path),
     tags: [operation.part],
     summary: operation.summary,
     ...(minRole && { description: `Needs the role ${minRole} or above.` }),
@@ -135,12 +146,8 @@ function responses(operation: Operation, components: Components, error: Json): J
     [success.status]: {
       description: describeSuccess(success),
       headers: headerReferences([...success.headers, ...(operation.object === null ? [] : ["ETag"])]),
-      ...(success.body && {
-        content: {
-          "application/json": { schema: components.schemaOf(success.body, "output") },
-          ...Object.fromEntries(success.alternatives.map((type) => [type, { schema: { type: "string" } }])),
-        },
-      }),
+      ...(success.body &&
+        content(components.schemaOf(success.body, "output"), success.mediaType, success.alternatives)),
     },
     ...Object.fromEntries(
       Object.entries(errors).map(([status, description]) => {

@@ -1,5 +1,11 @@
 import type { Readable } from "node:stream";
-import { type Edition, type ObjectKind, type Operation, writesObject } from "@gatehouse-access/sdk/contract";
+import {
+  type Edition,
+  JSON_TYPE,
+  type ObjectKind,
+  type Operation,
+  writesObject,
+} from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { askBilling } from "../features/billing/ask.ts";
@@ -65,16 +71,16 @@ export function servedOperations(operations: Operations, edition: Edition): Oper
   );
 }
 
-/** A path of the contract as the router has it. */
-const routePath = (path: string): string =>
-  path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => `:${routeName(name)}`);
+/** Every path of an operation, as the router has it. */
+const routesOf = ({ path, aliases }: Operation): string[] =>
+  [path, ...aliases].map((url) => url.replaceAll(/\{([^}]+)\}/g, (_, name: string) => `:${routeName(name)}`));
 
 /** Paths that other editions have beside those of an instance of this one, as the router has them. */
 export function absentPaths(operations: Operations, edition: Edition): string[] {
   const served = new Set(servedOperations(operations, edition));
   return Object.values(operations)
     .filter((operation) => !served.has(operation))
-    .flatMap(({ path, aliases }) => [path, ...aliases].map(routePath));
+    .flatMap(routesOf);
 }
 
 /** Adds a route for every path of the operations. */
@@ -88,14 +94,14 @@ export function serveOperations(
     // The map's type ties every id to its operation; a loop over ids cannot carry that tie.
     const handler = (handlers as Record<string, Handler<Operation>>)[operation.id];
     if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
-    const { status, body } = operation.success;
-    for (const path of [operation.path, ...operation.aliases]) {
+    const { status, body, mediaType } = operation.success;
+    for (const url of routesOf(operation)) {
       app.route({
         method: operation.method,
-        url: routePath(path),
+        url,
         config: { operation },
         bodyLimit: operation.bodyLimit,
-        ...(body && { schema: { response: { [status]: responseSchema(body) } } }),
+        ...(body && mediaType === JSON_TYPE && { schema: { response: { [status]: responseSchema(body) } } }),
         handler: (request, reply) => respond(services, operation, handler, request, reply),
       });
     }
@@ -144,7 +150,10 @@ async function respond(
     : await handler(context);
   if (operation.object !== null && !writesObject(operation)) setRevision(reply, revisionIn(result));
   reply.code(operation.success.status);
-  return result === undefined ? reply.send() : reply.send(result);
+  if (result === undefined) return reply.send();
+  const { mediaType } = operation.success;
+  if (mediaType !== JSON_TYPE) reply.type(`${mediaType}; charset=utf-8`);
+  return reply.send(result);
 }
 
 type HandlerContext = Parameters<Handler<Operation>>[0];

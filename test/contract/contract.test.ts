@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { jsonKind } from "../../sdk/dist/case.js";
+import { JSON_TYPE } from "../../sdk/dist/contract/index.js";
 import { camelKey, models, type Operation, publicOperations, ROLES } from "../../sdk/dist/index.js";
 import { type Listed, listed } from "./listed.ts";
 
@@ -152,6 +153,11 @@ describe.each(ours)("%s", (id, operation) => {
     }
     if (entry.success.body === "bare JSON boolean") {
       expect(schema).toBeInstanceOf(z.ZodBoolean);
+      return;
+    }
+    if (operation.success.mediaType !== JSON_TYPE) {
+      expect(entry.success.body).toContain(operation.success.mediaType);
+      expect(schema).toBeInstanceOf(z.ZodString);
       return;
     }
     const list = /^array of (\w+)/.exec(entry.success.body)?.[1];

@@ -82,6 +82,12 @@ export async function makeWorld(service: TestService): Promise<World> {
     const host = await accepted("host-of-sessions", "native", numbers.length);
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
     const session = await inTurn(() => beginSession(service, host));
+    // At most ten of one device.
+    const tunnel = await inTurn(async (number) => {
+      const params = { uid: device[number % 4] ?? "" };
+      return (await client.createTunnel({ params, body: { host: "127.0.0.1", port: 80 + number, ttl: -1 } }))
+        .address;
+    });
     const publicKey = await inTurn(async (number) => {
       const data = Buffer.from(sshKeyLine()).toString("base64");
       const body = { data, name: `key ${number}`, username: ".*", filter: filterOf(number) };
@@ -107,7 +113,7 @@ export async function makeWorld(service: TestService): Promise<World> {
       return id;
     }, MEMBERS);
     const sshKey = numbers.map(() => Buffer.from(sshKeyLine()).toString("base64"));
-    const lists = { device, container, publicKey, rule, apiKey, member, session, sshKey };
+    const lists = { device, tunnel, container, publicKey, rule, apiKey, member, session, sshKey };
     return {
       ownerToken: token,
       administratorKey: key.id,

@@ -73,6 +73,9 @@ test("lists can be iterated, other operations can not", () => {
     | "getSessions"
     | "listApiKeys"
     | "getAuditTrail"
+    | "listTunnels"
+    | "connectorList"
+    | "listAnnouncements"
   >();
   expectTypeOf<ItemOf<"getPublicKeys">["createdAt"]>().toEqualTypeOf<string>();
   // @ts-expect-error not a list

@@ -12,14 +12,11 @@ import { recordBilling } from "./trace.ts";
 /** Devices that are offered for a choice (rules section 18). */
 const OFFERED = 3;
 
-/**
- * Uids of the accepted devices that are used most. By the time of the last report: sessions are not stored yet, their
- * number would come first in the order.
- */
+/** Uids of the accepted devices with most sessions; of those with as many, the ones that reported last. */
 async function mostUsed({ db }: Services, tenantId: string): Promise<string[]> {
   const rows = await db.device.findMany({
     where: { tenantId, status: "accepted" },
-    orderBy: [{ lastSeen: "desc" }, { uid: "asc" }],
+    orderBy: [{ sessions: { _count: "desc" } }, { lastSeen: "desc" }, { uid: "asc" }],
     select: { uid: true },
     take: OFFERED,
   });

@@ -39,7 +39,7 @@ async function checkPending(services: Services, tx: Transaction, tenantId: strin
 type Report = z.output<NonNullable<PublicOperations["authDevice"]["body"]>>;
 
 /** What an agent says of its device each time, as the columns that keep it. */
-const reportedOf = ({ info }: Report, request: RequestFacts) => ({
+const reportedOf = (services: Services, { info }: Report, request: RequestFacts) => ({
   infoId: info.id,
   infoPrettyName: info.pretty_name,
   infoVersion: info.version,
@@ -47,6 +47,7 @@ const reportedOf = ({ info }: Report, request: RequestFacts) => ({
   infoPlatform: info.platform,
   offline: false,
   remoteAddr: request.address,
+  ...services.positionOf(request.address),
 });
 
 /** What the answer tells a device of itself. */
@@ -65,6 +66,7 @@ async function namesOfUnchanged(
   reported: ReturnType<typeof reportedOf>,
 ): Promise<Names | undefined> {
   const { infoId, infoPrettyName, infoVersion, infoArch, infoPlatform, offline, remoteAddr } = reported;
+  const { latitude, longitude } = reported;
   const [names] = await readRows<Names>(
     services.db,
     sql`SELECT "Device"."name" AS name, "Namespace"."name" AS namespace FROM "Device"
@@ -72,7 +74,9 @@ async function namesOfUnchanged(
     WHERE "Device"."uid" = ${uid} AND "Device"."infoId" = ${infoId}
       AND "Device"."infoPrettyName" = ${infoPrettyName} AND "Device"."infoVersion" = ${infoVersion}
       AND "Device"."infoArch" = ${infoArch} AND "Device"."infoPlatform" = ${infoPlatform}
-      AND "Device"."offline" = ${offline} AND "Device"."remoteAddr" = ${remoteAddr}`,
+      AND "Device"."offline" = ${offline} AND "Device"."remoteAddr" = ${remoteAddr}
+      AND "Device"."latitude" = CAST(${latitude} AS DOUBLE PRECISION)
+      AND "Device"."longitude" = CAST(${longitude} AS DOUBLE PRECISION)`,
   );
   return names;
 }
@@ -96,7 +100,7 @@ async function store(services: Services, uid: string, body: Report, request: Req
   if (!namespace) throw unknown();
   const now = services.now();
   const mac = identity?.mac ?? "";
-  const update = { ...reportedOf(body, request), lastSeen: now };
+  const update = { ...reportedOf(services, body, request), lastSeen: now };
   const first = { uid, tenantId, mac, publicKey, name: firstName(hostname, mac) };
   const enrol = async (tx: Transaction) => {
     await checkPending(services, tx, tenantId);
@@ -142,12 +146,12 @@ async function keepAlive(services: Services, deviceUid: string, sessions: readon
 /**
  * An agent enrols or reports (rules section 7). What an administrator decides, name, status and tags, stays as
  * it is. What is new is stored before the answer; of a report without news only the time is, and later (see
- * `Heartbeats`). The position is not looked up: 0,0 means unknown.
+ * `Heartbeats`).
  */
 export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ services, body, request }) => {
   const { tenant_id: tenant, public_key: publicKey, identity } = body;
   const uid = deviceUid({ mac: identity?.mac ?? "", publicKey, tenantId: tenant });
-  const reported = reportedOf(body, request);
+  const reported = reportedOf(services, body, request);
   let names = await namesOfUnchanged(services, uid, reported);
   if (names) services.heartbeats.beat(uid, services.now());
   else names = await store(services, uid, body, request);

@@ -1,4 +1,5 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { Namespace } from "../../db/generated/sqlite/client.ts";
 import { ConflictError, NotFoundError } from "../../http/errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
@@ -57,13 +58,20 @@ export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ servic
     include: { ...withTags, namespace: true },
   });
   if (!row) throw unknown();
+  return presentOneDevice(services, row);
+};
+
+type WholeDevice = Parameters<typeof presentDevice>[0] & { readonly namespace: Namespace };
+
+/** A device as the wire has it, with what depends on the time and on its namespace's limit. */
+export async function presentOneDevice(services: Services, row: WholeDevice) {
   const full = await isFull(services, services.db, row.namespace);
   return presentDevice(row, {
     namespace: row.namespace,
     onlineSince: onlineSince(services),
     acceptable: isAcceptable(services, row, full),
   });
-};
+}
 
 /**
  * On a cloud instance without active billing an accepted device stays as a removed one, whose slot still counts
@@ -84,6 +92,7 @@ export const deleteDevice: Handler<PublicOperations["deleteDevice"]> = async (co
         data: { status: "removed", statusUpdatedAt: services.now() },
       });
       await tx.session.deleteMany({ where: { deviceUid: uid } });
+      await tx.tunnel.deleteMany({ where: { deviceUid: uid } });
     } else {
       await tx.device.delete({ where: { uid } });
     }

@@ -1,10 +1,12 @@
 import type { ObjectKind } from "@gatehouse-access/sdk/contract";
 import { apiKeyObject } from "../apiKeys/object.ts";
+import { connectorObject } from "../connectors/object.ts";
 import { deviceObject, deviceTagsObject } from "../devices/objects.ts";
 import { firewallRuleObject } from "../firewall/object.ts";
 import { memberObject, namespaceObject } from "../namespaces/objects.ts";
 import { publicKeyObject } from "../publicKeys/object.ts";
 import { tagObject } from "../tags/object.ts";
+import { tunnelObject } from "../tunnels/object.ts";
 import type { ManagedObject } from "./managedObject.ts";
 
 /** How the objects of each kind are found and read. */
@@ -17,4 +19,6 @@ export const objects: Readonly<Record<ObjectKind, ManagedObject>> = {
   publicKey: publicKeyObject,
   firewallRule: firewallRuleObject,
   apiKey: apiKeyObject,
+  tunnel: tunnelObject,
+  connector: connectorObject,
 };

@@ -9,7 +9,7 @@ import { appendRecord } from "./records.ts";
 /** Most events of a session: whoever logged in can cause as many as they like. */
 const EVENTS_MAX = 1000;
 
-/** A login begins (rules section 17.1). The position is not looked up: 0,0 means unknown. */
+/** A login begins (rules section 17.1). */
 export const createSession: Handler<InternalOperations["createSession"]> = async ({ services, body }) => {
   const { uid, device_uid: deviceUid, username, ip_address: ipAddress, type, term } = body;
   const unknown = () => new NotFoundError("device_uid: no accepted device has it");
@@ -20,7 +20,11 @@ export const createSession: Handler<InternalOperations["createSession"]> = async
     });
     if (!device) throw unknown();
     const now = services.now();
-    const session = { uid, deviceUid, tenantId: device.tenantId, username, ipAddress, type, term };
+    const { latitude, longitude } = services.positionOf(ipAddress);
+    const session = {
+      ...{ uid, deviceUid, tenantId: device.tenantId, username, ipAddress, type, term },
+      ...{ latitude, longitude },
+    };
     await tx.session.create({ data: { ...session, startedAt: now, lastSeen: now }, select: { uid: true } });
     return device.tenantId;
   }).catch((error: unknown) => {

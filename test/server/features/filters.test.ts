@@ -10,10 +10,10 @@ import {
   type TestApp,
   type TestUser,
 } from "../http/testApp.ts";
+import { type Item, matches, type Wire } from "./filterModel.ts";
 
 let app: TestApp;
 let ana: TestUser;
-type Wire = Record<string, unknown>;
 let devices: Wire[];
 
 const NAMES = ["gate", "Gate-1", "100%", "1000", "a_b", "axb", "edge", "o'hara", 'q"uote', "b\\s", ""];
@@ -58,64 +58,6 @@ beforeAll(async () => {
   expect(devices).toHaveLength(33);
 });
 afterAll(() => app.stop());
-
-// The rules of section 6 in memory, over the answers of the service.
-
-type Item = { type: string; params: { name: string; operator?: string; value?: unknown } };
-
-const fieldOf = (item: Wire, name: string): unknown =>
-  name.split(".").reduce<unknown>((value, key) => (value as Wire | undefined)?.[key], item);
-
-const TRUE = [true, "true", "t", "1"];
-
-function holds(item: Wire, { name, operator: comparison, value }: Item["params"]): boolean {
-  const field = fieldOf(item, name);
-  const values = Array.isArray(field) ? field : [field];
-  const equal = (other: unknown) =>
-    Array.isArray(field) && Array.isArray(other)
-      ? field.length === other.length && field.every((entry) => other.includes(entry))
-      : values.includes(other) && field !== undefined;
-  switch (comparison) {
-    case "contains":
-      if (Array.isArray(value))
-        return field !== undefined && value.length > 0 && value.every((entry) => values.includes(entry));
-      // A time is no text, although the wire writes it as one.
-      if (name === "last_seen") return false;
-      return values.some(
-        (entry) => typeof entry === "string" && entry.toLowerCase().includes(String(value).toLowerCase()),
-      );
-    case "eq":
-      return equal(value);
-    case "ne":
-      return !equal(value);
-    case "bool":
-      return typeof field === "boolean" && field === TRUE.includes(value as never);
-    case "gt":
-      return typeof field === "number" && field > Number(value);
-    default:
-      throw new Error(`the model does not know ${comparison}`);
-  }
-}
-
-function matches(item: Wire, items: readonly Item[], trailing: "and" | "or"): boolean {
-  let open: Item["params"][] = [];
-  const results: boolean[] = [];
-  const close = (joined: string) => {
-    if (open.length > 0) {
-      results.push(
-        joined === "and" ? open.every((one) => holds(item, one)) : open.some((one) => holds(item, one)),
-      );
-    }
-    open = [];
-  };
-  for (const { type, params } of items) {
-    if (type === "property") {
-      if (["contains", "eq", "ne", "bool", "gt"].includes(params.operator ?? "")) open.push(params);
-    } else if (params.name === "and" || params.name === "or") close(params.name);
-  }
-  close(trailing);
-  return results.every(Boolean);
-}
 
 const FIELDS = [
   "name",

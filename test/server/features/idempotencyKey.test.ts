@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type CallOptions, ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 type Id = keyof typeof publicOperations;
-type Table = "namespace" | "member" | "publicKey" | "firewallRule" | "apiKey" | "deviceTag";
+type Table = "namespace" | "member" | "publicKey" | "firewallRule" | "apiKey" | "deviceTag" | "tunnel";
 
 const KEY = "0b6f7c1e-first";
 
@@ -109,6 +109,14 @@ const creations: Creation[] = [
     change: () => ["updateApiKey", { params: { key: "key-1" }, body: { name: "renamed", role: "observer" } }],
     remove: () => ["deleteApiKey", { params: { key: "key-1" } }],
   },
+  {
+    id: "createTunnel",
+    table: "tunnel",
+    request: (user, n) => ({ params: ofDevice(user), body: { host: "127.0.0.1", port: n, ttl: 60 } }),
+    // Of a tunnel itself nothing can be changed.
+    change: () => ["updateDevice", { params: ofDevice(ana), body: { name: "renamed" } }],
+    remove: (made) => ["deleteTunnel", { params: { uid: made.device ?? "", address: made.address ?? "" } }],
+  },
   tagCreation("createDeviceTag"),
   tagCreation("createContainerTag"),
 ];
@@ -179,7 +187,9 @@ describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
   test("five times at once makes one object, and all are told of it", async () => {
     const answers = await Promise.all([1, 2, 3, 4, 5].map(() => make()));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
-    expect(new Set(answers.map(({ body }) => body?.tenant_id + body?.fingerprint + body?.id)).size).toBe(1);
+    expect(
+      new Set(answers.map(({ body }) => body?.tenant_id + body?.fingerprint + body?.id + body?.address)).size,
+    ).toBe(1);
     expect(await made(table)).toHaveLength(1);
   });
 

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
+import { JSON_TYPE, type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
 import { openGateway } from "../../../server/dist/billing/openGateway.js";
@@ -15,6 +15,7 @@ import { signUserToken } from "../../../server/dist/http/tokens.js";
 import type { Mail } from "../../../server/dist/mail/mail.js";
 import { makeMetrics } from "../../../server/dist/metrics.js";
 import { hashPassword } from "../../../server/dist/passwords.js";
+import { UNKNOWN_POSITION } from "../../../server/dist/positions.js";
 import { sealerOf } from "../../../server/dist/sealer.js";
 import type { ServiceSettings, Services, SigningKeys } from "../../../server/dist/services.js";
 import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
@@ -96,6 +97,9 @@ const SETTINGS: ServiceSettings = {
   maximumLockoutMinutes: 60,
   maximumPendingDevices: 0,
   maximumRecording: 1,
+  maximumTunnels: 10,
+  tunnelsDomain: undefined,
+  agentImage: "registry.example.org/agent:v1",
   sshEndpoint: undefined,
   apiEndpoint: undefined,
   publicUrl: undefined,
@@ -113,6 +117,7 @@ type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "clie
 export async function startApp(
   settings: Partial<ServiceSettings> = {},
   open: OpenDatabase = openDatabase,
+  positionOf: Services["positionOf"] = () => UNKNOWN_POSITION,
 ): Promise<TestApp> {
   const folder = await makeDataDir();
   const address = postgresqlAddress();
@@ -142,6 +147,7 @@ export async function startApp(
     heartbeats: new Heartbeats(database.client, (error) => {
       throw error;
     }),
+    positionOf,
   };
   const app = await buildApp(services);
   await app.listen({ host: "127.0.0.1", port: 0 });
@@ -234,6 +240,8 @@ export function expectContract(operation: Operation, { status, body, text, heade
   if (status === operation.success.status) {
     if (text === "") {
       expect(operation.success.body === undefined || operation.success.mayBeEmpty, where).toBe(true);
+    } else if (operation.success.mediaType !== JSON_TYPE) {
+      expect(headers.get("content-type"), where).toBe(`${operation.success.mediaType}; charset=utf-8`);
     } else {
       // Strict: nothing beyond the contract may leave the server.
       expect(operation.success.body?.parse(body), where).toEqual(body);

@@ -1,5 +1,8 @@
 import type { TestApp, TestUser } from "../http/testApp.ts";
 
+/** Id of a device that `fill` makes. */
+export const uidOf = (tenantId: string, n: number) => `${tenantId.slice(0, 8)}${String(n).padStart(56, "0")}`;
+
 /** Fills a user's namespace with so many rows of each kind; another namespace of the user's is one of them. */
 export async function fill({ services }: TestApp, user: TestUser, count: number): Promise<void> {
   const { id, tenant: tenantId } = user;
@@ -8,7 +11,7 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
   const numbers = Array.from({ length: count }, (_, n) => n);
   const at = (n: number) => new Date(now.getTime() - n * 1000);
   const tagged = (n: number) => ({ tenantId, tag: n % 10 === 0 ? "edge" : "core", position: 0 });
-  const uid = (n: number) => `${tenantId.slice(0, 8)}${String(n).padStart(56, "0")}`;
+  const uid = (n: number) => uidOf(tenantId, n);
   const fingerprint = (n: number) => n.toString(16).padStart(32, "0").match(/../g)?.join(":") ?? "";
   await db.device.createMany({
     data: numbers.map((n) => ({
@@ -29,6 +32,21 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
     })),
   });
   await db.deviceTag.createMany({ data: numbers.map((n) => ({ ...tagged(n), deviceUid: uid(n) })) });
+  await db.tunnel.createMany({
+    data: numbers.map((n) => ({
+      ...{ tenantId, deviceUid: uid(n % 2), address: uid(n).slice(0, 8) + uid(n).slice(-24) },
+      ...{ host: "::1", port: 80, ttl: 60, createdAt: at(n), expiresAt: at(-60 * n) },
+    })),
+  });
+  await db.connector.createMany({
+    data: numbers.map((n) => ({
+      ...{ tenantId, uid: crypto.randomUUID(), enable: n % 2 === 0, secure: false },
+      ...{ address: "engine", port: 2375, createdAt: at(n) },
+    })),
+  });
+  await db.announcement.createMany({
+    data: numbers.map((n) => ({ uuid: crypto.randomUUID(), title: "News", content: "Text", date: at(n) })),
+  });
   await db.publicKey.createMany({
     data: numbers.map((n) => ({
       tenantId,

@@ -9,6 +9,8 @@ export interface Form {
   readonly query: Readonly<Record<string, string | number>>;
   /** The order is one that no index has: that of a field which was asked for, or of rows found by a tag. */
   readonly sorted?: boolean;
+  /** All rows of this table are everybody's: an index gives their order and number. */
+  readonly whole?: string;
 }
 
 const filtered = (...items: unknown[]) => ({ filter: encodeFilter(items) });
@@ -51,6 +53,12 @@ export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
   ],
   getFirewallRules: [DEFAULT, DEEP],
   getSessions: [DEFAULT, DEEP],
+  listTunnels: [DEFAULT, DEEP],
+  connectorList: [DEFAULT, DEEP, { name: "enabled", query: { enable: "true" } }],
+  listAnnouncements: [DEFAULT, DEEP, { name: "oldest first", query: { order_by: "asc" } }].map((form) => ({
+    ...form,
+    whole: "Announcement",
+  })),
   getAuditTrail: [
     DEFAULT,
     DEEP,

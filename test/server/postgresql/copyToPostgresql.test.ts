@@ -75,6 +75,11 @@ async function fillAll(client: Database["client"]): Promise<void> {
     data: { ...device, uid: "d", name: "pi", latitude: -30.123456789012344, longitude: 0.1, offline: true },
   });
   await client.deviceTag.create({ data: { deviceUid: "d", tenantId: "t", tag: "edge", position: 0 } });
+  const engine = { address: "10.0.0.5", port: 2376, enable: false, secure: true, sealedTls: "sealed" };
+  await client.connector.create({ data: { ...engine, uid: "c", tenantId: "t", createdAt: at } });
+  await client.announcement.create({ data: { uuid: "a", title: "News", content: "# Text\n", date: at } });
+  const forward = { host: "::1", port: 80, ttl: 9_223_372_036n, createdAt: at, expiresAt: at };
+  await client.tunnel.create({ data: { ...forward, address: "0", tenantId: "t", deviceUid: "d" } });
   const key = { tenantId: "t", fingerprint: "f" };
   await client.publicKey.create({
     data: { ...key, name: "k", data: "ssh-…", username: ".*", createdAt: at },

@@ -319,6 +319,108 @@ CREATE TABLE "SessionEvent" (
     CONSTRAINT "SessionEvent_sessionUid_fkey" FOREIGN KEY ("sessionUid") REFERENCES "Session" ("uid") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
+-- CreateTable
+CREATE TABLE "Billing" (
+    "tenantId" TEXT NOT NULL PRIMARY KEY,
+    "customerId" TEXT NOT NULL,
+    "subscriptionId" TEXT NOT NULL DEFAULT '',
+    "status" TEXT NOT NULL DEFAULT 'inactive',
+    "currentPeriodEnd" BIGINT NOT NULL DEFAULT 0,
+    "freeDevices" INTEGER NOT NULL,
+    "createdAt" DATETIME NOT NULL,
+    "updatedAt" DATETIME NOT NULL
+);
+
+-- CreateTable
+CREATE TABLE "LedgerCustomer" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "key" TEXT NOT NULL,
+    "name" TEXT NOT NULL,
+    "email" TEXT NOT NULL,
+    "createdAt" DATETIME NOT NULL
+);
+
+-- CreateTable
+CREATE TABLE "LedgerPaymentMethod" (
+    "customerId" TEXT NOT NULL,
+    "id" TEXT NOT NULL,
+    "brand" TEXT NOT NULL,
+    "last4" TEXT NOT NULL,
+    "expMonth" INTEGER NOT NULL,
+    "expYear" INTEGER NOT NULL,
+    "isDefault" BOOLEAN NOT NULL,
+    "attachedAt" DATETIME NOT NULL,
+
+    PRIMARY KEY ("customerId", "id"),
+    CONSTRAINT "LedgerPaymentMethod_customerId_fkey" FOREIGN KEY ("customerId") REFERENCES "LedgerCustomer" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "LedgerSubscription" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "key" TEXT NOT NULL,
+    "customerId" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "devices" INTEGER NOT NULL,
+    "peak" INTEGER NOT NULL,
+    "month" INTEGER NOT NULL,
+    "periodEnd" DATETIME NOT NULL,
+    "createdAt" DATETIME NOT NULL,
+    CONSTRAINT "LedgerSubscription_customerId_fkey" FOREIGN KEY ("customerId") REFERENCES "LedgerCustomer" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "LedgerInvoice" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "subscriptionId" TEXT NOT NULL,
+    "month" INTEGER NOT NULL,
+    "customerId" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "currency" TEXT NOT NULL,
+    "amount" BIGINT NOT NULL,
+    "devices" INTEGER NOT NULL,
+    "createdAt" DATETIME NOT NULL,
+    CONSTRAINT "LedgerInvoice_customerId_fkey" FOREIGN KEY ("customerId") REFERENCES "LedgerCustomer" ("id") ON DELETE CASCADE ON UPDATE CASCADE,
+    CONSTRAINT "LedgerInvoice_subscriptionId_fkey" FOREIGN KEY ("subscriptionId") REFERENCES "LedgerSubscription" ("id") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "Tunnel" (
+    "address" TEXT NOT NULL PRIMARY KEY,
+    "tenantId" TEXT NOT NULL,
+    "deviceUid" TEXT NOT NULL,
+    "host" TEXT NOT NULL,
+    "port" INTEGER NOT NULL,
+    "ttl" BIGINT NOT NULL,
+    "createdAt" DATETIME NOT NULL,
+    "expiresAt" DATETIME NOT NULL,
+    "creationKey" TEXT,
+    CONSTRAINT "Tunnel_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE,
+    CONSTRAINT "Tunnel_deviceUid_fkey" FOREIGN KEY ("deviceUid") REFERENCES "Device" ("uid") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "Connector" (
+    "uid" TEXT NOT NULL PRIMARY KEY,
+    "tenantId" TEXT NOT NULL,
+    "enable" BOOLEAN NOT NULL,
+    "secure" BOOLEAN NOT NULL,
+    "address" TEXT NOT NULL,
+    "port" INTEGER NOT NULL,
+    "sealedTls" TEXT,
+    "tlsDigest" TEXT,
+    "createdAt" DATETIME NOT NULL,
+    CONSTRAINT "Connector_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "Announcement" (
+    "uuid" TEXT NOT NULL PRIMARY KEY,
+    "title" TEXT NOT NULL,
+    "content" TEXT NOT NULL,
+    "date" DATETIME NOT NULL
+);
+
 -- CreateIndex
 CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 
@@ -441,3 +543,45 @@ CREATE INDEX "Session_recorded_lastSeen_idx" ON "Session"("recorded", "lastSeen"
 
 -- CreateIndex
 CREATE INDEX "SessionEvent_sessionUid_seat_type_idx" ON "SessionEvent"("sessionUid", "seat", "type");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "Billing_customerId_key" ON "Billing"("customerId");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "LedgerCustomer_key_key" ON "LedgerCustomer"("key");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "LedgerSubscription_key_key" ON "LedgerSubscription"("key");
+
+-- CreateIndex
+CREATE INDEX "LedgerSubscription_customerId_createdAt_idx" ON "LedgerSubscription"("customerId", "createdAt");
+
+-- CreateIndex
+CREATE INDEX "LedgerSubscription_status_periodEnd_idx" ON "LedgerSubscription"("status", "periodEnd");
+
+-- CreateIndex
+CREATE INDEX "LedgerInvoice_customerId_createdAt_idx" ON "LedgerInvoice"("customerId", "createdAt");
+
+-- CreateIndex
+CREATE INDEX "LedgerInvoice_status_createdAt_idx" ON "LedgerInvoice"("status", "createdAt");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "LedgerInvoice_subscriptionId_month_key" ON "LedgerInvoice"("subscriptionId", "month");
+
+-- CreateIndex
+CREATE INDEX "Tunnel_deviceUid_createdAt_address_expiresAt_idx" ON "Tunnel"("deviceUid", "createdAt", "address", "expiresAt");
+
+-- CreateIndex
+CREATE INDEX "Tunnel_expiresAt_idx" ON "Tunnel"("expiresAt");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "Tunnel_tenantId_creationKey_key" ON "Tunnel"("tenantId", "creationKey");
+
+-- CreateIndex
+CREATE INDEX "Connector_tenantId_createdAt_uid_idx" ON "Connector"("tenantId", "createdAt", "uid");
+
+-- CreateIndex
+CREATE INDEX "Connector_tenantId_enable_createdAt_uid_idx" ON "Connector"("tenantId", "enable", "createdAt", "uid");
+
+-- CreateIndex
+CREATE INDEX "Announcement_date_uuid_idx" ON "Announcement"("date", "uuid");

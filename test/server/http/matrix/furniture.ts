@@ -14,6 +14,8 @@ export interface Furniture {
   readonly key: string;
   readonly member: string;
   readonly session: string;
+  readonly tunnel: string;
+  readonly connector: string;
 }
 
 const WEB = { id: "alpine", pretty_name: "Alpine", version: "v0.19.0", arch: "amd64", platform: "connector" };
@@ -45,9 +47,24 @@ export async function furnish({ app }: World, place: Place, name: string): Promi
   const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
   const { id } = await make("createFirewallRule", { body: rule });
   await make("createApiKey", { body: { name, expires_at: 30, role: "observer" } });
+  const forward = { host: "127.0.0.1", port: 8080, ttl: -1 };
+  const { address: tunnel } = await make("createTunnel", { params: { uid: device }, body: forward });
+  await make("connectorCreate", { body: { address: `${name}.example.org`, port: 2375 } });
+  const [{ uid: connector }] = await make("connectorList", {});
   const member = place.members.get("observer")?.id ?? "";
   const session = await makeSession(app, place.tenant, device);
-  return { device, container, tag: name, fingerprint, rule: id, key: name, member, session };
+  return {
+    device,
+    container,
+    tag: name,
+    fingerprint,
+    rule: id,
+    key: name,
+    member,
+    session,
+    tunnel,
+    connector,
+  };
 }
 
 /** A session that began past the service, which has sessions from an SSH entry; something of it is recorded. */
@@ -73,10 +90,13 @@ export function bodyFor(id: Id, body: unknown, { device, session }: Furniture): 
 
 /** Parameters of an operation's path that name the furniture, whatever they are called there. */
 export function paramsFor(id: Id, names: readonly string[], furniture: Furniture): Record<string, string> {
-  const { device, container, tag, fingerprint, rule, key, member, session } = furniture;
-  const kinds = { Member: member, Container: container, Session: session };
+  const { device, container, tag, fingerprint, rule, key, member, session, tunnel, connector } = furniture;
+  const kinds = { Member: member, Container: container, Session: session, connector };
   const uid = Object.entries(kinds).find(([kind]) => id.includes(kind))?.[1] ?? device;
-  const all: Record<string, string> = { uid, tag, fingerprint, id: rule, key, status: "reject", seat: "0" };
+  const all: Record<string, string> = {
+    ...{ uid, tag, fingerprint, id: rule, key, status: "reject", seat: "0" },
+    address: tunnel,
+  };
   const named = names.filter((name) => name !== "tenant");
   return Object.fromEntries(
     named.map((name) => {

@@ -40,6 +40,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
   const key = { key: "nokey" };
   const chunk = { ...uid, seat: 0, message: "$ ", width: 80, height: 24 };
   const seat = { ...uid, seat: "0" };
+  const connector = { uid: "00000000-0000-4000-8000-000000000000" };
   const missing = { status: 404 };
   const unserved = { status: 501 };
   const listing = { status: 200 };
@@ -65,6 +66,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     getSamlAuthUrl: { status: 501 },
     getInfo: listing,
     healthcheck: listing,
+    getInstallScript: listing,
 
     getUserInfo: listing,
     generateMfa: listing,
@@ -101,6 +103,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     },
     updateMember: { params: member, body: { role: "observer" }, ...missing },
     removeMember: { params: member, ...missing },
+    getNamespaceSupport: { params: tenant, status: 200 },
     getAuditTrail: { params: tenant, status: 200 },
 
     createApiKey: { body: { name: "observer", expires_at: 30, role: "observer" }, status: 409 },
@@ -141,6 +144,21 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     deviceRevdial: unserved,
     openWebTerminal: { body: { device: uid.uid, username: "root" }, ...unserved },
     streamWebTerminal: unserved,
+    listAnnouncements: listing,
+    getAnnouncement: { params: { uuid: "00000000-0000-4000-8000-000000000000" }, ...missing },
+
+    connectorCreate: { body: { address: "engine.example.org", port: 2376, secure: true }, status: 400 },
+    connectorList: listing,
+    connectorGet: { params: connector, ...missing },
+    connectorUpdate: { params: connector, body: { enable: false }, ...missing },
+    connectorDelete: { params: connector, ...missing },
+    connectorInfo: { params: connector, ...missing },
+
+    resolveDevice: { query: uid, ...missing },
+    getStats: listing,
+    listTunnels: { params: uid, ...missing },
+    createTunnel: { params: uid, body: { host: "127.0.0.1", port: 80, ttl: -1 }, ...missing },
+    deleteTunnel: { params: { ...uid, address: "0".repeat(32) }, ...missing },
 
     getTags: listing,
     renameTag: { params: { tag }, body: { tag: "elsewhere" }, ...missing },

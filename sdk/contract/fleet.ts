@@ -1,0 +1,53 @@
+import { z } from "zod";
+import { device, deviceName } from "./devices.ts";
+import { defineOperation } from "./operation.ts";
+import { model, uid } from "./schemas.ts";
+
+const part = "Devices and agents";
+const NO_NAMESPACE = "user token without a namespace";
+
+export const resolveDevice = defineOperation({
+  id: "resolveDevice",
+  part,
+  summary: "One device, by uid or by name; the uid wins, and of devices with one name the accepted one",
+  method: "GET",
+  path: "/api/devices/resolve",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  object: "device",
+  minRole: "observer",
+  query: { uid: uid.optional(), hostname: deviceName.optional() },
+  success: { body: device },
+  errors: {
+    400: "neither uid nor hostname sent, or one of them invalid",
+    403: NO_NAMESPACE,
+    404: "no match in the namespace",
+  },
+});
+
+const count = z.int().min(0);
+
+export const stats = model(
+  "Stats",
+  "How many devices and sessions a namespace has, containers counted as devices",
+  z.object({
+    registered_devices: count.describe("Accepted devices"),
+    online_devices: count.describe("Accepted devices that are online"),
+    pending_devices: count,
+    rejected_devices: count,
+    active_sessions: count,
+  }),
+);
+
+export const getStats = defineOperation({
+  id: "getStats",
+  part,
+  summary: "How many devices and sessions the namespace has",
+  method: "GET",
+  path: "/api/stats",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "observer",
+  success: { body: stats },
+  errors: { 403: NO_NAMESPACE },
+});

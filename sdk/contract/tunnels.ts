@@ -1,0 +1,91 @@
+import { z } from "zod";
+import { defineOperation } from "./operation.ts";
+import { dateTime, model, paging, revision, TOTAL_COUNT, tenantId, uid, ZERO_DATE } from "./schemas.ts";
+
+const part = "Devices and agents";
+const BELOW_ADMINISTRATOR = "caller's role is below administrator";
+const UNKNOWN_DEVICE = "no such device in the namespace";
+
+/** Longest life of a tunnel that ends, in seconds (models section 10). */
+export const TUNNEL_TTL_MAX = 9_223_372_036;
+
+/** Address of a tunnel: 128 random bits, and one label of a host name. */
+export const tunnelAddress = z.string().regex(/^[0-9a-f]{32}$/, "must be 32 lower-case hex characters");
+const port = z.int().min(1).max(65_535);
+
+export const tunnel = model(
+  "Tunnel",
+  "A public address that leads to a port which a device reaches",
+  z.object({
+    address: tunnelAddress,
+    full_address: z.string().describe("Host name: the address in the service's domain for tunnels"),
+    namespace: tenantId,
+    device: uid,
+    host: z.string().describe("IP address, as the device sees it"),
+    port,
+    ttl: z.int().describe("Seconds that it lives, -1: until it is deleted"),
+    expires_in: z.union([dateTime, z.literal(ZERO_DATE)]).describe("When it ends"),
+    created_at: dateTime,
+    revision,
+  }),
+);
+
+export const listTunnels = defineOperation({
+  id: "listTunnels",
+  part,
+  summary: "The tunnels of a device that have not ended, the latest first",
+  method: "GET",
+  path: "/api/devices/{uid}/tunnels",
+  edition: "enterprise",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  minRole: "observer",
+  params: { uid },
+  query: paging,
+  success: { headers: [TOTAL_COUNT], body: z.array(tunnel) },
+  errors: { 404: UNKNOWN_DEVICE },
+});
+
+export const createTunnel = defineOperation({
+  id: "createTunnel",
+  part,
+  summary: "Give a port that a device reaches a public address",
+  method: "POST",
+  path: "/api/devices/{uid}/tunnels",
+  edition: "enterprise",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  object: "tunnel",
+  creates: true,
+  minRole: "administrator",
+  params: { uid },
+  body: z.object({
+    host: z.union([z.ipv4(), z.ipv6()]).describe("IP address, as the device sees it"),
+    port,
+    ttl: z
+      .union([z.int().min(1).max(TUNNEL_TTL_MAX), z.literal(-1)])
+      .describe("Seconds that it lives, -1: until it is deleted"),
+  }),
+  idempotencyKey: true,
+  success: { body: tunnel },
+  errors: {
+    400: "host, port or ttl invalid",
+    403: "role below administrator, or the device has its maximum of tunnels",
+    404: UNKNOWN_DEVICE,
+  },
+});
+
+export const deleteTunnel = defineOperation({
+  id: "deleteTunnel",
+  part,
+  summary: "End a tunnel",
+  method: "DELETE",
+  path: "/api/devices/{uid}/tunnels/{address}",
+  edition: "enterprise",
+  auth: ["jwt", "apikey"],
+  scope: "namespace",
+  object: "tunnel",
+  minRole: "administrator",
+  params: { uid, address: tunnelAddress },
+  errors: { 403: BELOW_ADMINISTRATOR, 404: "no such tunnel on that device" },
+});

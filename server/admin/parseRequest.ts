@@ -1,0 +1,17 @@
+import type { z } from "zod";
+import { InvalidError } from "../http/errors.ts";
+import { checkTexts } from "../http/validation.ts";
+
+/**
+ * What a command sent, as its schema reads it.
+ * @throws InvalidError with a line for each wrong field
+ */
+export function parseRequest<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
+  const parsed = schema.safeParse(body);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+    throw new InvalidError(problems.join("\n"));
+  }
+  checkTexts(parsed.data, "");
+  return parsed.data;
+}

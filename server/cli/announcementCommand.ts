@@ -1,0 +1,84 @@
+import { readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
+import { Command } from "commander";
+import { callAdmin } from "../admin/adminClient.ts";
+import type {
+  AnnouncementRequest,
+  CreateAnnouncementRequest,
+  ListedAnnouncement,
+} from "../admin/requests.ts";
+import type { Flags } from "../config.ts";
+import { OperatorError } from "../OperatorError.ts";
+import { folderOf, print, subcommand } from "./subcommand.ts";
+import { formatTable } from "./table.ts";
+
+interface CreateFlags extends Flags {
+  readonly title: string;
+  readonly file?: string;
+  readonly json?: boolean;
+}
+
+/** @throws OperatorError the file cannot be read, or nothing was given */
+async function readContent(file: string | undefined): Promise<string> {
+  if (file !== undefined) {
+    try {
+      return readFileSync(file, "utf8");
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new OperatorError(`Cannot read the announcement ${file} (--file): ${reason}`, { cause: error });
+    }
+  }
+  const content = process.stdin.isTTY ? "" : await text(process.stdin);
+  if (content.trim() !== "") return content;
+  throw new OperatorError(
+    "stdin holds no text: pipe the announcement in as Markdown, or name its file by --file",
+  );
+}
+
+async function create(flags: CreateFlags): Promise<void> {
+  const request: CreateAnnouncementRequest = { title: flags.title, content: await readContent(flags.file) };
+  const made = await callAdmin<{ uuid: string }>(folderOf(flags), "POST", "/announcements", request);
+  print(flags.json ? JSON.stringify(made) : `Announcement ${made.uuid} is shown from now on`);
+}
+
+async function list(flags: Flags & { readonly json?: boolean }): Promise<void> {
+  const announcements = await callAdmin<ListedAnnouncement[]>(folderOf(flags), "GET", "/announcements");
+  if (flags.json) return print(JSON.stringify(announcements));
+  print(
+    formatTable([
+      ["DATE", "TITLE", "ID"],
+      ...announcements.map(({ date, title, uuid }) => [date, title, uuid]),
+    ]),
+  );
+}
+
+async function remove(uuid: string, flags: Flags): Promise<void> {
+  const request: AnnouncementRequest = { uuid };
+  await callAdmin(folderOf(flags), "POST", "/delete-announcement", request);
+  print(`Announcement ${uuid} is shown no more`);
+}
+
+/** `gatehouse-server admin announcement …` */
+export function announcementCommand(): Command {
+  const announcement = new Command("announcement").description(
+    "News of the service, which everybody may read",
+  );
+  announcement.addCommand(
+    subcommand("create", "Write an announcement, its Markdown text from stdin")
+      .requiredOption("--title <text>", "Title, at most 90 characters")
+      .option("--file <path>", "Read the text from this file instead")
+      .option("--json", "Print JSON")
+      .action(create),
+  );
+  announcement.addCommand(
+    subcommand("list", "List the announcements, the latest first")
+      .option("--json", "Print JSON")
+      .action(list),
+  );
+  announcement.addCommand(
+    subcommand("delete", "Withdraw an announcement")
+      .argument("<id>", "Id of the announcement")
+      .action(remove),
+  );
+  return announcement;
+}

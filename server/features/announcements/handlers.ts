@@ -1,0 +1,30 @@
+import type { announcements, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { NotFoundError } from "../../http/errors.ts";
+import type { Handler, Handlers } from "../../http/routes.ts";
+import { wireDate } from "../wireDate.ts";
+
+const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async (context) => {
+  const { services, query, header } = context;
+  const order = query.order_by ?? "desc";
+  const [total, rows] = await Promise.all([
+    services.db.announcement.count(),
+    services.db.announcement.findMany({
+      select: { uuid: true, title: true, date: true },
+      orderBy: [{ date: order }, { uuid: order }],
+      skip: (query.page - 1) * query.per_page,
+      take: query.per_page,
+    }),
+  ]);
+  header("X-Total-Count", total);
+  return rows.map((row) => ({ uuid: row.uuid, title: row.title, date: wireDate(row.date) }));
+};
+
+const getAnnouncement: Handler<PublicOperations["getAnnouncement"]> = async ({ services, params }) => {
+  const row = await services.db.announcement.findUnique({ where: { uuid: params.uuid.toLowerCase() } });
+  if (!row) throw new NotFoundError("no such announcement");
+  return { uuid: row.uuid, title: row.title, content: row.content, date: wireDate(row.date) };
+};
+
+export const announcementHandlers: Handlers<
+  Pick<PublicOperations, keyof typeof announcements & keyof PublicOperations>
+> = { listAnnouncements, getAnnouncement };

@@ -1,0 +1,126 @@
+import { randomUUID } from "node:crypto";
+import type { connectors, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { InvalidError, NotConnectedError, NotFoundError } from "../../http/errors.ts";
+import type { Handler, Handlers } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { recordChange } from "../audit/recordChange.ts";
+import { inTransaction, within } from "../transaction.ts";
+import { declaredConnector } from "./object.ts";
+import { presentConnector } from "./presentConnector.ts";
+import { NO_TLS, type StoredTls, sealTls, type TlsMaterial } from "./tls.ts";
+
+const unknown = () => new NotFoundError("no such connector");
+
+/**
+ * The TLS columns of a connector after a request.
+ * @param stored what it has already
+ * @throws InvalidError it is secure and has no TLS material, or the new one is of no use
+ */
+function tlsColumns(
+  services: Services,
+  uid: string,
+  secure: boolean,
+  given: TlsMaterial | null | undefined,
+  stored: StoredTls,
+): StoredTls {
+  if (!secure) return NO_TLS;
+  if (given) return sealTls(services, uid, given);
+  if (stored.sealedTls === null) throw new InvalidError("tls: must be given for a secure connector");
+  return { sealedTls: stored.sealedTls, tlsDigest: stored.tlsDigest };
+}
+
+/**
+ * The answer names no connector, so this is no creation of an object with a revision; it is recorded all the same.
+ */
+const connectorCreate: Handler<PublicOperations["connectorCreate"]> = async (context) => {
+  const { services, identity, body, request } = context;
+  const uid = randomUUID();
+  const secure = body.secure ?? false;
+  const data = {
+    uid,
+    tenantId: identity.tenant,
+    enable: body.enable ?? true,
+    secure,
+    address: body.address.toLowerCase(),
+    port: body.port,
+    ...tlsColumns(services, uid, secure, body.tls, NO_TLS),
+    createdAt: services.now(),
+  };
+  await inTransaction(services, async (tx) => {
+    const row = await tx.connector.create({ data });
+    await recordChange(within(services, tx), {
+      tenantId: identity.tenant,
+      caller: identity.caller,
+      requestId: request.id,
+      address: request.address,
+      operation: "connectorCreate",
+      object: { kind: "connector", id: uid },
+      before: null,
+      after: declaredConnector(row),
+    });
+  });
+  return undefined;
+};
+
+const connectorList: Handler<PublicOperations["connectorList"]> = async (context) => {
+  const { services, identity, query, header } = context;
+  const { enable } = query;
+  const where = { tenantId: identity.tenant, ...(enable !== undefined && { enable: enable === "true" }) };
+  const [total, rows] = await Promise.all([
+    services.db.connector.count({ where }),
+    services.db.connector.findMany({
+      where,
+      orderBy: [{ createdAt: "desc" }, { uid: "desc" }],
+      skip: (query.page - 1) * query.per_page,
+      take: query.per_page,
+    }),
+  ]);
+  header("X-Total-Count", total);
+  return rows.map(presentConnector);
+};
+
+/** @throws NotFoundError no such connector in the namespace */
+async function find(services: Services, tenantId: string, uid: string) {
+  const row = await services.db.connector.findUnique({ where: { uid, tenantId } });
+  if (!row) throw unknown();
+  return row;
+}
+
+const connectorGet: Handler<PublicOperations["connectorGet"]> = async ({ services, identity, params }) =>
+  presentConnector(await find(services, identity.tenant, params.uid));
+
+/** Changes what was sent only. */
+const connectorUpdate: Handler<PublicOperations["connectorUpdate"]> = async (context) => {
+  const { services, identity, params, body } = context;
+  const { uid } = params;
+  const row = await find(services, identity.tenant, uid);
+  const secure = body.secure ?? row.secure;
+  await services.db.connector.update({
+    where: { uid },
+    data: {
+      secure,
+      ...(body.enable !== undefined && { enable: body.enable }),
+      ...(body.address !== undefined && { address: body.address.toLowerCase() }),
+      ...(body.port !== undefined && { port: body.port }),
+      ...tlsColumns(services, uid, secure, body.tls, row),
+    },
+  });
+  return undefined;
+};
+
+const connectorDelete: Handler<PublicOperations["connectorDelete"]> = async (context) => {
+  const { services, identity, params } = context;
+  const where = { uid: params.uid, tenantId: identity.tenant };
+  if ((await services.db.connector.deleteMany({ where })).count === 0) throw unknown();
+  return undefined;
+};
+
+/** This service connects to no engine, so there is nobody to ask. */
+const connectorInfo: Handler<PublicOperations["connectorInfo"]> = async ({ services, identity, params }) => {
+  await find(services, identity.tenant, params.uid);
+  throw new NotConnectedError("the connector is not connected to its engine");
+};
+
+export const connectorHandlers: Handlers<
+  Pick<PublicOperations, keyof typeof connectors & keyof PublicOperations>
+> = { connectorCreate, connectorList, connectorGet, connectorUpdate, connectorDelete, connectorInfo };

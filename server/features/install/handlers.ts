@@ -1,0 +1,27 @@
+import { readFileSync } from "node:fs";
+import type { install, PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { Handler, Handlers } from "../../http/routes.ts";
+import { shellAssignments } from "./shellAssignments.ts";
+
+/** The script that comes with the package; `@DEFAULTS@` stands where the values of a request belong. */
+const [BEFORE = "", AFTER = ""] = readFileSync(
+  new URL("../../../install/install.sh", import.meta.url),
+  "utf8",
+).split("# @DEFAULTS@\n", 2);
+
+const getInstallScript: Handler<PublicOperations["getInstallScript"]> = async (context) => {
+  const { services, query, request } = context;
+  const defaults = shellAssignments({
+    default_server_address: request.origin.origin,
+    default_agent_image: services.settings.agentImage,
+    default_tenant_id: query.tenant_id ?? "",
+    default_keepalive_interval: query.keepalive_interval ?? "",
+    default_preferred_hostname: query.preferred_hostname ?? "",
+    default_preferred_identity: query.preferred_identity ?? "",
+  });
+  return `${BEFORE}${defaults}${AFTER}`;
+};
+
+export const installHandlers: Handlers<
+  Pick<PublicOperations, keyof typeof install & keyof PublicOperations>
+> = { getInstallScript };

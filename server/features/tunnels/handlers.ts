@@ -1,0 +1,100 @@
+import { randomBytes } from "node:crypto";
+import type { PublicOperations, tunnels } from "@gatehouse-access/sdk/contract";
+import { normalAddress } from "../../http/addresses.ts";
+import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import type { Handler, Handlers } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
+import { createOnce } from "../createOnce.ts";
+import type { Transaction } from "../transaction.ts";
+import { endOf, living } from "./expiry.ts";
+import { presentTunnel } from "./presentTunnel.ts";
+
+/** Bytes of an address: nobody finds a tunnel by trying. */
+const ADDRESS_BYTES = 16;
+
+interface DeviceKey {
+  readonly tenantId: string;
+  readonly uid: string;
+}
+
+/**
+ * A device that waits to be accepted may have tunnels, too: whether it is connected is asked when one is used.
+ * @throws NotFoundError no such device in the namespace, or one that was removed
+ */
+async function checkDevice(db: Transaction, { tenantId, uid }: DeviceKey): Promise<void> {
+  const where = { uid, tenantId, status: { not: "removed" } };
+  if ((await db.device.count({ where })) === 0) throw new NotFoundError("no such device");
+}
+
+const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) => {
+  const { services, identity, params, query, request, header } = context;
+  await checkDevice(services.db, { tenantId: identity.tenant, uid: params.uid });
+  const where = { deviceUid: params.uid, tenantId: identity.tenant, ...living(services) };
+  const [total, rows] = await Promise.all([
+    services.db.tunnel.count({ where }),
+    services.db.tunnel.findMany({
+      where,
+      orderBy: [{ createdAt: "desc" }, { address: "desc" }],
+      skip: (query.page - 1) * query.per_page,
+      take: query.per_page,
+    }),
+  ]);
+  header("X-Total-Count", total);
+  return rows.map((row) => presentTunnel(services, row, request));
+};
+
+/** @throws ForbiddenError the device has as many tunnels as it may have (rules section 18, Q4) */
+async function checkNumber(services: Services, tx: Transaction, deviceUid: string): Promise<void> {
+  const limit = services.settings.maximumTunnels;
+  if (limit <= 0) return;
+  if ((await tx.tunnel.count({ where: { deviceUid, ...living(services) } })) >= limit) {
+    throw new ForbiddenError(`the device has ${limit} tunnels, the most that it may have: delete one`);
+  }
+}
+
+const createTunnel: Handler<PublicOperations["createTunnel"]> = async (context) => {
+  const { services, identity, params, body, request, creationKey } = context;
+  const tenantId = identity.tenant;
+  await checkDevice(services.db, { tenantId, uid: params.uid });
+  const row = await createOnce(context, {
+    taken: "address: is taken",
+    find: async (tx, key) => {
+      const where = { tenantId_creationKey: { tenantId, creationKey: key } };
+      const made = await tx.tunnel.findUnique({ where });
+      if (made === null || made.expiresAt > services.now()) return made;
+      // It has ended, and only waits to be removed.
+      await tx.tunnel.delete({ where });
+      return null;
+    },
+    create: async (tx) => {
+      await checkNumber(services, tx, params.uid);
+      const createdAt = services.now();
+      return tx.tunnel.create({
+        data: {
+          address: randomBytes(ADDRESS_BYTES).toString("hex"),
+          tenantId,
+          deviceUid: params.uid,
+          host: normalAddress(body.host) ?? body.host,
+          port: body.port,
+          ttl: body.ttl,
+          createdAt,
+          expiresAt: endOf(createdAt, body.ttl),
+          creationKey,
+        },
+      });
+    },
+  });
+  return presentTunnel(services, row, request);
+};
+
+const deleteTunnel: Handler<PublicOperations["deleteTunnel"]> = async ({ services, identity, params }) => {
+  const { uid: deviceUid, address } = params;
+  const { count } = await services.db.tunnel.deleteMany({
+    where: { address, deviceUid, tenantId: identity.tenant, ...living(services) },
+  });
+  if (count === 0) throw new NotFoundError("no such tunnel");
+  return undefined;
+};
+
+export const tunnelHandlers: Handlers<Pick<PublicOperations, keyof typeof tunnels & keyof PublicOperations>> =
+  { listTunnels, createTunnel, deleteTunnel };

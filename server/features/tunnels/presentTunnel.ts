@@ -1,0 +1,27 @@
+import type { tunnels } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import type { Tunnel } from "../../db/generated/sqlite/client.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
+import type { Services } from "../../services.ts";
+import { revisionOf } from "../objects/managedObject.ts";
+import { wireDate } from "../wireDate.ts";
+import { declaredTunnel } from "./object.ts";
+
+type WireTunnel = z.output<typeof tunnels.tunnel>;
+
+/** A tunnel as the wire has it (models section 10). */
+export function presentTunnel(services: Services, row: Tunnel, request: RequestFacts): WireTunnel {
+  const domain = services.settings.tunnelsDomain ?? request.origin.hostname;
+  return {
+    address: row.address,
+    full_address: `${row.address}.${domain}`,
+    namespace: row.tenantId,
+    device: row.deviceUid,
+    host: row.host,
+    port: row.port,
+    ttl: Number(row.ttl),
+    expires_in: wireDate(row.ttl === -1n ? null : row.expiresAt),
+    created_at: wireDate(row.createdAt),
+    revision: revisionOf(declaredTunnel(row)),
+  };
+}

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startApp, type TestApp } from "../http/testApp.ts";
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ edition: "cloud" });
+  const day = (n: number) => new Date(Date.UTC(2026, 0, n));
+  await app.services.db.announcement.createMany({
+    data: [1, 2, 3].map((n) => ({
+      uuid: `0d6a1f7e-53c8-4c0e-8a6b-19d1f0b7c3a${n}`,
+      title: `News ${n}`,
+      content: `# Text ${n}`,
+      date: day(n),
+    })),
+  });
+});
+afterAll(() => app.stop());
+
+const list = (query = {}) => app.call("listAnnouncements", { query });
+
+test("everybody reads them, the latest first, without their texts", async () => {
+  const { body, headers } = await list();
+  expect(headers.get("x-total-count")).toBe("3");
+  expect(body.map(({ title }: { title: string }) => title)).toEqual(["News 3", "News 2", "News 1"]);
+  expect(body[0]).toEqual({
+    uuid: "0d6a1f7e-53c8-4c0e-8a6b-19d1f0b7c3a3",
+    title: "News 3",
+    date: "2026-01-03T00:00:00.000Z",
+  });
+});
+
+test("in pages, and the oldest first when asked for", async () => {
+  const { body, headers } = await list({ order_by: "asc", page: 2, per_page: 2 });
+  expect(body.map(({ title }: { title: string }) => title)).toEqual(["News 3"]);
+  expect(headers.get("x-total-count")).toBe("3");
+  expect((await list({ order_by: "sideways" })).status).toBe(400);
+});
+
+test("one has its text", async () => {
+  const [first] = (await list()).body;
+  const { body } = await app.call("getAnnouncement", { params: { uuid: first.uuid } });
+  expect(body).toEqual({ ...first, content: "# Text 3" });
+  const unknown = { uuid: "00000000-0000-4000-8000-000000000000" };
+  expect((await app.call("getAnnouncement", { params: unknown })).status).toBe(404);
+  expect((await app.call("getAnnouncement", { params: { uuid: "nonsense" } })).status).toBe(400);
+});

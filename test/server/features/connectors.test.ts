@@ -1,0 +1,184 @@
+import { spawnSync } from "node:child_process";
+import { generateKeyPairSync, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { testFolder } from "../../support/folder.ts";
+import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+beforeEach(async () => {
+  app = await startApp({ edition: "cloud" });
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const ENGINE = { address: "engine.example.org", port: 2376 };
+const create = (body: object) => app.call("connectorCreate", { token: ana.token, body });
+const list = async (query = {}) => (await app.call("connectorList", { token: ana.token, query })).body;
+const get = async (uid: string) =>
+  (await app.call("connectorGet", { token: ana.token, params: { uid } })).body;
+const update = (uid: string, body: object, headers = {}) =>
+  app.call("connectorUpdate", { token: ana.token, params: { uid }, body, headers });
+const made = async (body: object = ENGINE): Promise<{ uid: string; revision: string }> => {
+  expect((await create(body)).status).toBe(200);
+  app.pass(1);
+  return (await list())[0];
+};
+const stored = (uid: string) => app.services.db.connector.findUniqueOrThrow({ where: { uid } });
+
+test("a connector is stored: enabled, not secure and not connected", async () => {
+  const { uid } = await made();
+  expect(await get(uid)).toEqual({
+    uid: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    tenant_id: ana.tenant,
+    enable: true,
+    secure: false,
+    ...ENGINE,
+    status: { state: "disconnected", message: "the service is not connected to the engine" },
+    revision: expect.stringMatching(/^[\w-]{22}$/),
+  });
+});
+
+test("what its engine says is 500 while nobody is connected to it", async () => {
+  const { uid } = await made();
+  const { status, body } = await app.call("connectorInfo", { token: ana.token, params: { uid } });
+  expect([status, body]).toEqual([500, { message: "the connector is not connected to its engine" }]);
+});
+
+test("they are listed the latest first, in pages, and by whether they are enabled", async () => {
+  for (const [n, enable] of [true, false, true].entries()) {
+    await create({ ...ENGINE, port: n + 1, enable });
+    app.pass(1);
+  }
+  const ports = async (query = {}) => (await list(query)).map(({ port }: { port: number }) => port);
+  expect(await ports()).toEqual([3, 2, 1]);
+  expect(await ports({ enable: "true" })).toEqual([3, 1]);
+  expect(await ports({ enable: "false" })).toEqual([2]);
+  expect(await ports({ page: 2, per_page: 2 })).toEqual([1]);
+  expect((await app.call("connectorList", { token: ana.token, query: { enable: "maybe" } })).status).toBe(
+    400,
+  );
+});
+
+test("a change leaves what was not sent, and minds If-Match", async () => {
+  const { uid, revision } = await made();
+  const { status, headers } = await update(uid, { port: 1 }, { "if-match": `"${revision}"` });
+  expect(status).toBe(200);
+  const now = await get(uid);
+  expect(now).toMatchObject({ ...ENGINE, port: 1, enable: true });
+  expect(headers.get("etag")).toBe(`"${now.revision}"`);
+  expect((await update(uid, { port: 2 }, { "if-match": `"${revision}"` })).status).toBe(412);
+  expect((await update(uid, {})).status).toBe(200);
+  expect(await get(uid)).toEqual(now);
+});
+
+test("a deleted one is gone", async () => {
+  const { uid } = await made();
+  const remove = () => app.call("connectorDelete", { token: ana.token, params: { uid } });
+  expect((await remove()).status).toBe(200);
+  expect((await remove()).status).toBe(404);
+  expect(await list()).toEqual([]);
+});
+
+test("its changes stand in the audit trail, the first one too", async () => {
+  const { uid } = await made();
+  await update(uid, { enable: false });
+  const params = { tenant: ana.tenant };
+  const { body } = await app.call("getAuditTrail", {
+    token: ana.token,
+    params,
+    query: { kind: "connector" },
+  });
+  expect(body).toMatchObject([
+    { operation: "connectorUpdate", object: { id: uid }, before: { enable: true }, after: { enable: false } },
+    { operation: "connectorCreate", object: { id: uid }, before: null, after: { ...ENGINE, tls: null } },
+  ]);
+});
+
+test.each([
+  [{ address: "10.0.0.5" }, 200],
+  [{ address: "::1" }, 200],
+  [{ address: "localhost" }, 200],
+  [{ address: "" }, 400],
+  [{ address: "http://engine" }, 400],
+  [{ address: "engine:2375" }, 400],
+  [{ address: "-engine" }, 400],
+  [{ address: "a..b" }, 400],
+  [{ address: undefined }, 400],
+  [{ port: 0 }, 400],
+  [{ port: 65_536 }, 400],
+  [{ port: "1" }, 422],
+  [{ enable: "yes" }, 422],
+  [{ secure: true }, 400],
+  [{ secure: true, tls: null }, 400],
+  [{ secure: true, tls: { ca: "x", cert: "y", key: "z" } }, 400],
+])("%j is %i", async (more, expected) => {
+  const { status, body } = await create({ ...ENGINE, ...more });
+  expect([status, body?.message ?? ""]).toEqual([expected, expect.any(String)]);
+  if (status !== 200) expect(await list()).toEqual([]);
+});
+
+const openssl = spawnSync("openssl", ["version"]).status === 0;
+
+/** A certificate that is its own authority, and its key. */
+function makeTls() {
+  const folder = testFolder();
+  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+  const files = ["-out", certFile, "-keyout", keyFile];
+  spawnSync("openssl", ["req", "-x509", ...curve, ...files, "-days", "2", "-subj", "/CN=engine.example.org"]);
+  const [cert, key] = [readFileSync(certFile, "utf8"), readFileSync(keyFile, "utf8")];
+  return { ca: cert, cert, key };
+}
+
+describe.skipIf(!openssl)("TLS material", () => {
+  let tls: ReturnType<typeof makeTls>;
+  let secure: object;
+  beforeEach(() => {
+    tls = makeTls();
+    secure = { ...ENGINE, secure: true, tls };
+  });
+
+  test("is sealed, and answered nowhere", async () => {
+    expect(new X509Certificate(tls.cert).subject).toBe("CN=engine.example.org");
+    const { uid } = await made(secure);
+    const row = await stored(uid);
+    expect(JSON.stringify(row)).not.toContain("BEGIN");
+    expect(JSON.parse(app.services.sealer.open(row.sealedTls ?? "", `connector ${uid}`))).toEqual(tls);
+    const params = { tenant: ana.tenant };
+    const trail = await app.call("getAuditTrail", { token: ana.token, params });
+    for (const text of [JSON.stringify(await list()), trail.text]) expect(text).not.toMatch(/BEGIN|sealed/);
+    expect(() => app.services.sealer.open(row.sealedTls ?? "", "connector another")).toThrow();
+  });
+
+  test("stays when it is not sent, and goes when the connector is not secure any more", async () => {
+    const { uid, revision } = await made(secure);
+    await update(uid, { port: 1 });
+    expect((await stored(uid)).sealedTls).not.toBeNull();
+    await update(uid, { secure: false });
+    expect(await stored(uid)).toMatchObject({ sealedTls: null, tlsDigest: null });
+    const refused = await update(uid, { secure: true });
+    expect([refused.status, refused.body.message]).toEqual([
+      400,
+      "tls: must be given for a secure connector",
+    ]);
+    await update(uid, { secure: true, tls, port: ENGINE.port });
+    expect((await get(uid)).revision).toBe(revision);
+  });
+
+  test("whose key is another one's is refused, and not repeated", async () => {
+    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const key = privateKey.export({ type: "pkcs8", format: "pem" });
+    const { status, text } = await create({ ...secure, tls: { ...tls, key } });
+    expect(status).toBe(400);
+    expect(text).toContain("tls: must be");
+    expect(text).not.toContain("PRIVATE");
+  });
+
+  test("of a connector that is not secure is not kept", async () => {
+    const { uid } = await made({ ...secure, secure: false });
+    expect((await stored(uid)).sealedTls).toBeNull();
+  });
+});

@@ -1,0 +1,72 @@
+// The rules of section 6 in memory, over the answers of the service.
+
+/** An item of a list, as the wire has it. */
+export type Wire = Record<string, unknown>;
+
+/** An item of a filter. */
+export type Item = { type: string; params: { name: string; operator?: string; value?: unknown } };
+
+/** The field of that name, which may be dotted; of a list of objects, the fields of all. */
+export const fieldOf = (item: Wire, name: string): unknown =>
+  name
+    .split(".")
+    .reduce<unknown>(
+      (value, key) =>
+        Array.isArray(value) ? value.map((one) => (one as Wire)[key]) : (value as Wire | undefined)?.[key],
+      item,
+    );
+
+/** Fields whose text on the wire is a time. */
+const TIMES = ["last_seen", "created_at", "status_updated_at", "status_update_at"];
+
+const TRUE = [true, "true", "t", "1"];
+
+function holds(item: Wire, { name, operator: comparison, value }: Item["params"]): boolean {
+  const field = fieldOf(item, name);
+  const values = Array.isArray(field) ? field : [field];
+  const equal = (other: unknown) =>
+    Array.isArray(field) && Array.isArray(other)
+      ? field.length === other.length && field.every((entry) => other.includes(entry))
+      : values.includes(other) && field !== undefined;
+  switch (comparison) {
+    case "contains":
+      if (Array.isArray(value))
+        return field !== undefined && value.length > 0 && value.every((entry) => values.includes(entry));
+      // A time is no text, although the wire writes it as one.
+      if (TIMES.includes(name)) return false;
+      return values.some(
+        (entry) => typeof entry === "string" && entry.toLowerCase().includes(String(value).toLowerCase()),
+      );
+    case "eq":
+      return equal(value);
+    case "ne":
+      return !equal(value);
+    case "bool":
+      return typeof field === "boolean" && field === TRUE.includes(value as never);
+    case "gt":
+      return typeof field === "number" && field > Number(value);
+    default:
+      throw new Error(`the model does not know ${comparison}`);
+  }
+}
+
+/** Whether a filter chooses the item. */
+export function matches(item: Wire, items: readonly Item[], trailing: "and" | "or"): boolean {
+  let open: Item["params"][] = [];
+  const results: boolean[] = [];
+  const close = (joined: string) => {
+    if (open.length > 0) {
+      results.push(
+        joined === "and" ? open.every((one) => holds(item, one)) : open.some((one) => holds(item, one)),
+      );
+    }
+    open = [];
+  };
+  for (const { type, params } of items) {
+    if (type === "property") {
+      if (["contains", "eq", "ne", "bool", "gt"].includes(params.operator ?? "")) open.push(params);
+    } else if (params.name === "and" || params.name === "or") close(params.name);
+  }
+  close(trailing);
+  return results.every(Boolean);
+}

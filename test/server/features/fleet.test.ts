@@ -1,0 +1,147 @@
+import { createHmac } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { sealerOf } from "../../../server/dist/sealer.js";
+import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+beforeEach(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+let macs = 0;
+const newDevice = async (hostname: string, more: object = {}): Promise<string> => {
+  macs += 1;
+  const mac = `00:00:00:00:00:${String(macs).padStart(2, "0")}`;
+  return (await enrol(app, ana.tenant, mac, { hostname, ...more })).uid;
+};
+const setStatus = async (uid: string, status: string) => {
+  const answer = await app.call("updateDeviceStatus", { token: ana.token, params: { uid, status } });
+  expect(answer.status).toBe(200);
+};
+
+type Query = Readonly<Record<string, string>>;
+
+describe("resolveDevice", () => {
+  const resolve = (query: Query) => app.call("resolveDevice", { token: ana.token, query });
+
+  test("finds by uid and by name, whatever the case, as getDevice answers", async () => {
+    const uid = await newDevice("gate");
+    const single = await app.call("getDevice", { token: ana.token, params: { uid } });
+    for (const query of [{ uid }, { hostname: "gate" }, { hostname: "GATE" }] as Query[]) {
+      const { status, body, headers } = await resolve(query);
+      expect([status, body]).toEqual([200, single.body]);
+      expect(headers.get("etag")).toBe(single.headers.get("etag"));
+    }
+  });
+
+  test("the uid wins over the name", async () => {
+    const uid = await newDevice("one");
+    await newDevice("two");
+    expect((await resolve({ uid, hostname: "two" })).body.name).toBe("one");
+    expect((await resolve({ uid: "0".repeat(64), hostname: "two" })).status).toBe(404);
+  });
+
+  test("of devices with one name the accepted one is meant, else the one that reported last", async () => {
+    const first = await newDevice("gate");
+    app.pass(1);
+    const second = await newDevice("gate");
+    expect((await resolve({ hostname: "gate" })).body.uid).toBe(second);
+    await setStatus(first, "accept");
+    app.pass(1);
+    await newDevice("gate");
+    expect((await resolve({ hostname: "gate" })).body.uid).toBe(first);
+  });
+
+  test.each<[Query]>([[{}], [{ uid: "", hostname: "" }], [{ uid: "abc" }], [{ hostname: "a.b" }]])(
+    "%j is 400",
+    async (query) => {
+      const { status, body } = await resolve(query);
+      expect(status).toBe(400);
+      expect(body.message).toMatch(/^(uid|hostname)/);
+    },
+  );
+
+  test("another namespace's device is not found", async () => {
+    const uid = await newDevice("gate");
+    const eve = await app.user("eve", "eves");
+    for (const query of [{ uid }, { hostname: "gate" }] as Query[]) {
+      expect((await app.call("resolveDevice", { token: eve.token, query })).status).toBe(404);
+    }
+  });
+
+  test("a removed device has no name any more", async () => {
+    const uid = await newDevice("gate");
+    await app.services.db.device.update({ where: { uid }, data: { status: "removed" } });
+    expect((await resolve({ hostname: "gate" })).status).toBe(404);
+    expect((await resolve({ uid })).body.status).toBe("removed");
+  });
+});
+
+describe("getStats", () => {
+  const stats = async (token = ana.token) => (await app.call("getStats", { token })).body;
+  const NONE = {
+    registered_devices: 0,
+    online_devices: 0,
+    pending_devices: 0,
+    rejected_devices: 0,
+    active_sessions: 0,
+  };
+
+  test("an empty namespace has none", async () => {
+    expect(await stats()).toEqual(NONE);
+  });
+
+  test("counts by status, containers too, and which accepted ones are online", async () => {
+    const connector = { id: "a", pretty_name: "A", version: "v", arch: "amd64", platform: "connector" };
+    const old = await newDevice("old");
+    app.pass(121);
+    const accepted = [
+      await newDevice("a1"),
+      await newDevice("a2"),
+      await newDevice("a3", { info: connector }),
+    ];
+    for (const uid of [old, ...accepted]) await setStatus(uid, "accept");
+    await app.call("offlineDevice", { token: ana.token, params: { uid: accepted[0] ?? "" } });
+    await setStatus(await newDevice("r1"), "reject");
+    await newDevice("p1");
+    await newDevice("p2");
+    const gone = await newDevice("gone");
+    await app.services.db.device.update({ where: { uid: gone }, data: { status: "removed" } });
+    expect(await stats()).toEqual({
+      ...NONE,
+      registered_devices: 4,
+      online_devices: 2,
+      pending_devices: 2,
+      rejected_devices: 1,
+    });
+    const eve = await app.user("eve", "eves");
+    expect(await stats(eve.token)).toEqual(NONE);
+  });
+});
+
+describe("getNamespaceSupport", () => {
+  const identifierOf = async (user: TestUser) =>
+    (await app.call("getNamespaceSupport", { token: user.token, params: { tenant: user.tenant } })).body
+      .identifier;
+
+  test("is one of each namespace, and stays", async () => {
+    const eve = await app.user("eve", "eves");
+    const first = await identifierOf(ana);
+    expect(first).toMatch(/^[0-9a-f]{64}$/);
+    expect(await identifierOf(ana)).toBe(first);
+    expect(await identifierOf(eve)).not.toBe(first);
+  });
+
+  test("cannot be made without the instance's secret", async () => {
+    const identifier = await identifierOf(ana);
+    expect(identifier).toBe(sealerOf("a secret of the tests").mark(ana.tenant, "namespace support"));
+    expect(identifier).not.toBe(sealerOf("another secret").mark(ana.tenant, "namespace support"));
+    expect(identifier).not.toBe(sealerOf("a secret of the tests").mark(ana.tenant, "another purpose"));
+    expect(identifier).not.toBe(
+      createHmac("sha256", "a secret of the tests").update(ana.tenant).digest("hex"),
+    );
+  });
+});

@@ -1,0 +1,175 @@
+import { execFile } from "node:child_process";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { shellAssignments } from "../../../server/dist/features/install/shellAssignments.js";
+import { testFolder } from "../../support/folder.ts";
+import { startApp, type TestApp } from "../http/testApp.ts";
+
+const run = promisify(execFile);
+const TENANT = "7c1e2f58-0b4d-4f0a-9a44-5b5f0f8a1c22";
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ edition: "community" });
+});
+afterAll(() => app.stop());
+
+const script = async (query: Record<string, string>, path = "/install.sh") => {
+  const { status, text, headers } = await app.send("GET", `${path}?${new URLSearchParams(query)}`);
+  return { status, text, type: headers.get("content-type") };
+};
+
+/** A folder for PATH in which a container engine only writes down its arguments, one in each line. */
+function fakeEngine(name: string): { path: string; calls: () => string[][] } {
+  const folder = testFolder();
+  const bin = join(folder, "bin");
+  const log = join(folder, "calls");
+  mkdirSync(bin);
+  writeFileSync(log, "");
+  const inspect = '[ "$1 $2" != "container inspect" ] || exit 1';
+  writeFileSync(join(bin, name), `#!/bin/sh\n{ printf '%s\\n' "$@"; echo --; } >> '${log}'\n${inspect}\n`);
+  // Runs what it is given, as the real one does for root.
+  writeFileSync(join(bin, "sudo"), '#!/bin/sh\nexec "$@"\n');
+  for (const file of [name, "sudo"]) chmodSync(join(bin, file), 0o755);
+  const calls = () =>
+    readFileSync(log, "utf8")
+      .split("--\n")
+      .filter((call) => call !== "")
+      .map((call) => call.trimEnd().split("\n"));
+  return { path: [bin, "/usr/bin", "/bin"].join(delimiter), calls };
+}
+
+const execute = (text: string, env: Record<string, string>) =>
+  run("/bin/sh", ["-c", text], { env: { PATH: process.env.PATH, ...env } });
+
+test.each(["/install.sh", "/kickstart.sh", "/api/install"])("%s is a shell script", async (path) => {
+  const { status, text, type } = await script({}, path);
+  expect([status, type]).toEqual([200, "text/x-shellscript; charset=utf-8"]);
+  expect(text).toMatch(/^#!\/bin\/sh\n/);
+  expect(text).not.toContain("@DEFAULTS@");
+  await run("/bin/sh", ["-n", "-c", text]);
+});
+
+test("it starts the agent of the asked namespace at this service", async () => {
+  const engine = fakeEngine("docker");
+  const { text } = await script({
+    tenant_id: TENANT,
+    preferred_hostname: "gate",
+    preferred_identity: 'it\'s a $(touch /tmp/x) `id` "gate" \\',
+    keepalive_interval: "45",
+  });
+  const { stdout } = await execute(text, { PATH: engine.path, CONTAINER_ENGINE: "docker" });
+  expect(stdout).toContain(`waits in the namespace ${TENANT}`);
+  const [pull, inspect, start] = engine.calls();
+  expect(pull).toEqual(["pull", "registry.example.org/agent:v1"]);
+  expect(inspect).toEqual(["container", "inspect", "gatehouse-agent"]);
+  expect(start).toEqual(
+    expect.arrayContaining([
+      "run",
+      "--privileged",
+      "--name=gatehouse-agent",
+      `SHELLHUB_SERVER_ADDRESS=${app.url}`,
+      `SHELLHUB_TENANT_ID=${TENANT}`,
+      "SHELLHUB_PREFERRED_HOSTNAME=gate",
+      'SHELLHUB_PREFERRED_IDENTITY=it\'s a $(touch /tmp/x) `id` "gate" \\',
+      "SHELLHUB_KEEPALIVE_INTERVAL=45",
+    ]),
+  );
+  expect(start?.at(-1)).toBe("registry.example.org/agent:v1");
+});
+
+test("variables win over the query, and podman does as well", async () => {
+  const engine = fakeEngine("podman");
+  const { text } = await script({ tenant_id: TENANT });
+  await execute(text, {
+    PATH: engine.path,
+    CONTAINER_ENGINE: "podman",
+    TENANT_ID: "another",
+    SERVER_ADDRESS: "https://gate.example.org",
+    AGENT_IMAGE: "registry.example.org/other:v2",
+  });
+  const [pull, , start] = engine.calls();
+  expect(pull).toEqual(["pull", "registry.example.org/other:v2"]);
+  expect(start).toEqual(
+    expect.arrayContaining([
+      "SHELLHUB_TENANT_ID=another",
+      "SHELLHUB_SERVER_ADDRESS=https://gate.example.org",
+      "label=disable",
+    ]),
+  );
+  expect(start?.join("\n")).not.toContain("SHELLHUB_PREFERRED");
+});
+
+test.each([
+  [{}, "TENANT_ID must be set"],
+  [{ TENANT_ID: TENANT, CONTAINER_ENGINE: "rm" }, "CONTAINER_ENGINE must be docker or podman"],
+])("%j ends it before anything is done", async (env, reason) => {
+  const engine = fakeEngine("docker");
+  const { text } = await script({});
+  const failed = await execute(text, { PATH: engine.path, ...env }).catch((error) => error);
+  expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(`install.sh: ${reason}`)]);
+  expect(engine.calls()).toEqual([]);
+});
+
+test("of a script that arrived in part nothing is done", async () => {
+  const engine = fakeEngine("docker");
+  const { text } = await script({ tenant_id: TENANT });
+  const lines = text.split("\n");
+  // Parts that end inside of the function are no program, those before it do nothing.
+  for (let count = 1; count < lines.length - 1; count += 5) {
+    const part = lines.slice(0, count).join("\n");
+    await execute(part, { PATH: engine.path, CONTAINER_ENGINE: "docker" }).catch(() => {});
+  }
+  expect(engine.calls()).toEqual([]);
+});
+
+describe("no value leaves its quotes", () => {
+  test("of any text, the shell takes it as it is", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({
+          maxLength: 40,
+          unit: fc.oneof(fc.constantFrom("'", "\\", '"', "$", "`", "\n", ";"), fc.string()),
+        }),
+        async (value) => {
+          fc.pre(!value.includes("\0"));
+          const { stdout } = await run("/bin/sh", [
+            "-c",
+            `${shellAssignments({ value })}printf '%s' "$value"`,
+          ]);
+          expect(stdout).toBe(value);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test.each([
+    ["tenant_id", "'; touch /tmp/x; '"],
+    ["tenant_id", TENANT.toUpperCase()],
+    ["keepalive_interval", "1; id"],
+    ["keepalive_interval", "0"],
+    ["preferred_hostname", "a b"],
+    ["preferred_hostname", "$(id)"],
+    ["preferred_identity", "two\nlines"],
+    ["preferred_identity", "\u001b[2J"],
+    ["preferred_identity", "\u202egate"],
+    ["preferred_identity", "a".repeat(65)],
+  ])("%s=%j is 400", async (name, value) => {
+    const { status, text } = await script({ [name]: value });
+    expect(status).toBe(400);
+    expect(JSON.parse(text).message).toContain(`${name}: `);
+  });
+
+  test("nor does the host that the client calls", async () => {
+    const proxied = await startApp({ trustedProxies: ["127.0.0.1"] });
+    const headers = { "x-forwarded-host": "evil'$(id)`id`'" };
+    const { text } = await proxied.send("GET", "/install.sh", { headers });
+    await proxied.stop();
+    const program = text.replace(/^main$/m, `printf '%s' "$default_server_address"`);
+    expect((await execute(program, {})).stdout).toBe("http://evil'$(id)`id`'");
+  });
+});

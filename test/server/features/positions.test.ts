@@ -1,0 +1,100 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { Positions } from "../../../server/dist/positions.js";
+import { testFolder } from "../../support/folder.ts";
+import { at, mmdbOf } from "../../support/mmdb.ts";
+import { enrol, startApp, type TestUser } from "../http/testApp.ts";
+
+const RIO = { latitude: -22.9, longitude: -43.2 };
+const OSLO = { latitude: 59.9, longitude: 10.7 };
+const UNKNOWN = { latitude: 0, longitude: 0 };
+
+function positionsIn(records: Parameters<typeof mmdbOf>[0]) {
+  const file = join(testFolder(), "city.mmdb");
+  const write = (next: typeof records) => writeFileSync(file, mmdbOf(next));
+  write(records);
+  const errors: unknown[] = [];
+  return { file, write, errors, positions: new Positions(file, (error) => errors.push(error)) };
+}
+
+const CITY = { "8.8.8.8": at(RIO.latitude, RIO.longitude), "9.9.9.9": at(OSLO.latitude, OSLO.longitude) };
+
+test("an address is where the file says, others are nowhere known", () => {
+  const { positions, errors } = positionsIn({
+    ...CITY,
+    "8.8.4.4": { country: "none" },
+    "8.8.4.5": at(91, 0),
+    "8.8.4.6": { location: { latitude: "1", longitude: 2 } },
+    "10.0.0.1": at(1, 2),
+    "192.168.1.1": at(1, 2),
+    "127.0.0.1": at(1, 2),
+  });
+  expect(positions.of("8.8.8.8")).toEqual(RIO);
+  expect(positions.of("::ffff:8.8.8.8")).toEqual(RIO);
+  expect(positions.of("9.9.9.9")).toEqual(OSLO);
+  for (const address of ["8.8.4.4", "8.8.4.5", "8.8.4.6", "8.8.8.9", "2001:4860::1", "", "text"]) {
+    expect(positions.of(address), address).toEqual(UNKNOWN);
+  }
+  for (const address of ["10.0.0.1", "192.168.1.1", "127.0.0.1", "fd00::1", "fe80::1", "::1"]) {
+    expect(positions.of(address), address).toEqual(UNKNOWN);
+  }
+  expect(errors).toEqual([]);
+});
+
+test("the file is read again when it is asked for, and one of no use changes nothing", () => {
+  const { positions, file, write } = positionsIn(CITY);
+  expect(positions.of("8.8.8.8")).toEqual(RIO);
+  write({ "8.8.8.8": at(OSLO.latitude, OSLO.longitude) });
+  expect(positions.of("8.8.8.8")).toEqual(RIO);
+  positions.reload();
+  expect(positions.of("8.8.8.8")).toEqual(OSLO);
+  writeFileSync(file, "nonsense");
+  expect(() => positions.reload()).toThrow(/^No database of positions in the MaxMind format is .*GEOIP_FILE/);
+  expect(positions.of("8.8.8.8")).toEqual(OSLO);
+});
+
+test("a missing file is named with its setting", () => {
+  expect(() => new Positions("/nonexistent.mmdb", () => {})).toThrow(
+    /^Cannot read the position file \/nonexistent\.mmdb \(GATEHOUSE_GEOIP_FILE\): ENOENT/,
+  );
+});
+
+test("a device is where it reported from, and where the file has it since", async () => {
+  const { positions, write } = positionsIn(CITY);
+  const app = await startApp({ trustedProxies: ["127.0.0.1"] }, undefined, (address) =>
+    positions.of(address),
+  );
+  onTestFinished(() => app.stop());
+  const ana: TestUser = await app.user("ana", "lab");
+  const reportFrom = async (address: string) => {
+    const answer = await app.send("POST", "/api/devices/auth", {
+      headers: { "content-type": "application/json", "x-real-ip": address },
+      body: JSON.stringify({
+        info: { id: "debian", pretty_name: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },
+        identity: { mac: "00:00:00:00:00:01" },
+        public_key: "key",
+        tenant_id: ana.tenant,
+      }),
+    });
+    expect(answer.status).toBe(200);
+    const params = { uid: answer.body.uid };
+    return (await app.call("getDevice", { token: ana.token, params })).body.position;
+  };
+  expect(await reportFrom("8.8.8.8")).toEqual(RIO);
+  expect(await reportFrom("9.9.9.9")).toEqual(OSLO);
+  expect(await reportFrom("10.0.0.1")).toEqual(UNKNOWN);
+  expect(await reportFrom("8.8.8.8")).toEqual(RIO);
+  write({ "8.8.8.8": at(OSLO.latitude, OSLO.longitude) });
+  positions.reload();
+  expect(await reportFrom("8.8.8.8")).toEqual(OSLO);
+});
+
+test("without a file a device is at 0,0", async () => {
+  const app = await startApp();
+  onTestFinished(() => app.stop());
+  const ana = await app.user("ana", "lab");
+  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  const { body } = await app.call("getDevice", { token: ana.token, params: { uid } });
+  expect(body.position).toEqual(UNKNOWN);
+});

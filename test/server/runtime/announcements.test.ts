@@ -1,0 +1,75 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { testFolder } from "../../support/folder.ts";
+import { startService, type TestService } from "../support.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService({ env: { GATEHOUSE_EDITION: "cloud" } });
+});
+afterAll(() => service.stop());
+
+const command = (...args: string[]) => ["announcement", ...args];
+const shown = async () => {
+  const response = await fetch(`${service.url}/api/announcements`);
+  return (await response.json()) as { uuid: string; title: string }[];
+};
+const textOf = async (uuid: string) => {
+  const response = await fetch(`${service.url}/api/announcements/${uuid}`);
+  return ((await response.json()) as { content: string }).content;
+};
+
+test("an announcement is written from stdin or a file, listed, and withdrawn", async () => {
+  const first = await service.admin(command("create", "--title", "Window"), "# Plan\n\nShort outage.\n");
+  const uuid = /^Announcement (\S+) is shown from now on\n$/.exec(first.stdout)?.[1] ?? "";
+  expect(await textOf(uuid)).toBe("# Plan\n\nShort outage.\n");
+
+  const file = join(testFolder(), "news.md");
+  writeFileSync(file, "More *news*");
+  const second = await service.admin(command("create", "--title", "More", "--file", file, "--json"));
+  const made = JSON.parse(second.stdout) as { uuid: string };
+  expect(await textOf(made.uuid)).toBe("More *news*");
+  expect((await shown()).map(({ title }) => title)).toEqual(["More", "Window"]);
+
+  const listed = await service.admin(command("list"));
+  expect(listed.stdout).toMatch(
+    new RegExp(`^DATE +TITLE +ID\\n\\S+ +More +${made.uuid}\\n\\S+ +Window +${uuid}\\n$`),
+  );
+  expect(await service.admin(command("delete", uuid.toUpperCase()))).toMatchObject({ code: 0, stderr: "" });
+  expect((await shown()).map(({ title }) => title)).toEqual(["More"]);
+
+  const trail = JSON.parse((await service.admin(["audit", "--json", "--limit", "3"])).stdout) as object[];
+  expect(trail).toMatchObject([
+    {
+      operation: "announcement delete",
+      object: { kind: "announcement", id: uuid },
+      before: { title: "Window" },
+    },
+    { operation: "announcement create", after: { title: "More" } },
+    { operation: "announcement create", actor: { kind: "operator" }, after: { title: "Window" } },
+  ]);
+});
+
+test.each([
+  ["a title that is too long", ["create", "--title", "x".repeat(91)], "text", "title: "],
+  ["no text", ["create", "--title", "x"], " \n", "stdin holds no text"],
+  ["a file that is not there", ["create", "--title", "x", "--file", "/nonexistent"], "", "(--file)"],
+  ["an unknown id", ["delete", "0d6a1f7e-53c8-4c0e-8a6b-19d1f0b7c3aa"], "", "no announcement has the id"],
+  ["what is no id", ["delete", "nonsense"], "", "uuid: "],
+])("refuses %s", async (_case, args, stdin, reason) => {
+  const result = await service.admin(command(...args), stdin);
+  expect([result.code, result.stdout]).toEqual([1, ""]);
+  expect(result.stderr).toContain(reason);
+});
+
+test("other editions show none, and say so", async () => {
+  const enterprise = await startService();
+  try {
+    const result = await enterprise.admin(command("create", "--title", "x"), "text");
+    expect(result.code).toBe(1);
+    expect(result.stderr).toContain("cloud edition only");
+  } finally {
+    await enterprise.stop();
+  }
+});

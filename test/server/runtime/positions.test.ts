@@ -1,0 +1,32 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { testFolder } from "../../support/folder.ts";
+import { at, mmdbOf } from "../../support/mmdb.ts";
+import { runServerCommand, startService } from "../support.ts";
+
+test("SIGHUP reads the positions again, and goes on with the old ones when they are of no use", async () => {
+  const file = join(testFolder(), "city.mmdb");
+  writeFileSync(file, mmdbOf({ "8.8.8.8": at(1, 2) }));
+  const service = await startService({ env: { GATEHOUSE_GEOIP_FILE: file } });
+  onTestFinished(async () => void (await service.stop()));
+  const said = (text: string) => vi.waitUntil(() => service.logs().some(({ msg }) => msg === text), 5000);
+  process.kill(service.pid, "SIGHUP");
+  await said("positions of addresses renewed");
+  writeFileSync(file, "nonsense");
+  process.kill(service.pid, "SIGHUP");
+  await said("the positions of addresses stay the old ones");
+  expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
+});
+
+test("a service does not start with a file of no use, and names it", async () => {
+  const folder = testFolder();
+  const file = join(folder, "city.mmdb");
+  writeFileSync(file, "nonsense");
+  const env = { GATEHOUSE_DATA_DIR: join(folder, "data"), GATEHOUSE_PORT: "0", GATEHOUSE_GEOIP_FILE: file };
+  const { code, stderr } = await runServerCommand(["serve"], { env });
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    `No database of positions in the MaxMind format is ${file} (GATEHOUSE_GEOIP_FILE)`,
+  );
+});
