@@ -106,6 +106,10 @@ describe.each(ours)("%s", (id, operation) => {
       expect(schema).toBeInstanceOf(z.ZodBoolean);
       return;
     }
+    if (entry.success.body.endsWith("passed through")) {
+      expect(schema).toBeInstanceOf(z.ZodRecord);
+      return;
+    }
     if (operation.success.mediaType !== JSON_TYPE) {
       expect(entry.success.body).toContain(operation.success.mediaType);
       expect(schema).toBeInstanceOf(z.ZodString);

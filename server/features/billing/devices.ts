@@ -1,10 +1,12 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { readRows } from "../../db/readRows.ts";
 import { InvalidError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { onlineSince } from "../devices/online.ts";
 import { presentDevice } from "../devices/presentDevice.ts";
 import { inOrder } from "../lists/listRows.ts";
+import { sql } from "../lists/sql.ts";
 import { withTags } from "../tags/tagList.ts";
 import { inTransaction, within } from "../transaction.ts";
 import { recordBilling } from "./trace.ts";
@@ -14,12 +16,14 @@ const OFFERED = 3;
 
 /** Uids of the accepted devices with most sessions; of those with as many, the ones that reported last. */
 async function mostUsed({ db }: Services, tenantId: string): Promise<string[]> {
-  const rows = await db.device.findMany({
-    where: { tenantId, status: "accepted" },
-    orderBy: [{ sessions: { _count: "desc" } }, { lastSeen: "desc" }, { uid: "asc" }],
-    select: { uid: true },
-    take: OFFERED,
-  });
+  // Prisma's own order by a relation's size counts the sessions of all namespaces.
+  const rows = await readRows<{ uid: string }>(
+    db,
+    sql`SELECT "Device"."uid" FROM "Device" WHERE "Device"."tenantId" = ${tenantId} AND "Device"."status" = 'accepted'
+      ORDER BY (SELECT COUNT(*) FROM "Session" WHERE "Session"."deviceUid" = "Device"."uid") DESC,
+        "Device"."lastSeen" DESC, "Device"."uid" ASC
+      LIMIT ${OFFERED}`,
+  );
   return rows.map(({ uid }) => uid);
 }
 

@@ -86,7 +86,7 @@ async function stateOfLab(): Promise<string> {
 }
 
 test("there are operations of every sort", () => {
-  expect([byId.length, byTenant.length, byTenantAndMember.length, lists.length]).toEqual([32, 13, 2, 7]);
+  expect([byId.length, byTenant.length, byTenantAndMember.length, lists.length]).toEqual([45, 14, 2, 10]);
 });
 
 describe.each(byId)("%s", (id) => {

@@ -53,6 +53,8 @@ export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
   ],
   getFirewallRules: [DEFAULT, DEEP],
   getSessions: [DEFAULT, DEEP],
+  // In the order of how much they are used, which no index has.
+  getDevicesMostUsed: [{ ...DEFAULT, sorted: true }],
   listTunnels: [DEFAULT, DEEP],
   connectorList: [DEFAULT, DEEP, { name: "enabled", query: { enable: "true" } }],
   listAnnouncements: [DEFAULT, DEEP, { name: "oldest first", query: { order_by: "asc" } }].map((form) => ({

@@ -42,7 +42,9 @@ test("sessions are counted, and those of a page found, by an index alone", async
   database.takeQueries();
   await app.call("getSessions", { token: ana.token, query: { page: 3 } });
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
-  const ofList = plans.filter(({ text }) => /^SELECT (COUNT|"Session"."uid" AS id)/.test(text));
+  const ofList = plans.filter(({ text }) =>
+    /^SELECT (COUNT.* FROM "Session"|"Session"."uid" AS id)/.test(text),
+  );
   expect(ofList).toHaveLength(2);
   for (const { text } of ofList) {
     expect(text).toMatch(/SEARCH Session USING COVERING INDEX Session_tenantId_/);

@@ -117,7 +117,7 @@ describe("a customer", () => {
     expect((await app.call("createBillingPortal", { token })).status).toBe(404);
     await app.call("createCustomer", { token });
     const { body } = await app.call("createBillingPortal", { token });
-    expect(body).toEqual({ url: `${app.url}/settings/billing` });
+    expect(body).toEqual({ url: `${app.services.settings.publicUrl}/settings/billing` });
   });
 });
 
