@@ -42,6 +42,9 @@ async function fuzz(command: string, kind: CredentialKind, options: Options): Pr
   const service = await startService({
     // What is too often is no question of values.
     env: {
+      // The edition that has every operation.
+      GATEHOUSE_EDITION: "cloud",
+      GATEHOUSE_PUBLIC_URL: "https://gate.example.org",
       GATEHOUSE_LOGINS_PER_ADDRESS: "0",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       GATEHOUSE_MAXIMUM_LOCKOUT: "0",
@@ -53,7 +56,7 @@ async function fuzz(command: string, kind: CredentialKind, options: Options): Pr
   try {
     const world = await makeWorld(service);
     const config = configure(folder, kind, world);
-    const run = ["run", `${service.url}/openapi.json`, "--seed", options.seed];
+    const run = ["run", `${service.url}/openapi.json`, "--url", service.url, "--seed", options.seed];
     const child = spawn(command, ["--config-file", config, ...run, "--max-examples", options.maxExamples], {
       env: { ...process.env, [SECRET]: secretOf(kind, world) },
       stdio: "inherit",

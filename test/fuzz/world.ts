@@ -54,6 +54,10 @@ export async function makeWorld(service: TestService): Promise<World> {
   try {
     const { tenant = "" } = await client.identity();
     const { token } = await post<{ token: string }>(service.url, "/api/login", login);
+    // Without a subscription a namespace has three devices.
+    await client.createCustomer();
+    await client.attachPaymentMethod({ body: { id: "pm_visa_4242_203010_a1" } });
+    await client.createSubscription();
     const key = await post<{ id: string }>(
       service.url,
       "/api/namespaces/api-key",
