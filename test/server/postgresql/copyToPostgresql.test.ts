@@ -44,6 +44,9 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.recoveryCode.create({ data: { userId: "ann", digest: "d", disablesUntil: at } });
   const reset = { mainDigest: "m", recoveryDigest: "r", userId: "ann", expiresAt: at };
   await client.mfaReset.create({ data: reset });
+  const mailed = { userId: "ann", purpose: "recovery", digest: "d", expiresAt: at };
+  await client.mailToken.create({ data: mailed });
+  await client.outgoingMail.create({ data: { id: "o", sealed: "sealed", createdAt: at, dueAt: at } });
   await client.samlIdentity.create({ data: { issuer: "i", nameId: "漢字", userId: "ann" } });
   await client.usedSamlMessage.create({ data: { digest: "d", expiresAt: at } });
   await client.mfaChallenge.create({ data: { userId: "ann", digest: "d", expiresAt: at } });
