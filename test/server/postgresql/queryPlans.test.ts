@@ -11,7 +11,7 @@ type Id = keyof Operations;
 
 /** Rows of each kind in each namespace. */
 const ROWS = 2000;
-const NAMESPACES = 10;
+const NAMESPACES = 5;
 
 let app: TestApp;
 let internal: TestInternalApp;

@@ -148,7 +148,7 @@ describe("is refused, and changes nothing", () => {
     ],
     [
       "one with loose ends",
-      sql(`INSERT INTO "RecoveryCode" VALUES ('nobody', 'x')`),
+      sql(`INSERT INTO "RecoveryCode" ("userId", "digest") VALUES ('nobody', 'x')`),
       "a row of RecoveryCode refers to none of User",
     ],
     [
