@@ -2,8 +2,6 @@ import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import type { Snapshots } from "../db/snapshotSqlite.ts";
 import { presentAuditEntry, type WireEntry } from "../features/audit/presentAuditEntry.ts";
-import { recordChange } from "../features/audit/recordChange.ts";
-import type { Declared } from "../features/objects/managedObject.ts";
 import { createUser } from "../features/users/createUser.ts";
 import { answerTo } from "../http/errors.ts";
 import type { Services } from "../services.ts";
@@ -13,6 +11,7 @@ import { registerAnnouncements } from "./announcementRoutes.ts";
 import { disableMfa, resetPassword, signOut } from "./changeUser.ts";
 import { registerInvoices } from "./invoiceRoutes.ts";
 import { parseRequest } from "./parseRequest.ts";
+import { recordOperator } from "./recordOperator.ts";
 import {
   auditQuery,
   createUserRequest,
@@ -34,27 +33,6 @@ interface AdminOptions {
 
 /** How long a request may take to arrive, in milliseconds. */
 const REQUEST_TIMEOUT = 30_000;
-
-/** Keeps in the audit trail what an operator made. */
-function recordOperator(
-  services: Services,
-  requestId: string,
-  operation: string,
-  object: { readonly kind: string; readonly id: string },
-  after: Declared,
-): Promise<void> {
-  const caller = { kind: "operator" } as const;
-  return recordChange(services, {
-    tenantId: null,
-    caller,
-    requestId,
-    address: "",
-    operation,
-    object,
-    before: null,
-    after,
-  });
-}
 
 /**
  * What the commands of `gatehouse-server admin` talk to, on a socket that only the service's user may open:
@@ -84,17 +62,15 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   app.post("/users", async (request, reply) => {
     const user = parseRequest(createUserRequest, request.body);
     const { id } = await createUser(services, user);
-    await recordOperator(
-      services,
-      request.id,
-      "user create",
-      { kind: "user", id },
-      {
+    await recordOperator(services, request, {
+      operation: "user create",
+      object: { kind: "user", id },
+      after: {
         username: user.username.toLowerCase(),
         email: user.email.toLowerCase(),
         name: user.name,
       },
-    );
+    });
     request.log.info({ userId: id }, "user created by an administrator");
     return reply.code(201).send({ id });
   });
@@ -117,21 +93,21 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
 
   app.post("/password", async (request, reply) => {
     const { user, password } = parseRequest(resetPasswordRequest, request.body);
-    const id = await resetPassword(services, { requestId: request.id, user }, password);
+    const id = await resetPassword(services, { request, user }, password);
     request.log.info({ userId: id }, "password reset by an administrator");
     return reply.code(200).send({ id });
   });
 
   app.post("/disable-mfa", async (request, reply) => {
     const { user } = parseRequest(userRequest, request.body);
-    const id = await disableMfa(services, { requestId: request.id, user });
+    const id = await disableMfa(services, { request, user });
     request.log.info({ userId: id }, "MFA disabled by an administrator");
     return reply.code(200).send({ id });
   });
 
   app.post("/sign-out", async (request, reply) => {
     const { user } = parseRequest(userRequest, request.body);
-    const id = await signOut(services, { requestId: request.id, user });
+    const id = await signOut(services, { request, user });
     request.log.info({ userId: id }, "logins ended by an administrator");
     return reply.code(200).send({ id });
   });
@@ -139,8 +115,11 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   app.post("/signing-key", async (request, reply) => {
     const { revoke } = parseRequest(rotateSigningKeyRequest, request.body);
     const kid = await keys.rotate({ revoke });
-    const object = { kind: "signingKey", id: kid };
-    await recordOperator(services, request.id, "rotate-signing-key", object, { kid, revoke });
+    await recordOperator(services, request, {
+      operation: "rotate-signing-key",
+      object: { kind: "signingKey", id: kid },
+      after: { kid, revoke },
+    });
     request.log.info({ kid, revoke }, "signing key rotated by an administrator");
     return reply.code(201).send({ kid });
   });

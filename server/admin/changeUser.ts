@@ -9,7 +9,7 @@ import type { Services } from "../services.ts";
 
 /** A request at the administration socket that changes a user. */
 export interface UserCommand {
-  readonly requestId: string;
+  readonly request: { readonly id: string };
   /** Username or e-mail. */
   readonly user: string;
 }
@@ -21,18 +21,17 @@ export interface UserCommand {
  */
 async function change(
   services: Services,
-  { requestId, user }: UserCommand,
+  { request, user }: UserCommand,
   command: string,
   data: Prisma.UserUpdateInput,
   more?: (tx: Transaction, user: User) => Promise<unknown>,
 ): Promise<string> {
   const found = await findUser(services, user.toLowerCase());
   if (found === null) throw new NotFoundError(`no user has the name or e-mail ${JSON.stringify(user)}`);
-  const request = { id: requestId, address: "" };
   await inTransaction(services, async (tx) => {
     await changeAccount(services, tx, found, data, {
       caller: { kind: "operator" },
-      request,
+      request: { id: request.id, address: "" },
       operation: command,
     });
     await more?.(tx, found);

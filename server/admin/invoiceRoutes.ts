@@ -1,10 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import { settleInvoice } from "../billing/ledger/invoices.ts";
-import { recordChange } from "../features/audit/recordChange.ts";
 import { refreshSubscription } from "../features/billing/subscription.ts";
 import { inTransaction, within } from "../features/transaction.ts";
 import type { Services } from "../services.ts";
 import { parseRequest } from "./parseRequest.ts";
+import { recordOperator } from "./recordOperator.ts";
 import { invoiceQuery, type ListedInvoice, settleInvoiceRequest } from "./requests.ts";
 
 /** Routes of the administration server about the ledger's invoices: it takes no money, so somebody says who paid. */
@@ -36,11 +36,8 @@ export function registerInvoices(app: FastifyInstance, services: Services): void
       const { customerId, settledNow } = await settleInvoice(inside, id, status);
       const row = await tx.billing.findUnique({ where: { customerId } });
       if (!settledNow) return row;
-      await recordChange(inside, {
+      await recordOperator(inside, request, {
         tenantId: row?.tenantId ?? null,
-        caller: { kind: "operator" },
-        requestId: request.id,
-        address: "",
         operation: "settle-invoice",
         object: { kind: "invoice", id },
         before: { status: "open" },

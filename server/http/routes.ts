@@ -173,8 +173,7 @@ async function runWrite(
     body: body as object | undefined,
     ifMatch: request.headers["if-match"],
     creationKey,
-    requestId: context.request.id,
-    address: context.request.address,
+    facts: context.request,
     identify: (inside) => identify(inside, operation, request),
     run: (inside, identity, repeated) =>
       handler({ ...context, services: inside, identity: identity as IdentityOf<Operation>, repeated }),

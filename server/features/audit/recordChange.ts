@@ -1,4 +1,5 @@
 import type { Caller } from "../../http/identity.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
 import type { Declared } from "../objects/managedObject.ts";
 
@@ -12,9 +13,8 @@ export interface Change {
   /** Null: not about a namespace. */
   readonly tenantId: string | null;
   readonly caller: Caller | Operator;
-  readonly requestId: string;
-  /** Where the request came from; empty for an operator. */
-  readonly address: string;
+  /** The request that makes it, and where that came from; an operator's has no address. */
+  readonly request: Pick<RequestFacts, "id" | "address">;
   /** Id of the operation, or name of the command. */
   readonly operation: string;
   readonly object: { readonly kind: string; readonly id: string };
@@ -25,11 +25,14 @@ export interface Change {
 
 /** Adds a change to the audit trail; to be called in the transaction that makes it. */
 export async function recordChange(services: Services, change: Change): Promise<void> {
-  const { caller, object, before, after, ...rest } = change;
+  const { tenantId, caller, request, operation, object, before, after } = change;
   const actor = actorOf(caller);
   await services.db.auditEntry.create({
     data: {
-      ...rest,
+      tenantId,
+      operation,
+      requestId: request.id,
+      address: request.address,
       at: services.now(),
       actorKind: actor.kind,
       actorId: actor.id,

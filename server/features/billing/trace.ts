@@ -20,8 +20,7 @@ export async function recordBilling(
   await recordChange(services, {
     tenantId: identity.tenant,
     caller: identity.caller,
-    requestId: request.id,
-    address: request.address,
+    request,
     operation,
     object: { kind: "billing", id: identity.tenant },
     before,

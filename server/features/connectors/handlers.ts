@@ -51,8 +51,7 @@ const connectorCreate: Handler<PublicOperations["connectorCreate"]> = async (con
     await recordChange(within(services, tx), {
       tenantId: identity.tenant,
       caller: identity.caller,
-      requestId: request.id,
-      address: request.address,
+      request,
       operation: "connectorCreate",
       object: { kind: "connector", id: uid },
       before: null,

@@ -110,8 +110,7 @@ async function store(services: Services, uid: string, body: Report, request: Req
     await recordChange(within(services, tx), {
       tenantId,
       caller: { kind: "device", tenant: tenantId, uid },
-      requestId: request.id,
-      address: request.address,
+      request,
       operation: "authDevice",
       object: { kind: "device", id: uid },
       before: null,

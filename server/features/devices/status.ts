@@ -27,8 +27,7 @@ async function deleteFormer(tx: Transaction, former: Device, { operation, contex
   await recordChange(within(services, tx), {
     tenantId: former.tenantId,
     caller: identity.caller,
-    requestId: request.id,
-    address: request.address,
+    request,
     operation,
     object: { kind: "device", id: former.uid },
     before: declaredDevice(former),

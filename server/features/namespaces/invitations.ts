@@ -109,8 +109,7 @@ export async function acceptMembership(
   await recordChange(services, {
     tenantId,
     caller,
-    requestId: request.id,
-    address: request.address,
+    request,
     operation,
     object: { kind: "member", id: userId },
     before: { role, status: "pending" },

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { IF_MATCH, type ObjectKind, type Operation, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { PreconditionError } from "../../http/errors.ts";
 import type { Caller, Member } from "../../http/identity.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
 import { TakenError } from "../createOnce.ts";
@@ -16,8 +17,7 @@ export interface ObjectRequest {
   readonly body: object | undefined;
   readonly ifMatch: string | undefined;
   readonly creationKey: string | null;
-  readonly requestId: string;
-  readonly address: string;
+  readonly facts: RequestFacts;
   /** Who calls, and what the caller may do at this moment, as the transaction sees it. */
   identify(services: Services): Promise<Caller | Member>;
   /** The operation itself; it calls `repeated` when it answers with what an earlier request made. */
@@ -75,8 +75,7 @@ async function write(services: Services, request: ObjectRequest): Promise<Writte
     await recordChange(services, {
       tenantId: operation.object === "namespace" ? idAfter : facts.tenantId,
       caller,
-      requestId: request.requestId,
-      address: request.address,
+      request: request.facts,
       operation: operation.id,
       object: { kind: operation.object, id: id ?? idAfter },
       before,

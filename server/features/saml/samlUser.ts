@@ -70,8 +70,7 @@ async function recordFirstLogin(
   await recordChange(services, {
     tenantId: null,
     caller: actingUser(user),
-    requestId: request.id,
-    address: request.address,
+    request,
     operation: "samlLogin",
     object: { kind: "user", id },
     before: null,

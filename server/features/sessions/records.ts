@@ -92,8 +92,7 @@ export const deleteSessionRecord: Handler<PublicOperations["deleteSessionRecord"
     await recordChange(within(services, tx), {
       tenantId,
       caller,
-      requestId: request.id,
-      address: request.address,
+      request,
       operation: "deleteSessionRecord",
       object: { kind: "session", id: uid },
       before: { recorded_seat: seat },

@@ -50,8 +50,7 @@ export const closeSession: Handler<PublicOperations["closeSession"]> = async (co
     await recordChange(within(services, tx), {
       tenantId,
       caller,
-      requestId: request.id,
-      address: request.address,
+      request,
       operation: "closeSession",
       object: { kind: "session", id: params.uid },
       before: { closed: false },

@@ -51,8 +51,7 @@ export async function changeAccount(
   await recordChange(within(services, tx), {
     tenantId: null,
     caller,
-    requestId: request.id,
-    address: request.address,
+    request,
     operation,
     object: { kind: "user", id },
     before,

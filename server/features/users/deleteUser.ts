@@ -21,8 +21,7 @@ export const deleteUser: Handler<PublicOperations["deleteUser"]> = async ({
     }
     const change = {
       caller: identity,
-      requestId: request.id,
-      address: request.address,
+      request,
       operation: "deleteUser",
       after: null,
     };

@@ -71,8 +71,7 @@ async function register(services: Services, context: RegisterContext, passwordHa
   await recordChange(services, {
     tenantId: null,
     caller,
-    requestId: request.id,
-    address: request.address,
+    request,
     operation,
     object: { kind: "user", id },
     before: null,
