@@ -6,7 +6,9 @@ import { startService, type TestService } from "../support.ts";
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startService({ env: { GATEHOUSE_EDITION: "cloud" } });
+  service = await startService({
+    env: { GATEHOUSE_EDITION: "cloud", GATEHOUSE_PUBLIC_URL: "https://access.example.com" },
+  });
 });
 afterAll(() => service.stop());
 
