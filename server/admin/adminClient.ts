@@ -1,4 +1,4 @@
-import { Client, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import { streamDurably } from "../durableFile.ts";
 import { OperatorError } from "../OperatorError.ts";
 import { CHANGES_HEADER } from "./requests.ts";
@@ -18,6 +18,8 @@ async function ask<T>(
   request: Pick<Dispatcher.RequestOptions, "method" | "path" | "headers" | "body">,
   read: (answer: Answered) => Promise<T>,
 ): Promise<T> {
+  // Loaded when it is needed: `serve` starts faster without it.
+  const { Client } = await import("undici");
   const client = new Client("http://localhost", { socketPath: socketPath(folder) });
   try {
     const response = await client.request(request);

@@ -3,6 +3,7 @@ import { inTransaction, type Transaction } from "../features/transaction.ts";
 import { changeAccount } from "../features/users/changeAccount.ts";
 import { findUser } from "../features/users/login.ts";
 import { mfaCounter } from "../features/users/mfaChallenge.ts";
+import { forgetMfa } from "../features/users/mfaRecovery.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { hashPassword } from "../passwords.ts";
 import type { Services } from "../services.ts";
@@ -58,15 +59,14 @@ export async function resetPassword(
 }
 
 /**
- * Turns MFA off for a user: secret, recovery codes, logins that wait for a code, and the count of wrong codes.
+ * Turns MFA off for a user, with everything that was for it, and the count of wrong codes.
  * @returns the user's id
  * @throws NotFoundError no such user
  */
 export function disableMfa(services: Services, command: UserCommand): Promise<string> {
   const data = { mfaSecret: null, mfaLastStep: null };
   return change(services, command, "disable-mfa", data, async (tx, { id }) => {
-    await tx.recoveryCode.deleteMany({ where: { userId: id } });
-    await tx.mfaChallenge.deleteMany({ where: { userId: id } });
+    await forgetMfa(tx, id);
     await tx.loginFailure.deleteMany({ where: mfaCounter(id) });
   });
 }

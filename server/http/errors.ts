@@ -32,10 +32,8 @@ export class WrongTypeError extends ServiceError {}
 export class PreconditionError extends ServiceError {}
 /** The service has too much to do; the request has changed nothing. */
 export class BusyError extends ServiceError {}
-/** The instance has not what the request asks for. */
+/** The instance has not what the request asks for, or no version has it yet. */
 export class NotImplementedError extends ServiceError {}
-/** The operation is known, and what it would do is not built yet. */
-export class NotBuiltError extends ServiceError {}
 /** What the request is about is not connected to the service. */
 export class NotConnectedError extends ServiceError {}
 /** Source and user are locked out. */
@@ -88,7 +86,6 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [LockedOutError, 429],
   [RateLimitedError, 429],
   [NotImplementedError, 501],
-  [NotBuiltError, 501],
   // As the list of operations has it; 502 would be another status than clients know.
   [NotConnectedError, 500],
   [BusyError, 503],

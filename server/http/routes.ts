@@ -94,6 +94,7 @@ export function serveOperations(
     // The map's type ties every id to its operation; a loop over ids cannot carry that tie.
     const handler = (handlers as Record<string, Handler<Operation>>)[operation.id];
     if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
+    const served = { operation, handler, named: paramNames(operation) };
     const { status, body, mediaType } = operation.success;
     for (const url of routesOf(operation)) {
       app.route({
@@ -102,7 +103,7 @@ export function serveOperations(
         config: { operation },
         bodyLimit: operation.bodyLimit,
         ...(body && mediaType === JSON_TYPE && { schema: { response: { [status]: responseSchema(body) } } }),
-        handler: (request, reply) => respond(services, operation, handler, request, reply),
+        handler: (request, reply) => respond(services, served, request, reply),
       });
     }
   }
@@ -111,20 +112,27 @@ export function serveOperations(
 /** A parameter's name in a route: the router takes a hyphen for the end of the name. */
 const routeName = (name: string): string => name.replaceAll("-", "_");
 
-/** The path's parameters under the names of the contract. */
-function pathParams(operation: Operation, given: unknown): Record<string, unknown> {
+/** Gives the path's parameters the names of the contract, where the router has others. */
+function paramNames(operation: Operation): (given: unknown) => unknown {
   const names = Object.keys(operation.params.shape);
-  return Object.fromEntries(names.map((name) => [name, (given as Record<string, unknown>)[routeName(name)]]));
+  if (names.every((name) => routeName(name) === name)) return (given) => given;
+  return (given) =>
+    Object.fromEntries(names.map((name) => [name, (given as Record<string, unknown>)[routeName(name)]]));
+}
+
+interface Served {
+  readonly operation: Operation;
+  readonly handler: Handler<Operation>;
+  readonly named: (params: unknown) => unknown;
 }
 
 async function respond(
   services: Services,
-  operation: Operation,
-  handler: Handler<Operation>,
+  { operation, handler, named }: Served,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const params = parse(operation.params, pathParams(operation, request.params), "");
+  const params = parse(operation.params, named(request.params), "");
   const query = readQuery(operation, request.query);
   const body = parseBody(operation, request.body);
   const context = {

@@ -23,7 +23,7 @@ export async function serveSaml(
     METADATA_PATH,
     { config: { publicBecause: "what identity providers read of this service; holds no data" } },
     async (_request, reply) =>
-      reply.type("application/samlmetadata+xml; charset=utf-8").send(serviceMetadata(settings)),
+      reply.type("application/samlmetadata+xml; charset=utf-8").send(await serviceMetadata(settings)),
   );
   // Apart: nothing else takes forms.
   await app.register(async (scope) => {

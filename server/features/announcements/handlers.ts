@@ -1,6 +1,7 @@
 import type { announcements, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { NotFoundError } from "../../http/errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
+import { rowsOf } from "../lists/page.ts";
 import { wireDate } from "../wireDate.ts";
 
 const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async (context) => {
@@ -11,8 +12,7 @@ const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async 
     services.db.announcement.findMany({
       select: { uuid: true, title: true, date: true },
       orderBy: [{ date: order }, { uuid: order }],
-      skip: (query.page - 1) * query.per_page,
-      take: query.per_page,
+      ...rowsOf(query),
     }),
   ]);
   header("X-Total-Count", total);

@@ -4,6 +4,7 @@ import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from ".
 import type { Handler, Handlers } from "../../http/routes.ts";
 import { digestOf } from "../../secrets.ts";
 import { createOnce } from "../createOnce.ts";
+import { rowsOf } from "../lists/page.ts";
 import { expiryOf } from "./expiry.ts";
 import { presentApiKey } from "./presentApiKey.ts";
 
@@ -70,8 +71,7 @@ const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) =>
     services.db.apiKey.findMany({
       where,
       orderBy: [sort[by], { name: order }],
-      skip: (query.page - 1) * query.per_page,
-      take: query.per_page,
+      ...rowsOf(query),
     }),
   ]);
   header("X-Total-Count", total);

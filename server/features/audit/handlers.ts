@@ -1,5 +1,6 @@
 import type { audit, Operations } from "@gatehouse-access/sdk/contract";
 import type { Handler, Handlers } from "../../http/routes.ts";
+import { rowsOf } from "../lists/page.ts";
 import { presentAuditEntry } from "./presentAuditEntry.ts";
 
 const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
@@ -20,8 +21,7 @@ const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
     services.db.auditEntry.findMany({
       where,
       orderBy: { id: "desc" },
-      skip: (query.page - 1) * query.per_page,
-      take: query.per_page,
+      ...rowsOf(query),
     }),
   ]);
   header("X-Total-Count", total);

@@ -4,6 +4,7 @@ import { InvalidError, NotConnectedError, NotFoundError } from "../../http/error
 import type { Handler, Handlers } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
+import { rowsOf } from "../lists/page.ts";
 import { inTransaction, within } from "../transaction.ts";
 import { declaredConnector } from "./object.ts";
 import { presentConnector } from "./presentConnector.ts";
@@ -70,8 +71,7 @@ const connectorList: Handler<PublicOperations["connectorList"]> = async (context
     services.db.connector.findMany({
       where,
       orderBy: [{ createdAt: "desc" }, { uid: "desc" }],
-      skip: (query.page - 1) * query.per_page,
-      take: query.per_page,
+      ...rowsOf(query),
     }),
   ]);
   header("X-Total-Count", total);

@@ -3,6 +3,7 @@ import { NotFoundError } from "../../http/errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
 import { createOnce } from "../createOnce.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
+import { rowsOf } from "../lists/page.ts";
 import { withTags } from "../tags/tagList.ts";
 import { inTransaction } from "../transaction.ts";
 import { presentFirewallRule } from "./presentFirewallRule.ts";
@@ -41,8 +42,7 @@ export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = a
       where,
       include: withTags,
       orderBy: [{ priority: "asc" }, { id: "asc" }],
-      skip: (query.page - 1) * query.per_page,
-      take: query.per_page,
+      ...rowsOf(query),
     }),
   ]);
   header("X-Total-Count", total);

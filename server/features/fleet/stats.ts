@@ -2,7 +2,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Handler } from "../../http/routes.ts";
 import { onlineSince } from "../devices/online.ts";
 import { sql } from "../lists/sql.ts";
-import { activeSessions } from "./activeSessions.ts";
+import { countActive } from "../sessions/active.ts";
 
 interface Counts {
   readonly status: string;
@@ -20,7 +20,7 @@ export const getStats: Handler<PublicOperations["getStats"]> = async ({ services
             THEN 1 END) AS online
         FROM "Device" WHERE "Device"."tenantId" = ${tenant} GROUP BY "Device"."status"`,
     ),
-    activeSessions(services, tenant),
+    countActive(services, tenant),
   ]);
   const of = (status: string) => rows.find((row) => row.status === status);
   const devices = (status: string) => Number(of(status)?.devices ?? 0);

@@ -1,10 +1,10 @@
 import type { liveConnections, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotBuiltError } from "../../http/errors.ts";
+import { NotImplementedError } from "../../http/errors.ts";
 import type { Handlers } from "../../http/routes.ts";
 
-/** @throws NotBuiltError always: their callers tell it from a service that has never heard of them */
+/** @throws NotImplementedError always: their callers tell it from a service that has never heard of them */
 async function refuse(): Promise<never> {
-  throw new NotBuiltError("live connections to devices come in a later version of this service");
+  throw new NotImplementedError("live connections to devices come in a later version of this service");
 }
 
 export const liveConnectionHandlers: Handlers<

@@ -5,7 +5,7 @@ import type { Handler, Handlers } from "../../http/routes.ts";
 import { digestOf } from "../../secrets.ts";
 import { inTransaction, within } from "../transaction.ts";
 import { invitationLink } from "./invitationLink.ts";
-import { acceptMembership, isOpen, makeInvitation, openInvitation } from "./invitations.ts";
+import { acceptMembership, isOpen, makeInvitation, openInvitation, putMember } from "./invitations.ts";
 import { checkAuthority } from "./members.ts";
 
 /**
@@ -27,18 +27,7 @@ const generateInvitationLink: Handler<PublicOperations["generateInvitationLink"]
   const key = { tenantId, userId: user.id };
   const known = await services.db.member.findUnique({ where: { tenantId_userId: key } });
   if (known?.status === "accepted") throw new ConflictError("email: is a member already");
-  const data = {
-    role: body.role,
-    status: "accepted",
-    addedAt: services.now(),
-    expiresAt: null,
-    invitation: null,
-  };
-  await services.db.member.upsert({
-    where: { tenantId_userId: key },
-    create: { ...key, ...data },
-    update: data,
-  });
+  await putMember(services, key, { role: body.role, creationKey: null });
   return { link: new URL("/login", origin).href };
 };
 

@@ -87,6 +87,23 @@ export async function openInvitation(
   return member && isOpen(member, services.now()) ? member : null;
 }
 
+/**
+ * Makes a user a member without being asked, instead of an invitation where there was one. To be called in a
+ * transaction, after a look at the membership that there is.
+ */
+export function putMember(
+  { db, now }: Services,
+  key: { readonly tenantId: string; readonly userId: string },
+  membership: { readonly role: string; readonly creationKey: string | null },
+): Promise<Member> {
+  const data = { ...membership, status: "accepted", addedAt: now(), expiresAt: null, invitation: null };
+  return db.member.upsert({
+    where: { tenantId_userId: key },
+    create: { ...key, ...data },
+    update: data,
+  });
+}
+
 /** Who accepts an invitation, in which request. */
 export interface Acceptance {
   readonly caller: UserCaller;

@@ -9,7 +9,7 @@ import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
 import { invitationMail } from "./invitationLink.ts";
-import { makeInvitation, ranOut } from "./invitations.ts";
+import { makeInvitation, putMember, ranOut } from "./invitations.ts";
 import { readNamespace } from "./namespaces.ts";
 
 /**
@@ -42,14 +42,9 @@ async function addMember(
   if (!user || user.status === "invited") throw new NotFoundError("email: no user has it");
   const key = { tenantId, userId: user.id };
   const known = await services.db.member.findUnique({ where: { tenantId_userId: key } });
-  const now = services.now();
-  if (known && !ranOut(known, now)) throw new ConflictError("is a member already, or has an invitation");
-  const data = { ...membership, status: "accepted", addedAt: now, expiresAt: null, invitation: null };
-  return services.db.member.upsert({
-    where: { tenantId_userId: key },
-    create: { ...key, ...data },
-    update: data,
-  });
+  if (known && !ranOut(known, services.now()))
+    throw new ConflictError("is a member already, or has an invitation");
+  return putMember(services, key, membership);
 }
 
 /**

@@ -2,9 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { IF_MATCH, type ObjectKind, type Operation, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { PreconditionError } from "../../http/errors.ts";
 import type { Caller, Member } from "../../http/identity.ts";
-import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
-import { recordChange } from "../audit/recordChange.ts";
+import { type Change, recordChange } from "../audit/recordChange.ts";
 import { TakenError } from "../createOnce.ts";
 import { inTransaction, within } from "../transaction.ts";
 import { type Declared, revisionOf, type Write } from "./managedObject.ts";
@@ -17,7 +16,7 @@ export interface ObjectRequest {
   readonly body: object | undefined;
   readonly ifMatch: string | undefined;
   readonly creationKey: string | null;
-  readonly facts: RequestFacts;
+  readonly facts: Change["request"];
   /** Who calls, and what the caller may do at this moment, as the transaction sees it. */
   identify(services: Services): Promise<Caller | Member>;
   /** The operation itself; it calls `repeated` when it answers with what an earlier request made. */

@@ -1,4 +1,4 @@
-import { SAML, ValidateInResponseTo } from "@node-saml/node-saml";
+import type { SAML } from "@node-saml/node-saml";
 import type { SamlSettings, Services } from "../../services.ts";
 import { type Assertion, readAssertion } from "./assertion.ts";
 import { newRequestId } from "./requestIds.ts";
@@ -16,9 +16,13 @@ const consumer = ({ serviceUrl }: SamlSettings): string => serviceUrl + CONSUMER
 /**
  * The library makes the request and the metadata, and checks the signature. Times, request, recipient and issuer are
  * checked here on what is signed: the library takes the request's id from the part that is not, and knows no
- * recipient.
+ * recipient. It is loaded when it is needed, which few instances ever do: it takes a tenth of the start of the service.
  */
-function libraryFor(settings: SamlSettings, more: { generateUniqueId?: () => string } = {}): SAML {
+async function libraryFor(
+  settings: SamlSettings,
+  more: { generateUniqueId?: () => string } = {},
+): Promise<SAML> {
+  const { SAML, ValidateInResponseTo } = await import("@node-saml/node-saml");
   return new SAML({
     idpCert: [...settings.certificates],
     entryPoint: settings.ssoUrl,
@@ -38,14 +42,14 @@ function libraryFor(settings: SamlSettings, more: { generateUniqueId?: () => str
 }
 
 /** Address of the identity provider with a new request. */
-export function loginUrl(services: Services, settings: SamlSettings): Promise<string> {
+export async function loginUrl(services: Services, settings: SamlSettings): Promise<string> {
   const generateUniqueId = () => newRequestId(services);
-  return libraryFor(settings, { generateUniqueId }).getAuthorizeUrlAsync("", undefined, {});
+  return (await libraryFor(settings, { generateUniqueId })).getAuthorizeUrlAsync("", undefined, {});
 }
 
 /** What an identity provider is told of this service, as XML. */
-export function serviceMetadata(settings: SamlSettings): string {
-  return libraryFor(settings).generateServiceProviderMetadata(null);
+export async function serviceMetadata(settings: SamlSettings): Promise<string> {
+  return (await libraryFor(settings)).generateServiceProviderMetadata(null);
 }
 
 /** An assertion that is the identity provider's, for this service and for now. */
@@ -66,7 +70,7 @@ export async function readResponse(
 ): Promise<Answer> {
   const xml = Buffer.from(encoded, "base64").toString("utf8");
   const request = checkResponse(xml, consumer(settings));
-  const signed = await verified(libraryFor(settings), encoded);
+  const signed = await verified(await libraryFor(settings), encoded);
   const assertion = readAssertion(signed, {
     issuer: settings.idpEntityId,
     recipient: consumer(settings),

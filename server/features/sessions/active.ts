@@ -16,3 +16,10 @@ export function isActive(
 ): boolean {
   return authenticated && closedAt === null && lastSeen > since;
 }
+
+/** How many sessions of a namespace are active. */
+export function countActive(services: Services, tenantId: string): Promise<number> {
+  return services.db.session.count({
+    where: { tenantId, authenticated: true, closedAt: null, lastSeen: { gt: activeSince(services) } },
+  });
+}

@@ -20,13 +20,23 @@ export const createSession: Handler<InternalOperations["createSession"]> = async
     });
     if (!device) throw unknown();
     const now = services.now();
-    const { latitude, longitude } = services.positionOf(ipAddress);
-    const session = {
-      ...{ uid, deviceUid, tenantId: device.tenantId, username, ipAddress, type, term },
-      ...{ latitude, longitude },
+    const { tenantId } = device;
+    const login = {
+      uid,
+      deviceUid,
+      tenantId,
+      username,
+      ipAddress,
+      type,
+      term,
+      startedAt: now,
+      lastSeen: now,
     };
-    await tx.session.create({ data: { ...session, startedAt: now, lastSeen: now }, select: { uid: true } });
-    return device.tenantId;
+    await tx.session.create({
+      data: { ...login, ...services.positionOf(ipAddress) },
+      select: { uid: true },
+    });
+    return tenantId;
   }).catch((error: unknown) => {
     throw isDatabaseError(error, "P2002") ? new ConflictError("uid: there is a session with it") : error;
   });

@@ -5,6 +5,7 @@ import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { createOnce } from "../createOnce.ts";
+import { rowsOf } from "../lists/page.ts";
 import type { Transaction } from "../transaction.ts";
 import { endOf, living } from "./expiry.ts";
 import { presentTunnel } from "./presentTunnel.ts";
@@ -35,8 +36,7 @@ const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) =>
     services.db.tunnel.findMany({
       where,
       orderBy: [{ createdAt: "desc" }, { address: "desc" }],
-      skip: (query.page - 1) * query.per_page,
-      take: query.per_page,
+      ...rowsOf(query),
     }),
   ]);
   header("X-Total-Count", total);

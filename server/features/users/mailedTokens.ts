@@ -47,7 +47,6 @@ export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassw
     const data = { passwordHash, tokenVersion: { increment: 1 } };
     const change = { caller: actingUser(user), request, operation: "updateRecoverPassword" };
     await changeAccount(services, tx, user, data, change);
-    await tx.mfaChallenge.deleteMany({ where: { userId: user.id } });
     // Wrong passwords are forgotten, so that the new one can be used at once; wrong second factors are not.
     await tx.loginFailure.deleteMany({ where: { subject: user.id, source: { not: "mfa" } } });
   });

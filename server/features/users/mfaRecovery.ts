@@ -111,7 +111,12 @@ export async function turnMfaOff(
     ...(voidTokens && { tokenVersion: { increment: 1 } }),
   };
   await changeAccount(services, tx, user, data, change);
-  await tx.recoveryCode.deleteMany({ where: { userId: id } });
-  await tx.mfaChallenge.deleteMany({ where: { userId: id } });
-  await tx.mfaReset.deleteMany({ where: { userId: id } });
+  await forgetMfa(tx, id);
+}
+
+/** Removes what was for a user's MFA: recovery codes, logins that wait for a code, and requests to reset it. */
+export async function forgetMfa(tx: Transaction, userId: string): Promise<void> {
+  await tx.recoveryCode.deleteMany({ where: { userId } });
+  await tx.mfaChallenge.deleteMany({ where: { userId } });
+  await tx.mfaReset.deleteMany({ where: { userId } });
 }
