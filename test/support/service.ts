@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { callAdmin } from "../../server/dist/admin/adminClient.js";
 import { newPostgresql, postgresqlAddress, type TestPostgresql } from "./postgresql/database.ts";
 
 /** The command, as an installed package has it. */
@@ -142,8 +143,8 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     dataDir,
     pid: child.pid ?? 0,
     admin,
-    createUser: (user) => createUser(admin, user),
-    setup: (user) => setup(url, admin, user),
+    createUser: (user) => createUser(dataDir, user),
+    setup: (user) => setup(url, dataDir, user),
     logs: () => logs,
     output: () => lines.join("\n"),
     async stop() {
@@ -173,29 +174,20 @@ function parseLog(line: string): LogLine | undefined {
   return line.startsWith("{") ? (JSON.parse(line) as LogLine) : undefined;
 }
 
-type Admin = TestService["admin"];
-
-async function adminOutput(admin: Admin, args: readonly string[], stdin?: string): Promise<string> {
-  const { code, stdout, stderr } = await admin(args, stdin);
-  if (code !== 0) throw new Error(`gatehouse-server admin ${args.join(" ")} ended with ${code}: ${stderr}`);
-  return stdout.trim();
-}
-
-async function createUser(admin: Admin, user: NewUser): Promise<{ id: string }> {
-  const { username, password, name = username, email = `${username}@example.com`, maxNamespaces } = user;
-  const args = ["user", "create", "--json", "--name", name, "--username", username, "--email", email];
-  if (maxNamespaces !== undefined) args.push("--max-namespaces", String(maxNamespaces));
-  return JSON.parse(await adminOutput(admin, args, `${password}\n`)) as { id: string };
+// The administration socket, as the command uses it: a process for each user takes longer than most tests.
+function createUser(dataDir: string, user: NewUser): Promise<{ id: string }> {
+  const { username, password, name = username, email = `${username}@example.com`, maxNamespaces = -1 } = user;
+  return callAdmin(dataDir, "POST", "/users", { username, password, name, email, maxNamespaces });
 }
 
 async function setup(
   url: string,
-  admin: Admin,
+  dataDir: string,
   user: Partial<NewUser> = {},
 ): Promise<{ username: string; password: string }> {
   const { username = "admin", password = "correct-horse", name = "Administrator" } = user;
   const { email = `${username}@example.com` } = user;
-  const sign = await adminOutput(admin, ["setup-link", "--sign-only"]);
+  const { sign } = await callAdmin<{ sign: string }>(dataDir, "GET", "/setup-link");
   const response = await fetch(`${url}/api/setup?sign=${sign}`, {
     method: "POST",
     headers: { "content-type": "application/json" },

@@ -36,7 +36,7 @@ beforeEach(async () => {
 });
 afterEach(() => app.stop());
 
-const command = { requestId: "test", user: "ana" };
+const command = { request: { id: "test" }, user: "ana" };
 const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
 
 /** A request whose body does not come to its end before `finish` is called. */
