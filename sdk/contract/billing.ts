@@ -176,6 +176,7 @@ export const choiceDevices = defineOperation({
     choices: z
       .array(uid)
       .max(3)
+      .meta({ uniqueItems: true })
       .refine((list) => new Set(list).size === list.length, "must not repeat a device"),
   }),
   errors: {

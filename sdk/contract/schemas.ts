@@ -30,8 +30,11 @@ export const fingerprint = z
   .regex(/^([0-9a-f]{2}:){15}[0-9a-f]{2}$/, "must be 16 colon-separated lower-case hex pairs");
 export const role = z.enum(ROLES);
 
-/** Highest length of an e-mail address (RFC 5321, section 4.5.3.1.3). */
-export const email = z.email().max(254);
+/** As long as mail servers take an address, and its part before the @ (RFC 5321, section 4.5.3.1). */
+export const email = z
+  .email()
+  .max(254)
+  .regex(/^[^@]{1,64}@/, "must have at most 64 characters before the @");
 export const username = z
   .string()
   .min(3)

@@ -53,6 +53,7 @@ describe("registration", () => {
       ["name", "email", "username", "password"],
     ],
     [{ password: "a".repeat(65) }, ["password"]],
+    [{ email: `${"a".repeat(65)}@example.org` }, ["email"]],
     [{ password: "" }, ["password"]],
   ])("%j is 400 with the names of the fields", async (more, names) => {
     const { status, body } = await register("wrong", more);
