@@ -1,4 +1,4 @@
-import { newPostgresql } from "./postgresql/database.ts";
+import { emptyPostgresql } from "./postgresql/database.ts";
 import { startService, type TestService } from "./service.ts";
 
 /** The secret of the instances of a test, which are no good for anything else. */
@@ -22,7 +22,7 @@ export async function startInstances(
   count: number,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Instances> {
-  const database = await newPostgresql(address);
+  const database = await emptyPostgresql(address);
   const env = {
     GATEHOUSE_DATABASE_URL: database.url,
     GATEHOUSE_SECRET: INSTANCE_SECRET,

@@ -5,11 +5,11 @@ import { copyToPostgresql } from "../../../server/dist/db/copyToPostgresql.js";
 import { type Database, openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { openSqlite } from "../../../server/dist/db/openSqlite.js";
 import { testFolder } from "../../support/folder.ts";
-import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
+import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { user } from "../db/rows.ts";
 
 async function target(): Promise<string> {
-  const { url, drop } = await newPostgresql(postgresqlAddress() ?? "");
+  const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
   onTestFinished(drop);
   return url;
 }

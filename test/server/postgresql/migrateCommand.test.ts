@@ -4,14 +4,14 @@ import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { testFolder } from "../../support/folder.ts";
-import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
+import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { runServerCommand, startService, type TestService } from "../support.ts";
 
 /** Settings of a service on SQLite, although tests of this folder start theirs on PostgreSQL. */
 const SQLITE = { GATEHOUSE_DATABASE_URL: "" };
 
 async function target(): Promise<string> {
-  const { url, drop } = await newPostgresql(postgresqlAddress() ?? "");
+  const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
   onTestFinished(drop);
   return url;
 }

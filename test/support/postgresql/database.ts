@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Client } from "pg";
+import { openDatabase } from "../../../server/dist/db/openDatabase.js";
 
 /** A database of its own on the tests' PostgreSQL. */
 export interface TestPostgresql {
@@ -21,11 +22,33 @@ async function run(address: string, statement: string): Promise<void> {
   }
 }
 
-/** Makes an empty database. */
-export async function newPostgresql(address: string): Promise<TestPostgresql> {
-  const name = `test_${randomBytes(8).toString("hex")}`;
-  await run(address, `CREATE DATABASE ${name}`);
+/** The database whose copies {@link newPostgresql} makes: with the service's layout, and without rows. */
+const PREPARED = "prepared";
+
+function urlOf(address: string, database: string): string {
   const url = new URL(address);
-  url.pathname = name;
-  return { url: url.toString(), drop: () => run(address, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
+  url.pathname = database;
+  return url.toString();
 }
+
+/** Makes what {@link newPostgresql} copies. */
+export async function preparePostgresql(address: string): Promise<void> {
+  await run(address, `CREATE DATABASE ${PREPARED}`);
+  await (await openDatabase({ url: urlOf(address, PREPARED), connections: 1 })).close();
+}
+
+async function copyOf(address: string, template: string): Promise<TestPostgresql> {
+  const name = `test_${randomBytes(8).toString("hex")}`;
+  // Files are copied in a tenth of the time that it takes to log their pages.
+  await run(address, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
+  return {
+    url: urlOf(address, name),
+    drop: () => run(address, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
+}
+
+/** Makes a database as the service finds it from its second start on. */
+export const newPostgresql = (address: string): Promise<TestPostgresql> => copyOf(address, PREPARED);
+
+/** Makes a database without anything in it. */
+export const emptyPostgresql = (address: string): Promise<TestPostgresql> => copyOf(address, "template1");

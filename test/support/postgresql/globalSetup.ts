@@ -1,4 +1,5 @@
 import type { TestProject } from "vitest/node";
+import { preparePostgresql } from "./database.ts";
 import { startPostgresql } from "./server.ts";
 
 declare module "vitest" {
@@ -10,6 +11,7 @@ declare module "vitest" {
 /** One PostgreSQL for all tests of a run. Only this project learns of it: an environment variable reached them all. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startPostgresql();
+  await preparePostgresql(server.url);
   project.provide("postgresql", server.url);
   return () => server.stop();
 }
