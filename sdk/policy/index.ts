@@ -1,8 +1,22 @@
+export { Access, type Share, type Verdict } from "./access.ts";
+export type { DeviceSet } from "./deviceSets.ts";
+export { ANY_ADDRESS, DEFAULT_LOGIN, type DomainOptions, domainOf } from "./domain.ts";
+export { type ConsideredRule, type Explanation, explain, type Mismatch } from "./explain.ts";
+export type {
+  AccessDevice,
+  AccessDomain,
+  AccessKey,
+  AccessPolicy,
+  AccessQuestion,
+  AccessRule,
+} from "./facts.ts";
 export {
   type FirewallDecision,
   type FirewallRuleFacts,
   firewallDecides,
   type LoginAttempt,
 } from "./firewallDecides.ts";
+export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
 export { type DeviceFacts, type DeviceFilter, filterMatches, type KeyRule, keyAdmits } from "./keyAdmits.ts";
 export { compilePattern, PATTERN_CACHE_SIZE, type Pattern, PatternError } from "./pattern.ts";
+export { samplesOf } from "./samples.ts";

@@ -1,4 +1,5 @@
 import { RE2JS } from "re2js";
+import { type Literals, literalsOf } from "./literals.ts";
 
 /** A pattern is not a regular expression in RE2 syntax. */
 export class PatternError extends Error {
@@ -45,5 +46,27 @@ function compile(text: string): Pattern {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new PatternError(`not a regular expression in RE2 syntax: ${reason}`, { cause });
   }
-  return { text, test: (input) => expression.test(input) };
+  return { text, test: matcher(literalsOf(text), (input) => expression.test(input)) };
+}
+
+/** Most patterns of policies are literals, of which no engine need be asked. */
+function matcher(literals: Literals | undefined, engine: Pattern["test"]): Pattern["test"] {
+  if (literals === undefined) return engine;
+  const { kind, texts } = literals;
+  switch (kind) {
+    case "whole": {
+      const set = new Set(texts);
+      return (input) => set.has(input);
+    }
+    case "start":
+      return (input) => texts.some((text) => input.startsWith(text));
+    case "line":
+      return (input) => texts.some((text) => input.startsWith(text) && !input.includes("\n", text.length));
+    case "end":
+      return (input) => texts.some((text) => input.endsWith(text));
+    case "part":
+      return (input) => texts.some((text) => input.includes(text));
+    case "needs":
+      return (input) => texts.some((text) => input.startsWith(text)) && engine(input);
+  }
 }

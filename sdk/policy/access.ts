@@ -1,0 +1,91 @@
+import { type DeviceSet, DeviceSets } from "./deviceSets.ts";
+import type { AccessDomain, AccessKey, AccessPolicy, AccessRule } from "./facts.ts";
+import { patternFound } from "./patternFound.ts";
+
+/** Devices on which one rule decides, or none does, about logins of one name from one address. */
+export interface Share {
+  /** Null: no rule matches, which allows. */
+  readonly rule: AccessRule | null;
+  readonly devices: DeviceSet;
+}
+
+/** What the firewall says to logins of one name from one address. */
+export interface Verdict {
+  /** Strongest rule first; last the devices on which none matches. */
+  readonly shares: readonly Share[];
+  /** The devices that it lets through to. */
+  readonly open: DeviceSet;
+}
+
+/**
+ * A policy over a domain: every decision at once, as sets of devices, instead of one by one. It says of each what
+ * `keyAdmits` and `firewallDecides` say.
+ */
+export class Access {
+  readonly policy: AccessPolicy;
+  readonly domain: AccessDomain;
+  /** Uids of the devices; sets of devices hold places in this list. */
+  readonly uids: readonly string[];
+  readonly #sets: DeviceSets;
+  /** Rules that decide about a login, strongest first. */
+  readonly #rules: readonly AccessRule[];
+  readonly #verdicts = new Map<string, Verdict>();
+
+  /** @param uids the policy's own where they are left out; with more, policies can be compared by their sets */
+  constructor(
+    policy: AccessPolicy,
+    domain: AccessDomain,
+    uids: readonly string[] = policy.devices.map(({ uid }) => uid),
+  ) {
+    this.policy = policy;
+    this.domain = domain;
+    this.uids = uids;
+    this.#sets = new DeviceSets(policy.devices, new Map(uids.map((uid, place) => [uid, place])));
+    // Of rules alike in priority the one made last comes first; sorting keeps the reversed order.
+    this.#rules = policy.rules
+      .filter(({ active }) => active)
+      .toReversed()
+      .sort((left, right) => right.priority - left.priority);
+  }
+
+  /** The devices that the key admits a login name on, whatever the firewall says. */
+  admitted(key: AccessKey, login: string): DeviceSet | undefined {
+    if (key.username !== "" && !patternFound(key.username, login, false)) return undefined;
+    return this.#sets.of(key.filter, false);
+  }
+
+  /** What the firewall says; of logins that are all the same to the rules, the same object. */
+  verdict(login: string, address: string): Verdict {
+    const matching = this.#rules.filter(({ action, username, sourceIp }) => {
+      const broken = action === "deny";
+      return (
+        (username === "" || patternFound(username, login, broken)) &&
+        (sourceIp === "" || patternFound(sourceIp, address, broken))
+      );
+    });
+    const name = matching.map((rule) => this.#rules.indexOf(rule)).join();
+    const verdict = this.#verdicts.get(name) ?? this.#judge(matching);
+    this.#verdicts.set(name, verdict);
+    return verdict;
+  }
+
+  #judge(rules: readonly AccessRule[]): Verdict {
+    const left = this.#sets.all.clone();
+    const open = this.#sets.all.clone();
+    const shares: Share[] = [];
+    for (const rule of rules) {
+      const devices = this.#sets.of(rule.filter, rule.action === "deny").new_intersection(left);
+      if (devices.isEmpty()) continue;
+      shares.push({ rule, devices });
+      left.difference(devices);
+      if (rule.action === "deny") open.difference(devices);
+    }
+    if (!left.isEmpty()) shares.push({ rule: null, devices: left });
+    return { shares, open };
+  }
+
+  /** Uids of a set of devices. */
+  uidsOf(devices: DeviceSet): string[] {
+    return devices.array().map((place) => this.uids[place] ?? "");
+  }
+}

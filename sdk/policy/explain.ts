@@ -1,0 +1,75 @@
+import type { AccessDevice, AccessKey, AccessPolicy, AccessQuestion, AccessRule } from "./facts.ts";
+import { firewallDecides } from "./firewallDecides.ts";
+import { filterMatches } from "./keyAdmits.ts";
+import { patternFound } from "./patternFound.ts";
+
+/** What of a rule does not match a login. */
+export type Mismatch = "inactive" | "login" | "address" | "device";
+
+/** A rule as it stands to one login. */
+export interface ConsideredRule {
+  readonly rule: AccessRule;
+  /**
+   * - `decides`: the strongest that matches;
+   * - `would decide`: matches, and a stronger one decides;
+   * - `misses`: does not match, by what is named.
+   */
+  readonly role: "decides" | "would decide" | "misses";
+  readonly misses: readonly Mismatch[];
+}
+
+/** Why a login is allowed, or is not. */
+export interface Explanation {
+  readonly allowed: boolean;
+  /**
+   * What refuses it, undefined when it is allowed: `key`, nobody has registered it; `login`, the key is for other
+   * login names; `device`, it is for other devices; `rule`, the firewall denies it.
+   */
+  readonly refusedBy: "key" | "login" | "device" | "rule" | undefined;
+  readonly key: AccessKey | undefined;
+  readonly device: AccessDevice;
+  /** The rule that decides; null where none matches, which allows. Also said where the key refuses already. */
+  readonly rule: AccessRule | null;
+  /** All rules of the namespace, strongest first. */
+  readonly considered: readonly ConsideredRule[];
+}
+
+/**
+ * Explains one decision (rules sections 13 and 14).
+ * @throws RangeError the policy has no device of the uid
+ */
+export function explain(policy: AccessPolicy, question: AccessQuestion): Explanation {
+  const { login, address } = question;
+  const device = policy.devices.find(({ uid }) => uid === question.uid);
+  if (!device) throw new RangeError(`no device has the uid ${question.uid}`);
+  const key = policy.keys.find(({ fingerprint }) => fingerprint === question.fingerprint);
+  const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address };
+  const { allowed, rule } = firewallDecides(policy.rules, attempt);
+  const refusedBy = keyRefusal(key, device, login) ?? (allowed ? undefined : "rule");
+  const considered = policy.rules
+    .toReversed()
+    .sort((left, right) => right.priority - left.priority)
+    .map((candidate): ConsideredRule => {
+      const misses = mismatches(candidate, device, question);
+      if (misses.length > 0) return { rule: candidate, role: "misses", misses };
+      return { rule: candidate, role: candidate === rule ? "decides" : "would decide", misses };
+    });
+  return { allowed: refusedBy === undefined, refusedBy, key, device, rule, considered };
+}
+
+function keyRefusal(key: AccessKey | undefined, device: AccessDevice, login: string) {
+  if (!key) return "key";
+  if (key.username !== "" && !patternFound(key.username, login, false)) return "login";
+  return filterMatches(key.filter, device) ? undefined : "device";
+}
+
+function mismatches(rule: AccessRule, device: AccessDevice, { login, address }: AccessQuestion): Mismatch[] {
+  const broken = rule.action === "deny";
+  const found = (pattern: string, text: string) => pattern === "" || patternFound(pattern, text, broken);
+  return [
+    ...(rule.active ? [] : (["inactive"] as const)),
+    ...(found(rule.username, login) ? [] : (["login"] as const)),
+    ...(found(rule.sourceIp, address) ? [] : (["address"] as const)),
+    ...(filterMatches(rule.filter, device, broken) ? [] : (["device"] as const)),
+  ];
+}
