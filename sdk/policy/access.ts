@@ -1,5 +1,6 @@
 import { type DeviceSet, DeviceSets } from "./deviceSets.ts";
 import type { AccessDomain, AccessKey, AccessPolicy, AccessRule } from "./facts.ts";
+import type { DeviceFilter } from "./keyAdmits.ts";
 import { patternFound } from "./patternFound.ts";
 
 /** Devices on which one rule decides, or none does, about logins of one name from one address. */
@@ -26,9 +27,9 @@ export class Access {
   readonly domain: AccessDomain;
   /** Uids of the devices; sets of devices hold places in this list. */
   readonly uids: readonly string[];
-  readonly #sets: DeviceSets;
   /** Rules that decide about a login, strongest first. */
-  readonly #rules: readonly AccessRule[];
+  readonly rules: readonly AccessRule[];
+  readonly #sets: DeviceSets;
   readonly #verdicts = new Map<string, Verdict>();
 
   /** @param uids the policy's own where they are left out; with more, policies can be compared by their sets */
@@ -42,10 +43,18 @@ export class Access {
     this.uids = uids;
     this.#sets = new DeviceSets(policy.devices, new Map(uids.map((uid, place) => [uid, place])));
     // Of rules alike in priority the one made last comes first; sorting keeps the reversed order.
-    this.#rules = policy.rules
+    this.rules = policy.rules
       .filter(({ active }) => active)
       .toReversed()
       .sort((left, right) => right.priority - left.priority);
+  }
+
+  /**
+   * The devices that a filter is for.
+   * @param broken whether a pattern that does not compile is for every device, or for none
+   */
+  devicesOf(filter: DeviceFilter, broken: boolean): DeviceSet {
+    return this.#sets.of(filter, broken);
   }
 
   /** The devices that the key admits a login name on, whatever the firewall says. */
@@ -56,14 +65,14 @@ export class Access {
 
   /** What the firewall says; of logins that are all the same to the rules, the same object. */
   verdict(login: string, address: string): Verdict {
-    const matching = this.#rules.filter(({ action, username, sourceIp }) => {
+    const matching = this.rules.filter(({ action, username, sourceIp }) => {
       const broken = action === "deny";
       return (
         (username === "" || patternFound(username, login, broken)) &&
         (sourceIp === "" || patternFound(sourceIp, address, broken))
       );
     });
-    const name = matching.map((rule) => this.#rules.indexOf(rule)).join();
+    const name = matching.map((rule) => this.rules.indexOf(rule)).join();
     const verdict = this.#verdicts.get(name) ?? this.#judge(matching);
     this.#verdicts.set(name, verdict);
     return verdict;

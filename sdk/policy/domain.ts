@@ -31,9 +31,14 @@ export function domainOf(policies: readonly AccessPolicy[], options: DomainOptio
   for (const pattern of patterns.logins) for (const login of samplesOf(pattern)) logins.add(login);
   for (const pattern of patterns.addresses) {
     for (const sample of samplesOf(pattern)) {
-      const address = ENDS.map((end) => sample + end).find((text) => isIP(text) !== 0);
+      const address = addressFrom(sample);
       if (address !== undefined) addresses.add(address);
     }
   }
   return { logins: [...logins], addresses: [...addresses] };
+}
+
+/** The address that a text is, or begins; undefined where it does neither. */
+export function addressFrom(begin: string): string | undefined {
+  return ENDS.map((end) => begin + end).find((text) => isIP(text) !== 0);
 }

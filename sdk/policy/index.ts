@@ -18,5 +18,9 @@ export {
 } from "./firewallDecides.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
 export { type DeviceFacts, type DeviceFilter, filterMatches, type KeyRule, keyAdmits } from "./keyAdmits.ts";
+export { expiryOf, type LintedApiKey, type LintedInvitation } from "./lint/expiry.ts";
+export type { Counterexample, Evidence, Field, Finding, FindingObject, Severity } from "./lint/finding.ts";
+export { type LintCode, type LintRule, lintRules } from "./lint/lintRules.ts";
+export { type LintOptions, lint } from "./lint.ts";
 export { compilePattern, PATTERN_CACHE_SIZE, type Pattern, PatternError } from "./pattern.ts";
 export { samplesOf } from "./samples.ts";

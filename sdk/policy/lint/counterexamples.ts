@@ -1,0 +1,63 @@
+import { addressFrom } from "../domain.ts";
+import { samplesOf } from "../samples.ts";
+import { type Finder, finderOf, type Subject } from "./finder.ts";
+
+/** Most texts of the domain that a pattern is tried on; those that are made up find the rest. */
+const FOUND_MAX = 100;
+
+/** What a text is made longer by. */
+const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, after: string])[]>> = {
+  login: around(["not", "x", "1", "-", "_", ".", "@"]),
+  address: around(["1", "2", "f", "0", "1."]),
+  device: around(["not", "x", "1", "-", "_"]),
+};
+
+/**
+ * A text in which a pattern is found, and which is not what it spells from end to end; undefined when there seems to be
+ * none. Of addresses only real ones are given.
+ * @param known texts of the domain in which it may be found
+ */
+export function counterexampleOf(
+  pattern: string,
+  subject: Subject,
+  known: readonly string[],
+): string | undefined {
+  const finds = finderOf(pattern);
+  // A pattern that ends inside a quotation (`\Q`) cannot be wrapped.
+  const spells = finderOf(`^(?:${pattern})$`);
+  if (!finds || !spells) return undefined;
+  const found = firstFew(known, finds);
+  const madeUp = () => longer(pattern, subject, found);
+  // Those of the domain were made from the same patterns: of addresses, the made up ones say more.
+  const texts = subject === "address" ? [...madeUp(), ...found] : [...found, ...madeUp()];
+  return texts.find((text) => finds(text) && !spells(text));
+}
+
+function firstFew(texts: readonly string[], finds: Finder): string[] {
+  const found: string[] = [];
+  for (const text of texts) {
+    if (found.length === FOUND_MAX) break;
+    if (finds(text)) found.push(text);
+  }
+  return found;
+}
+
+/** Texts that are longer than what the pattern seems to spell. */
+function longer(pattern: string, subject: Subject, found: readonly string[]): string[] {
+  const plain = pattern.replace(/^\^/, "").replace(/\$$/, "").replaceAll("\\", "");
+  const flagless = pattern.replace(/^\(\?[a-zA-Z]+\)/, "");
+  const begins = new Set([plain, ...samplesOf(flagless), ...found.slice(0, 1)]);
+  const texts = AFFIXES[subject].flatMap(([before, after]) =>
+    [...begins].map((begin) => before + begin + after),
+  );
+  if (subject !== "address") return texts;
+  return texts.flatMap((text) => addressFrom(text) ?? []);
+}
+
+function around(affixes: readonly string[]): [before: string, after: string][] {
+  return affixes.flatMap((affix): [string, string][] => [
+    [affix, ""],
+    ["", affix],
+    [affix, affix],
+  ]);
+}

@@ -1,0 +1,50 @@
+import type { DeviceFilter } from "../keyAdmits.ts";
+import { compilePattern, PatternError } from "../pattern.ts";
+
+/** What a pattern is searched in. */
+export type Subject = "login" | "address" | "device";
+
+/** Whether a text is meant. */
+export type Finder = (text: string) => boolean;
+
+/** The test of a pattern, made once for many texts; undefined when it does not compile. */
+export function finderOf(pattern: string): Finder | undefined {
+  if (pattern === "") return () => true;
+  try {
+    return compilePattern(pattern).test;
+  } catch (error) {
+    if (error instanceof PatternError) return undefined;
+    throw error;
+  }
+}
+
+const LETTERS = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"];
+
+/** Texts that have so little in common that a pattern which is found in all of them is found in every text. */
+const PROBES: Readonly<Record<Subject, readonly string[]>> = {
+  login: [...LETTERS, ".", "@", "root", "ana.reis@example.com"],
+  address: [
+    "192.0.2.1",
+    "10.255.3.46",
+    "87.87.87.87",
+    "2001:db8::1",
+    "::",
+    "fe::",
+    "fe80::abcd:ef01:2345:6789",
+  ],
+  device: [...LETTERS, "web-1", "00-1b-44-11-3a-b7"],
+};
+
+/**
+ * True when a pattern leaves nothing out, whatever the domain has.
+ * @param broken the answer for one that does not compile
+ */
+export function isEverything(pattern: string, subject: Subject, broken: boolean): boolean {
+  const finds = finderOf(pattern);
+  return finds ? PROBES[subject].every(finds) : broken;
+}
+
+/** True when a filter leaves no device out, whatever devices there are; `broken` as with {@link isEverything}. */
+export function isEveryDevice({ hostname, tags }: DeviceFilter, broken: boolean): boolean {
+  return hostname ? isEverything(hostname, "device", broken) : !tags?.length;
+}

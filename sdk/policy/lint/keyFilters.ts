@@ -1,0 +1,36 @@
+import type { Access } from "../access.ts";
+import type { AccessKey } from "../facts.ts";
+import { fieldOf, filterText } from "./filterText.ts";
+import { finderOf, isEveryDevice, isEverything } from "./finder.ts";
+import type { Finding } from "./finding.ts";
+import { keyName, keyObject } from "./wording.ts";
+
+/** Keys that are for no device, and keys that are for everything. */
+export function keyFilters(access: Access): Finding[] {
+  const { keys, devices } = access.policy;
+  return keys.flatMap((key) => {
+    if (isEverything(key.username, "login", false) && isEveryDevice(key.filter, false))
+      return [everything(key)];
+    const idle = devices.length > 0 && !isBroken(key) && access.devicesOf(key.filter, false).isEmpty();
+    return idle ? [nothing(key)] : [];
+  });
+}
+
+const everything = (key: AccessKey): Finding => ({
+  rule: "matches-everything",
+  severity: "warning",
+  message: `${keyName(key)} is for every login on every device.`,
+  object: keyObject(key),
+  suggestion: "Name the logins with login(), and the devices by tags or with hostname().",
+});
+
+const nothing = (key: AccessKey): Finding => ({
+  rule: "never-matches",
+  severity: "warning",
+  message: `${keyName(key)} admits nobody: its ${filterText(key.filter)} is for no device.`,
+  object: keyObject(key),
+  field: fieldOf(key.filter),
+  suggestion: "Correct the filter, or remove the key.",
+});
+
+const isBroken = ({ username, filter }: AccessKey) => !finderOf(username) || !finderOf(filter.hostname ?? "");

@@ -1,0 +1,111 @@
+import type { Severity } from "./finding.ts";
+
+/** A kind of finding, for people. */
+export interface LintRule {
+  readonly title: string;
+  /** What a finding of it may weigh. */
+  readonly severities: readonly Severity[];
+  readonly means: string;
+  readonly matters: string;
+  readonly mend: string;
+}
+
+/** Every kind of finding by its code, which never changes. */
+export const lintRules = {
+  "broken-pattern": {
+    title: "A pattern does not compile",
+    severities: ["error"],
+    means:
+      "A pattern of a public key or an active rule is not a regular expression in RE2 syntax. Servers refuse such a pattern today; older ones stored it.",
+    matters:
+      "So that nobody gets in by an accident, it counts as no text in a key and in a rule that allows, and as every text in a rule that denies: the key admits nobody, the rule allows nothing or denies more than it was written for.",
+    mend: "Write the pattern anew, best with `login()`, `hostname()` or `cidr()`.",
+  },
+  "unanchored-pattern": {
+    title: "A pattern admits more than it says",
+    severities: ["warning", "info"],
+    means:
+      "A pattern is found anywhere in a text: `root` admits `notroot` too, `10.0.0.1` admits `110.0.0.12`. The finding names such a text, one of the domain or one that was made up; the pattern itself was asked. Of source addresses only real addresses count. Patterns that mean everything (`.*`, an empty one) and open ends that are written out (`^web-.*$`) are no finding. It is an `info` in a rule that denies, and where a pattern begins with `^` and ends with `.`, `:`, `-` or `_`, as one that is meant as a beginning does.",
+    matters: "A key or a rule that allows lets in who was not meant, under a name that anybody may choose.",
+    mend: 'Write `login("root")`, `hostname("web-1")` or `cidr("10.0.0.1")`, or anchor the pattern with `^` and `$`. Where an end is meant to be open, write `.*` there.',
+  },
+  "no-default-deny": {
+    title: "What no rule matches is allowed",
+    severities: ["warning", "info"],
+    means:
+      "There are public keys, and no active rule denies every login from every address on every device. A rule counts by its own patterns, not by the domain. It is an `info` where there are no active rules at all, as on servers without a firewall.",
+    matters:
+      "The firewall allows what no rule matches: rules that allow then change little, and a new device or login is open until somebody denies it.",
+    mend: 'Add a rule of the lowest priority: `{ action: "deny", priority: 0, sourceIp: ".*", username: ".*", filter: { hostname: ".*" } }`, with rules above it that allow what is meant.',
+  },
+  contradiction: {
+    title: "Two rules of equal priority disagree",
+    severities: ["error"],
+    means:
+      "Two active rules of one priority, one of which allows and one denies, match the same login of the domain, and no stronger rule decides about it. The finding names the login.",
+    matters:
+      "The rule that was made last wins. Making the same rules anew, in another namespace or after a deletion, may turn the decision round.",
+    mend: "Give the rule that is to win the higher priority.",
+  },
+  "unreachable-rule": {
+    title: "A rule never decides",
+    severities: ["warning"],
+    means:
+      "An active rule matches logins of the domain, and about each of them a stronger rule decides. The finding names those rules. Of equal priority the rule made last is the stronger one.",
+    matters:
+      "What the rule was written for does not happen; if it denies, what it was to keep out may get in.",
+    mend: "Raise its priority above the rules that are named, or remove it.",
+  },
+  "redundant-rule": {
+    title: "A rule decides nothing that would not be decided the same without it",
+    severities: ["info"],
+    means:
+      "An active rule decides about logins of the domain, and without it weaker rules, or the firewall's own allowance where none matches, decide the same about all of them. It is said of each rule by itself: of two that are alike each can go, not both.",
+    matters: "It has to be read and understood, and does nothing.",
+    mend: "Remove it and look again; keep it where logins or devices are to come that only it is for.",
+  },
+  "never-matches": {
+    title: "A key or rule is for nothing",
+    severities: ["warning", "info"],
+    means:
+      "The filter of a public key or an active rule is for no device, or a rule's patterns for no login name or address of the domain. The latter is an `info`: the domain may lack what the pattern is for.",
+    matters: "The name of a device or a tag may be misspelt, or what it was for is gone.",
+    mend: "Correct the filter or the pattern, or remove the object. If the domain lacks the login or address, add it.",
+  },
+  "tag-nowhere": {
+    title: "A filter names a tag that no device has",
+    severities: ["warning"],
+    means:
+      "Of the tags of a filter, some are on no device. Where all are so, the filter is for nothing, which is `never-matches`.",
+    matters:
+      "The tag may be misspelt, so that devices are missing; and whoever puts the tag on a device opens it for the key.",
+    mend: "Correct the tag, or take it out of the filter.",
+  },
+  "matches-everything": {
+    title: "A key is for every login on every device",
+    severities: ["warning"],
+    means:
+      "Username and filter of a public key leave nobody and no device out. They are judged by themselves, not by the domain.",
+    matters: "Who has the key's private half has every device, root included, and each one that is to come.",
+    mend: "Name the logins with `login()`, and the devices by tags or with `hostname()`.",
+  },
+  "api-key-without-expiry": {
+    title: "A powerful API key never expires",
+    severities: ["warning"],
+    means: "An API key of the role administrator or owner has no expiry.",
+    matters:
+      "It can change who may reach what. Once it has leaked, nothing but somebody who notices ends it; it also outlives the membership of who made it.",
+    mend: "Replace it by one that expires, or give it a lower role.",
+  },
+  "expires-soon": {
+    title: "Something ends soon",
+    severities: ["warning", "info"],
+    means:
+      "An API key (`warning`) or a pending invitation (`info`) expires within 14 days, or the number of days asked for. What has expired already is no finding.",
+    matters: "What uses the API key stops working; who is invited cannot accept any more.",
+    mend: "Replace the API key, or invite again.",
+  },
+} as const satisfies Record<string, LintRule>;
+
+/** The code of a kind of finding. */
+export type LintCode = keyof typeof lintRules;

@@ -1,0 +1,44 @@
+import type { Access } from "../access.ts";
+import { anchored, isBeginning } from "./anchored.ts";
+import { counterexampleOf } from "./counterexamples.ts";
+import { isEverything, type Subject } from "./finder.ts";
+import type { Finding } from "./finding.ts";
+import type { PatternUse } from "./patternUses.ts";
+import { quoted } from "./wording.ts";
+
+const ADMITS = { admit: "admits", allow: "allows", deny: "denies" } as const;
+
+/** Patterns that admit more texts than they say. */
+export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]): Finding[] {
+  const { logins, addresses } = access.domain;
+  const names = access.policy.devices.map(({ name }) => name);
+  const known: Readonly<Record<Subject, readonly string[]>> = {
+    login: logins,
+    address: addresses,
+    device: names,
+  };
+  const isDevice = (name: string) => nameSet.has(name);
+  const nameSet = new Set(names);
+  const examples = new Map<string, string | undefined>();
+  return uses.flatMap((use): Finding[] => {
+    const { object, who, effect, field, subject, pattern } = use;
+    const name = `${subject} ${pattern}`;
+    if (!examples.has(name)) {
+      const all = isEverything(pattern, subject, false);
+      examples.set(name, all ? undefined : counterexampleOf(pattern, subject, known[subject]));
+    }
+    const example = examples.get(name);
+    if (example === undefined) return [];
+    return [
+      {
+        rule: "unanchored-pattern",
+        severity: effect === "deny" || isBeginning(pattern) ? "info" : "warning",
+        message: `${who}: ${field} ${quoted(pattern)} is not anchored at both ends, it also ${ADMITS[effect]} the ${subject} ${quoted(example)}.`,
+        object,
+        field,
+        suggestion: anchored(pattern, subject, isDevice),
+        evidence: { counterexample: { [subject]: example } },
+      },
+    ];
+  });
+}
