@@ -5,12 +5,15 @@ import { type Finder, finderOf, type Subject } from "./finder.ts";
 /** Most texts of the domain that a pattern is tried on; those that are made up find the rest. */
 const FOUND_MAX = 100;
 
-/** What a text is made longer by. */
+/** What a text is made longer by, the plainest first. */
 const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, after: string])[]>> = {
-  login: around(["not", "x", "1", "-", "_", ".", "@"]),
+  login: [["not", ""], ...around(["x", "1", "-", "_", ".", "@"])],
   address: around(["1", "2", "f", "0", "1."]),
-  device: around(["not", "x", "1", "-", "_"]),
+  device: [["not-", ""], ...around(["x", "1", "-", "_"])],
 };
+
+/** Names that there can be. */
+const POSSIBLE = { login: /^[\w.@-]+$/, device: /^[\w-]+$/ } as const;
 
 /**
  * A text in which a pattern is found, and which is not what it spells from end to end; undefined when there seems to be
@@ -44,14 +47,18 @@ function firstFew(texts: readonly string[], finds: Finder): string[] {
 
 /** Texts that are longer than what the pattern seems to spell. */
 function longer(pattern: string, subject: Subject, found: readonly string[]): string[] {
-  const plain = pattern.replace(/^\^/, "").replace(/\$$/, "").replaceAll("\\", "");
   const flagless = pattern.replace(/^\(\?[a-zA-Z]+\)/, "");
-  const begins = new Set([plain, ...samplesOf(flagless), ...found.slice(0, 1)]);
-  const texts = AFFIXES[subject].flatMap(([before, after]) =>
-    [...begins].map((begin) => before + begin + after),
-  );
-  if (subject !== "address") return texts;
-  return texts.flatMap((text) => addressFrom(text) ?? []);
+  const plain = flagless
+    .replace(/^\^/, "")
+    .replace(/\$$/, "")
+    .replaceAll(/\\[QE]?/g, "");
+  // Dots of addresses are often left as they are: samples have other characters there.
+  const samples = subject === "address" ? [plain, ...samplesOf(flagless)] : [...samplesOf(flagless), plain];
+  const texts = [...new Set([...samples, ...found.slice(0, 1)])];
+  const made = AFFIXES[subject].flatMap(([before, after]) => texts.map((text) => before + text + after));
+  return subject === "address"
+    ? made.flatMap((text) => addressFrom(text) ?? [])
+    : made.filter((text) => POSSIBLE[subject].test(text));
 }
 
 function around(affixes: readonly string[]): [before: string, after: string][] {

@@ -1,0 +1,76 @@
+import {
+  Access,
+  type AccessDevice,
+  type AccessKey,
+  type AccessPolicy,
+  type AccessRule,
+  type DomainOptions,
+  domainOf,
+  type Finding,
+  type LintCode,
+  type LintOptions,
+  lint,
+} from "../../sdk/dist/policy/index.js";
+
+/** A device named as given. */
+export const device = (name: string, ...tags: string[]): AccessDevice => ({
+  uid: `uid of ${name}`,
+  name,
+  tags,
+});
+
+/** A key for root on web-1. */
+export const key = (more: Partial<AccessKey> = {}): AccessKey => ({
+  fingerprint: `fingerprint of ${more.name ?? "laptop"}`,
+  name: "laptop",
+  username: "^root$",
+  filter: { hostname: "^web-1$" },
+  ...more,
+});
+
+/** A rule that allows root from one address on web-1. */
+export const rule = (id: string, more: Partial<AccessRule> = {}): AccessRule => ({
+  id,
+  action: "allow",
+  active: true,
+  priority: 10,
+  sourceIp: "^10\\.0\\.0\\.1$",
+  username: "^root$",
+  filter: { hostname: "^web-1$" },
+  ...more,
+});
+
+/** What ends every policy that denies by default. */
+export const denyAll: AccessRule = {
+  id: "deny-all",
+  action: "deny",
+  active: true,
+  priority: 0,
+  sourceIp: ".*",
+  username: ".*",
+  filter: { hostname: ".*" },
+};
+
+/** Two devices, one key, one rule that lets it in, and nothing else. */
+export const clean: AccessPolicy = {
+  devices: [device("web-1", "prod"), device("db-1", "prod", "db")],
+  keys: [key()],
+  rules: [rule("office"), denyAll],
+};
+
+/** All findings of a policy over its own domain and what is added to that. */
+export function linted(
+  policy: Partial<AccessPolicy>,
+  options: LintOptions & { readonly domain?: DomainOptions } = {},
+): Finding[] {
+  const whole = { ...clean, ...policy };
+  return lint(new Access(whole, domainOf([whole], options.domain)), options);
+}
+
+/** Those of one code. */
+export const found = (code: LintCode, ...args: Parameters<typeof linted>): Finding[] =>
+  linted(...args).filter((finding) => finding.rule === code);
+
+/** Codes and ids, to compare. */
+export const short = (findings: readonly Finding[]): string[] =>
+  findings.map((finding) => `${finding.rule} ${finding.object.id}`);
