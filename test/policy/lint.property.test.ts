@@ -1,0 +1,289 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { cidr, hostname, login } from "../../provider/dist/helpers/patterns.js";
+import {
+  Access,
+  type AccessDomain,
+  type AccessPolicy,
+  compilePattern,
+  domainOf,
+  type Finding,
+  firewallDecides,
+  keyAdmits,
+  type LintCode,
+  lint,
+  PatternError,
+} from "../../sdk/dist/policy/index.js";
+import { rule } from "./lintSubjects.ts";
+
+const usernames = [
+  "",
+  ".*",
+  "^root$",
+  "root",
+  "^ana$",
+  "^(ana|bob)$",
+  "ana|bob",
+  "^b",
+  "(?i)^zoe$",
+  "[a-z]+",
+  "(",
+];
+const sourceIps = [
+  "",
+  ".*",
+  "^10\\.",
+  "^10\\.0\\.0\\.1$",
+  "10.0.0.1",
+  "^2001:db8:",
+  "\\.7$",
+  "(?i)^fe80:",
+  "(",
+];
+const hostnames = ["", ".*", "^web-1$", "web-1", "^web", "-1$", "^db-.*$", "^gone$", "("];
+const tags = fc.subarray(["a", "b", "nowhere"]);
+const filter = fc.oneof(
+  fc.constant({}),
+  fc.record({ hostname: fc.constantFrom(...hostnames) }),
+  fc.record({ tags }),
+);
+const policies: fc.Arbitrary<AccessPolicy> = fc.record({
+  devices: fc.subarray(["web-1", "web-10", "db-1"], { minLength: 1 }).chain((names) =>
+    fc.tuple(
+      ...names.map((name) =>
+        fc.record({
+          uid: fc.constant(`uid ${name}`),
+          name: fc.constant(name),
+          tags: fc.subarray(["a", "b"]),
+        }),
+      ),
+    ),
+  ),
+  keys: fc
+    .array(fc.record({ username: fc.constantFrom(...usernames), filter }), { maxLength: 3 })
+    .map((keys) => keys.map((key, place) => ({ ...key, fingerprint: `${place}`, name: `key ${place}` }))),
+  rules: fc
+    .array(
+      fc.record({
+        action: fc.constantFrom("allow", "deny"),
+        active: fc.integer({ min: 0, max: 4 }).map((number) => number > 0),
+        priority: fc.integer({ min: 0, max: 3 }),
+        sourceIp: fc.constantFrom(...sourceIps),
+        username: fc.constantFrom(...usernames),
+        filter,
+      }),
+      { maxLength: 6 },
+    )
+    .map((rules) => rules.map((facts, place) => rule(`${place}`, facts))),
+});
+
+interface Login {
+  readonly login: string;
+  readonly address: string;
+  readonly device: AccessPolicy["devices"][number];
+}
+
+const loginsOf = ({ devices }: AccessPolicy, { logins, addresses }: AccessDomain): Login[] =>
+  devices.flatMap((device) =>
+    logins.flatMap((login) => addresses.map((address) => ({ login, address, device }))),
+  );
+
+const decide = ({ rules }: Pick<AccessPolicy, "rules">, { login, address, device }: Login) =>
+  firewallDecides(rules, { login, sourceIp: address, deviceName: device.name, deviceTags: device.tags });
+
+/** Codes of the findings about each rule or key. */
+function codesOf(findings: readonly Finding[], kind: Finding["object"]["kind"], id: string): LintCode[] {
+  return findings
+    .filter(({ object }) => object.kind === kind && object.id === id)
+    .map((finding) => finding.rule);
+}
+
+const NEVER = "never-matches";
+const IDLE: readonly LintCode[] = ["unreachable-rule", "redundant-rule", NEVER];
+
+const runs = (predicate: (policy: AccessPolicy, domain: AccessDomain, findings: Finding[]) => void) =>
+  fc.assert(
+    fc.property(policies, (policy) => {
+      const domain = domainOf([policy]);
+      predicate(policy, domain, lint(new Access(policy, domain)));
+    }),
+    { numRuns: 1000 },
+  );
+
+test("a rule is said to do nothing exactly where its deletion changes no decision", () => {
+  runs((policy, domain, findings) => {
+    const logins = loginsOf(policy, domain);
+    for (const candidate of policy.rules.filter(({ active }) => active)) {
+      const without = { rules: policy.rules.filter((other) => other !== candidate) };
+      const changes = logins.some((one) => decide(policy, one).allowed !== decide(without, one).allowed);
+      const codes = codesOf(findings, "rule", candidate.id);
+      const idle = codes.filter((code) => IDLE.includes(code));
+      // An allowing rule with a broken pattern matches nothing, which is told once.
+      const told = idle.length === 1 || (candidate.action === "allow" && codes.includes("broken-pattern"));
+      expect([idle.length < 2, told]).toEqual([true, !changes]);
+    }
+  });
+});
+
+test("never-matches, unreachable and redundant are told apart by what matches and decides", () => {
+  runs((policy, domain, findings) => {
+    const logins = loginsOf(policy, domain);
+    for (const { rule: code, object, evidence } of findings) {
+      if (object.kind !== "rule" || !IDLE.includes(code)) continue;
+      const [subject] = policy.rules.filter(({ id }) => id === object.id);
+      if (!subject) throw new Error(`no rule ${object.id}`);
+      const without = { rules: policy.rules.filter((other) => other !== subject) };
+      const matching = logins.filter((one) => decide({ rules: [subject] }, one).rule === subject);
+      const deciding = matching.filter((one) => decide(policy, one).rule === subject);
+      expect(matching.length > 0).toBe(code !== NEVER);
+      expect(deciding.length > 0).toBe(code === "redundant-rule");
+      const others = (code === "redundant-rule" ? deciding : matching).map(
+        (one) => decide(without, one).rule?.id,
+      );
+      if (code !== NEVER) {
+        expect(new Set(evidence?.rules)).toEqual(new Set(others.filter((id) => id !== undefined)));
+      }
+    }
+  });
+});
+
+test("a key is for nothing exactly where no device is left to it", () => {
+  runs((policy, domain, findings) => {
+    for (const key of policy.keys) {
+      const codes = codesOf(findings, "key", key.fingerprint);
+      const devices = policy.devices.filter((device) => keyAdmits({ ...key, username: "" }, device, "root"));
+      expect(codes.includes(NEVER)).toBe(devices.length === 0 && !codes.includes("broken-pattern"));
+      if (codes.includes(NEVER)) {
+        const admits = ({ device, login }: Login) => keyAdmits(key, device, login);
+        expect(loginsOf(policy, domain).some(admits)).toBe(false);
+      }
+      if (codes.includes("matches-everything")) {
+        expect(loginsOf(policy, domain).every(({ device, login }) => keyAdmits(key, device, login))).toBe(
+          true,
+        );
+      }
+    }
+  });
+});
+
+test("two rules contradict each other exactly where their order of creation decides", () => {
+  runs((policy, domain, findings) => {
+    const told = new Set<string>();
+    for (const { rule: code, object, evidence } of findings) {
+      if (code !== "contradiction") continue;
+      const ids = [object.id, ...(evidence?.rules ?? [])];
+      const [later, earlier] = ids.map((id) => policy.rules.find((rule) => rule.id === id));
+      const { login = "", address = "", device: name } = evidence?.counterexample ?? {};
+      const device = policy.devices.find((one) => one.name === name);
+      if (!later || !earlier || !device) throw new Error(`no rules ${ids} or no device ${name}`);
+      const one = { login, address, device };
+      expect(decide(policy, one).rule).toBe(later);
+      expect(later.priority).toBe(earlier.priority);
+      // Of both alone, the one made last decides, and they decide differently.
+      expect(decide({ rules: [later, earlier] }, one)).toEqual({
+        allowed: earlier.action === "allow",
+        rule: earlier,
+      });
+      expect(decide({ rules: [earlier, later] }, one)).toEqual({
+        allowed: earlier.action === "deny",
+        rule: later,
+      });
+      told.add(ids.join());
+    }
+    const reversed = { rules: policy.rules.toReversed() };
+    const turned = loginsOf(policy, domain).some(
+      (one) => decide(policy, one).allowed !== decide(reversed, one).allowed,
+    );
+    if (turned) expect(told.size).toBeGreaterThan(0);
+    // Every pair that disagrees about a login that one of both decides.
+    const pairs = loginsOf(policy, domain).flatMap((one) => {
+      const winner = decide(policy, one).rule;
+      return policy.rules
+        .filter((other) => winner && other.priority === winner.priority && other.action !== winner.action)
+        .filter((other) => decide({ rules: [other] }, one).rule === other)
+        .map((other) => `${winner?.id},${other.id}`);
+    });
+    expect(told).toEqual(new Set(pairs));
+  });
+});
+
+test("without no-default-deny, what no other rule matches is denied", () => {
+  runs((policy, domain, findings) => {
+    if (policy.keys.length === 0 || findings.some((finding) => finding.rule === "no-default-deny")) return;
+    for (const one of loginsOf(policy, domain)) expect(decide(policy, one).rule).not.toBeNull();
+  });
+});
+
+const texts = fc.constantFrom(
+  "root",
+  "web-1",
+  "10.0.0.1",
+  "10\\.0\\.",
+  "2001:db8::1",
+  "[a-z]+",
+  "[0-9]{1,3}",
+  "(ana|bob)",
+  ".*",
+  ".",
+  "^",
+  "$",
+  "|",
+  "a",
+  "\\.",
+  "-",
+  "(?i)",
+  "(",
+);
+const patterns = fc.array(texts, { minLength: 1, maxLength: 4 }).map((parts) => parts.join(""));
+
+function compiles(pattern: string): boolean {
+  try {
+    return compilePattern(pattern) !== undefined;
+  } catch (error) {
+    if (error instanceof PatternError) return false;
+    throw error;
+  }
+}
+
+/** The patterns that a suggestion offers, the strictest first. */
+function offered(suggestion: string): string[] {
+  return suggestion
+    .replace(/^Write /, "")
+    .replace(/ for all that it is found in now\.$|\.$/, "")
+    .split(" for that name alone, or ")
+    .map((text) => {
+      const [, helper, args = ""] = /^(login|hostname|cidr)\((.*)\)$/.exec(text) ?? [];
+      const names: string[] = JSON.parse(`[${args}]`);
+      if (helper === "login") return login(...names);
+      if (helper === "hostname") return hostname(...names);
+      return helper === "cidr" ? cidr(...names) : text;
+    });
+}
+
+test("a pattern that is told to be unanchored is found in the example, and what is suggested is anchored", () => {
+  const one = { uid: "1", name: "web-1", tags: [] };
+  fc.assert(
+    fc.property(patterns, fc.constantFrom("username", "sourceIp", "filter.hostname"), (pattern, field) => {
+      const facts = field === "filter.hostname" ? { filter: { hostname: pattern } } : { [field]: pattern };
+      const check = (text: string) => {
+        const subject = field === "filter.hostname" ? { filter: { hostname: text } } : { [field]: text };
+        const policy = { devices: [one], keys: [], rules: [rule("1", { ...facts, ...subject })] };
+        const findings = lint(new Access(policy, domainOf([policy])));
+        return findings.find((finding) => finding.rule === "unanchored-pattern" && finding.field === field);
+      };
+      const finding = check(pattern);
+      if (!finding) return;
+      const [example = ""] = Object.values<string>({ ...finding.evidence?.counterexample });
+      expect(compilePattern(pattern).test(example)).toBe(true);
+      const whole = `^(?:${pattern})$`;
+      expect(compilePattern(whole).test(example)).toBe(false);
+      const suggested = offered(finding.suggestion ?? "");
+      expect(suggested.length).toBeGreaterThan(0);
+      for (const text of suggested) {
+        expect([text, compiles(text)]).toEqual([text, true]);
+        expect([text, check(text)]).toEqual([text, undefined]);
+      }
+    }),
+    { numRuns: 3000 },
+  );
+});
