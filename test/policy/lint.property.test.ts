@@ -13,6 +13,7 @@ import {
   type LintCode,
   lint,
   PatternError,
+  samplesOf,
 } from "../../sdk/dist/policy/index.js";
 import { rule } from "./lintSubjects.ts";
 
@@ -107,7 +108,7 @@ const runs = (predicate: (policy: AccessPolicy, domain: AccessDomain, findings: 
       const domain = domainOf([policy]);
       predicate(policy, domain, lint(new Access(policy, domain)));
     }),
-    { numRuns: 1000 },
+    { numRuns: 500 },
   );
 
 test("a rule is said to do nothing exactly where its deletion changes no decision", () => {
@@ -282,8 +283,11 @@ test("a pattern that is told to be unanchored is found in the example, and what 
       for (const text of suggested) {
         expect([text, compiles(text)]).toEqual([text, true]);
         expect([text, check(text)]).toEqual([text, undefined]);
+        // It is for nothing that the pattern is not for.
+        const beyond = samplesOf(text).filter((sample) => !compilePattern(pattern).test(sample));
+        expect([text, beyond]).toEqual([text, []]);
       }
     }),
-    { numRuns: 3000 },
+    { numRuns: 1500 },
   );
 });

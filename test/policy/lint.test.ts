@@ -75,6 +75,7 @@ test.each([
   ["ana|root", "notana", 'Write login("ana", "root").'],
   ["(?i)root", "notroot", "Write ^(?i)root$."],
   ["\\Qroot\\E", "notroot", "Write ^\\Qroot\\E$."],
+  ["^root[0-9]", "root0x", "Write ^root[0-9]$."],
   ["[a-z]+", "1a", "Write ^[a-z]+$."],
   ["^a.c|d\\.e$", "notd.e", "Write ^(?:^a.c|d\\.e$)$."],
 ])("the username %j admits %j", (username, login, suggestion) => {
@@ -276,6 +277,13 @@ test("a pattern for no login or address of the domain is told as such", () => {
   ]);
   const domain = { logins: ["bob"], addresses: ["2001:db8::1"] };
   expect(found("never-matches", { rules }, { domain })).toEqual([]);
+});
+
+test("a filter that is broken denies on every device, so it is not what never matches", () => {
+  const broken = rule("1", { action: "deny", username: "(?i)^bob$", filter: { hostname: "(" } });
+  expect(found("never-matches", { rules: [broken, denyAll] })).toMatchObject([
+    { severity: "info", field: "username" },
+  ]);
 });
 
 test("a tag that no device has is told, unless all are so", () => {

@@ -1,4 +1,5 @@
 import { addressFrom } from "../domain.ts";
+import { literalsOf } from "../literals.ts";
 import { samplesOf } from "../samples.ts";
 import { type Finder, finderOf, type Subject } from "./finder.ts";
 
@@ -25,6 +26,8 @@ export function counterexampleOf(
   subject: Subject,
   known: readonly string[],
 ): string | undefined {
+  const kind = literalsOf(pattern)?.kind;
+  if (kind === "whole" || kind === "line") return undefined;
   const finds = finderOf(pattern);
   // A pattern that ends inside a quotation (`\Q`) cannot be wrapped.
   const spells = finderOf(`^(?:${pattern})$`);

@@ -11,21 +11,22 @@ const ADMITS = { admit: "admits", allow: "allows", deny: "denies" } as const;
 /** Patterns that admit more texts than they say. */
 export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]): Finding[] {
   const { logins, addresses } = access.domain;
-  const names = access.policy.devices.map(({ name }) => name);
-  const known: Readonly<Record<Subject, readonly string[]>> = {
-    login: logins,
-    address: addresses,
-    device: names,
+  const nameOf = new Map(access.policy.devices.map(({ uid, name }) => [uid, name]));
+  const names = new Set(nameOf.values());
+  const known: Readonly<Record<Subject, (pattern: string) => readonly string[]>> = {
+    login: () => logins,
+    address: () => addresses,
+    // The access keeps them: a pattern is tried on 10,000 names once.
+    device: (hostname) =>
+      access.uidsOf(access.devicesOf({ hostname }, false)).flatMap((uid) => nameOf.get(uid) ?? []),
   };
-  const isDevice = (name: string) => nameSet.has(name);
-  const nameSet = new Set(names);
   const examples = new Map<string, string | undefined>();
   return uses.flatMap((use): Finding[] => {
     const { object, who, effect, field, subject, pattern } = use;
     const name = `${subject} ${pattern}`;
     if (!examples.has(name)) {
       const all = isEverything(pattern, subject, false);
-      examples.set(name, all ? undefined : counterexampleOf(pattern, subject, known[subject]));
+      examples.set(name, all ? undefined : counterexampleOf(pattern, subject, known[subject](pattern)));
     }
     const example = examples.get(name);
     if (example === undefined) return [];
@@ -36,7 +37,7 @@ export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]):
         message: `${who}: ${field} ${quoted(pattern)} is not anchored at both ends, it also ${ADMITS[effect]} the ${subject} ${quoted(example)}.`,
         object,
         field,
-        suggestion: anchored(pattern, subject, isDevice),
+        suggestion: anchored(pattern, subject, (text) => names.has(text)),
         evidence: { counterexample: { [subject]: example } },
       },
     ];
