@@ -99,7 +99,7 @@ test("explain decides as the oracle, and says why", () => {
         }
       }
     }),
-    { numRuns: 150 },
+    { numRuns: 100 },
   );
 });
 
