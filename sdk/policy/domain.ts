@@ -14,7 +14,9 @@ export interface DomainOptions {
 }
 
 /** Ends that make an address of the begin of one, as a pattern on the first parts of addresses has it. */
-const ENDS = ["", "0.0.1", "0.1", "1", ".0.0.1", ".0.1", ".1", ":1", "::1"];
+const ENDS = ["", ".0.0.1", ".0.1", ".1", "0.0.1", "0.1", "1", ":1", "::1"];
+/** What almost any character of an address may be: dots are often not escaped, and parts written as `.+`. */
+const FILLERS = [".", "1"];
 
 /**
  * What policies are to be evaluated for: {@link DEFAULT_LOGIN} and {@link ANY_ADDRESS}, what is asked for, and what the
@@ -30,7 +32,7 @@ export function domainOf(policies: readonly AccessPolicy[], options: DomainOptio
   }
   for (const pattern of patterns.logins) for (const login of samplesOf(pattern)) logins.add(login);
   for (const pattern of patterns.addresses) {
-    for (const sample of samplesOf(pattern)) {
+    for (const sample of FILLERS.flatMap((filler) => samplesOf(pattern, filler))) {
       const address = addressFrom(sample);
       if (address !== undefined) addresses.add(address);
     }

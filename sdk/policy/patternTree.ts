@@ -4,9 +4,10 @@ const parser = new RegExpParser();
 
 /**
  * What RE2 reads in another way than JavaScript, or JavaScript does not know: escapes with letters (`\Q`, `\pN`, `\A`, …)
- * other than the common classes, groups with flags or names, classes of classes, and a class that begins with `]`.
+ * other than the common classes, groups with flags or names, classes of classes, a class that begins with `]`, counts
+ * with leading zeros (literals to RE2), and characters beyond U+FFFF or halves of them (RE2 reads code points).
  */
-const DIFFERENT = /\\[^\W_dDwWsSbB]|\(\?(?!:)|\[\^?\]|\[[^\]]*\[/;
+const DIFFERENT = /\\[^\W_dDwWsSbB]|\(\?(?!:)|\[\^?\]|\[[^\]]*\[|\{(?:\d+,)?0\d|[\ud800-\udfff]/;
 
 /**
  * The tree of a pattern, where RE2 and JavaScript read it alike; undefined for every other one, about which only RE2

@@ -1,0 +1,229 @@
+import fc from "fast-check";
+import { afterAll, expect, test } from "vitest";
+import {
+  Access,
+  type AccessChange,
+  type AccessDomain,
+  type AccessKey,
+  type AccessPolicy,
+  type AccessQuestion,
+  type AccessRule,
+  accessChanges,
+  compilePattern,
+  explain,
+  grantsOf,
+  PatternError,
+} from "../../sdk/dist/policy/index.js";
+import * as arbitrary from "./arbitraries.ts";
+import { byStrength, compiles, decide, misfits } from "./oracle.ts";
+
+let compared = 0;
+const counts = { admitted: 0, allowed: 0, denied: 0, byRule: 0, gained: 0, lost: 0 };
+afterAll(() => {
+  console.info(`${compared} decisions compared with the oracle`, counts);
+  expect(compared).toBeGreaterThan(10_000);
+  // That the policies are of both sorts, and not all alike.
+  for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(500);
+});
+
+/** Every question there is about a policy's devices and keys, and a key that it does not have. */
+function* questions(policy: AccessPolicy, { logins, addresses }: AccessDomain): Generator<AccessQuestion> {
+  for (const fingerprint of [...policy.keys.map((key) => key.fingerprint), "unknown"])
+    for (const login of logins)
+      for (const address of addresses)
+        for (const { uid } of policy.devices) yield { fingerprint, login, address, uid };
+}
+
+const nameOf = ({ fingerprint, login, address, uid }: AccessQuestion) =>
+  JSON.stringify([fingerprint, login, address, uid]);
+
+/** What the oracle allows, by name, with the rule that does. */
+function allowedBy(policy: AccessPolicy, domain: AccessDomain): Map<string, AccessRule | null> {
+  const allowed = new Map<string, AccessRule | null>();
+  for (const question of questions(policy, domain)) {
+    compared += 1;
+    const decision = decide(policy, question);
+    if (decision.allowed) allowed.set(nameOf(question), decision.rule);
+  }
+  return allowed;
+}
+
+/** The single decisions of a grant or a change. */
+const named = (of: {
+  key: AccessKey;
+  login: string;
+  addresses: readonly string[];
+  devices: readonly string[];
+}) =>
+  of.addresses.flatMap((address) =>
+    of.devices.map((uid) => nameOf({ fingerprint: of.key.fingerprint, login: of.login, address, uid })),
+  );
+
+test("the oracle takes for broken what RE2 refuses", () => {
+  fc.assert(
+    fc.property(arbitrary.patternOn(arbitrary.LOGINS), (pattern) => {
+      if (compiles(pattern)) compilePattern(pattern);
+      else expect(() => compilePattern(pattern)).toThrow(PatternError);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("explain decides as the oracle, and says why", () => {
+  fc.assert(
+    fc.property(arbitrary.policy, arbitrary.domain, (policy, domain) => {
+      const strength = byStrength(policy.rules);
+      for (const question of questions(policy, domain)) {
+        const expected = decide(policy, question);
+        const { allowed, refusedBy, rule, key, device, considered } = explain(policy, question);
+        compared += 1;
+        counts.admitted += Number(expected.admitted);
+        counts[expected.allowed ? "allowed" : "denied"] += 1;
+        counts.byRule += Number(expected.rule !== null);
+
+        expect(allowed).toBe(expected.allowed);
+        expect(rule).toBe(expected.rule);
+        expect(device.uid).toBe(question.uid);
+        expect(key?.fingerprint).toBe(
+          policy.keys.some(({ fingerprint }) => fingerprint === question.fingerprint)
+            ? question.fingerprint
+            : undefined,
+        );
+        expect(refusedBy).toBe(refusalOf(policy, question));
+        expect(considered.map((one) => one.rule)).toEqual(strength);
+        for (const one of considered) {
+          const misses = misfits(one.rule, device, question.login, question.address);
+          expect([...one.misses].sort()).toEqual(misses.sort());
+          const matches = one.rule === expected.rule ? "decides" : "would decide";
+          expect(one.role).toBe(misses.length > 0 ? "misses" : matches);
+        }
+      }
+    }),
+    { numRuns: 100 },
+  );
+});
+
+/** In words of the oracle alone: what would have to be another way for the login to be allowed. */
+function refusalOf(policy: AccessPolicy, question: AccessQuestion) {
+  const { admitted, allowed } = decide(policy, question);
+  if (allowed) return undefined;
+  const key = policy.keys.find(({ fingerprint }) => fingerprint === question.fingerprint);
+  if (!key) return "key";
+  if (admitted) return "rule";
+  const everywhere = { ...policy, keys: [{ ...key, filter: {} }], rules: [] };
+  return decide(everywhere, question).allowed ? "device" : "login";
+}
+
+test("sets of devices say what the oracle says of each", () => {
+  fc.assert(
+    fc.property(arbitrary.policy, arbitrary.domain, (policy, domain) => {
+      const access = new Access(policy, domain);
+      for (const login of domain.logins)
+        for (const address of domain.addresses) {
+          const { shares, open } = access.verdict(login, address);
+          expect(shares.flatMap(({ devices }) => access.uidsOf(devices)).sort()).toEqual(
+            policy.devices.map(({ uid }) => uid).sort(),
+          );
+          expect(shares.every(({ devices }) => !devices.isEmpty())).toBe(true);
+          const strength: (AccessRule | null)[] = [...byStrength(policy.rules), null];
+          const places = shares.map(({ rule }) => strength.indexOf(rule));
+          expect(places).toEqual([...places].sort((left, right) => left - right));
+          for (const key of policy.keys) {
+            const admitted = access.admitted(key, login);
+            const reach = admitted?.new_intersection(open);
+            for (const [place, { uid }] of policy.devices.entries()) {
+              const expected = decide(policy, { fingerprint: key.fingerprint, login, address, uid });
+              compared += 1;
+              expect(admitted?.has(place) ?? false).toBe(expected.admitted);
+              expect(reach?.has(place) ?? false).toBe(expected.allowed);
+              expect(open.has(place)).toBe(expected.rule?.action !== "deny");
+              expect(shares.find(({ devices }) => devices.has(place))?.rule).toBe(expected.rule);
+            }
+          }
+        }
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test("every login that the oracle allows is in one grant, with its rule, and nothing else is", () => {
+  fc.assert(
+    fc.property(arbitrary.policy, arbitrary.domain, (policy, domain) => {
+      const expected = allowedBy(policy, domain);
+      const seen = new Map<string, AccessRule | null>();
+      const groups = new Set<string>();
+      for (const grant of grantsOf(new Access(policy, domain))) {
+        const decisions = named(grant);
+        expect(decisions).not.toEqual([]);
+        for (const decision of decisions) {
+          expect(seen.has(decision), decision).toBe(false);
+          seen.set(decision, grant.rule);
+        }
+        // Addresses that make no difference are in one grant.
+        const group = JSON.stringify([
+          grant.key.fingerprint,
+          grant.login,
+          grant.rule?.id ?? null,
+          grant.devices,
+        ]);
+        expect(groups.has(group), group).toBe(false);
+        groups.add(group);
+      }
+      expect(seen).toEqual(expected);
+
+      const some = policy.keys.slice(1);
+      const ofSome = [...grantsOf(new Access(policy, domain), some)];
+      expect(new Set(ofSome.flatMap(named))).toEqual(
+        new Set([...expected.keys()].filter((name) => JSON.parse(name)[0] !== policy.keys[0]?.fingerprint)),
+      );
+    }),
+    { numRuns: 200 },
+  );
+});
+
+const uidsOf = (...policies: AccessPolicy[]) => [
+  ...new Set(policies.flatMap(({ devices }) => devices.map(({ uid }) => uid))),
+];
+
+/** What is gained and lost, each decision once. */
+function relation(changes: Iterable<AccessChange>): Record<"gained" | "lost", Set<string>> {
+  const all = { gained: new Set<string>(), lost: new Set<string>() };
+  const groups = new Set<string>();
+  for (const change of changes) {
+    const decisions = named(change);
+    expect(decisions).not.toEqual([]);
+    for (const decision of decisions) {
+      expect(all[change.change].has(decision), decision).toBe(false);
+      all[change.change].add(decision);
+    }
+    const group = JSON.stringify([change.key.fingerprint, change.login, change.change, change.devices]);
+    expect(groups.has(group), group).toBe(false);
+    groups.add(group);
+  }
+  return all;
+}
+
+test("a change gains and loses exactly where the oracle's decisions differ", () => {
+  fc.assert(
+    fc.property(arbitrary.changedPolicy, arbitrary.domain, ({ before, after }, domain) => {
+      const [old, now] = [allowedBy(before, domain), allowedBy(after, domain)];
+      const uids = uidsOf(before, after);
+      const [was, is] = [new Access(before, domain, uids), new Access(after, domain, uids)];
+      const changes = [...accessChanges(was, is)];
+      const { gained, lost } = relation(changes);
+      counts.gained += gained.size;
+      counts.lost += lost.size;
+      expect(gained).toEqual(new Set([...now.keys()].filter((name) => !old.has(name))));
+      expect(lost).toEqual(new Set([...old.keys()].filter((name) => !now.has(name))));
+      for (const { key } of changes) {
+        const byFingerprint = ({ fingerprint }: AccessKey) => fingerprint === key.fingerprint;
+        expect(key).toBe(after.keys.find(byFingerprint) ?? before.keys.find(byFingerprint));
+      }
+
+      expect(relation(accessChanges(is, was))).toEqual({ gained: lost, lost: gained });
+      const same = new Access(structuredClone(before), domain, uids);
+      expect([...accessChanges(was, same)]).toEqual([]);
+    }),
+    { numRuns: 300 },
+  );
+});

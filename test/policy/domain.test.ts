@@ -1,0 +1,205 @@
+import { BlockList, isIP } from "node:net";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { cidr, hostname, login } from "../../provider/dist/helpers/patterns.js";
+import {
+  Access,
+  type AccessKey,
+  type AccessPolicy,
+  type AccessRule,
+  ANY_ADDRESS,
+  accessChanges,
+  DEFAULT_LOGIN,
+  domainOf,
+  samplesOf,
+} from "../../sdk/dist/policy/index.js";
+
+const key = (username: string): AccessKey => ({ fingerprint: "key", name: "laptop", username, filter: {} });
+const rule = (more: Partial<AccessRule>): AccessRule => ({
+  id: "1",
+  action: "deny",
+  active: true,
+  priority: 1,
+  sourceIp: "",
+  username: "",
+  filter: {},
+  ...more,
+});
+const policy = (more: Partial<AccessPolicy> = {}): AccessPolicy => ({
+  devices: [{ uid: "web", name: "web-1", tags: [] }],
+  keys: [],
+  rules: [],
+  ...more,
+});
+const addressesOf = (...patterns: string[]) =>
+  domainOf([policy({ rules: patterns.map((sourceIp) => rule({ sourceIp })) })]).addresses;
+
+describe("samples of what the helpers make", () => {
+  const names = fc.uniqueArray(
+    fc.string({ minLength: 1, maxLength: 8, unit: fc.constantFrom(..."abz019.*$^|()-_+? é") }),
+    { minLength: 1, maxLength: 60 },
+  );
+
+  test("login(): every name, however many", () => {
+    fc.assert(
+      fc.property(names, (given) => {
+        expect(samplesOf(login(...given)).sort()).toEqual([...given].sort());
+        const { logins } = domainOf([policy({ keys: [key(login(...given))] })]);
+        for (const name of given) expect(logins).toContain(name);
+      }),
+    );
+  });
+
+  test("hostname(): every name, however many", () => {
+    fc.assert(
+      fc.property(names, (given) => {
+        expect(samplesOf(hostname(...given)).sort()).toEqual(
+          [...new Set(given.map((name) => name.toLowerCase()))].sort(),
+        );
+      }),
+    );
+  });
+
+  const toAddress = (value: number) =>
+    [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join(".");
+  const range = fc
+    .tuple(fc.nat(2 ** 32 - 1), fc.integer({ min: 0, max: 32 }))
+    .map(([value, bits]) => ({ first: toAddress(value - (value % 2 ** (32 - bits))), bits }));
+
+  test("cidr(): an address inside of every range, and none outside", () => {
+    fc.assert(
+      fc.property(fc.array(range, { minLength: 1, maxLength: 25 }), (ranges) => {
+        const addresses = addressesOf(cidr(...ranges.map(({ first, bits }) => `${first}/${bits}`)));
+        const all = new BlockList();
+        for (const { first, bits } of ranges) {
+          all.addSubnet(first, bits);
+          const one = new BlockList();
+          one.addSubnet(first, bits);
+          expect(
+            addresses.some((address) => one.check(address)),
+            `${first}/${bits}`,
+          ).toBe(true);
+        }
+        for (const address of addresses) expect(all.check(address) || address === ANY_ADDRESS).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe("samples", () => {
+  test.each([
+    ["^(web|db)-(1|2)$", ["db-1", "db-2", "web-1", "web-2"]],
+    ["root|ana", ["ana", "root"]],
+    ["^a{3}$", ["aaa"]],
+    ["^[a-z]+$", ["a"]],
+    [".*", []],
+    ["", []],
+    ["(", []],
+    ["\\Qa\\E", []],
+  ])("of %j: %j", (pattern, expected) => {
+    expect(samplesOf(pattern).sort()).toEqual(expected);
+  });
+
+  test("every alternative is in one, also of more than can be combined", () => {
+    const parts = Array.from({ length: 20 }, (_, n) => `n${n}x`);
+    const samples = samplesOf(`^(${parts.join("|")})-(${parts.join("|")})$`);
+    for (const part of parts) {
+      expect(samples.some((sample) => sample.startsWith(`${part}-`))).toBe(true);
+      expect(samples.some((sample) => sample.endsWith(`-${part}`))).toBe(true);
+    }
+    expect(samples.length).toBeLessThan(100);
+  });
+
+  test("of what would be written out to a gigabyte there are none: RE2 refuses it", () => {
+    expect(samplesOf("(((((a{64}){64}){64}){64}){64})")).toEqual([]);
+  });
+});
+
+describe("a domain", () => {
+  test("of nothing is the default login and any address", () => {
+    expect(domainOf([])).toEqual({ logins: [DEFAULT_LOGIN], addresses: [ANY_ADDRESS] });
+  });
+
+  test("has what is asked for, what keys and rules of every policy name, and each once", () => {
+    const one = policy({ keys: [key("^ana$")], rules: [rule({ username: "^eve$", sourceIp: "^10\\." })] });
+    const other = policy({ keys: [key("^(ana|bob)$")], rules: [rule({ active: false, username: "^off$" })] });
+    const { logins, addresses } = domainOf([one, other], {
+      logins: ["seen", "ana"],
+      addresses: ["2001:db8::7"],
+    });
+    expect([...logins].sort()).toEqual(["ana", "bob", "eve", "off", "root", "seen"]);
+    expect([...addresses].sort()).toEqual(["10.0.0.1", ANY_ADDRESS, "2001:db8::7"]);
+  });
+
+  test.each([
+    ["^10\\.", "10.0.0.1"],
+    ["^10\\.1\\.2\\.", "10.1.2.1"],
+    ["^10\\.1\\.2\\.3$", "10.1.2.3"],
+    ["^172\\.16", "172.16.0.1"],
+    ["^192\\.168\\..*$", "192.168.0.1"],
+    ["^10\\.\\d+\\.\\d+\\.\\d+$", "10.1.1.1"],
+    ["^2001:db8:", "2001:db8::1"],
+    ["^2001:db8:0:1:", "2001:db8:0:1::1"],
+    ["^::1$", "::1"],
+    ["192.168.1.5", "192.168.1.5"],
+    ["^192.168.1.", "192.168.1.1"],
+    ["^10\\..+$", "10.1.0.1"],
+    ["^10\\.[^.]+\\.7\\.7$", "10.1.7.7"],
+  ])("has an address for %j: %s", (pattern, expected) => {
+    expect(addressesOf(pattern)).toContain(expected);
+  });
+
+  test.each(["", ".*", "(", "^", "web", "^300\\.", "\\.5$"])("has none of its own for %j", (pattern) => {
+    expect(addressesOf(pattern)).toEqual([ANY_ADDRESS]);
+  });
+
+  test("has addresses only", () => {
+    const pattern = fc.string({ unit: fc.constantFrom(..."01259.:^$|()[]\\*+?fx"), maxLength: 16 });
+    fc.assert(
+      fc.property(fc.array(pattern, { maxLength: 4 }), (patterns) => {
+        const addresses = addressesOf(...patterns);
+        for (const address of addresses) expect(isIP(address), address).not.toBe(0);
+        expect(addresses).toEqual([...new Set(addresses)]);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+describe("over the domain of both, a change shows", () => {
+  const changed = (before: AccessPolicy, after: AccessPolicy) => {
+    const domain = domainOf([before, after]);
+    return [...accessChanges(new Access(before, domain), new Access(after, domain))].map(
+      ({ login, change, addresses }) => ({ login, change, addresses }),
+    );
+  };
+  const many = Array.from({ length: 30 }, (_, n) => `user${n}`);
+
+  test("the last of many names that a key is for", () => {
+    const changes = changed(
+      policy({ keys: [key(login(...many))] }),
+      policy({ keys: [key(login(...many, "zoe"))] }),
+    );
+    expect(changes).toEqual([expect.objectContaining({ login: "zoe", change: "gained" })]);
+  });
+
+  test("another network that a rule denies", () => {
+    const [inside, both] = [cidr("10.0.0.0/8"), cidr("10.0.0.0/8", "192.168.0.0/16")];
+    const keys = [key("^root$")];
+    const [change, ...more] = changed(
+      policy({ keys, rules: [rule({ sourceIp: inside })] }),
+      policy({ keys, rules: [rule({ sourceIp: both })] }),
+    );
+    expect(more).toEqual([]);
+    expect(change).toMatchObject({ login: "root", change: "lost" });
+    expect(change?.addresses.every((address) => address.startsWith("192.168."))).toBe(true);
+  });
+
+  test("a rule on an address whose dots are not escaped", () => {
+    const keys = [key("^root$")];
+    expect(changed(policy({ keys }), policy({ keys, rules: [rule({ sourceIp: "^192.168.1.5$" })] }))).toEqual(
+      [{ login: "root", change: "lost", addresses: ["192.168.1.5"] }],
+    );
+  });
+});

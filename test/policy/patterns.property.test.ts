@@ -1,0 +1,68 @@
+import fc from "fast-check";
+import { RE2JS } from "re2js";
+import { expect, test } from "vitest";
+import { compilePattern, PatternError, samplesOf } from "../../sdk/dist/policy/index.js";
+import { type Literals, literalsOf } from "../../sdk/dist/policy/literals.js";
+import { patternAndText, textsNear } from "./patternArbitraries.ts";
+
+/** RE2 itself; undefined for what it takes for no pattern. */
+function engineOf(pattern: string): RE2JS | undefined {
+  try {
+    return RE2JS.compile(pattern);
+  } catch {
+    return undefined;
+  }
+}
+
+const cases = patternAndText.chain(({ pattern, text }) =>
+  textsNear(text).map((texts) => ({ pattern, texts })),
+);
+
+test("a pattern is found where RE2 finds it, also where RE2 was not asked", () => {
+  const kinds = new Map<Literals["kind"] | "engine", number>();
+  let [pairs, found, refused] = [0, 0, 0];
+  fc.assert(
+    fc.property(cases, ({ pattern, texts }) => {
+      const engine = engineOf(pattern);
+      if (engine === undefined) {
+        expect(() => compilePattern(pattern)).toThrow(PatternError);
+        refused += 1;
+        return;
+      }
+      const kind = literalsOf(pattern)?.kind ?? "engine";
+      kinds.set(kind, (kinds.get(kind) ?? 0) + texts.length);
+      const compiled = compilePattern(pattern);
+      for (const text of texts) {
+        const expected = engine.test(text);
+        expect(compiled.test(text), JSON.stringify({ pattern, text })).toBe(expected);
+        pairs += 1;
+        if (expected) found += 1;
+      }
+    }),
+    { numRuns: 6000 },
+  );
+  console.info(`${pairs} pairs, ${found} found, ${refused} patterns refused`, Object.fromEntries(kinds));
+  // That the test cannot pass by comparing little.
+  expect(pairs).toBeGreaterThan(20_000);
+  expect(Math.min(found, pairs - found)).toBeGreaterThan(5_000);
+  expect(refused).toBeGreaterThan(100);
+  for (const kind of ["whole", "start", "line", "end", "part", "needs", "engine"] as const) {
+    expect(kinds.get(kind), kind).toBeGreaterThan(200);
+  }
+});
+
+test("every sample of a pattern is found by it, and a pattern that does not compile has none", () => {
+  let samples = 0;
+  fc.assert(
+    fc.property(patternAndText, ({ pattern }) => {
+      const engine = engineOf(pattern);
+      const texts = samplesOf(pattern);
+      for (const text of texts) expect(engine?.test(text), JSON.stringify({ pattern, text })).toBe(true);
+      expect(texts).toEqual([...new Set(texts)]);
+      expect(texts).not.toContain("");
+      samples += texts.length;
+    }),
+    { numRuns: 3000 },
+  );
+  expect(samples).toBeGreaterThan(2_000);
+});
