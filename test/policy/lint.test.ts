@@ -105,7 +105,7 @@ test("a login of the domain is the best example", () => {
 test.each([
   ["10.0.0.1", "110.0.0.1", 'Write cidr("10.0.0.1").', "warning"],
   ["^10\\.0\\.0\\.1", "10.0.0.11", 'Write cidr("10.0.0.1").', "warning"],
-  ["^10\\.", "10.10.0.1", 'Write cidr("10.0.0.0/8").', "info"],
+  ["^10\\.", "10.1.0.1", 'Write cidr("10.0.0.0/8").', "info"],
   ["^10\\.20", "10.201.0.1", 'Write cidr("10.20.0.0/16").', "warning"],
   ["2001:db8::1", "2001:db8::11", "Write ^2001:db8::1$.", "warning"],
   ["^2001:db8:", "2001:db8:1::1", "Write ^2001:db8:.*$.", "info"],
