@@ -2,8 +2,10 @@ import { isIP } from "node:net";
 import type { AccessDomain, AccessPolicy } from "./facts.ts";
 import { samplesOf } from "./samples.ts";
 
-/** The login name that every domain has. */
+/** A login name that every domain has, as most devices do. */
 export const DEFAULT_LOGIN = "root";
+/** A login name that stands for every one that no pattern names. */
+export const ANY_LOGIN = "someone";
 /** An address that stands for every one that no rule names: of a network for documentation (RFC 5737). */
 export const ANY_ADDRESS = "192.0.2.1";
 
@@ -19,11 +21,12 @@ const ENDS = ["", ".0.0.1", ".0.1", ".1", "0.0.1", "0.1", "1", ":1", "::1"];
 const FILLERS = [".", "1"];
 
 /**
- * What policies are to be evaluated for: {@link DEFAULT_LOGIN} and {@link ANY_ADDRESS}, what is asked for, and what the
- * patterns of their keys and rules name. What a pattern has that spells nothing (`[a-z]+`) is there with one example.
+ * What policies are to be evaluated for: {@link DEFAULT_LOGIN}, {@link ANY_LOGIN} and {@link ANY_ADDRESS}, what is asked
+ * for, and what the patterns of their keys and rules name. What a pattern has that spells nothing (`[a-z]+`) is there
+ * with one example.
  */
 export function domainOf(policies: readonly AccessPolicy[], options: DomainOptions = {}): AccessDomain {
-  const logins = new Set([DEFAULT_LOGIN, ...(options.logins ?? [])]);
+  const logins = new Set([DEFAULT_LOGIN, ANY_LOGIN, ...(options.logins ?? [])]);
   const addresses = new Set([ANY_ADDRESS, ...(options.addresses ?? [])]);
   const patterns = { logins: new Set<string>(), addresses: new Set<string>() };
   for (const { keys, rules } of policies) {

@@ -1,6 +1,6 @@
 export { Access, type Share, type Verdict } from "./access.ts";
 export type { DeviceSet } from "./deviceSets.ts";
-export { ANY_ADDRESS, DEFAULT_LOGIN, type DomainOptions, domainOf } from "./domain.ts";
+export { ANY_ADDRESS, ANY_LOGIN, DEFAULT_LOGIN, type DomainOptions, domainOf } from "./domain.ts";
 export { type ConsideredRule, type Explanation, explain, type Mismatch } from "./explain.ts";
 export type {
   AccessDevice,

@@ -8,6 +8,7 @@ import {
   type AccessPolicy,
   type AccessRule,
   ANY_ADDRESS,
+  ANY_LOGIN,
   accessChanges,
   DEFAULT_LOGIN,
   domainOf,
@@ -117,8 +118,8 @@ describe("samples", () => {
 });
 
 describe("a domain", () => {
-  test("of nothing is the default login and any address", () => {
-    expect(domainOf([])).toEqual({ logins: [DEFAULT_LOGIN], addresses: [ANY_ADDRESS] });
+  test("of nothing is the default login, any other login and any address", () => {
+    expect(domainOf([])).toEqual({ logins: [DEFAULT_LOGIN, ANY_LOGIN], addresses: [ANY_ADDRESS] });
   });
 
   test("has what is asked for, what keys and rules of every policy name, and each once", () => {
@@ -128,7 +129,7 @@ describe("a domain", () => {
       logins: ["seen", "ana"],
       addresses: ["2001:db8::7"],
     });
-    expect([...logins].sort()).toEqual(["ana", "bob", "eve", "off", "root", "seen"]);
+    expect([...logins].sort()).toEqual(["ana", "bob", "eve", "off", "root", "seen", ANY_LOGIN]);
     expect([...addresses].sort()).toEqual(["10.0.0.1", ANY_ADDRESS, "2001:db8::7"]);
   });
 
@@ -175,6 +176,14 @@ describe("over the domain of both, a change shows", () => {
     );
   };
   const many = Array.from({ length: 30 }, (_, n) => `user${n}`);
+
+  test.each([".*", "", "^.+$", "^[^r]", "^\\w+$"])("a key for root that becomes one for %j", (username) => {
+    expect(changed(policy({ keys: [key("^root$")] }), policy({ keys: [key(username)] }))).toContainEqual({
+      login: ANY_LOGIN,
+      change: "gained",
+      addresses: [ANY_ADDRESS],
+    });
+  });
 
   test("the last of many names that a key is for", () => {
     const changes = changed(
