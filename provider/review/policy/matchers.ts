@@ -11,7 +11,7 @@ export type Expectation<Matchers> = Matchers & {
 /** What can be said of any value. */
 export interface ValueMatchers<Value> {
   /**
-   * The predicate says true. What it throws ends the test.
+   * The predicate says true; what it throws fails the test.
    * @param what it in words, for the report
    * @example expect(members.length).toSatisfy((count) => count <= 20, "at most 20 members");
    */

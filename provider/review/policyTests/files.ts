@@ -7,8 +7,8 @@ const FOLDER = "policy";
 const ENDINGS = ["ts", "mts", "cts", "js", "mjs", "cjs"].map((ending) => `.policy.${ending}`);
 
 /**
- * The policy tests of a program, relative to its folder: `*.policy.ts` in it and in `policy/` (and `.mts`, `.cts`,
- * `.js`, `.mjs`, `.cjs`), in the order of their names.
+ * The policy tests of a program, relative to its folder: `*.policy.ts` in it and in `policy/` (and `.mts`, `.js`,
+ * `.mjs`, `.cjs`; of `.cts` it is said that it cannot be), in the order of their names.
  * @throws Error when the folder cannot be read
  */
 export async function policyTestFiles(folder: string): Promise<string[]> {

@@ -34,6 +34,13 @@ export function loadPolicyFile(path: string): Promise<LoadedFile> {
 }
 
 async function load(path: string): Promise<LoadedFile> {
+  // Node.js does not ask hooks about what CommonJS in TypeScript requires.
+  if (path.endsWith(".cts")) {
+    return {
+      tests: [],
+      error: new Error("policy tests in TypeScript are ES modules: name it *.policy.ts or .mts"),
+    };
+  }
   const tests: DeclaredTest[] = [];
   loading.declare = (test) => tests.push(test);
   try {

@@ -20,7 +20,7 @@ export interface LookedAt extends AccessDomain {
 
 /** Why a test failed. */
 export interface PolicyFailure {
-  /** The assertion, as in the source; undefined for what the test threw, and for a file that cannot be loaded. */
+  /** The assertion as it is written; undefined for what the test itself threw, and for a file that cannot be loaded. */
   readonly assertion?: string;
   readonly message: string;
   /** Some of those there are. */

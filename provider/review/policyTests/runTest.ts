@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import type { PolicySubjects } from "../policy/policyTest.ts";
 import { type CalledMatcher, type DeclaredTest, running } from "../policy/running.ts";
 import { assertionText } from "./assertionText.ts";
-import { judge } from "./judgement.ts";
+import { type Finding, judge } from "./judgement.ts";
 import type { PolicyFailure, PolicyTestResult, PolicyWarning } from "./results.ts";
 import { lineIn, unparsedPlace } from "./sourceLine.ts";
 import { endedWithin, TimeLimitError } from "./timeLimit.ts";
@@ -61,14 +61,21 @@ class Notes {
       throw new Error(`${assertionText(called)}: its test has ended; a test must await what it waits for`);
     }
     this.asserted += 1;
-    const { holds, message, counterexamples = [], cases = 0, lookedAt, vacuous } = judge(called);
     const assertion = assertionText(called);
     const line = lineIn(called.stack, this.#path) ?? this.#line;
-    if (holds === called.negated) {
-      const seen = lookedAt && { lookedAt };
-      this.failures.push({ assertion, message, counterexamples, cases, ...seen, line });
+    try {
+      this.#note(judge(called), { assertion, line }, called.negated);
+    } catch (error) {
+      this.failures.push({ assertion, ...thrown(error, this.#path, line) });
+    }
+  }
+
+  #note(finding: Finding, place: { assertion: string; line: number | undefined }, negated: boolean): void {
+    const { holds, message, counterexamples = [], cases = 0, lookedAt, vacuous } = finding;
+    if (holds === negated) {
+      this.failures.push({ ...place, message, counterexamples, cases, ...(lookedAt && { lookedAt }) });
     } else if (vacuous !== undefined) {
-      this.warnings.push({ assertion, message: vacuous, line });
+      this.warnings.push({ ...place, message: vacuous });
     }
   }
 }
