@@ -1,9 +1,11 @@
 import { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { addRunCommands } from "./runCommands.ts";
+import { addTestCommand } from "./testCommand.ts";
 
 const program = new Command("gatehouse").description("Access policy as code").showHelpAfterError();
 addRunCommands(program);
+addTestCommand(program);
 
 try {
   await program.parseAsync();

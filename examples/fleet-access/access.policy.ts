@@ -1,0 +1,33 @@
+// What must hold about access, whoever changes it: `gatehouse test examples/fleet-access`.
+import { expect, policyTest } from "@gatehouse-access/provider/policy";
+
+policyTest("contractors stay out of production", ({ access }) => {
+  expect(access).not.toAllow({ key: "Contractor*", device: { tag: "prod" } });
+});
+
+policyTest("databases are for Ana alone", ({ access }) => {
+  expect(access).not.toAllow({
+    device: { tag: "database" },
+    where: ({ key }) => !key.name.startsWith("Ana,"),
+  });
+  expect(access).toAllow({ key: "Ana,*", login: "root", device: { tag: "database" } });
+});
+
+policyTest("nobody but Ana is root", ({ access }) => {
+  expect(access).not.toAllow({ login: "root", where: ({ key }) => !key.name.startsWith("Ana,") });
+});
+
+policyTest("deployments reach web servers", ({ access }) => {
+  expect(access).toAllow({ key: "Deployment", login: "deploy", device: { name: "web-*" } });
+  expect(access).not.toAllow({ key: "Deployment", device: { name: "db-*" } });
+});
+
+policyTest("the basics", ({ members, apiKeys, policy }) => {
+  expect(members).exactlyOneOwner();
+  expect(members.filter(({ role }) => role === "administrator")).toSatisfy(
+    (some) => some.length === 0,
+    "no administrators",
+  );
+  expect(apiKeys.filter(({ role }) => role !== "observer")).everyKeyExpires();
+  expect(policy.keys).toAllSatisfy(({ username }) => username.startsWith("^"), "login patterns are anchored");
+});

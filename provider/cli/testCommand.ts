@@ -1,0 +1,70 @@
+import { relative, resolve } from "node:path";
+import type { Command } from "commander";
+import { EngineError } from "../engine/index.ts";
+import type { Estate } from "../review/estate.ts";
+import { policyTestsText } from "./policyTestsText.ts";
+import { colours } from "./render.ts";
+
+/** The exit code of `gatehouse test` where a test fails. */
+export const TESTS_FAILED = 2;
+
+/** Adds test, which runs the policy tests beside a program on the namespace as it is. */
+export function addTestCommand(program: Command): void {
+  program
+    .command("test")
+    .description("run the policy tests (*.policy.ts) on the namespace as it is; exits with 2 where one fails")
+    .argument("[folder]", "folder with Pulumi.yaml", ".")
+    .option("--json", "print the result as JSON")
+    .action(async (folder: string, { json = false }: { json?: boolean }) => {
+      const code = await test(folder, json);
+      // What a test started and did not end would keep the process.
+      process.stdout.write("", () => process.exit(code));
+    });
+}
+
+async function test(folder: string, json: boolean): Promise<number> {
+  // With the client, which the other commands need not wait for.
+  const { liveFacts, policyTestFiles, runPolicyTests } = await import("../review/policyTests.ts");
+  const files = await policyTestFiles(folder).catch((cause: Error) => {
+    throw new EngineError("project", cause.message, { cause });
+  });
+  if (files.length === 0) {
+    throw new EngineError(
+      "policy_tests",
+      `${folder} has no policy tests: files named *.policy.ts, also in policy/.`,
+    );
+  }
+  const estate = await readLive();
+  const report = await runPolicyTests(folder, liveFacts(estate));
+  const { tenant, unknown } = estate;
+  const text = json
+    ? JSON.stringify({ ...report, tenant, unknown }, null, 2)
+    : policyTestsText(colours(process.stdout, process.env), report, relative("", resolve(folder)));
+  process.stdout.write(`${text}\n`);
+  return report.ok ? 0 : TESTS_FAILED;
+}
+
+async function readLive(): Promise<Estate> {
+  const { GatehouseError } = await import("@gatehouse-access/sdk");
+  const { connection } = await import("../pulumi/session.ts");
+  const { readEstate } = await import("../review/estate.ts");
+  const opened = settled(connection);
+  try {
+    return await readEstate(await opened.tenant(undefined));
+  } catch (error) {
+    if (!(error instanceof GatehouseError)) throw error;
+    throw new EngineError("service", error.message, { cause: error });
+  } finally {
+    await opened.client.close();
+  }
+}
+
+/** @throws EngineError for settings that are missing or wrong */
+function settled<T>(open: () => T): T {
+  try {
+    return open();
+  } catch (cause) {
+    if (!(cause instanceof Error)) throw cause;
+    throw new EngineError("settings", cause.message, { cause });
+  }
+}

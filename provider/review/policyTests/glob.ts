@@ -1,0 +1,33 @@
+/**
+ * True when the whole text fits the glob: `*` stands for any text, `?` for one character, all else for itself. Goes
+ * back to the last `*` only, so that time grows with the product of both lengths at most.
+ */
+export function globFits(glob: string, text: string): boolean {
+  const [wanted, given] = [[...glob], [...text]];
+  let at = 0;
+  let star: { readonly at: number; taken: number } | undefined;
+  for (let place = 0; place < given.length; ) {
+    if (wanted[at] === "*") {
+      star = { at, taken: place };
+      at += 1;
+    } else if (wanted[at] === "?" || wanted[at] === given[place]) {
+      at += 1;
+      place += 1;
+    } else if (star) {
+      star.taken += 1;
+      place = star.taken;
+      at = star.at + 1;
+    } else {
+      return false;
+    }
+  }
+  return wanted.slice(at).every((character) => character === "*");
+}
+
+/** Texts that fit the glob: where it stands for nothing, and where for something. */
+export function globSamples(glob: string): string[] {
+  const filled = glob.replaceAll("?", "x");
+  return [...new Set([filled.replaceAll("*", ""), filled.replaceAll("*", "x")])].filter(
+    (text) => text !== "",
+  );
+}

@@ -1,0 +1,61 @@
+import type { AccessDomain } from "@gatehouse-access/sdk/policy";
+
+/** A login that is allowed and must not be, or the other way round. */
+export interface Counterexample {
+  readonly login: string;
+  readonly address: string;
+  readonly device: { readonly uid: string; readonly name: string };
+  readonly key: { readonly fingerprint: string; readonly name: string };
+  /** The rule that decides; null where none matches, which allows. */
+  readonly rule: { readonly id: string; readonly action: "allow" | "deny"; readonly priority: number } | null;
+  /** What refuses it: the key's login names, the key's devices, or the rule; undefined when it is allowed. */
+  readonly refusedBy?: "login" | "device" | "rule";
+}
+
+/** What an assertion about access was judged by. */
+export interface LookedAt extends AccessDomain {
+  readonly keys: number;
+  readonly devices: number;
+}
+
+/** Why a test failed. */
+export interface PolicyFailure {
+  /** The assertion as it is written; undefined for what the test itself threw, and for a file that cannot be loaded. */
+  readonly assertion?: string;
+  readonly message: string;
+  /** Some of those there are. */
+  readonly counterexamples: readonly Counterexample[];
+  /** How many cases there are: a key, a login name, a device and a rule that decides, from whatever addresses. */
+  readonly cases: number;
+  readonly lookedAt?: LookedAt;
+  /** In the test's file. */
+  readonly line: number | undefined;
+}
+
+/** What does not fail a test, but may mean that it says nothing. */
+export interface PolicyWarning {
+  readonly assertion?: string;
+  readonly message: string;
+  readonly line: number | undefined;
+}
+
+/** What came of one test. */
+export interface PolicyTestResult {
+  /** Of a file that cannot be loaded, the file. */
+  readonly name: string;
+  /** Relative to the program's folder, with forward slashes. */
+  readonly file: string;
+  /** Where it is declared. */
+  readonly line: number | undefined;
+  readonly ok: boolean;
+  readonly failures: readonly PolicyFailure[];
+  readonly warnings: readonly PolicyWarning[];
+  readonly durationMs: number;
+}
+
+/** What came of all tests of a folder. */
+export interface PolicyTestReport {
+  /** True too where there is no test. */
+  readonly ok: boolean;
+  readonly tests: readonly PolicyTestResult[];
+}

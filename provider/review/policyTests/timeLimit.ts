@@ -1,0 +1,23 @@
+/** What was waited for took too long. */
+export class TimeLimitError extends Error {
+  override readonly name = "TimeLimitError";
+}
+
+/**
+ * Waits for the work; it goes on where it takes too long, for nothing can end it.
+ * @throws TimeLimitError when it has not ended after so many seconds
+ */
+export async function endedWithin<T>(seconds: number, work: T | Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_, reject) => {
+    const error = new TimeLimitError(
+      `it had not ended after ${seconds} ${seconds === 1 ? "second" : "seconds"}`,
+    );
+    timer = setTimeout(() => reject(error), seconds * 1000);
+  });
+  try {
+    return await Promise.race([work, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,304 @@
+import { describe, expect, test } from "vitest";
+import type { AccessPolicy } from "../../sdk/dist/policy/index.js";
+import {
+  apiKey,
+  daysLater,
+  factsOf,
+  IMPORT,
+  member,
+  runBodies,
+  runBody,
+  runFiles,
+  smallPolicy,
+} from "./support/policyFiles.ts";
+
+/** Each assertion on a line of its own, from line 3 on. */
+const bodyOf = (lines: readonly string[]) => lines.map((line) => `expect(${line};`).join("\n");
+const policyWith = (changes: Partial<AccessPolicy>) => factsOf({ ...smallPolicy, ...changes });
+
+/** Assertions that hold and, negated, do not. */
+async function expectHolding(assertions: readonly string[], facts = factsOf(smallPolicy)): Promise<void> {
+  const opposite = assertions.map((text) => text.replace(").", ").not.").replace(".not.not", ""));
+  const [as, negated] = await runBodies([bodyOf(assertions), bodyOf(opposite)], facts);
+  expect(as?.failures.map(({ assertion, message }) => `${assertion} ${message}`)).toEqual([]);
+  expect(negated?.failures.map(({ line }) => line)).toEqual(assertions.map((_, index) => index + 3));
+  expect([as?.ok, negated?.ok]).toEqual([true, false]);
+}
+
+describe("toAllow", () => {
+  test("asks by key, login name, device, address and a condition of one's own", async () => {
+    await expectHolding([
+      "access).toAllow({})",
+      'access).toAllow({ key: "Ana*" })',
+      'access).toAllow({ key: "aa:01" })',
+      'access).toAllow({ key: "?na, production", login: "root", device: { name: "db-*" } })',
+      'access).toAllow({ key: "contractor-eva", login: "support", device: { tag: "edge" } })',
+      'access).toAllow({ key: "deploy", login: "any-name-at-all", device: { uid: "uid-web" } })',
+      'access).toAllow({ device: { tag: "prod" }, from: "10.9.8.7" })',
+      'access).toAllow({ device: { tag: "edge" }, from: ["198.51.100.0/24", "10.0.0.0/8"] })',
+      'access).toAllow({ device: { tag: "edge" }, from: "2001:db8:1::/48" })',
+      'access).toAllow({ from: "::ffff:10.1.2.3", device: { tag: "prod" } })',
+      'access).toAllow({ where: ({ key, login, device, rule }) => key.name === "deploy" && login === "anyone" && device.name === "web-01" && rule?.id === "1" })',
+    ]);
+  });
+
+  test("finds nothing where one field does not fit", async () => {
+    const { failures, warnings } = await runBody(
+      bodyOf([
+        'access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } })',
+        'access).not.toAllow({ key: "contractor-*", login: "root" })',
+        'access).not.toAllow({ key: "Ana*", device: { tag: "edge" } })',
+        'access).not.toAllow({ device: { tag: "prod" }, from: "192.0.2.0/24" })',
+        'access).not.toAllow({ device: { tag: "prod" }, from: "2001:db8::/32" })',
+        'access).not.toAllow({ device: { tag: "prod", name: "db-*" }, key: "deploy" })',
+        "access).not.toAllow({ where: () => false })",
+      ]),
+    );
+    expect(failures).toEqual([]);
+    expect(warnings).toEqual([]);
+  });
+
+  test("shows who gets where, by which key and rule, and how many more", async () => {
+    const devices = Array.from({ length: 40 }, (_, index) => ({
+      uid: `uid-${index}`,
+      name: `web-${index}`,
+      tags: ["prod"],
+    }));
+    const { failures } = await runBody(
+      '\nexpect(access).not.toAllow({ key: "Ana*", login: "root" });',
+      policyWith({ devices }),
+    );
+    expect(failures).toMatchObject([
+      {
+        assertion: 'expect(access).not.toAllow({ key: "Ana*", login: "root" })',
+        line: 4,
+        cases: 40,
+        message: "40 cases are allowed",
+        lookedAt: { keys: 1, devices: 40, logins: ["root"] },
+      },
+    ]);
+    expect(failures[0]?.counterexamples).toHaveLength(5);
+    expect(failures[0]?.counterexamples[0]).toEqual({
+      login: "root",
+      address: "10.0.0.1",
+      device: { uid: "uid-0", name: "web-0" },
+      key: { fingerprint: "aa:01", name: "Ana, production" },
+      rule: { id: "1", action: "allow", priority: 10 },
+    });
+  });
+
+  test("shows different keys before more devices of one", async () => {
+    const { failures } = await runBody("expect(access).not.toAllow({});");
+    const keys = failures[0]?.counterexamples.map(({ key }) => key.name);
+    expect(new Set(keys)).toEqual(new Set(["Ana, production", "contractor-eva", "deploy"]));
+  });
+
+  test("says what refuses a login that must be allowed", async () => {
+    const { failures } = await runBody(
+      bodyOf([
+        'access).toAllow({ key: "contractor-eva", login: "root" })',
+        'access).toAllow({ key: "contractor-eva", device: { tag: "web" } })',
+        'access).toAllow({ key: "Ana*", from: "192.0.2.1" })',
+        'access).toAllow({ key: "nobody", device: { name: "nothing" } })',
+      ]),
+    );
+    expect(failures.map(({ counterexamples }) => counterexamples.map(({ refusedBy }) => refusedBy))).toEqual([
+      ["login"],
+      ["device"],
+      ["rule"],
+      [],
+    ]);
+    expect(failures[2]?.counterexamples[0]).toMatchObject({
+      login: "root",
+      rule: { id: "2", action: "deny" },
+    });
+    expect(failures[3]?.message).toBe("nothing of it is allowed: it matched no key and no device");
+  });
+
+  test("warns where it matched no key or no device, and so says nothing", async () => {
+    const { ok, warnings } = await runBody(
+      bodyOf([
+        'access).not.toAllow({ key: "contracter-*" })',
+        'access).not.toAllow({ device: { tag: "porduction" } })',
+      ]),
+    );
+    expect(ok).toBe(true);
+    expect(warnings).toEqual([
+      {
+        assertion: 'expect(access).not.toAllow({ key: "contracter-*" })',
+        message: "matched no key",
+        line: 3,
+      },
+      {
+        assertion: 'expect(access).not.toAllow({ device: { tag: "porduction" } })',
+        message: "matched no device",
+        line: 4,
+      },
+    ]);
+  });
+
+  test("finds logins that no pattern names", async () => {
+    const rule = { ...smallPolicy.rules[1], id: "9", action: "deny", active: true, priority: 99 } as const;
+    const facts = policyWith({
+      rules: [{ ...rule, sourceIp: "", username: "^(root|ana|support)$", filter: {} }],
+    });
+    const { failures } = await runBody('expect(access).not.toAllow({ device: { tag: "prod" } });', facts);
+    expect(failures[0]?.counterexamples).toMatchObject([
+      { login: "anyone", key: { name: "deploy" }, rule: null },
+    ]);
+  });
+});
+
+describe("onlyFrom", () => {
+  test("holds where rules keep to the network, for what is asked", async () => {
+    await expectHolding([
+      'access).onlyFrom("10.0.0.0/8", { device: { tag: "prod" } })',
+      'access).onlyFrom(["10.0.0.0/9", "10.128.0.0/9"], { key: "Ana*" })',
+      'access).not.onlyFrom("10.0.0.0/8")',
+      'access).not.onlyFrom("10.0.0.0/9", { device: { tag: "prod" } })',
+    ]);
+  });
+
+  test.each([
+    ["a network that is smaller than the rule's", "^10\\.", "10.0.0.0/9", "10.128.0.0"],
+    ["a rule without an anchor", "10\\.1\\.", "10.1.0.0/16", "110.1.0.0"],
+    ["a rule without an end", "^10\\.1", "10.1.0.0/16", "10.10.0.0"],
+    ["an address of which the rule has no end", "^192\\.0\\.2\\.1", "192.0.2.1", "192.0.2.10"],
+    ["a dot that stands for a digit", "^10.", "10.0.0.0/8", "100.0.0.0"],
+    ["a rule for IPv6", "^2001:db8:", "2001:db8:1::/48", "2001:db8:0:ffff:ffff:ffff:ffff:ffff"],
+  ])("finds %s", async (_, sourceIp, network, address) => {
+    const [allow, deny] = smallPolicy.rules;
+    if (!allow || !deny) throw new Error("the policy has two rules");
+    const facts = policyWith({ rules: [{ ...allow, sourceIp }, deny] });
+    const { failures } = await runBody(
+      `expect(access).onlyFrom("${network}", { key: "Ana*", where: (one) => one.address === "${address}" });`,
+      facts,
+    );
+    expect(failures).toMatchObject([
+      { line: 3, counterexamples: [{ address, rule: { id: "1" } }, {}, {}, {}] },
+    ]);
+    expect(failures[0]?.message).toBe("4 cases are allowed from elsewhere");
+  });
+
+  test("warns where it matched no key", async () => {
+    const { ok, warnings } = await runBody('expect(access).onlyFrom("10.0.0.0/8", { key: "nobody" });');
+    expect({ ok, warnings }).toMatchObject({ ok: true, warnings: [{ message: "matched no key", line: 3 }] });
+  });
+});
+
+describe("members and API keys", () => {
+  test("exactlyOneOwner counts owners", async () => {
+    await expectHolding(["members).exactlyOneOwner()"]);
+    const two = [member("ana@example.org", "owner"), member("eve@example.org", "owner")];
+    const reports = await runFiles(
+      { "a.policy.ts": `${IMPORT}\npolicyTest("one", ({ members }) => expect(members).exactlyOneOwner());` },
+      factsOf(smallPolicy, { members: two }),
+      factsOf(smallPolicy, { members: [] }),
+    );
+    expect(reports.flatMap(({ tests }) => tests.flatMap(({ failures }) => failures))).toMatchObject([
+      { message: "2 owners: ana@example.org, eve@example.org", line: 2 },
+      { message: "there is no owner", line: 2 },
+    ]);
+  });
+
+  test("everyKeyExpires finds those for ever, and those for too long", async () => {
+    await expectHolding(["apiKeys).everyKeyExpires()", "apiKeys).everyKeyExpires({ withinDays: 90 })"]);
+    const apiKeys = [apiKey("ci", daysLater(90)), apiKey("old", -1)];
+    const body = bodyOf(["apiKeys).everyKeyExpires()", "apiKeys).everyKeyExpires({ withinDays: 30 })"]);
+    const { failures } = await runBody(body, factsOf(smallPolicy, { apiKeys }));
+    expect(failures.map(({ message }) => message)).toEqual([
+      "1 API key for ever: old",
+      "1 API key for ever: old; 1 API key for more than 30 days: ci",
+    ]);
+    const none = await runBody("expect(apiKeys).everyKeyExpires();", factsOf(smallPolicy, { apiKeys: [] }));
+    expect(none).toMatchObject({ ok: true, warnings: [{ message: "there is no API key" }] });
+  });
+
+  test("a test of what could not be read fails, and no other one", async () => {
+    const facts = factsOf(smallPolicy, { unknown: ["members could not be read: forbidden"] });
+    const [report] = await runFiles(
+      {
+        "a.policy.ts": `${IMPORT}
+policyTest("members", ({ members }) => expect(members).exactlyOneOwner());
+policyTest("keys", ({ apiKeys }) => expect(apiKeys).everyKeyExpires());
+policyTest("access", ({ access }) => expect(access).toAllow({}));`,
+      },
+      { ...facts, members: undefined, apiKeys: undefined },
+    );
+    expect(report?.tests).toMatchObject([
+      { ok: false, failures: [{ message: "members could not be read: forbidden", line: 2 }] },
+      { ok: false, failures: [{ message: "API keys could not be read", line: 3 }] },
+      { ok: true },
+    ]);
+  });
+});
+
+describe("predicates of one's own", () => {
+  test("are asked of a value, or of each element", async () => {
+    await expectHolding([
+      "policy).toSatisfy(({ devices }) => devices.length === 3)",
+      "policy.keys).toSatisfy((keys) => keys.length < 10)",
+      "policy.rules).toAllSatisfy((rule) => rule.active)",
+      "domain.logins).toAllSatisfy((login) => login.length < 10)",
+    ]);
+  });
+
+  test("are shown in words, with the elements that are otherwise", async () => {
+    const { failures, warnings } = await runBody(`
+expect(policy.keys).toAllSatisfy(({ username }) => username.startsWith("^"), "login patterns are anchored");
+expect(members.length).toSatisfy((count) => count === 1, "one member");
+expect([]).toAllSatisfy(() => false);`);
+    expect(failures).toMatchObject([
+      { message: "it is not so of 1 of 3 (login patterns are anchored): deploy", line: 4 },
+      { message: "it is not so: one member", line: 5 },
+    ]);
+    expect(warnings).toMatchObject([{ message: "there is no element", line: 6 }]);
+  });
+
+  test("must answer at once, and not by a promise, which would always count as true", async () => {
+    const { failures } = await runBody(
+      bodyOf([
+        "policy).toSatisfy(async () => false)",
+        "policy.keys).toAllSatisfy(async () => false)",
+        "access).toAllow({ where: async () => false })",
+        'policy).toSatisfy(() => { throw new RangeError("mine"); })',
+      ]),
+    );
+    const promise = expect.stringContaining("must answer true or false, and at once");
+    expect(failures).toMatchObject([
+      { message: promise, line: 3 },
+      { message: promise, line: 4 },
+      { message: promise, line: 5 },
+      { message: "RangeError: mine", line: 6 },
+    ]);
+  });
+});
+
+test("misuse fails the test, naming what is wrong", async () => {
+  const cases: [string, string][] = [
+    ['expect(access).toAllow({ keys: "ana" });', 'Unrecognized key: "keys"'],
+    ["expect(access).toAllow({ key: process.env.NOT_SET });", "key: "],
+    ['expect(access).toAllow({ device: { tags: ["prod"] } });', 'device: Unrecognized key: "tags"'],
+    ['expect(access).toAllow({ device: "web-01" });', "device: "],
+    ['expect(access).toAllow({ key: "" });', "key: must not be empty"],
+    ["expect(access).toAllow();", "toAllow(): "],
+    ['expect(access).toAllow({ from: "10.0.0.0/33" });', '"10.0.0.0/33": must be an address or a network'],
+    ['expect(access).toAllow({ from: "10.0.0.1/8" });', "bits are set after the prefix"],
+    ['expect(access).toAllow({ from: "fe80::1%eth0" });', "fe80::1%eth0: must have no zone"],
+    ["expect(access).toAllow({ from: [] });", "from: "],
+    ['expect(access).onlyFrom("the office");', '"the office": must be an address or a network'],
+    ['expect(access).onlyFrom("10.0.0.0/8", { from: "10.0.0.0/8" });', "its networks are the first argument"],
+    ["expect(policy).toAllow({});", "is for access"],
+    ["expect(policy).exactlyOneOwner();", "is for members"],
+    ["expect(members).everyKeyExpires();", "is for apiKeys"],
+    ["expect(apiKeys).everyKeyExpires({ days: 3 });", "takes { withinDays: a positive number }"],
+    ["expect(policy).toAllSatisfy(() => true);", "is for lists"],
+    ["expect(policy).toSatisfy(true);", "takes a function"],
+    ['policyTest("inner", () => {});', "declare tests while their file is loaded"],
+  ];
+  const results = await runBodies(cases.map(([body]) => body));
+  expect(results.map(({ failures }) => failures)).toMatchObject(
+    cases.map(([, message]) => [{ message: expect.stringContaining(message), line: 3 }]),
+  );
+  expect(results.some(({ ok }) => ok)).toBe(false);
+});

@@ -1,0 +1,113 @@
+import { spawn } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import type {
+  PolicyTestFacts,
+  PolicyTestReport,
+  PolicyTestResult,
+} from "../../../provider/dist/review/policyTests.js";
+import type { AccessPolicy } from "../../../sdk/dist/policy/index.js";
+import { domainOf } from "../../../sdk/dist/policy/index.js";
+import { testFolder } from "../../support/folder.ts";
+
+const SCRIPT = fileURLToPath(new URL("./runPolicyTests.ts", import.meta.url));
+/** What a policy file begins with, on one line. */
+export const IMPORT = 'import { expect, policyTest } from "@gatehouse-access/provider/policy";';
+
+const CREATED = "2026-01-01T00:00:00.000Z";
+/** A Unix second so many days after the API keys were made. */
+export const daysLater = (days: number) => Date.parse(CREATED) / 1000 + days * 86_400;
+
+export const apiKey = (name: string, expiresIn: number) =>
+  ({ name, expiresIn, createdAt: CREATED }) as NonNullable<PolicyTestFacts["apiKeys"]>[number];
+
+export const member = (email: string, role: string) =>
+  ({ email, role }) as NonNullable<PolicyTestFacts["members"]>[number];
+
+/** Three devices, three keys; production can be reached from 10.0.0.0/8 alone. */
+export const smallPolicy: AccessPolicy = {
+  devices: [
+    { uid: "uid-web", name: "web-01", tags: ["prod", "web"] },
+    { uid: "uid-db", name: "db-01", tags: ["prod", "database"] },
+    { uid: "uid-edge", name: "edge-01", tags: ["edge"] },
+  ],
+  keys: [
+    { fingerprint: "aa:01", name: "Ana, production", username: "^(root|ana)$", filter: { tags: ["prod"] } },
+    { fingerprint: "cc:02", name: "contractor-eva", username: "^support$", filter: { tags: ["edge"] } },
+    { fingerprint: "dd:03", name: "deploy", username: "", filter: { hostname: "^web-" } },
+  ],
+  rules: [
+    {
+      id: "1",
+      action: "allow",
+      active: true,
+      priority: 10,
+      sourceIp: "^10\\.",
+      username: "",
+      filter: { tags: ["prod"] },
+    },
+    {
+      id: "2",
+      action: "deny",
+      active: true,
+      priority: 1,
+      sourceIp: "",
+      username: "",
+      filter: { tags: ["prod"] },
+    },
+  ],
+};
+
+/** Facts of a policy, with an owner and one API key that expires. */
+export function factsOf(policy: AccessPolicy, more: Partial<PolicyTestFacts> = {}): PolicyTestFacts {
+  return {
+    policy,
+    domain: domainOf([policy]),
+    members: [member("ana@example.org", "owner"), member("bob@example.org", "operator")],
+    apiKeys: [apiKey("ci", daysLater(90))],
+    unknown: [],
+    ...more,
+  };
+}
+
+/** Runs files of a new folder once for each of the facts. */
+export async function runFiles(
+  files: Readonly<Record<string, string>>,
+  ...facts: readonly PolicyTestFacts[]
+): Promise<PolicyTestReport[]> {
+  const folder = testFolder();
+  for (const [name, source] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), source);
+  }
+  const child = spawn(process.execPath, [SCRIPT], { stdio: ["pipe", "pipe", "pipe"] });
+  child.stdin.end(JSON.stringify({ folder, facts: facts.length === 0 ? [factsOf(smallPolicy)] : facts }));
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  // Node.js warns there, of modules without a type for one.
+  if (stderr !== "") throw new Error(stderr);
+  return JSON.parse(stdout) as PolicyTestReport[];
+}
+
+const HEAD = "({ access, policy, members, apiKeys, domain }) => {";
+
+/** Runs bodies of tests, each of which begins on line 3 of a file of its own. */
+export async function runBodies(
+  bodies: readonly string[],
+  facts?: PolicyTestFacts,
+): Promise<PolicyTestResult[]> {
+  const files = bodies.map((body, index): [string, string] => [
+    `${String(index).padStart(3, "0")}.policy.ts`,
+    `${IMPORT}\npolicyTest("it", ${HEAD}\n${body}\n});\n`,
+  ]);
+  const [report] = await runFiles(Object.fromEntries(files), ...(facts ? [facts] : []));
+  return report?.tests.slice() ?? [];
+}
+
+/** Runs the body of one test, which begins on line 3. */
+export async function runBody(body: string, facts?: PolicyTestFacts): Promise<PolicyTestResult> {
+  const [result] = await runBodies([body], facts);
+  if (!result) throw new Error("no test ran");
+  return result;
+}

@@ -1,0 +1,177 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PolicyTestReport } from "../../provider/dist/review/policyTests.js";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { Stack } from "../support/gatehouse.ts";
+
+const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../../examples/fleet-access", import.meta.url));
+
+let fleet: Fleet;
+let folder: string;
+const uids = new Map<string, string>();
+
+/** Runs `gatehouse test`; what is in `env` alone is set of its settings. */
+async function gatehouseTest(env: Record<string, string>, ...args: string[]) {
+  const clean = Object.entries(process.env).filter(([name]) => !/^(GATEHOUSE|PULUMI)_/.test(name));
+  const child: ChildProcess = spawn(process.execPath, [COMMAND, "test", ...args], {
+    cwd: folder,
+    env: { ...Object.fromEntries(clean), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  if (!child.stdout || !child.stderr) throw new Error("no output to read");
+  const ended = new Promise<number | null>((resolve) => child.on("close", resolve));
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { code, stdout, stderr };
+}
+
+const tag = (device: string, tags: string[]) =>
+  fleet.client.updateDeviceTags({ params: { uid: uids.get(device) ?? "" }, body: { tags } });
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "gatehouse-policy-tests-"));
+  fleet = await startFleet();
+  for (const user of ["bob", "carla"]) {
+    await fleet.service.createUser({
+      username: user,
+      password: "correct-horse",
+      email: `${user}@example.org`,
+    });
+  }
+  for (const [role, count] of [
+    ["web", 12],
+    ["db", 5],
+    ["edge", 8],
+  ] as const) {
+    for (let number = 1; number <= count; number += 1) {
+      const name = `${role}-${String(number).padStart(2, "0")}`;
+      uids.set(name, await fleet.enrol(name));
+    }
+  }
+});
+afterAll(async () => {
+  await fleet.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("the example's tests hold after up, and fail when one device's tag was changed past it", {
+  timeout: 180_000,
+}, async () => {
+  const stack = new Stack({ program: PROGRAM, folder, engine: "embedded", env: fleet.env });
+  try {
+    await stack.result(["up", "--yes"]);
+  } finally {
+    stack.dispose();
+  }
+  const rule = await fleet.client.createFirewallRule({
+    body: {
+      action: "allow",
+      active: true,
+      priority: 7,
+      sourceIp: ".*",
+      username: "^support$",
+      filter: { hostname: ".*" },
+    },
+  });
+  const before = await gatehouseTest(fleet.env, PROGRAM);
+  expect(before, before.stdout).toMatchObject({ code: 0, stderr: "" });
+  expect(before.stdout).toContain("  ok  contractors stay out of production");
+  expect(before.stdout).toContain("5 passed");
+
+  await tag("edge-03", ["edge", "prod"]);
+  const after = await gatehouseTest(fleet.env, PROGRAM);
+  expect(after).toMatchObject({ code: 2, stderr: "" });
+  expect(after.stdout).toContain("1 failed, 4 passed");
+  const lines = after.stdout.split("\n");
+  const at = lines.findIndex((line) => line.startsWith("FAIL"));
+  expect(lines.slice(at, at + 5)).toEqual([
+    expect.stringMatching(/^FAIL {2}contractors stay out of production {2}\S*access\.policy\.ts:4$/),
+    '       expect(access).not.toAllow({ key: "Contractor*", device: { tag: "prod" } })',
+    expect.stringMatching(/^ {7}1 case is allowed: {2}\S*access\.policy\.ts:5$/),
+    expect.stringMatching(
+      /^ {9}support on edge-03 from 192\.0\.2\.1 with the key "Contractor, edge only, until June" \(([0-9a-f]{2}:){15}[0-9a-f]{2}\), by rule \S+ \(allow, priority 7\)$/,
+    ),
+    expect.stringContaining("looked at 1 key and 18 devices"),
+  ]);
+  expect(lines[at + 3]).toContain(`rule ${rule.id} `);
+
+  const json = await gatehouseTest(fleet.env, PROGRAM, "--json");
+  expect(json).toMatchObject({ code: 2, stderr: "" });
+  const report = JSON.parse(json.stdout) as PolicyTestReport & { tenant: string };
+  expect(report).toMatchObject({ ok: false, tenant: fleet.tenant });
+  expect(report.tests.find(({ ok }) => !ok)).toMatchObject({
+    name: "contractors stay out of production",
+    file: "access.policy.ts",
+    line: 4,
+    failures: [
+      {
+        line: 5,
+        cases: 1,
+        counterexamples: [
+          { login: "support", device: { name: "edge-03", uid: uids.get("edge-03") }, rule: { id: rule.id } },
+        ],
+      },
+    ],
+  });
+
+  await tag("edge-03", ["edge"]);
+  expect((await gatehouseTest(fleet.env, PROGRAM)).code).toBe(0);
+});
+
+test("a change of a member is seen as well", { timeout: 120_000 }, async () => {
+  const program = join(folder, "members");
+  cpSync(PROGRAM, program, { recursive: true, filter: (source) => !source.endsWith("access.policy.ts") });
+  writeFileSync(
+    join(program, "members.policy.ts"),
+    'import { expect, policyTest } from "@gatehouse-access/provider/policy";\n' +
+      'policyTest("no administrators", ({ members }) => {\n' +
+      '  expect(members).toAllSatisfy(({ role }) => role !== "administrator");\n});\n',
+  );
+  expect((await gatehouseTest(fleet.env, "members")).code).toBe(0);
+  await fleet.client
+    .addMember({
+      params: { tenant: fleet.tenant },
+      body: { email: "dora@example.com", role: "administrator" },
+    })
+    .catch(() => undefined);
+  const { members } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
+  const carla = members.find(({ email }) => email.startsWith("carla"));
+  await fleet.client.updateMember({
+    params: { tenant: fleet.tenant, uid: carla?.id ?? "" },
+    body: { role: "administrator" },
+  });
+  const { code, stdout } = await gatehouseTest(fleet.env, "members");
+  expect(code).toBe(2);
+  expect(stdout).toContain("it is not so of 1 of 3: carla@example.org  members/members.policy.ts:3");
+});
+
+test("what hinders the tests is one line and exit code 1", { timeout: 120_000 }, async () => {
+  const empty = mkdtempSync(join(folder, "empty-"));
+  const gone = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => gone.once("listening", resolve));
+  const { port } = gone.address() as AddressInfo;
+  await new Promise((resolve) => gone.close(resolve));
+  const cases: [Record<string, string>, string, string][] = [
+    [fleet.env, empty, "has no policy tests"],
+    [fleet.env, join(folder, "nowhere"), "ENOENT"],
+    [{}, PROGRAM, "GATEHOUSE_URL: set it to the address of the service"],
+    [{ GATEHOUSE_URL: fleet.service.url }, PROGRAM, "credential: set GATEHOUSE_USERNAME"],
+    [{ ...fleet.env, GATEHOUSE_PASSWORD: "wrong-password" }, PROGRAM, "login"],
+    [{ ...fleet.env, GATEHOUSE_TENANT: "nonsense" }, PROGRAM, "GATEHOUSE_TENANT: must be"],
+    [{ ...fleet.env, GATEHOUSE_URL: `http://127.0.0.1:${port}` }, PROGRAM, "ECONNREFUSED"],
+  ];
+  for (const [env, program, message] of cases) {
+    const { code, stdout, stderr } = await gatehouseTest(env, program);
+    expect({ code, stdout }, message).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain(message);
+    expect(stderr.trimEnd().split("\n"), stderr).toHaveLength(1);
+    expect(stderr).not.toContain("wrong-password");
+  }
+});
