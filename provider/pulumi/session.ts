@@ -1,6 +1,7 @@
 import {
   AuthenticationError,
   apiKeyCredential,
+  ConfigurationError,
   createClient,
   credentialsFromEnvironment,
 } from "@gatehouse-access/sdk";
@@ -41,7 +42,7 @@ export function configure(lookup: Lookup): void {
 
 /**
  * The one connection of this process. Environment variables win over the stack's configuration.
- * @throws Error naming the variable that is missing or wrong, with what is allowed
+ * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
  */
 export function connection(): Connection {
   current ??= open(settings(configuration, process.env));
@@ -51,12 +52,12 @@ export function connection(): Connection {
 function open(settings: Record<string, string>): Connection {
   const { url, credential } = credentialsFromEnvironment(settings);
   if (!url) {
-    throw new Error(
+    throw new ConfigurationError(
       "GATEHOUSE_URL: set it to the address of the service, for example https://access.example.org",
     );
   }
   if (!credential) {
-    throw new Error(
+    throw new ConfigurationError(
       "credential: set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
     );
   }
@@ -83,11 +84,12 @@ export async function opens(url: string, secret: string): Promise<boolean> {
 
 /**
  * The namespace that is meant where a resource names none; undefined: the credential's.
- * @throws Error when GATEHOUSE_TENANT is no id of a namespace
+ * @throws ConfigurationError when GATEHOUSE_TENANT is no id of a namespace
  */
 export function defaultTenant(): string | undefined {
   const result = tenantId.optional().safeParse(settings(configuration, process.env).GATEHOUSE_TENANT);
-  if (!result.success) throw new Error("GATEHOUSE_TENANT: must be a lower-case uuid, the id of a namespace");
+  if (!result.success)
+    throw new ConfigurationError("GATEHOUSE_TENANT: must be a lower-case uuid, the id of a namespace");
   return result.data;
 }
 

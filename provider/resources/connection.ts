@@ -1,4 +1,4 @@
-import type { Client } from "@gatehouse-access/sdk";
+import { type Client, ConfigurationError } from "@gatehouse-access/sdk";
 import type { Listing } from "./listing.ts";
 import {
   type ApiKey,
@@ -57,6 +57,7 @@ export class Connection {
   /**
    * The connection to a namespace. Whether there is one, and the credential is for it, its first request tells.
    * @throws AuthenticationError when the service refuses the credential
+   * @throws ConfigurationError when no namespace is named, and the credential belongs to none
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
     const name = tenant ?? this.#options.defaultTenant ?? (await this.#ownTenant());
@@ -95,7 +96,7 @@ export class Connection {
   async #ownTenant(): Promise<string> {
     const { tenant } = await this.client.identity();
     if (!tenant) {
-      throw new Error(
+      throw new ConfigurationError(
         "tenant: the credential belongs to no namespace; name one in each resource, or set GATEHOUSE_TENANT",
       );
     }

@@ -1,0 +1,73 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { type Command, Option } from "commander";
+import type { AccessAnswer } from "../review/access.ts";
+import type { AccessFlags } from "../review/accessQuery.ts";
+
+type Flags = AccessFlags & { json?: boolean; csv?: boolean };
+
+/** The exit code of `gatehouse access --explain` where the login is refused. */
+export const REFUSED = 2;
+
+const EXIT_CODES = `
+Asks the service that GATEHOUSE_URL names, with the credential and in the namespace of the other GATEHOUSE_ variables.
+
+Exit codes: 0 answered, also where nobody can reach anything; 1 an error: connection, service, a wrong flag;
+${REFUSED} the login of --explain is refused.`;
+
+/** Adds access. */
+export function addAccessCommand(program: Command): void {
+  program
+    .command("access")
+    .description("show who can reach which devices, by which key and rule, or why")
+    .option(
+      "--device <name|tag>",
+      "only these devices: name (* stands for any text), uid or tag; or tag:…, name:…, uid:…; may be repeated",
+      collect,
+    )
+    .option(
+      "--key <key>",
+      "only these keys: fingerprint, its beginning, or name (* stands for any text); may be repeated",
+      collect,
+    )
+    .option("--login <name>", "only this login name; may be repeated", collect)
+    .option("--from <address>", "only from this IP address; may be repeated", collect)
+    .option("--explain", "why one key may or may not log in on one device")
+    .addOption(new Option("--json", "print the whole answer as JSON").conflicts("csv"))
+    .option("--csv", "print one line for each key, login name, group of addresses and device")
+    .addHelpText("after", EXIT_CODES)
+    .action(access);
+}
+
+const collect = (value: string, earlier: string[] = []): string[] => [...earlier, value];
+
+async function access(flags: Flags): Promise<void> {
+  const { refused, remarks, output } = await answer(flags);
+  for (const remark of remarks) process.stderr.write(`${remark}\n`);
+  await print(output);
+  if (refused) process.exitCode = REFUSED;
+}
+
+async function answer({ json, csv, ...flags }: Flags): Promise<AccessAnswer> {
+  // Loaded here: the other commands need no client, and it would slow the start of them all.
+  const { accessAnswer } = await import("../review/access.ts");
+  const { accessQuery } = await import("../review/accessQuery.ts");
+  const { readEstate } = await import("../review/estate.ts");
+  const { connection } = await import("../pulumi/session.ts");
+  const query = accessQuery(flags, json ? "json" : csv ? "csv" : "text");
+  const opened = connection();
+  try {
+    return accessAnswer(await readEstate(await opened.tenant(undefined)), query);
+  } finally {
+    await opened.client.close();
+  }
+}
+
+async function print(output: Iterable<string>): Promise<void> {
+  try {
+    await pipeline(Readable.from(output), process.stdout, { end: false });
+  } catch (error) {
+    // Whoever read it has enough, as `head` does.
+    if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
+  }
+}

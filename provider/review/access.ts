@@ -1,0 +1,43 @@
+import { accessCsv } from "./accessCsv.ts";
+import { domainLines, unknownLines } from "./accessDomainText.ts";
+import { accessExplanation } from "./accessExplain.ts";
+import { explanationText } from "./accessExplainText.ts";
+import { accessJson } from "./accessJson.ts";
+import type { AccessQuery } from "./accessQuery.ts";
+import { accessTable } from "./accessTable.ts";
+import { type AccessView, accessView } from "./accessView.ts";
+import type { Estate } from "./estate.ts";
+
+/** What is said to a question about access. */
+export interface AccessAnswer {
+  /** Parts of the text; a large one is made as it is read. */
+  readonly output: Iterable<string>;
+  /** What people should know, and the form of the output has no place for: lines. */
+  readonly remarks: readonly string[];
+  /** Whether the login that is to be explained is refused. */
+  readonly refused: boolean;
+}
+
+/**
+ * Who can reach what in a namespace, or why.
+ * @throws AccessQueryError when the question names what the namespace does not have, or `explain` is asked of more
+ * than one key and device
+ */
+export function accessAnswer(estate: Estate, query: AccessQuery): AccessAnswer {
+  const view = accessView(estate, query);
+  if (query.explain) return explained(view);
+  if (query.format === "json") return { output: accessJson(view), remarks: [], refused: false };
+  if (query.format === "text") return { output: accessTable(view), remarks: [], refused: false };
+  const remarks = [...domainLines(view), ...unknownLines(view)];
+  return { output: accessCsv(view), remarks, refused: false };
+}
+
+function explained(view: AccessView): AccessAnswer {
+  const explanation = accessExplanation(view);
+  const { tenant: namespace, unknown } = view.estate;
+  const output =
+    view.query.format === "json"
+      ? `${JSON.stringify({ namespace, unknown, notes: view.notes, ...explanation }, null, 1)}\n`
+      : explanationText(view, explanation);
+  return { output: [output], remarks: [], refused: !explanation.allowed };
+}

@@ -1,0 +1,105 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type DeviceGroup, DeviceGroups } from "../../provider/dist/review/deviceGroups.js";
+import type { AccessDevice } from "../../sdk/dist/policy/index.js";
+
+const device = (name: string, ...tags: string[]): AccessDevice => ({ uid: `uid of ${name}`, name, tags });
+const row = (prefix: string, count: number, ...tags: string[]) =>
+  Array.from({ length: count }, (_, index) => device(`${prefix}${index + 1}`, ...tags));
+
+const web = row("web-", 6, "prod", "web");
+const db = row("db", 5, "prod");
+const lab = row("lab_eu_", 4);
+const others = [device("gate"), device("lamp"), device("mail", "prod"), device("print"), device("scan")];
+const universe = [...web, ...db, ...lab, ...others];
+const summary = (devices: readonly AccessDevice[], among = universe) =>
+  new DeviceGroups(among).of(devices.map(({ uid }) => uid));
+const text = (devices: readonly AccessDevice[], among = universe) => summary(devices, among).text;
+
+test("few devices are named, all are all", () => {
+  expect(text([])).toBe("no devices");
+  expect(text(web.slice(0, 2))).toBe("web-1, web-2");
+  expect(text(lab)).toBe("lab_eu_1, lab_eu_2, lab_eu_3, lab_eu_4");
+  expect(text(universe)).toBe("all 20 devices");
+  expect(text(lab, lab)).toBe("lab_eu_1, lab_eu_2, lab_eu_3, lab_eu_4");
+});
+
+test("a tag or a beginning of names that is exactly theirs stands for many, the tag first", () => {
+  expect(text(web)).toBe("6 devices tagged web");
+  expect(text(db)).toBe("5 devices named db*");
+  expect(text(universe.filter(({ tags }) => tags.includes("prod")))).toBe("12 devices tagged prod");
+});
+
+test("a tag or beginning that others have too does not", () => {
+  expect(text(web.slice(0, 5))).toBe("5 of 20 devices: web-1, web-2, web-3, web-4, 1 more");
+  // "db" also begins a name whose parts do not end there.
+  expect(text(db, [...universe, device("dbproxy")])).toBe("5 of 21 devices: db1, db2, db3, db4, 1 more");
+  expect(text(db, [...universe, device("db-old")])).not.toContain("named db*");
+});
+
+test("several groups together, then names, then a number", () => {
+  expect(text([...web, ...lab])).toBe("10 of 20 devices: 6 tagged web, 4 named lab_*");
+  expect(text([...db, ...lab, ...others.slice(0, 2)])).toBe(
+    "11 of 20 devices: 5 named db*, 4 named lab_*, gate, lamp",
+  );
+  expect(text([...db, ...lab, ...others])).toBe(
+    "14 of 20 devices: 5 named db*, 4 named lab_*, gate, lamp, 3 more",
+  );
+});
+
+test("a group that later ones cover is left out", () => {
+  const some = [
+    ...row("a-", 3, "one", "both"),
+    ...row("b-", 3, "two", "both"),
+    ...row("c-", 3, "one"),
+    ...row("d-", 3, "two"),
+  ];
+  const { groups } = summary(some, [...some, device("other")]);
+  expect(groups).toEqual([
+    { kind: "tag", tag: "one", count: 6 },
+    { kind: "tag", tag: "two", count: 6 },
+  ]);
+});
+
+test("a device of elsewhere is an error", () => {
+  expect(() => summary([device("unknown")])).toThrow(RangeError);
+});
+
+const names = fc.stringMatching(/^(web|db|w)[-_.]?(eu)?[-_]?[0-9]{0,2}$/);
+const devices = fc.uniqueArray(names, { maxLength: 30 }).chain((all) =>
+  fc.tuple(
+    ...all.map((name) =>
+      fc.record({
+        uid: fc.constant(`uid of ${name}`),
+        name: fc.constant(name),
+        tags: fc.uniqueArray(fc.constantFrom("prod", "web", "edge"), { maxLength: 3 }),
+        chosen: fc.boolean(),
+      }),
+    ),
+  ),
+);
+
+/** What a group stands for, as its description says it. */
+function meant(group: DeviceGroup, among: readonly AccessDevice[]): readonly AccessDevice[] {
+  if (group.kind === "all") return among;
+  if (group.kind === "devices") return group.devices;
+  if (group.kind === "tag") return among.filter(({ tags }) => tags.includes(group.tag));
+  return among.filter(({ name }) => name.startsWith(group.prefix));
+}
+const uidsOf = (some: readonly AccessDevice[]) => [...new Set(some.map(({ uid }) => uid))].sort();
+
+test("groups are together exactly the devices, and none could be left out", () => {
+  fc.assert(
+    fc.property(devices, (all) => {
+      const chosen = all.filter((one) => one.chosen);
+      const { groups } = summary(chosen, all);
+      const covered = (some: readonly DeviceGroup[]) => uidsOf(some.flatMap((group) => meant(group, all)));
+      expect(covered(groups)).toEqual(uidsOf(chosen));
+      for (const group of groups) {
+        if (group.kind !== "devices") expect(meant(group, all)).toHaveLength(group.count);
+        expect(covered(groups.filter((other) => other !== group))).not.toEqual(uidsOf(chosen));
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
