@@ -18,31 +18,27 @@ export interface CarriedOut {
  * does it; what comes is put in its place afterwards, although engines delete last: what both concern stays.
  */
 export function carryOut(draft: Draft, steps: readonly PlannedStep[]): CarriedOut {
-  const unknown: string[] = [];
-  const can = (planned: PlannedStep, work: () => void): boolean => {
-    try {
-      work();
-      return true;
-    } catch (error) {
-      if (!(error instanceof CannotTell)) throw error;
-      const rest = planned.before ? "what it has stays as it is here" : "it is left out here";
-      unknown.push(`${planned.title}: ${error.message}; ${rest}`);
-      return false;
-    }
-  };
-  const claims = new Claims();
-  const declared: Declared[] = [];
-  const done = [...kinds.keys()]
-    .flatMap((name) => steps.filter(({ definition }) => definition.name === name))
-    .filter((planned) => {
-      const isClear = can(planned, () => {
-        const id = idOf(draft, planned);
-        if (planned.after) declared.push({ planned, id });
-        hold(claims, planned, planned.after && id);
-      });
-      if (!isClear) hold(claims, planned, planned.step.id);
-      return isClear;
-    });
+  const work: Work = { draft, claims: new Claims(), declared: [], unknown: [] };
+  const isEarly = ({ definition }: PlannedStep) => definition.name === "Tag" || definition.name === "Device";
+  // Other resources refer to tags and devices by the names that they have by then.
+  carryOutTogether(work, steps.filter(isEarly));
+  carryOutTogether(
+    work,
+    steps.filter((planned) => !isEarly(planned)),
+  );
+  return { declared: work.declared, unknown: [...work.unknown, ...unclearOrder(draft)] };
+}
+
+interface Work {
+  readonly draft: Draft;
+  readonly claims: Claims;
+  readonly declared: Declared[];
+  readonly unknown: string[];
+}
+
+function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
+  const { draft, claims } = work;
+  const done = inOrder(steps).filter((planned) => declare(work, planned));
   renameTags(
     draft,
     done.filter(({ step, definition }) => definition.name === "Tag" && step.op === "update"),
@@ -53,14 +49,43 @@ export function carryOut(draft: Draft, steps: readonly PlannedStep[]): CarriedOu
     kindOf(definition).remove(draft, planned, before, (key) => claims.isHeldAlone(key));
   }
   for (const planned of done) {
-    const { definition, before, after } = planned;
+    const { step, definition, before, after } = planned;
     const kind = kindOf(definition);
-    can(planned, () => {
+    attempt(work, planned, () => {
       if (after && comes(planned)) kind.bring(draft, planned, after);
-      else if (before && after && planned.step.op === "update") kind.change(draft, planned, before, after);
+      else if (before && after && step.op === "update") kind.change(draft, planned, before, after);
     });
   }
-  return { declared, unknown: [...unknown, ...unclearOrder(draft)] };
+}
+
+/** By kind, and of one kind as the plan has them. */
+const inOrder = (steps: readonly PlannedStep[]) =>
+  [...kinds.keys()].flatMap((name) => steps.filter(({ definition }) => definition.name === name));
+
+/** Notes which object the resource has; false where nobody can tell, so that it keeps the one that it has. */
+function declare(work: Work, planned: PlannedStep): boolean {
+  const { draft, claims, declared } = work;
+  const isClear = attempt(work, planned, () => {
+    const id = idOf(draft, planned);
+    if (!planned.after) return;
+    declared.push({ planned, id });
+    hold(claims, planned, id);
+  });
+  if (!isClear) hold(claims, planned, planned.step.id);
+  return isClear;
+}
+
+function attempt({ unknown }: Work, { title, before }: PlannedStep, work: () => void): boolean {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    if (!(error instanceof CannotTell)) throw error;
+    unknown.push(
+      `${title}: ${error.message}; ${before ? "what it has stays as it is" : "it is left out"} here`,
+    );
+    return false;
+  }
 }
 
 /** From one namespace to another an object goes by a replacement: in each of them one half of it is seen. */
