@@ -1,6 +1,6 @@
 import type { EngineEvent as CliEvent, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
 import { changedFields } from "./changedFields.ts";
-import { fieldDiff, shownProps } from "./fieldDiff.ts";
+import { fieldDiff, shownProps, shownValues } from "./fieldDiff.ts";
 import type { Command, Diagnostic, FieldChange, Shown, Step, StepOp } from "./model.ts";
 import { mergedDiff } from "./refreshState.ts";
 import type { RunLog } from "./runLog.ts";
@@ -19,22 +19,35 @@ const OPS: Record<string, StepOp | undefined> = {
   "delete-replaced": "replace",
 };
 
+/** What the events are of. */
+export type CliEventsOptions = {
+  command: Command;
+  planned: boolean;
+  /** Every step tells what its resource is before and after. */
+  values?: boolean;
+};
+
 /** Turns the CLI's events into the same steps and messages the embedded engine gives. */
 export class CliEvents {
   readonly #log: RunLog;
   readonly #refresh: boolean;
   readonly #planning: boolean;
+  readonly #values: boolean;
+  /** By urn; of what an earlier run left over, by its id too. */
   readonly #steps = new Map<string, Step>();
+  /** Objects that are replaced in this run. */
+  readonly #replaced = new Set<string>();
   readonly #finish = new Map<string, (error?: string) => void>();
   readonly #errors = new Map<string, string>();
 
   /** The outputs of the stack's root resource, as far as the events told them. */
   outputs: Record<string, Shown> | undefined;
 
-  constructor(log: RunLog, command: Command, planned: boolean) {
+  constructor(log: RunLog, { command, planned, values = false }: CliEventsOptions) {
     this.#log = log;
     this.#refresh = command === "refresh" || command === "drift";
     this.#planning = planned;
+    this.#values = values;
   }
 
   /** Takes one event. */
@@ -78,6 +91,7 @@ export class CliEvents {
   #done(metadata: StepEventMetadata): void {
     const step = this.#step(metadata);
     if (!step) return;
+    if (this.#values) addValues(step, metadata);
     const id = metadata.new?.id || metadata.old?.id;
     if (id) step.id = id;
     // A new resource that is no target is told of as unchanged, though there is none.
@@ -102,12 +116,17 @@ export class CliEvents {
   #step(metadata: StepEventMetadata): Step | undefined {
     if (metadata.type.startsWith("pulumi:providers:")) return undefined;
     // Before an update, what a refresh finds shows in the steps that follow from it.
-    const op = metadata.op !== "refresh" ? OPS[metadata.op] : this.#refresh ? refreshOp(metadata) : undefined;
+    let op = metadata.op !== "refresh" ? OPS[metadata.op] : this.#refresh ? refreshOp(metadata) : undefined;
     if (!op) return undefined;
-    let step = this.#steps.get(metadata.urn);
+    let key = metadata.urn;
+    if (this.#isLeftOver(metadata)) {
+      op = "delete";
+      key = objectKey(metadata);
+    }
+    let step = this.#steps.get(key);
     if (!step) {
       step = { op, urn: metadata.urn, type: metadata.type, name: urnName(metadata.urn), fields: [] };
-      this.#steps.set(metadata.urn, step);
+      this.#steps.set(key, step);
     }
     // One resource has several events; a replacement shows as one step.
     if (step.op === "same" || op === "replace") step.op = op;
@@ -115,6 +134,19 @@ export class CliEvents {
     if (step.op === "replace" && metadata.keys?.length) step.replaceKeys = metadata.keys;
     return step;
   }
+
+  /** True for an object whose replacement an earlier run made: it goes, whatever becomes of the new one. */
+  #isLeftOver(metadata: StepEventMetadata): boolean {
+    if (metadata.op !== "delete-replaced") {
+      if (OPS[metadata.op] === "replace") this.#replaced.add(objectKey(metadata));
+      return false;
+    }
+    return metadata.old?.delete === true && !this.#replaced.has(objectKey(metadata));
+  }
+}
+
+function objectKey({ urn, old }: StepEventMetadata): string {
+  return `${urn} ${old?.id ?? ""}`;
 }
 
 function workKey(metadata: StepEventMetadata): string {
@@ -143,6 +175,12 @@ function fieldsOf(
   return Object.entries(now.inputs)
     .filter(([, value]) => value === "[secret]")
     .map(([path]) => ({ path, old: "[secret]", new: "[secret]" }));
+}
+
+/** A replacement is told of several times, of which its deletion knows only what was; an import tells what it read. */
+function addValues(step: Step, { op, old, new: now }: StepEventMetadata): void {
+  if (old && op !== "import") step.before ??= shownValues(propsOf(old));
+  if (now && op !== "delete-replaced") step.after = shownValues(propsOf(now));
 }
 
 function propsOf(state: StepEventMetadata["old"]): { inputs: Props; outputs: Props } {

@@ -80,7 +80,8 @@ export class CliStack implements Stack {
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
     const more = updateOptions(options);
-    return this.#run("preview", true, (handle, run) => handle.preview({ ...run, ...more }));
+    const { values = false } = options;
+    return this.#run("preview", true, (handle, run) => handle.preview({ ...run, ...more }), { values });
   }
 
   async up(options: UpOptions = {}): Promise<Result> {
@@ -101,7 +102,9 @@ export class CliStack implements Stack {
     const more = { ...targetOptions(options), refresh: options.refresh ?? false };
     // As for up: without it, what is not protected would be gone before the protected resource is met.
     await this.#confirmed(options, () =>
-      this.#run("destroy", false, (handle, run) => handle.previewDestroy({ ...run, ...more }), true),
+      this.#run("destroy", false, (handle, run) => handle.previewDestroy({ ...run, ...more }), {
+        planned: true,
+      }),
     );
     return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, ...more }));
   }
@@ -120,15 +123,16 @@ export class CliStack implements Stack {
     command: Command,
     create: boolean,
     work: (handle: CliHandle, run: CliRun) => Promise<unknown>,
-    planned = command === "preview" || command === "drift",
+    told: { planned?: boolean; values?: boolean } = {},
   ): Promise<Result> {
+    const { planned = command === "preview" || command === "drift", values = false } = told;
     const started = Date.now();
     const log = new RunLog(this.#options.onEvent ?? (() => {}));
     for (const message of this.#notes.splice(0)) log.diagnostic({ severity: "info", message });
     const { handle, created } = await this.#handle(create);
     this.#created ||= created;
     if (created) log.diagnostic({ severity: "info", message: `Created the stack ${this.stack}.` });
-    const events = new CliEvents(log, command, planned);
+    const events = new CliEvents(log, { command, planned, values });
     const { signal, parallel = 16 } = this.#options;
     const run: CliRun = { onEvent: (event) => events.take(event), parallel, color: "never" };
     if (signal) run.signal = signal;

@@ -14,6 +14,7 @@ import { registerComponent } from "./registerComponent.ts";
 import { type Goal, goalReferences, type Scope } from "./registration.ts";
 import { requireKnown, Selection } from "./selection.ts";
 import type { Entry } from "./snapshot.ts";
+import { addValues } from "./stepValues.ts";
 import { never } from "./stopSwitch.ts";
 import { UrnPatterns } from "./targets.ts";
 import { knownProps, mapProps, type Props, UNKNOWN } from "./value.ts";
@@ -194,6 +195,12 @@ export class Deployment implements Monitor {
     const refuse = ({ urn }: { urn: string }): string | undefined => this.#selection.refusal(urn);
     await deleteAll({ ...deletionContext(this.#context), refuse }, condemned, replaced);
     if (!stop.reason) this.complete = true;
+  }
+
+  /** Adds to every step of a dry run what its resource is before and after. */
+  addValues(): void {
+    const { log, snapshot, claims } = this.#context;
+    addValues(log.steps, snapshot, claims);
   }
 
   /** The outputs of the stack's root resource. */

@@ -1,4 +1,4 @@
-import type { FieldChange, Shown } from "./model.ts";
+import type { FieldChange, ResourceValues, Shown } from "./model.ts";
 import {
   equal,
   isObject,
@@ -27,6 +27,17 @@ export function shown(value: Value): Shown {
 /** All properties as they may be shown; the provider's code is left out. */
 export function shownProps(props: Props): Record<string, Shown> {
   return shown(props) as Record<string, Shown>;
+}
+
+/** Inputs and outputs as they may be shown. */
+export function shownValues({
+  inputs = {},
+  outputs = {},
+}: {
+  inputs?: Props;
+  outputs?: Props;
+}): ResourceValues {
+  return { inputs: shownProps(inputs), outputs: shownProps(outputs) };
 }
 
 /**

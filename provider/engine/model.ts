@@ -16,6 +16,9 @@ export type Shown = null | boolean | number | string | Shown[] | { [key: string]
  */
 export type FieldChange = { path: string; old?: Shown; new?: Shown; outputOnly?: true };
 
+/** The properties of a resource at one time. */
+export type ResourceValues = { inputs: Record<string, Shown>; outputs: Record<string, Shown> };
+
 /** One resource in a plan or a result. */
 export type Step = {
   op: StepOp;
@@ -30,6 +33,16 @@ export type Step = {
   replaceKeys?: string[];
   /** Set where the step was tried and failed. */
   error?: string;
+  /**
+   * In a plan with values: what the state holds of the resource, after a refresh what was read; a provider may read
+   * outputs alone. Left out where there is none yet.
+   */
+  before?: ResourceValues;
+  /**
+   * In a plan with values: what the resource will be. Of one that is made or changed the outputs are its inputs, as
+   * programs see them in a preview: what only the run can tell is left out. Left out where it will be gone.
+   */
+  after?: ResourceValues;
 };
 
 /** A message of the program, a provider or the engine. */

@@ -116,6 +116,7 @@ export async function deployPass(
     await stop.settled();
     await connection.close();
   }
+  if (dryRun && options.values) running.addValues();
   outcome.outputs = running.stackOutputs();
   return outcome;
 }

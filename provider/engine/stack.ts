@@ -7,6 +7,8 @@ export type PreviewOptions = TargetOptions & {
   refresh?: boolean;
   /** Urns, with wildcards, of resources that are replaced even where nothing changed. */
   replace?: readonly string[];
+  /** Every step of the plan, the unchanged ones too, tells what the resource is before and after. Default: false. */
+  values?: boolean;
 };
 
 /** Options of the runs that change something. */

@@ -104,7 +104,8 @@ export class TwinError extends Error {
   }
 }
 
-function claimsOfId(definition: ResourceDefinition, id: string): readonly Claim[] {
+/** What a resource claims that has the object of this id. */
+export function claimsOfId(definition: ResourceDefinition, id: string): readonly Claim[] {
   const identity: Identity | undefined = definition.identity;
   return (
     identity?.ofId?.(id) ?? [{ key: `${definition.name} ${id}`, property: identity?.fields[0] ?? "tenant" }]

@@ -17,6 +17,8 @@ export interface SeenLogins {
 export interface Estate {
   readonly tenant: string;
   readonly policy: AccessPolicy;
+  /** All devices, also those that are not accepted and so no part of the policy. */
+  readonly devices: readonly Device[];
   /** Undefined where the credential may not read it. */
   readonly members: Namespace["members"] | undefined;
   /** Undefined where the credential may not read them. */
@@ -54,6 +56,7 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
       keys: keys.map(accessKey),
       rules: inOrderOfCreation(rules).map(accessRule),
     },
+    devices,
     members: namespace?.members,
     apiKeys,
     seen: seen ?? { sessions: 0, logins: [], addresses: [] },

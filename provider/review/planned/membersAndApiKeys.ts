@@ -1,0 +1,98 @@
+import type { ResourceValues } from "../../engine/index.ts";
+import { apiKey } from "../../resources/apiKey.ts";
+import { apiKeyIdentity } from "../../resources/listings.ts";
+import { member } from "../../resources/member.ts";
+import { CannotTell, type Draft, inputsOf, outputOf } from "./draft.ts";
+import type { Kind } from "./kind.ts";
+import { isHidden } from "./steps.ts";
+
+const GONE = "it changes an object that is gone; a refresh plans it anew";
+
+const userOf = ({ members }: Draft, email: string) =>
+  [...(members?.values() ?? [])].find((seat) => seat.email.toLowerCase() === email)?.userId;
+
+/** Members by user id. One who comes counts as pending: of the service only some kinds ask him first. */
+export const memberKind: Kind = {
+  decisive: ["email", "role"],
+  idOf: (draft, _step, after) => userOf(draft, inputsOf(member, after).email),
+  isLive: ({ estate }, id) => estate.members?.some((entry) => entry.id === id) ?? false,
+  remove(draft, _step, before) {
+    draft.members?.delete(outputOf(before, "userId"));
+  },
+  bring(draft, _step, after) {
+    const { email, role } = inputsOf(member, after);
+    const userId = userOf(draft, email);
+    const seat = userId === undefined ? undefined : draft.members?.get(userId);
+    const status = seat?.status ?? "pending";
+    draft.members?.set(userId ?? email, { userId: userId ?? "", email: seat?.email ?? email, role, status });
+  },
+  change(draft, _step, before, after) {
+    if (!draft.members) return;
+    const userId = outputOf(before, "userId");
+    const seat = draft.members.get(userId);
+    if (!seat) throw new CannotTell(GONE);
+    draft.members.set(userId, { ...seat, role: inputsOf(member, after).role });
+  },
+};
+
+const identityOf = ({ outputs }: ResourceValues) =>
+  apiKeyIdentity({ createdAt: String(outputs.createdAt), createdBy: String(outputs.createdBy) });
+
+/** Keys that were replaced, and go on working for a while. */
+const previousOf = ({ outputs }: ResourceValues): { identity: string; until: string }[] =>
+  [outputs.previous ?? []].flat().flatMap((old) => {
+    if (typeof old !== "object" || old === null || Array.isArray(old)) return [];
+    const { createdAt, createdBy, until } = old;
+    return [
+      {
+        identity: apiKeyIdentity({ createdAt: String(createdAt), createdBy: String(createdBy) }),
+        until: String(until),
+      },
+    ];
+  });
+
+/** API keys by what never changes about them. */
+export const apiKeyKind: Kind = {
+  decisive: ["role"],
+  idOf: () => undefined,
+  isLive: ({ estate }, id) => estate.apiKeys?.some(({ name }) => name === id) ?? false,
+  remove(draft, { step, after }, before) {
+    if (!draft.apiKeys) return;
+    const own = identityOf(before);
+    const overlap = after ? (inputsOf(apiKey, after).overlap ?? 0) : 0;
+    const left = draft.apiKeys.get(own);
+    if (step.op === "replace" && overlap > 0) {
+      // Two keys of one name cannot be: the old one is given another.
+      if (left && left.name === after?.inputs.name)
+        draft.apiKeys.set(own, { ...left, name: `${left.name} (replaced)` });
+      return;
+    }
+    for (const identity of [own, ...previousOf(before).map((old) => old.identity)])
+      draft.apiKeys.delete(identity);
+  },
+  bring(draft, { step }, after) {
+    const { name, role } = inputsOf(apiKey, after);
+    const known = name === undefined || isHidden(name) ? `${step.name} (new)` : name;
+    draft.apiKeys?.set(step.urn, { name: known, role, was: undefined });
+  },
+  change(draft, _step, before, after) {
+    if (!draft.apiKeys) return;
+    const identity = identityOf(before);
+    const key = draft.apiKeys.get(identity);
+    if (!key) throw new CannotTell(GONE);
+    const { name, role = key.role } = inputsOf(apiKey, after);
+    draft.apiKeys.set(identity, {
+      ...key,
+      role,
+      name: name === undefined || isHidden(name) ? key.name : name,
+    });
+    const now = new Date().toISOString();
+    for (const old of previousOf(before)) if (old.until <= now) draft.apiKeys.delete(old.identity);
+  },
+};
+
+/** The name that the key of a state has today; the state's where it is gone. */
+export function apiKeyNameToday({ estate }: Draft, before: ResourceValues): string {
+  const own = identityOf(before);
+  return estate.apiKeys?.find((key) => apiKeyIdentity(key) === own)?.name ?? outputOf(before, "name");
+}

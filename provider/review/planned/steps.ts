@@ -1,0 +1,78 @@
+import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
+import type { ResourceDefinition } from "../../resources/definition.ts";
+import { definitions } from "../../resources/index.ts";
+
+const TYPE_PREFIX = "pulumi-nodejs:dynamic/gatehouse:";
+
+/** A step of the plan that concerns one namespace. */
+export interface PlannedStep {
+  readonly step: Step;
+  readonly definition: ResourceDefinition;
+  /** `PublicKey "ana"`, for sentences. */
+  readonly title: string;
+  /** Of the object in the namespace that the resource has today; undefined where it has none. */
+  readonly before: ResourceValues | undefined;
+  /** Of the object in the namespace that it will have; undefined where it will have none. */
+  readonly after: ResourceValues | undefined;
+}
+
+/** The steps of a plan that concern one namespace, and what is to be said of others. */
+export interface PlannedSteps {
+  readonly steps: readonly PlannedStep[];
+  readonly notes: readonly string[];
+  readonly unknown: readonly string[];
+}
+
+/** True when a value is not known before the change is made, or is secret: in either case nobody can tell what it is. */
+export function isHidden(value: Shown | undefined): boolean {
+  if (value === "[unknown]" || value === "[secret]") return true;
+  if (Array.isArray(value)) return value.some(isHidden);
+  return typeof value === "object" && value !== null && Object.values(value).some(isHidden);
+}
+
+/**
+ * Those steps of a plan with values that are about objects of the namespace.
+ * @param home the namespace of resources that name none
+ * @throws Error when the plan has no values
+ */
+export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps {
+  const tenantOf = ({ tenant: input }: ResourceDefinition["inputs"], { inputs, outputs }: ResourceValues) =>
+    outputs.tenant ?? inputs.tenant ?? (input ? home : undefined);
+  const steps: PlannedStep[] = [];
+  const notes: string[] = [];
+  const unknown: string[] = [];
+  for (const step of plan.steps) {
+    const definition = definitionOf(step);
+    if (!definition) continue;
+    if (!step.before && !step.after) {
+      throw new Error(`${step.urn}: the plan does not tell what it is; preview with values`);
+    }
+    const title = `${definition.name} "${step.name}"`;
+    const isHere = (values: ResourceValues) => tenantOf(definition.inputs, values) === tenant;
+    const before = step.before && isHere(step.before) ? step.before : undefined;
+    if (definition.name === "Namespace" && step.op === "create") {
+      notes.push(`${title} makes a namespace: nothing of it is there yet`);
+      continue;
+    }
+    if (step.after && isNamespaceHidden(step)) {
+      if (!before) notes.push(`${title} is for a namespace that is being made, and is no part of this one`);
+      else
+        unknown.push(`${title}: its namespace is not known before the change is made; it is taken as it is`);
+      continue;
+    }
+    const after = step.after && (staysIn(step) ? before : isHere(step.after)) ? step.after : undefined;
+    if (before || after) steps.push({ step, definition, title, before, after });
+  }
+  return { steps, notes, unknown };
+}
+
+function definitionOf({ type }: Step): ResourceDefinition | undefined {
+  if (!type.startsWith(TYPE_PREFIX)) return undefined;
+  return definitions.find(({ name }) => name === type.slice(TYPE_PREFIX.length));
+}
+
+/** No update moves an object to another namespace. */
+const staysIn = ({ op }: Step) => op === "update" || op === "same";
+
+const isNamespaceHidden = (step: Step) =>
+  !staysIn(step) && (isHidden(step.after?.inputs.tenant) || isHidden(step.after?.outputs.tenant));

@@ -1,0 +1,62 @@
+import type { AccessPolicy } from "@gatehouse-access/sdk/policy";
+import type { Plan } from "../engine/index.ts";
+import type { Estate } from "./estate.ts";
+import { carryOut } from "./planned/carryOut.ts";
+import { Draft, type PlannedApiKey, type PlannedMember } from "./planned/draft.ts";
+import { type ManagedObject, managedBy } from "./planned/managed.ts";
+import { stepsOf } from "./planned/steps.ts";
+import { type Twins, twinsOf } from "./planned/twins.ts";
+
+export type { PlannedApiKey, PlannedMember } from "./planned/draft.ts";
+export type { ManagedObject } from "./planned/managed.ts";
+export type { Twins } from "./planned/twins.ts";
+
+/** What a namespace will be once a plan is carried out. */
+export interface PlannedEstate {
+  readonly policy: AccessPolicy;
+  /** All of them; undefined where they could not be read. */
+  readonly members: readonly PlannedMember[] | undefined;
+  /** All of them; undefined where they could not be read. */
+  readonly apiKeys: readonly PlannedApiKey[] | undefined;
+  /** Live objects that resources of the stack manage, or take over. */
+  readonly managed: readonly ManagedObject[];
+  readonly twins: readonly Twins[];
+  /** What nobody can tell before the change is made, as sentences that name the resource. */
+  readonly unknown: readonly string[];
+  /** What is no part of this namespace, as sentences: namespaces that are being made, and what is for them. */
+  readonly notes: readonly string[];
+}
+
+/** How a plan is read. */
+export interface PlannedEstateOptions {
+  /** The namespace of resources that name none. Default: the estate's. */
+  readonly home?: string;
+}
+
+/**
+ * What a namespace will be once a plan is carried out.
+ *
+ * Of unchanged resources the objects stay as they really are, whatever the state says of them. Where nobody can tell
+ * what a resource will be (a deciding input that is not known yet or is secret, a device that is not there), its object
+ * stays as it is; a new one is left out. Either is said in `unknown`.
+ * @param plan a preview with values
+ * @throws Error when the plan has no values
+ */
+export function plannedEstate(
+  estate: Estate,
+  plan: Plan,
+  { home = estate.tenant }: PlannedEstateOptions = {},
+): PlannedEstate {
+  const draft = new Draft(estate);
+  const { steps, notes, unknown } = stepsOf(plan, estate.tenant, home);
+  const done = carryOut(draft, steps);
+  return {
+    policy: draft.policy(),
+    members: draft.members && [...draft.members.values()],
+    apiKeys: draft.apiKeys && [...draft.apiKeys.values()],
+    managed: managedBy(draft, steps, done.declared),
+    twins: twinsOf(draft, done.declared),
+    unknown: [...unknown, ...done.unknown],
+    notes,
+  };
+}

@@ -1,0 +1,163 @@
+// The events are those that the Pulumi CLI tells of the fixture program `cloud`, without the fields that nobody reads.
+import type { EngineEvent, OpType } from "@pulumi/pulumi/automation/index.js";
+import { describe, expect, test } from "vitest";
+import { CliEvents } from "../../provider/dist/engine/cliEvents.js";
+import type { Step } from "../../provider/dist/engine/index.js";
+import { RunLog } from "../../provider/dist/engine/runLog.js";
+
+type Props = Record<string, unknown>;
+type State = { id?: string; inputs: Props; outputs: Props; delete?: true };
+
+const TYPE = "pulumi-nodejs:dynamic/cloud:Thing";
+const code = { __provider: 'exports.handler = () => require(process.cwd() + "/provider.js")' };
+/** A secret as the CLI tells it, and a value that it does not know yet. */
+const SECRET = {
+  "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+  ciphertext: "[secret]",
+};
+const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
+
+function stateMetadata(urn: string, { id = "", inputs, outputs, ...rest }: State) {
+  return {
+    type: TYPE,
+    urn,
+    custom: true,
+    id,
+    parent: "urn:pulumi:test::cloud::pulumi:pulumi:Stack::cloud-test",
+    inputs: { ...code, ...inputs },
+    outputs: Object.keys(outputs).length > 0 ? { ...code, ...outputs } : {},
+    provider: "",
+    ...rest,
+  };
+}
+
+/** Both events of one operation; in the first one nothing is known of the outcome. */
+function told(op: OpType, name: string, old: State | undefined, now: State | undefined): EngineEvent[] {
+  const urn = `urn:pulumi:test::cloud::${TYPE}::${name}`;
+  const metadata = (state: State | undefined) => ({
+    op,
+    urn,
+    type: TYPE,
+    provider: "",
+    ...(old && { old: stateMetadata(urn, old) }),
+    ...(state && { new: stateMetadata(urn, state) }),
+  });
+  const begun = now && { inputs: now.inputs, outputs: {} };
+  const common = { sequence: 0, timestamp: 0 };
+  return [
+    { ...common, resourcePreEvent: { metadata: metadata(begun), planning: true } },
+    { ...common, resOutputsEvent: { metadata: metadata(now), planning: true } },
+  ] as EngineEvent[];
+}
+
+function stepsOf(events: EngineEvent[], values: boolean): Step[] {
+  const taker = new CliEvents(new RunLog(() => {}), { command: "preview", planned: true, values });
+  for (const event of events) taker.take(event);
+  return taker.steps(true);
+}
+
+const small = { label: "a", password: SECRET, nested: SECRET, size: 1 };
+const big = { ...small, size: 2 };
+const made = { ...small, serial: SECRET };
+
+describe("the CLI's events as a plan with values", () => {
+  test("an update", () => {
+    const events = told(
+      "update",
+      "a",
+      { id: "a-1", inputs: small, outputs: made },
+      { id: "a-1", inputs: big, outputs: big },
+    );
+    const hidden = { label: "a", password: "[secret]", nested: "[secret]" };
+    const [step] = stepsOf(events, true);
+    expect(step).toMatchObject({ op: "update", id: "a-1", fields: [{ path: "size", old: 1, new: 2 }] });
+    expect(step?.before).toEqual({
+      inputs: { ...hidden, size: 1 },
+      outputs: { ...hidden, size: 1, serial: "[secret]" },
+    });
+    expect(step?.after).toEqual({ inputs: { ...hidden, size: 2 }, outputs: { ...hidden, size: 2 } });
+    expect(JSON.stringify(step)).not.toContain("ciphertext");
+  });
+
+  test("a creation, with a value that is not known yet", () => {
+    const inputs = { label: "b", ref: UNKNOWN, list: [{ ref: UNKNOWN }] };
+    const [step] = stepsOf(told("create", "b", undefined, { inputs, outputs: inputs }), true);
+    const shown = { label: "b", ref: "[unknown]", list: [{ ref: "[unknown]" }] };
+    expect(step?.after).toEqual({ inputs: shown, outputs: shown });
+    expect(step).not.toHaveProperty("before");
+  });
+
+  test("nothing to do, and a deletion", () => {
+    const state = { id: "c-1", inputs: { label: "c" }, outputs: { label: "c", serial: 3 } };
+    const [same] = stepsOf(told("same", "c", state, state), true);
+    expect(same).toMatchObject({ op: "same", before: same?.after, after: { outputs: { serial: 3 } } });
+    const [gone] = stepsOf(told("delete", "c", state, undefined), true);
+    expect(gone).toMatchObject({ op: "delete", before: { inputs: { label: "c" } } });
+    expect(gone).not.toHaveProperty("after");
+  });
+
+  const old: State = { id: "c-1", inputs: { label: "c" }, outputs: { label: "c", serial: 3 } };
+  const dying: State = { ...old, delete: true };
+  const now: State = { inputs: { label: "z" }, outputs: { label: "z" } };
+  test.each([
+    [
+      "creates first",
+      [
+        ...told("create-replacement", "c", old, now),
+        ...told("replace", "c", dying, now),
+        ...told("delete-replaced", "c", dying, undefined),
+      ],
+    ],
+    [
+      "deletes first",
+      [
+        ...told("delete-replaced", "c", old, undefined),
+        ...told("replace", "c", old, now),
+        ...told("create-replacement", "c", old, now),
+      ],
+    ],
+  ])("a replacement that %s is one step", (_what, events) => {
+    expect(stepsOf(events, true)).toMatchObject([
+      {
+        op: "replace",
+        before: { inputs: { label: "c" }, outputs: { serial: 3 } },
+        after: { inputs: { label: "z" }, outputs: { label: "z" } },
+      },
+    ]);
+  });
+
+  test("after a refresh, what was read comes before", () => {
+    const read: State = { id: "a-1", inputs: { size: 1 }, outputs: { size: 9 } };
+    const events = [
+      ...told("refresh", "a", { id: "a-1", inputs: { size: 1 }, outputs: { size: 1 } }, read),
+      ...told("update", "a", read, { id: "a-1", inputs: { size: 1 }, outputs: { size: 1 } }),
+    ];
+    expect(stepsOf(events, true)).toMatchObject([
+      { op: "update", before: { outputs: { size: 9 } }, after: { outputs: { size: 1 } } },
+    ]);
+  });
+
+  test("an import has nothing before it, whatever was read", () => {
+    const read: State = { id: "t-1", inputs: { label: "t" }, outputs: { label: "t", serial: 3 } };
+    const [step] = stepsOf(told("import", "t", read, read), true);
+    expect(step).toMatchObject({ op: "import", after: { outputs: { serial: 3 } } });
+    expect(step).not.toHaveProperty("before");
+  });
+
+  test("what an earlier run left over is a deletion of its own, beside what its resource is now", () => {
+    const kept: State = { id: "c-2", inputs: { label: "z" }, outputs: { label: "z", serial: 3 } };
+    const events = [...told("same", "c", kept, kept), ...told("delete-replaced", "c", dying, undefined)];
+    const [same, gone] = stepsOf(events, true);
+    expect(same).toMatchObject({ op: "same", id: "c-2", before: { inputs: { label: "z" } } });
+    expect(gone).toMatchObject({ op: "delete", id: "c-1", before: { inputs: { label: "c" } } });
+    expect(gone).not.toHaveProperty("after");
+  });
+
+  test("values that nobody asked for are not there", () => {
+    const state = { id: "c-1", inputs: { label: "c" }, outputs: {} };
+    for (const step of stepsOf(told("same", "c", state, state), false)) {
+      expect(step).not.toHaveProperty("before");
+      expect(step).not.toHaveProperty("after");
+    }
+  });
+});

@@ -1,0 +1,253 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openStack, type Stack } from "../../provider/dist/engine/index.js";
+import { Connection } from "../../provider/dist/resources/connection.js";
+import { definitions } from "../../provider/dist/resources/index.js";
+import { type Estate, readEstate } from "../../provider/dist/review/estate.js";
+import { type PlannedEstate, plannedEstate } from "../../provider/dist/review/plannedPolicy.js";
+import type { AccessPolicy } from "../../sdk/dist/policy/index.js";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { engines } from "../support/gatehouse.ts";
+
+const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));
+
+type Resource = { type: string; args: Record<string, unknown> };
+type Program = Record<string, Resource>;
+
+const [fixed, changing, old, fresh, going, coming] = Array.from({ length: 6 }, (_, at) =>
+  sshKeyLine(`${at}`),
+);
+const anywhere = { hostname: ".*" };
+const key = (data: string | undefined, args: Record<string, unknown>): Resource => ({
+  type: "PublicKey",
+  args: { name: "key", data, username: "^root$", filter: anywhere, ...args },
+});
+const rule = (args: Record<string, unknown>): Resource => ({
+  type: "FirewallRule",
+  args: { action: "deny", priority: 5, sourceIp: "^203\\.", username: ".*", filter: anywhere, ...args },
+});
+const zone = { $ref: "zone.name" };
+
+const before: Program = {
+  zone: { type: "Tag", args: { name: "zone1" } },
+  unused: { type: "Tag", args: { name: "unused1" } },
+  keptTags: { type: "DeviceTags", args: { device: "web-01", tags: [zone, "web"] } },
+  movedTags: { type: "DeviceTags", args: { device: "web-02", tags: ["prod", "moved"] } },
+  goneTags: { type: "DeviceTags", args: { device: "web-03", tags: ["prod", "gone"] } },
+  splitTags: { type: "DeviceTags", args: { device: "web-04", tags: ["split1", "split2"] } },
+  keptTag: { type: "DeviceTagAttachment", args: { device: "lab-01", tag: "kept" } },
+  otherTag: { type: "DeviceTagAttachment", args: { device: "lab-01", tag: "other" } },
+  zoneTag: { type: "DeviceTagAttachment", args: { device: "lab-02", tag: zone } },
+  goneTag: { type: "DeviceTagAttachment", args: { device: "lab-02", tag: "gone" } },
+  gate: { type: "Device", args: { device: "02:00:00:00:bb:01", name: "gate" } },
+  retired: { type: "Device", args: { device: "retired-01", onDestroy: "remove" } },
+  left: { type: "Device", args: { device: "left-01" } },
+  sameKey: key(fixed, { name: "same", filter: { tags: [zone] } }),
+  changedKey: key(changing, { name: "changed" }),
+  replacedKey: key(old, { name: "replaced" }),
+  goneKey: key(going, { name: "gone" }),
+  sameRule: rule({ priority: 1 }),
+  // One after the other: engines make at once what does not depend on each other.
+  changedRule: rule({
+    priority: 2,
+    username: { $ref: "sameRule.username" },
+    filter: { tags: [zone, "prod"] },
+  }),
+  goneRule: rule({ priority: 3, username: { $ref: "changedRule.username" } }),
+  bob: { type: "Member", args: { email: "bob@example.com", role: "observer" } },
+  carla: { type: "Member", args: { email: "carla@example.com", role: "operator" } },
+  changedCi: { type: "ApiKey", args: { name: "ci-changed", role: "observer", validDays: 30 } },
+  replacedCi: { type: "ApiKey", args: { name: "ci-replaced", role: "observer", validDays: 30 } },
+  overlappedCi: { type: "ApiKey", args: { name: "ci-before", role: "observer", validDays: 30 } },
+  goneCi: { type: "ApiKey", args: { name: "ci-gone", role: "observer", validDays: 30 } },
+};
+
+const {
+  goneTags: _1,
+  splitTags: _2,
+  goneTag: _3,
+  retired: _4,
+  left: _5,
+  goneKey: _6,
+  goneRule: _7,
+  ...kept
+} = before;
+const { carla: _8, goneCi: _9, ...rest } = kept;
+const after: Program = {
+  ...rest,
+  zone: { type: "Tag", args: { name: "zone2" } },
+  movedTags: { type: "DeviceTags", args: { device: "web-05", tags: ["prod", "moved"] } },
+  splitTag: { type: "DeviceTagAttachment", args: { device: "web-04", tag: "split1", adopt: true } },
+  newTags: { type: "DeviceTags", args: { device: "gate-b", tags: ["edge", zone] } },
+  otherTag: { type: "DeviceTagAttachment", args: { device: "lab-01", tag: "another" } },
+  gate: { type: "Device", args: { device: "02:00:00:00:bb:01", name: "gate-b" } },
+  fresh: { type: "Device", args: { device: "fresh-01", name: "fresh-a", status: "accepted" } },
+  refused: { type: "Device", args: { device: "refused-01", status: "rejected" } },
+  changedKey: key(changing, { name: "changed", username: "^ana$", filter: { tags: ["prod", zone] } }),
+  replacedKey: key(fresh, { name: "replaced" }),
+  newKey: key(coming, { name: "new", filter: { tags: [zone] } }),
+  changedRule: rule({ priority: 7, action: "allow", filter: { hostname: "^web-" } }),
+  newRule: rule({ priority: 4, username: "^ops$", filter: { tags: ["prod"] } }),
+  // After the other one, whose username it takes.
+  laterRule: rule({ priority: 4, action: "allow", username: { $ref: "newRule.username" }, active: false }),
+  adoptedRule: { ...rule({ priority: 9 }), args: { ...rule({ priority: 9 }).args, adopt: true } },
+  bob: { type: "Member", args: { email: "bob@example.com", role: "administrator" } },
+  ana: { type: "Member", args: { email: "ana@example.com", role: "operator" } },
+  changedCi: { type: "ApiKey", args: { name: "ci-renamed", role: "operator", validDays: 30 } },
+  replacedCi: { type: "ApiKey", args: { name: "ci-replaced", role: "observer", validDays: 60 } },
+  overlappedCi: { type: "ApiKey", args: { name: "ci-after", role: "operator", validDays: 60, overlap: 7 } },
+  newCi: { type: "ApiKey", args: { name: "ci-new", role: "observer", validDays: 30 } },
+  trials: { type: "Namespace", args: { name: "trials" } },
+  trialsKey: key(coming, { tenant: { $ref: "trials.tenant" } }),
+};
+// The name that it has by then is known once the device is renamed.
+after.newTags = { type: "DeviceTags", args: { ...after.newTags?.args, device: { $ref: "gate.name" } } };
+
+it("every resource has a part in these programs", () => {
+  const kinds = (program: Program) => Object.values(program).map(({ type }) => type);
+  expect([...new Set([...kinds(before), ...kinds(after)])].sort()).toEqual(
+    definitions.map(({ name }) => name).sort(),
+  );
+});
+
+/** In an order of their own; ids of rules that are new are not known before. */
+function comparable({ devices, keys, rules }: AccessPolicy, isNew: (id: string) => boolean) {
+  const by = (name: string) => (left: object, right: object) =>
+    String(left[name as never]).localeCompare(String(right[name as never]));
+  const sorted = <T extends { filter: { tags?: readonly string[]; hostname?: string } }>(object: T) => ({
+    ...object,
+    filter: object.filter.tags ? { tags: object.filter.tags.toSorted() } : object.filter,
+  });
+  return {
+    devices: devices.map((device) => ({ ...device, tags: device.tags.toSorted() })).sort(by("uid")),
+    keys: keys.map(sorted).sort(by("fingerprint")),
+    rules: rules.map(sorted).map((entry) => ({ ...entry, id: isNew(entry.id) ? "new" : entry.id })),
+  };
+}
+
+describe.each(engines)("a plan read, then carried out by the $label", ({ engine, available }) => {
+  let fleet: Fleet;
+  let folder: string;
+  let stack: Stack;
+
+  const open = (program: Program): Promise<Stack> =>
+    openStack({
+      folder: PROGRAM,
+      stack: `planned-${engine}`,
+      engine,
+      env: {
+        ...process.env,
+        ...fleet.env,
+        PULUMI_BACKEND_URL: `file://${folder}`,
+        PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+        POLICY: JSON.stringify(program),
+      },
+    });
+  const estateNow = async (): Promise<Estate> =>
+    readEstate(await new Connection(fleet.client, { defaultTenant: fleet.tenant }).tenant(undefined));
+
+  beforeAll(async () => {
+    if (!available) return;
+    fleet = await startFleet(["ana", "bob", "carla"]);
+    folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
+    for (const name of ["web-01", "web-02", "web-03", "web-04", "web-05", "lab-01", "lab-02"]) {
+      await fleet.enrol(name);
+    }
+    for (const name of ["retired-01", "left-01"]) await fleet.enrol(name);
+    await fleet.enrol("gatekeeper", "02:00:00:00:bb:01");
+    await fleet.enrolPending("fresh-01");
+    await fleet.enrolPending("refused-01");
+  });
+  afterAll(async () => {
+    if (!available) return;
+    rmSync(join(PROGRAM, `Pulumi.planned-${engine}.yaml`), { force: true });
+    rmSync(folder, { recursive: true, force: true });
+    await fleet.stop();
+  });
+
+  it.runIf(available)("the namespace is what the plan said", { timeout: 240_000 }, async () => {
+    stack = await open(before);
+    const empty = await estateNow();
+    const first = plannedEstate(empty, await stack.preview({ values: true }));
+    await stack.up();
+    await agrees(first, empty);
+
+    // By hand, past the program: the rename reaches them too.
+    await fleet.client.createPublicKey({
+      body: {
+        data: Buffer.from(sshKeyLine("by hand")).toString("base64"),
+        name: "by hand",
+        username: ".*",
+        filter: { tags: ["zone1"] },
+      },
+    });
+    for (const [priority, filter] of [
+      [8, { tags: ["zone1", "kept"] }],
+      [9, anywhere],
+    ] as const) {
+      await fleet.client.createFirewallRule({
+        body: {
+          action: "deny",
+          active: true,
+          priority,
+          sourceIp: "^203\\.",
+          username: ".*",
+          filter: "tags" in filter ? { tags: [...filter.tags] } : filter,
+        },
+      });
+    }
+
+    stack = await open(after);
+    const today = await estateNow();
+    const plan = await stack.preview({ values: true });
+    const planned = plannedEstate(today, plan);
+    expect(planned.unknown).toEqual([]);
+    expect(planned.twins).toEqual([]);
+    expect(planned.notes).toEqual([
+      'Namespace "trials" makes a namespace: nothing of it is there yet',
+      'PublicKey "trialsKey" is for a namespace that is being made, and is no part of this one',
+    ]);
+    await stack.up();
+    const now = await agrees(planned, today);
+
+    // What was made by hand is nobody's, but for the rule that was taken over.
+    const managed = (kind: string) =>
+      new Set(planned.managed.filter((one) => one.kind === kind).map(({ id }) => id));
+    const unmanaged = (kind: string, ids: readonly string[]) => ids.filter((id) => !managed(kind).has(id));
+    const { keys, rules } = today.policy;
+    expect(keys.filter((one) => !managed("PublicKey").has(one.fingerprint)).map(({ name }) => name)).toEqual([
+      "by hand",
+    ]);
+    expect(
+      rules.filter((one) => !managed("FirewallRule").has(one.id)).map(({ priority }) => priority),
+    ).toEqual([8]);
+    expect(unmanaged("ApiKey", today.apiKeys?.map(({ name }) => name) ?? [])).toEqual([]);
+    expect(
+      unmanaged("Member", today.members?.filter(({ role }) => role !== "owner").map(({ id }) => id) ?? []),
+    ).toEqual([]);
+
+    // Nothing to do, by then: the plan of nothing leaves all as it is.
+    const idle = plannedEstate(now, await stack.preview({ values: true }));
+    expect(comparable(idle.policy, () => false)).toEqual(comparable(now.policy, () => false));
+    expect(idle.unknown).toEqual([]);
+    await stack.destroy();
+  });
+
+  async function agrees(planned: PlannedEstate, earlier: Estate): Promise<Estate> {
+    const now = await estateNow();
+    const known = new Set(earlier.policy.rules.map(({ id }) => id));
+    const isNew = (id: string) => !known.has(id);
+    expect(comparable(planned.policy, isNew)).toEqual(comparable(now.policy, isNew));
+    const seats = (members: readonly { email: string; role: string }[] | undefined) =>
+      members?.map(({ email, role }) => `${email} ${role}`).sort();
+    expect(seats(planned.members)).toEqual(seats(now.members));
+    const ends = (keys: readonly { name: string; role: string | undefined }[] | undefined) =>
+      keys?.map(({ name, role }) => `${name} ${role}`).sort();
+    expect(ends(planned.apiKeys)).toEqual(ends(now.apiKeys));
+    return now;
+  }
+});
