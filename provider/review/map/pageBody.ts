@@ -20,7 +20,7 @@ const card = (change: keyof typeof SIGNS) =>
 
 const typed = (id: string, label: string, list: string) =>
   `<label><span>${label}</span><input id="filter-${id}" list="${list}" autocomplete="off" placeholder="any">` +
-  `<datalist id="${list}"></datalist></label>`;
+  `</label><datalist id="${list}"></datalist>`;
 
 const choice = (value: string, label: string, checked = "") =>
   `<label class="choice"><input type="radio" name="change" value="${value}"${checked}><span>${label}</span></label>`;

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import packed from "@sparticuz/chromium";
@@ -12,9 +12,11 @@ export type Started = { readonly browser: Browser } | { readonly reason: string 
 /** Starts the browser that the package brings with it: nothing is downloaded, nothing of the machine's is used. */
 export async function startBrowser(): Promise<Started> {
   try {
-    const executablePath = await unpack();
+    const folder = await unpack();
+    const env = { ...process.env, FONTCONFIG_FILE: join(folder, "fonts.conf") } as Record<string, string>;
+    const executablePath = join(folder, "chromium");
     // Without a sandbox it runs as root and in containers too; it opens nothing but files of the tests.
-    return { browser: await chromium.launch({ executablePath, args: ["--no-sandbox"] }) };
+    return { browser: await chromium.launch({ executablePath, env, args: ["--no-sandbox"] }) };
   } catch (error) {
     return { reason: `no browser starts here: ${error instanceof Error ? error.message : String(error)}` };
   }
@@ -28,6 +30,10 @@ async function unpack(): Promise<string> {
     mkdirSync(join(MODULES, ".cache"), { recursive: true });
     const making = mkdtempSync(join(MODULES, ".cache", "unpack-"));
     await unpackTo(making);
+    writeFileSync(
+      join(making, "fonts.conf"),
+      fontSettings(join(folder, "fonts"), join(folder, "font-cache")),
+    );
     try {
       renameSync(making, folder);
     } catch (error) {
@@ -36,8 +42,12 @@ async function unpack(): Promise<string> {
       if (!existsSync(folder)) throw error;
     }
   }
-  return join(folder, "chromium");
+  return folder;
 }
+
+/** The package's own fonts alone, so that pictures are the same everywhere. */
+const fontSettings = (fonts: string, cache: string) =>
+  `<?xml version="1.0"?><fontconfig><dir>${fonts}</dir><cachedir>${cache}</cachedir></fontconfig>\n`;
 
 /** The package knows no other way to be told where to. */
 async function unpackTo(folder: string): Promise<void> {

@@ -20,7 +20,6 @@ function drawColumns(state: Shown): void {
       .data(rows, ({ id }) => id)
       .join(newLine)
       .order()
-      .attr("aria-label", rowInWords)
       .attr("aria-level", ({ level }) => level)
       .attr("aria-expanded", ({ kind, open }) => (kind === "group" ? String(open) : null))
       .attr("aria-selected", ({ id }) => String(own && state.selected?.id === id))
@@ -47,7 +46,9 @@ function newLine(enter: d3Enter): d3Line {
   text.append("bdi").attr("class", "name");
   text.append("bdi").attr("class", "detail");
   line.append("span").attr("class", "state");
-  for (const change of ["gained", "lost"]) line.append("span").attr("class", `badge ${change}`);
+  for (const change of ["gained", "lost"])
+    line.append("span").attr("class", `badge ${change}`).attr("aria-hidden", "true");
+  line.append("span").attr("class", "said");
   return line;
 }
 
@@ -68,6 +69,7 @@ function fillLine(this: HTMLElement, row: Row): void {
   set("name", row.name);
   set("detail", row.detail);
   set("state", row.state ?? "");
+  set("said", changesInWords(row));
   for (const change of ["gained", "lost"] as const) {
     const count = row.counts[change];
     set(`badge.${change}`, count === 0 ? "" : `${SIGN[change]}${count}`);

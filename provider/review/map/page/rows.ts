@@ -135,15 +135,14 @@ function bitsBetween(view: View, keyRows: readonly Row[], deviceRows: readonly R
   return bits;
 }
 
-/** What assistive technology says of a line; changes are in words. */
-function rowInWords({ side, name, detail, state, counts }: Row): string {
-  const other = side === "keys" ? "device" : "key";
-  const verbs =
+/** What the signs of a line say, in words, for those who do not see them. */
+function changesInWords({ side, counts }: Row): string {
+  const [other, verbs] =
     side === "keys"
-      ? { gained: "gains", lost: "loses", kept: "keeps" }
-      : { gained: "gained by", lost: "lost by", kept: "kept by" };
+      ? ["device", { gained: "gains", lost: "loses", kept: "keeps" }]
+      : ["key", { gained: "gained by", lost: "lost by", kept: "kept by" }];
   const said = CHANGES.filter((change) => counts[change] > 0).map(
     (change) => `${verbs[change]} ${plural(counts[change], other)}`,
   );
-  return [name, detail, state ?? "", ...(said.length > 0 ? said : ["no access"])].filter(Boolean).join(", ");
+  return said.join(", ") || "no access";
 }
