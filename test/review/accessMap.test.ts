@@ -335,11 +335,13 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
 
   it("has its picture in the documentation", async () => {
     const page = await shown(data, { colorScheme, viewport: { width: 1360, height: 860 } });
-    await chooseLine(page, "Northwind");
+    // One shows the whole, the other one key.
+    if (colorScheme === "dark") await chooseLine(page, "Northwind");
     await page.mouse.move(0, 0);
     const picture = await page.screenshot({ scale: "css" });
     expect(picture.length).toBeGreaterThan(20_000);
     const path = `${ROOT}docs/images/access-map${colorScheme === "dark" ? "-dark" : ""}.png`;
+    // `UPDATE_PICTURES=1` makes the pictures of docs/access-map.md anew.
     if (process.env.UPDATE_PICTURES === "1") {
       mkdirSync(`${ROOT}docs/images`, { recursive: true });
       await page.screenshot({ scale: "css", path });
