@@ -1,0 +1,44 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The page's scripts, in the order in which they are joined; without the ends of their names. */
+const PAGE_SCRIPTS = [
+  ...[
+    "model",
+    "filter",
+    "rows",
+    "state",
+    "columns",
+    "keyboard",
+    "links",
+    "tables",
+    "details",
+    "list",
+    "head",
+  ],
+  "main",
+];
+/** Libraries that draw, each after those that it needs; all hang themselves on one global `d3`. */
+const LIBRARIES = ["d3-path", "d3-selection", "d3-shape"];
+
+const require = createRequire(import.meta.url);
+const fromHere = (path: string) => readFileSync(fileURLToPath(new URL(path, import.meta.url)), "utf8");
+
+/** The style sheet of the page, which is published as it was written. */
+export const pageStyle = (): string => fromHere("../../../review/map/page/map.css");
+
+/** All scripts of the page as one, the libraries with their licences in front. */
+export function pageScript(): string {
+  const own = PAGE_SCRIPTS.map((name) => fromHere(`page/${name}.js`)).join("\n");
+  return `${LIBRARIES.map(library).join("\n")}\n(() => {\n"use strict";\n${own}})();\n`;
+}
+
+/** A library as it is published for browsers. */
+function library(name: string): string {
+  const folder = dirname(dirname(require.resolve(name)));
+  const licence = readFileSync(join(folder, "LICENSE"), "utf8").trim();
+  const code = readFileSync(join(folder, "dist", `${name}.min.js`), "utf8");
+  return `/*! ${name}\n${licence.replaceAll("*/", "* /")}\n*/\n${code}`;
+}

@@ -1,0 +1,118 @@
+import type { Access, AccessKey, AccessRule, DeviceSet } from "@gatehouse-access/sdk/policy";
+import type { MapChange } from "./data.ts";
+import { allowedBy, ruleInWords } from "./words.ts";
+
+/** Devices of which the same is true for one key, login and address. */
+export interface Finding {
+  readonly change: MapChange;
+  readonly rule: string;
+  readonly cause: string | undefined;
+  /** Places in the list of uids of the accesses, rising. */
+  readonly places: readonly number[];
+}
+
+/** A key before and after a change; undefined where it is not. */
+export interface KeyPair {
+  readonly was: AccessKey | undefined;
+  readonly is: AccessKey | undefined;
+}
+
+/** One of the two policies, as it stands to one login. */
+interface Side {
+  readonly key: AccessKey | undefined;
+  readonly present: ReadonlySet<number>;
+  readonly admitted: DeviceSet | undefined;
+  readonly shares: readonly { readonly rule: AccessRule | null; readonly devices: DeviceSet }[];
+  readonly reach: DeviceSet | undefined;
+}
+
+/** Compares two policies login by login, and says by which rule and why. */
+export class Comparison {
+  readonly #before: Access;
+  readonly #after: Access;
+  readonly #present: { readonly before: ReadonlySet<number>; readonly after: ReadonlySet<number> };
+
+  /** @param before and `after` must have the same list of uids */
+  constructor(before: Access, after: Access) {
+    const placeOf = new Map(after.uids.map((uid, place) => [uid, place]));
+    const present = ({ policy }: Access) =>
+      new Set(policy.devices.map(({ uid }) => placeOf.get(uid)).filter((place) => place !== undefined));
+    this.#before = before;
+    this.#after = after;
+    this.#present = { before: present(before), after: present(after) };
+  }
+
+  /** Everything that either policy allows the key, for one login name from one address. */
+  *of({ was, is }: KeyPair, login: string, address: string): Generator<Finding> {
+    const before = side(this.#before, was, this.#present.before, login, address);
+    const after = side(this.#after, is, this.#present.after, login, address);
+    for (const { rule, devices } of reached(after)) {
+      const old = before.reach && devices.new_intersection(before.reach);
+      if (old && !old.isEmpty())
+        yield { change: "kept", rule: allowedBy(rule), cause: undefined, places: old.array() };
+      yield* changed("gained", rule, before.reach ? devices.new_difference(before.reach) : devices, (place) =>
+        difference(place, before, after, { by: "denied it", key: "the key is new", device: "is new" }),
+      );
+    }
+    for (const { rule, devices } of reached(before)) {
+      yield* changed("lost", rule, after.reach ? devices.new_difference(after.reach) : devices, (place) =>
+        difference(place, after, before, {
+          by: "denies it",
+          key: "the key is removed",
+          device: "is removed",
+        }),
+      );
+    }
+  }
+}
+
+function side(
+  access: Access,
+  key: AccessKey | undefined,
+  present: ReadonlySet<number>,
+  login: string,
+  address: string,
+): Side {
+  const { shares, open } = access.verdict(login, address);
+  const admitted = key && access.admitted(key, login);
+  return { key, present, admitted, shares, reach: admitted?.new_intersection(open) };
+}
+
+function* reached({ admitted, shares }: Side): Generator<{ rule: AccessRule | null; devices: DeviceSet }> {
+  if (!admitted) return;
+  for (const { rule, devices } of shares) {
+    if (rule?.action !== "deny") yield { rule, devices: devices.new_intersection(admitted) };
+  }
+}
+
+function* changed(
+  change: "gained" | "lost",
+  rule: AccessRule | null,
+  devices: DeviceSet,
+  causeOf: (place: number) => string,
+): Generator<Finding> {
+  for (const [cause, places] of Map.groupBy(devices.array(), causeOf)) {
+    yield { change, rule: allowedBy(rule), cause, places };
+  }
+}
+
+/** Why the one side refuses what the other allows. */
+function difference(
+  place: number,
+  refusing: Side,
+  allowing: Side,
+  words: { readonly by: string; readonly key: string; readonly device: string },
+): string {
+  if (!refusing.key) return words.key;
+  if (!refusing.present.has(place)) return `the device ${words.device}`;
+  if (!refusing.admitted?.has(place)) {
+    return sameKey(refusing.key, allowing.key)
+      ? "the device's name or tags change"
+      : "the key's logins or devices change";
+  }
+  const rule = refusing.shares.find(({ devices }) => devices.has(place))?.rule;
+  return rule ? `${ruleInWords(rule)} ${words.by}` : words.by;
+}
+
+const sameKey = (left: AccessKey, right: AccessKey | undefined): boolean =>
+  left.username === right?.username && JSON.stringify(left.filter) === JSON.stringify(right.filter);

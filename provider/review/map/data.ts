@@ -1,0 +1,77 @@
+/** What became of an access: only after the change, only before it, or both. */
+export type MapChange = "gained" | "lost" | "kept";
+
+/** A key of the map. */
+export interface MapKey {
+  readonly fingerprint: string;
+  readonly name: string;
+  /** Who holds it, where that is known. */
+  readonly owner?: string;
+  /** Left out where the key is there before and after. */
+  readonly state?: "new" | "removed";
+}
+
+/** A device of the map. */
+export interface MapDevice {
+  readonly uid: string;
+  readonly name: string;
+  readonly tags: readonly string[];
+  /** Left out where the device is there before and after. */
+  readonly state?: "new" | "removed";
+}
+
+/** Keys or devices that stand side by side in their list and are folded into one node. */
+export interface MapGroup {
+  readonly name: string;
+  /** Place of the first. */
+  readonly from: number;
+  readonly count: number;
+}
+
+/** One key on a set of devices, with all logins and addresses of which the same is true. */
+export interface MapEdge {
+  /** Place in `keys`. */
+  readonly key: number;
+  /** Place in `deviceSets`. */
+  readonly devices: number;
+  readonly logins: readonly string[];
+  readonly addresses: readonly string[];
+  readonly change: MapChange;
+  /** Place in `texts`: what allows it; of a lost one, what allowed it. */
+  readonly rule: number;
+  /** Place in `texts`: why it is gained or lost. */
+  readonly cause?: number;
+}
+
+/** What the page says below its title. */
+export interface MapSubtitle {
+  readonly project?: string;
+  readonly stack?: string;
+  readonly service: string;
+  /** Time of the review, as people read it. */
+  readonly when: string;
+  /** Which logins and addresses were looked at, in words. */
+  readonly domain: string;
+}
+
+/** Everything that an access map shows. Names may be anything: the page shows them as text. */
+export interface AccessMapData {
+  readonly title: string;
+  readonly subtitle: MapSubtitle;
+  readonly keys: readonly MapKey[];
+  readonly devices: readonly MapDevice[];
+  /** All keys, by who holds them. */
+  readonly people: readonly MapGroup[];
+  /** All devices, by their tags and, where many have the same, by the common part of their names. */
+  readonly groups: readonly MapGroup[];
+  /** Sets of devices as first and last place of each run: `[0, 3, 7, 7]` is 0 to 3, and 7. */
+  readonly deviceSets: readonly (readonly number[])[];
+  /** Sentences that edges point at. */
+  readonly texts: readonly string[];
+  /** What was looked at; an edge that has all of it is for any. */
+  readonly logins: readonly string[];
+  readonly addresses: readonly string[];
+  readonly edges: readonly MapEdge[];
+  /** What a reader must know besides, as sentences. */
+  readonly notes: readonly string[];
+}

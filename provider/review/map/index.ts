@@ -1,0 +1,11 @@
+export { type AccessMapMeta, accessMapData } from "./accessMapData.ts";
+export { accessMapHtml } from "./accessMapHtml.ts";
+export type {
+  AccessMapData,
+  MapChange,
+  MapDevice,
+  MapEdge,
+  MapGroup,
+  MapKey,
+  MapSubtitle,
+} from "./data.ts";

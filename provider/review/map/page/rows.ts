@@ -1,0 +1,148 @@
+/** Most members of an open group that stand in the list. */
+const MEMBERS_MAX = 200;
+/** Most groups that stand in a list. */
+const GROUPS_MAX = 400;
+
+type Counts = Readonly<Record<Change, number>>;
+
+/** One line of a list: a key or device, a group of them, or what is left of a list that is cut. */
+interface Row {
+  readonly id: string;
+  readonly side: Side;
+  readonly kind: "item" | "group" | "rest";
+  readonly level: 1 | 2;
+  readonly open: boolean;
+  readonly name: string;
+  readonly detail: string;
+  readonly state: "new" | "removed" | undefined;
+  /** Places of the keys or devices that it stands for. */
+  readonly members: readonly number[];
+  /** How many of the other side it has each change with. */
+  readonly counts: Counts;
+}
+
+/** Bits of what a key, or device, has with anything of the other side. */
+function bitsOfAll(view: View, side: Side): Uint8Array {
+  const bits = new Uint8Array(data[side].length);
+  const width = data.devices.length;
+  for (const [place, bit] of view.pairs.entries()) {
+    if (bit === 0) continue;
+    const index = side === "keys" ? Math.floor(place / width) : place % width;
+    bits[index] = (bits[index] ?? 0) | bit;
+  }
+  return bits;
+}
+
+/** How many of the other side the members, together, have each change with. */
+function countsOf(view: View, side: Side, members: readonly number[]): Counts {
+  const width = data.devices.length;
+  const others = data[side === "keys" ? "devices" : "keys"].length;
+  const counts = { gained: 0, lost: 0, kept: 0 };
+  for (let other = 0; other < others; other += 1) {
+    let bits = 0;
+    for (const member of members)
+      bits |= view.pairs[side === "keys" ? member * width + other : other * width + member] ?? 0;
+    for (const change of CHANGES) if (bits & BIT[change]) counts[change] += 1;
+  }
+  return counts;
+}
+
+interface LiveGroup {
+  readonly id: string;
+  readonly name: string;
+  readonly members: readonly number[];
+  readonly changed: boolean;
+}
+
+/** The lines of a list, changed ones first; with filters, only those that have something left. */
+function rowsOf(view: View, side: Side, open: ReadonlySet<string>): Row[] {
+  const bits = bitsOfAll(view, side);
+  const isChanged = (index: number) => ((bits[index] ?? 0) & (BIT.gained | BIT.lost)) !== 0;
+  const changedFirst = (left: number, right: number) => Number(isChanged(right)) - Number(isChanged(left));
+  const groups = data[side === "keys" ? "people" : "groups"].flatMap(({ name, from, count }): LiveGroup[] => {
+    const all = Array.from({ length: count }, (_, offset) => from + offset);
+    const members = all.filter((index) => !view.filtered || bits[index]).sort(changedFirst);
+    const id = `${side}-g${from}`;
+    return members.length > 0 ? [{ id, name, members, changed: members.some(isChanged) }] : [];
+  });
+  const sorted = groups.sort((left, right) => Number(right.changed) - Number(left.changed));
+  const rows = sorted
+    .slice(0, GROUPS_MAX)
+    .flatMap((group) => groupRows(view, side, group, open.has(group.id)));
+  const rest = sorted.slice(GROUPS_MAX).flatMap(({ members }) => members);
+  return rest.length > 0 ? [...rows, restRow(view, side, `${side}-rest`, rest, 1)] : rows;
+}
+
+function groupRows(view: View, side: Side, group: LiveGroup, open: boolean): Row[] {
+  const { id, name, members } = group;
+  const [first] = members;
+  if (members.length === 1 && first !== undefined) return [itemRow(view, side, first, 1)];
+  const detail = plural(members.length, side === "keys" ? "key" : "device");
+  const head: Row = {
+    ...{ id, side, kind: "group", level: 1, open, name: shown(name), detail, state: undefined, members },
+    counts: countsOf(view, side, members),
+  };
+  if (!open) return [head];
+  const items = members.slice(0, MEMBERS_MAX).map((index) => itemRow(view, side, index, 2));
+  const rest = members.slice(MEMBERS_MAX);
+  return [head, ...items, ...(rest.length > 0 ? [restRow(view, side, `${id}-rest`, rest, 2)] : [])];
+}
+
+function itemRow(view: View, side: Side, index: number, level: 1 | 2): Row {
+  const { state } = data[side][index] ?? {};
+  const owner = data.keys[index]?.owner;
+  const alone = level === 1 && owner !== undefined;
+  const name = side === "devices" ? deviceName(index) : alone ? shown(owner) : keyName(index);
+  const fingerprint = shortFingerprint(data.keys[index]?.fingerprint ?? "");
+  const ofKey = alone ? `${keyName(index)} · ${fingerprint}` : fingerprint;
+  const tags = data.devices[index]?.tags.map(shown).join(", ");
+  return {
+    ...{ id: `${side}-${index}`, side, kind: "item", level, open: false, name, state, members: [index] },
+    detail: side === "keys" ? ofKey : tags || "no tags",
+    counts: countsOf(view, side, [index]),
+  };
+}
+
+function restRow(view: View, side: Side, id: string, members: readonly number[], level: 1 | 2): Row {
+  return {
+    ...{ id, side, kind: "rest", level, open: false, state: undefined, members },
+    name: plural(members.length, side === "keys" ? "more key" : "more device"),
+    detail: "folded away; a filter finds them",
+    counts: countsOf(view, side, members),
+  };
+}
+
+/** Where the links of each key and device end: their own line, or that of the closed group that has them. */
+function rowPlaces(side: Side, rows: readonly Row[]): Int32Array {
+  const places = new Int32Array(data[side].length).fill(-1);
+  for (const [place, { kind, open, members }] of rows.entries()) {
+    if (kind === "group" && open) continue;
+    for (const member of members) places[member] = place;
+  }
+  return places;
+}
+
+/** Bits of what is between the lines of both lists: a table, line by line of the keys. */
+function bitsBetween(view: View, keyRows: readonly Row[], deviceRows: readonly Row[]): Uint8Array {
+  const [ofKey, ofDevice] = [rowPlaces("keys", keyRows), rowPlaces("devices", deviceRows)];
+  const bits = new Uint8Array(keyRows.length * deviceRows.length);
+  const width = data.devices.length;
+  for (const [place, bit] of view.pairs.entries()) {
+    if (bit === 0) continue;
+    const at = (ofKey[Math.floor(place / width)] ?? 0) * deviceRows.length + (ofDevice[place % width] ?? 0);
+    bits[at] = (bits[at] ?? 0) | bit;
+  }
+  return bits;
+}
+
+/** What the signs of a line say, in words, for those who do not see them. */
+function changesInWords({ side, counts }: Row): string {
+  const [other, verbs] =
+    side === "keys"
+      ? ["device", { gained: "gains", lost: "loses", kept: "keeps" }]
+      : ["key", { gained: "gained by", lost: "lost by", kept: "kept by" }];
+  const said = CHANGES.filter((change) => counts[change] > 0).map(
+    (change) => `${verbs[change]} ${plural(counts[change], other)}`,
+  );
+  return said.join(", ") || "no access";
+}

@@ -1,0 +1,37 @@
+import { type AccessDomain, type AccessRule, ANY_ADDRESS } from "@gatehouse-access/sdk/policy";
+
+/** What the map says of {@link ANY_ADDRESS}. */
+export const ANYWHERE = "any address that no rule names";
+
+/** An address of a domain as people read it. */
+export const addressInWords = (address: string): string => (address === ANY_ADDRESS ? ANYWHERE : address);
+
+/** What lets a login through. */
+export const allowedBy = (rule: AccessRule | null): string =>
+  rule === null ? "allowed, as no rule matches" : `allowed by ${ruleInWords(rule)}`;
+
+/** A rule with all that it asks for. */
+export function ruleInWords({ id, action, priority, username, sourceIp, filter }: AccessRule): string {
+  const asks = [
+    username === "" ? [] : [`login ${username}`],
+    sourceIp === "" ? [] : [`from ${sourceIp}`],
+    filter.hostname ? [`name ${filter.hostname}`] : [],
+    filter.tags && filter.tags.length > 0 && !filter.hostname ? [`tags ${filter.tags.join(", ")}`] : [],
+  ].flat();
+  return `rule ${id} (${[action, `priority ${priority}`, ...asks].join("; ")})`;
+}
+
+/** A domain as a sentence. */
+export function domainInWords({ logins, addresses }: AccessDomain): string {
+  const from = addresses.map(addressInWords);
+  return `Looked at: ${counted(logins, "login")}, from ${counted(from, "address", "addresses")}.`;
+}
+
+/** Most texts that are listed. */
+const LISTED_MAX = 8;
+
+function counted(texts: readonly string[], one: string, many = `${one}s`): string {
+  const more = texts.length > LISTED_MAX ? [`and ${texts.length - LISTED_MAX} more`] : [];
+  const listed = [...texts.slice(0, LISTED_MAX), ...more].join(", ");
+  return `${texts.length} ${texts.length === 1 ? one : many} (${listed})`;
+}

@@ -1,0 +1,418 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type AccessMapData, accessMapData, accessMapHtml } from "../../provider/dist/review/map/index.js";
+import { type Started, startBrowser } from "./support/browser.ts";
+import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
+import { type OpenMap, openMap } from "./support/page.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const data = accessMapData(example.before, example.after, meta);
+
+let started: Started;
+let browser: Browser;
+beforeAll(async () => {
+  started = await startBrowser();
+  if ("browser" in started) browser = started.browser;
+});
+afterAll(() => browser?.close());
+beforeEach(({ skip }) => {
+  if ("reason" in started) skip(started.reason);
+});
+
+let open: OpenMap | undefined;
+afterEach(async () => {
+  const { complaints = [] } = open ?? {};
+  await open?.close();
+  open = undefined;
+  expect(complaints).toEqual([]);
+});
+async function shown(map: AccessMapData, options = {}): Promise<Page> {
+  open = await openMap(browser, map, options);
+  return open.page;
+}
+
+const names = (page: Page, side: "keys" | "devices") =>
+  page.locator(`#${side} .line .name`).allTextContents();
+const chooseLine = (page: Page, name: string) => page.locator(".line", { hasText: name }).first().click();
+const status = (page: Page) => page.locator("#status");
+const details = (page: Page) => page.locator("#details").innerText();
+
+/** Waits until the page says that it shows so many keys and devices. */
+async function expectShown(page: Page, keys: number, devices: string): Promise<void> {
+  const text = `Shown: ${keys} of 8 keys, with access to ${devices} of 29 devices`;
+  await expect.poll(() => status(page).textContent()).toBe(text);
+}
+
+describe("what it shows", () => {
+  it("title, facts, domain, sums and notes", async () => {
+    const page = await shown(data);
+    expect(await page.title()).toBe(meta.title);
+    expect(await page.locator("h1").textContent()).toBe(meta.title);
+    const head = await page.locator("header").innerText();
+    for (const text of ["fleet-access", "prod", "https://access.example.org", "2 logins (root, deploy)"])
+      expect(head).toContain(text);
+    const cards = await page.locator(".card").allInnerTexts();
+    expect(cards.map((text) => text.split("\n").join(" "))).toEqual([
+      "+ 2 keys gain access on 5 devices",
+      "− 1 key loses access on 9 devices",
+      "= 7 keys keep access on 29 devices",
+    ]);
+    expect(await page.locator("#notes").innerText()).toContain("Members with the role owner");
+  });
+
+  it("gained and lost are told by sign, line style and words, not by colour alone", async () => {
+    const page = await shown(data);
+    const line = page.locator(".line", { hasText: "Northwind" });
+    expect(await line.locator(".said").textContent()).toBe("loses 9 devices, keeps 5 devices");
+    expect(await line.locator(".badge.lost").textContent()).toBe("−9");
+    for (const name of [
+      /^oncall-phone .* new gains 5 devices$/,
+      /^db \+ prod 3 devices lost by 1 key, kept by/,
+    ])
+      expect(await page.getByRole("treeitem", { name }).count()).toBe(1);
+    const dash = (change: string) =>
+      page.locator(`#paths .link.${change}`).evaluate((path) => getComputedStyle(path).strokeDasharray);
+    expect([await dash("gained"), await dash("lost")]).toEqual(["none", "7px, 5px"]);
+    expect(await page.locator("#marks .mark.gained").count()).toBe(4);
+    expect(await page.locator("#marks .mark.lost").count()).toBe(4);
+    const signs = await page.locator("#list-body .change").allTextContents();
+    expect(new Set(signs)).toEqual(new Set(["+ gained", "− lost", "= kept"]));
+  });
+
+  it("the table says the same as the picture", async () => {
+    const page = await shown(data);
+    const rows = await page.locator("#list-body tbody").allInnerTexts();
+    expect(rows).toHaveLength(data.edges.length);
+    expect(rows.map((text) => text.split("\t").map((part) => part.trim()))).toContainEqual([
+      ...[
+        "− lost",
+        "Northwind (contractor)",
+        "northwind-2024",
+        "root",
+        "all 5 of edge + pilot",
+        "any address",
+      ],
+      "rule no-root-on-pilots (deny; priority 30; login ^root$; tags pilot) denies it; before allowed, as no rule matches",
+    ]);
+  });
+
+  it("a change of nothing", async () => {
+    const page = await shown(accessMapData(example.after, example.after, meta));
+    expect(await page.locator("#card-gained").textContent()).toBe("No key gains access");
+    expect(await details(page)).toContain("Nobody gains or loses anything");
+  });
+
+  it("an estate without anything", async () => {
+    const nothing = accessesOf({ devices: [], keys: [], rules: [] }, { devices: [], keys: [], rules: [] });
+    const page = await shown(accessMapData(nothing.before, nothing.after, meta));
+    expect(await status(page).textContent()).toBe("Shown: 0 of 0 keys, with access to 0 of 0 devices");
+  });
+});
+
+describe("filters", () => {
+  it.each([
+    ["Person", "ana", 2, "10", ["Ana Silva"], ["bastion-01", "db + prod", "prod + web"]],
+    ["Key", "oncall", 1, "5", ["oncall-phone"], ["bastion-01", "lab"]],
+    ["Key", "SHA256:c4Nz", 1, "8", ["ci-runner"], ["ci", "prod + web"]],
+    [
+      "Tag",
+      "pilot",
+      4,
+      "5",
+      ["Northwind (contractor)", "Bo Chen", "Carla Romano", "Dev Patel"],
+      ["edge + pilot"],
+    ],
+    ["Device", "lab-03", 3, "1", ["Dev Patel", "oncall-phone", "Carla Romano"], ["lab-03"]],
+    ["Search", "romano", 1, "17", ["Carla Romano"], ["edge", "edge + pilot", "lab"]],
+    ["Search", "db-02", 3, "1", ["Northwind (contractor)", "Ana Silva"], ["db-02"]],
+    ["Search", "nothing of this", 0, "0", [], []],
+  ])("by %s %j", async (label, text, keys, devices, keyNames, deviceNames) => {
+    const page = await shown(data);
+    await page.getByLabel(label, { exact: true }).fill(text);
+    await expectShown(page, keys, devices);
+    expect((await names(page, "keys")).sort()).toEqual([...keyNames].sort());
+    expect((await names(page, "devices")).sort()).toEqual([...deviceNames].sort());
+    await page.getByRole("button", { name: "Clear" }).click();
+    await expectShown(page, 8, "29");
+  });
+
+  it.each([
+    ["+ Gained", 2, "5"],
+    ["− Lost", 1, "9"],
+    ["Changed", 3, "13"],
+    ["= Kept", 7, "29"],
+  ])("by access %s", async (label, keys, devices) => {
+    const page = await shown(data);
+    await page.getByLabel(label).check();
+    await expectShown(page, keys, devices);
+  });
+
+  it("by login, and several at once", async () => {
+    const page = await shown(data);
+    await page.getByLabel("Login").selectOption("root");
+    await expectShown(page, 4, "19");
+    await page.getByLabel("− Lost").check();
+    await expectShown(page, 1, "9");
+    await page.getByLabel("Tag", { exact: true }).fill("core");
+    await expectShown(page, 1, "1");
+    expect(await page.locator("#list-body tbody").count()).toBe(1);
+  });
+});
+
+describe("choosing", () => {
+  it("a key shows logins, devices, addresses and rules, and its links alone", async () => {
+    const page = await shown(data);
+    await chooseLine(page, "oncall-phone");
+    const text = await details(page);
+    for (const part of [
+      "SHA256:w2RjC9bUf8QkZi",
+      "+ 5 devices gained",
+      "198.51.100.1",
+      "rule oncall-office (allow",
+    ])
+      expect(text).toContain(part);
+    expect(await page.locator("#details table th").allTextContents()).toEqual([
+      ...["Change", "Login", "Devices", "From"],
+    ]);
+    expect(await page.locator("#devices .line:not(.dim) .name").allTextContents()).toEqual([
+      "bastion-01",
+      "lab",
+    ]);
+    await page.getByRole("button", { name: "Close" }).click();
+    expect(await details(page)).toContain("What changes");
+  });
+
+  it("a group opens and shows who reaches its devices", async () => {
+    const page = await shown(data);
+    await chooseLine(page, "db + prod");
+    expect(await names(page, "devices")).toEqual(expect.arrayContaining(["db-01", "db-02", "db-03"]));
+    expect(await details(page)).toContain("− 1 key lost");
+    await chooseLine(page, "db-02");
+    expect(await details(page)).toContain("uid-db-02");
+    expect(await page.locator("#keys .line:not(.dim) .name").allTextContents()).toEqual([
+      ...["Northwind (contractor)", "Ana Silva"],
+    ]);
+  });
+
+  it("the keyboard reaches a device, shows its details, and lets go of it", async () => {
+    const page = await shown(data);
+    const focused = () =>
+      page.evaluate(() => document.activeElement?.querySelector(":scope > .text > .name")?.textContent);
+    for (let step = 0; step < 30 && (await focused()) !== "Dev Patel"; step += 1)
+      await page.keyboard.press("Tab");
+    expect(await focused()).toBe("Dev Patel");
+    await page.keyboard.press("ArrowDown");
+    expect(await focused()).toBe("Northwind (contractor)");
+    const outline = () =>
+      page.evaluate(() => getComputedStyle(document.activeElement ?? document.body).outlineStyle);
+    expect(await outline()).toBe("solid");
+    await page.keyboard.press("Tab");
+    expect(await focused()).toBe("bastion-01");
+    await page.keyboard.press("End");
+    expect(await focused()).toBe("prod + web");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    expect(await focused()).toBe("web-01");
+    await page.keyboard.press("Enter");
+    expect(await details(page)).toContain("uid-web-01");
+    expect(await page.locator("#devices [aria-selected=true] .name").textContent()).toBe("web-01");
+    await page.keyboard.press("Escape");
+    expect(await page.locator("[aria-selected=true]").count()).toBe(0);
+    await page.keyboard.press("ArrowLeft");
+    expect(await focused()).toBe("prod + web");
+    await page.keyboard.press("ArrowLeft");
+    expect(await page.locator("#devices [aria-expanded=true]").count()).toBe(0);
+    await page.keyboard.press("ArrowLeft");
+    expect(await focused()).toBe("Ana Silva");
+  });
+});
+
+const HOSTILE = [
+  "</script><img src=x onerror=alert(1)>",
+  "<!--<script>alert(1)</script>",
+  "\"' onmouseover='alert(1)\" &lt;b&gt;",
+  "admin\u202Egnp.exe\u2066\u0000",
+];
+
+it("hostile names are text, and what cannot be seen is spelled out", async () => {
+  const devices = HOSTILE.map((name, index) => ({ uid: `${name}${index}`, name, tags: [name] }));
+  const keys = HOSTILE.map((name, index) => ({
+    fingerprint: `${name}${index}`,
+    name,
+    username: "",
+    filter: {},
+  }));
+  const rule = {
+    action: "allow",
+    active: true,
+    priority: 1,
+    sourceIp: "",
+    username: "",
+    filter: {},
+  } as const;
+  const rules = HOSTILE.map((id) => ({ id, ...rule }));
+  const { before, after } = accessesOf({ devices, keys: [], rules }, { devices, keys, rules });
+  const owners = new Map(keys.map(({ fingerprint, name }) => [fingerprint, name]));
+  const [title = ""] = HOSTILE;
+  const hostile = {
+    title,
+    project: title,
+    stack: title,
+    service: title,
+    when: title,
+    owners,
+    notes: HOSTILE,
+  };
+  const page = await shown(accessMapData(before, after, hostile));
+  const spelled = [...HOSTILE.slice(0, 3), "admin⟨U+202E⟩gnp.exe⟨U+2066⟩⟨U+0000⟩"];
+  expect((await names(page, "keys")).sort()).toEqual(spelled.toSorted());
+  expect((await names(page, "devices")).sort()).toEqual(spelled.toSorted());
+  expect(await page.locator("h1").textContent()).toBe(title);
+  for (const name of spelled) {
+    await page
+      .locator("#devices .line", { has: page.getByText(name, { exact: true }) })
+      .first()
+      .click();
+    expect(await page.locator("#details-title").textContent()).toBe(name);
+  }
+  expect(await page.locator("img, iframe, script:not([type]):nth-of-type(n + 3)").count()).toBe(0);
+  expect(await page.locator("script").count()).toBe(2);
+});
+
+it("allows the browser its own script and style alone", async () => {
+  const html = accessMapHtml(data);
+  const [, policy = ""] = /Content-Security-Policy" content="([^"]+)"/.exec(html) ?? [];
+  expect(policy).toMatch(
+    /^default-src 'none'; script-src 'sha256-\S+'; style-src 'sha256-\S+'; base-uri 'none'/,
+  );
+  expect(policy).not.toContain("unsafe");
+  open = await openMap(browser, data);
+  const ran = await open.page.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "document.title = 'ran'";
+    document.body.append(script);
+    return document.title;
+  });
+  expect(ran).toBe(meta.title);
+  expect(open.complaints.splice(0).join()).toContain("Content Security Policy");
+  for (const text of ["d3-selection", "d3-shape", "d3-path"])
+    expect(html).toContain(`/*! ${text}\nCopyright`);
+});
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
+  it("is drawn in its colours, and axe has nothing to say", async () => {
+    const page = await shown(data, { colorScheme });
+    const background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    expect(background).toBe(colorScheme === "dark" ? "rgb(13, 17, 23)" : "rgb(245, 247, 250)");
+    for (const line of [undefined, "Ana Silva", "oncall-phone", "edge + pilot"]) {
+      if (line) await chooseLine(page, line);
+      // The page's policy lets no script in; the browser's own tools may run one.
+      await page.evaluate(AXE);
+      const found = await page.evaluate(async () => {
+        const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
+        const { violations } = await axe.run();
+        return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes[0]?.html}`);
+      });
+      expect(found).toEqual([]);
+    }
+  });
+
+  it("switches to the other theme and back", async () => {
+    const page = await shown(data, { colorScheme });
+    const scheme = () => page.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
+    const other = colorScheme === "dark" ? "light" : "dark";
+    await page.locator("#theme").click();
+    expect(await scheme()).toBe(other);
+    await page.locator("#theme").click();
+    expect(await scheme()).toBe(colorScheme);
+  });
+
+  it("has its picture in the documentation", async () => {
+    const page = await shown(data, { colorScheme, viewport: { width: 1360, height: 860 } });
+    // One shows the whole, the other one key.
+    if (colorScheme === "dark") await chooseLine(page, "Northwind");
+    await page.mouse.move(0, 0);
+    const picture = await page.screenshot({ scale: "css" });
+    expect(picture.length).toBeGreaterThan(20_000);
+    const path = `${ROOT}docs/images/access-map${colorScheme === "dark" ? "-dark" : ""}.png`;
+    // `UPDATE_PICTURES=1` makes the pictures of docs/access-map.md anew.
+    if (process.env.UPDATE_PICTURES === "1") {
+      mkdirSync(`${ROOT}docs/images`, { recursive: true });
+      await page.screenshot({ scale: "css", path });
+    }
+    expect(statSync(path).size).toBeLessThan(200_000);
+  });
+});
+
+it("2,000 devices and 300 keys open and react", async () => {
+  const { before, after } = largeEstate(2000, 300);
+  const large = accessMapData(before, after, meta);
+  const times: Record<string, number> = {};
+  const timed = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
+    const begin = performance.now();
+    const result = await work();
+    times[name] = Math.round(performance.now() - begin);
+    return result;
+  };
+  const page = await timed("open", () => shown(large));
+  const frames = await page.evaluate(async () => {
+    const list = document.querySelector("#devices");
+    const times: number[] = [];
+    for (let step = 0; step < 60; step += 1) {
+      const begin = performance.now();
+      list?.scrollBy(0, 24);
+      await new Promise((go) => requestAnimationFrame(go));
+      times.push(performance.now() - begin);
+    }
+    return times.sort((left, right) => left - right);
+  });
+  times["scrolling, median frame"] = Math.round(frames[30] ?? 0);
+  times["scrolling, longest frame"] = Math.round(frames[59] ?? 0);
+  await timed("filter", async () => {
+    await page.getByLabel("Tag", { exact: true }).fill("oslo");
+    await page.waitForFunction(() =>
+      document.querySelector("#status")?.textContent?.includes(" 250 of 2,000"),
+    );
+  });
+  await timed("choose", async () => {
+    await page.locator("#keys .line").nth(5).click();
+    await page.locator("#details table").waitFor();
+  });
+  console.log(`2,000 devices, 300 keys: ${JSON.stringify(times)} ms`);
+});
+
+it("what is folded away is said, and a filter finds it", async () => {
+  const devices = Array.from({ length: 450 }, (_, index) => ({
+    uid: `${index}`,
+    name: `unit-${index}`,
+    tags: ["t"],
+  }));
+  const keys = [{ fingerprint: "SHA256:x", name: "all", username: "", filter: {} }];
+  const policy = { devices, keys, rules: [] };
+  const { before, after } = accessesOf(policy, policy);
+  const page = await shown(accessMapData(before, after, meta));
+  await page.locator("#devices .line").first().click();
+  expect(await page.locator("#devices .line").count()).toBe(202);
+  expect(await page.locator("#devices .line").last().textContent()).toContain("250 more devices");
+  await page.getByLabel("Device", { exact: true }).fill("unit-449");
+  await expect.poll(() => names(page, "devices")).toEqual(["unit-449"]);
+});
+
+it("everything that it reads at run time is packed", { timeout: 120_000 }, () => {
+  const packed = execFileSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], {
+    cwd: `${ROOT}provider`,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const [{ files }] = JSON.parse(packed) as [{ files: { path: string }[] }];
+  const paths = files.map(({ path }) => path);
+  expect(paths).toContain("review/map/page/map.css");
+  expect(paths).toContain("dist/review/map/page/main.js");
+  expect(paths.filter((path) => path.includes("tsbuildinfo"))).toEqual([]);
+});

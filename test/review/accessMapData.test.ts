@@ -1,0 +1,142 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { type AccessMapData, accessMapData } from "../../provider/dist/review/map/index.js";
+import {
+  type Access,
+  type AccessPolicy,
+  ANY_ADDRESS,
+  accessChanges,
+  grantsOf,
+} from "../../sdk/dist/policy/index.js";
+import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
+
+const tags = fc.subarray(["a", "b", "c"]);
+const login = fc.constantFrom("", "^root$", "^deploy$", "oo");
+const filter = fc.oneof(
+  fc.record({ tags }),
+  fc.record({ hostname: fc.constantFrom("^d1$", "d", "(") }),
+  fc.constant({}),
+);
+const policy: fc.Arbitrary<AccessPolicy> = fc.record({
+  devices: fc.uniqueArray(
+    fc.record({ uid: fc.constantFrom("1", "2", "3", "4"), name: fc.constantFrom("d1", "d2", "e1"), tags }),
+    { selector: ({ uid }) => uid },
+  ),
+  keys: fc.uniqueArray(
+    fc.record({
+      fingerprint: fc.constantFrom("f1", "f2", "f3"),
+      name: fc.constant("key"),
+      username: login,
+      filter,
+    }),
+    { selector: ({ fingerprint }) => fingerprint },
+  ),
+  rules: fc.uniqueArray(
+    fc.record({
+      id: fc.constantFrom("r1", "r2", "r3"),
+      action: fc.constantFrom("allow" as const, "deny" as const),
+      active: fc.boolean(),
+      priority: fc.integer({ min: 1, max: 3 }),
+      sourceIp: fc.constantFrom("", "^198\\.51\\.100\\.", "^10\\."),
+      username: login,
+      filter,
+    }),
+    { selector: ({ id }) => id },
+  ),
+});
+
+/** Every login of the map, one by one. */
+function loginsOf({ keys, devices, deviceSets, edges }: AccessMapData): string[] {
+  return edges.flatMap(({ key, devices: set, logins, addresses, change }) => {
+    const runs = deviceSets[set] ?? [];
+    const uids = devices.filter((_, index) =>
+      runs.some((first, at) => at % 2 === 0 && index >= first && index <= (runs[at + 1] ?? -1)),
+    );
+    return logins.flatMap((login) =>
+      addresses.flatMap((address) =>
+        uids.map(({ uid }) => [change, keys[key]?.fingerprint, login, address, uid].join(" ")),
+      ),
+    );
+  });
+}
+
+const shown = (address: string) => (address === ANY_ADDRESS ? "any address that no rule names" : address);
+
+/** The same, as the policy's own functions say it. */
+function expected(before: Access, after: Access): string[] {
+  const name = (change: string, fingerprint: string, login: string, address: string, uid: string) =>
+    [change, fingerprint, login, shown(address), uid].join(" ");
+  const changes = [...accessChanges(before, after)].flatMap(({ key, login, addresses, change, devices }) =>
+    addresses.flatMap((address) => devices.map((uid) => name(change, key.fingerprint, login, address, uid))),
+  );
+  const gained = new Set(changes);
+  const kept = [...grantsOf(after)].flatMap(({ key, login, addresses, devices }) =>
+    addresses.flatMap((address) =>
+      devices
+        .filter((uid) => !gained.has(name("gained", key.fingerprint, login, address, uid)))
+        .map((uid) => name("kept", key.fingerprint, login, address, uid)),
+    ),
+  );
+  return [...changes, ...kept];
+}
+
+it("shows exactly the logins that the policies allow, each once", () => {
+  fc.assert(
+    fc.property(policy, policy, (one, other) => {
+      const { before, after } = accessesOf(one, other);
+      const map = accessMapData(before, after, meta);
+      expect(loginsOf(map).sort()).toEqual(expected(before, after).sort());
+      for (const { change, cause } of map.edges) expect(cause === undefined).toBe(change === "kept");
+    }),
+    { numRuns: 300 },
+  );
+});
+
+it("says by which rule, and why it changes", () => {
+  const { edges, keys, texts } = accessMapData(example.before, example.after, meta);
+  const said = edges.flatMap(({ key, change, rule, cause = -1 }) =>
+    change === "kept" ? [] : [`${keys[key]?.name} ${change}: ${texts[cause]}; ${texts[rule]}`],
+  );
+  expect(said.sort()).toEqual([
+    "dev-laptop gained: the key's logins or devices change; allowed, as no rule matches",
+    "northwind-2024 lost: rule no-root-on-pilots (deny; priority 30; login ^root$; tags pilot) denies it; allowed, as no rule matches",
+    "northwind-2024 lost: the key's logins or devices change; allowed, as no rule matches",
+    "oncall-phone gained: the key is new; allowed by rule oncall-office (allow; priority 20; login ^root$; from ^198\\.51\\.100\\.; tags lab)",
+    "oncall-phone gained: the key is new; allowed, as no rule matches",
+  ]);
+});
+
+it("puts keys with their person, devices with those of the same tags, and many of them by their names", () => {
+  const small = accessMapData(example.before, example.after, meta);
+  expect(small.people.map(({ name, count }) => `${name} ${count}`)).toContain("Ana Silva 2");
+  expect(small.groups.map(({ name, count }) => `${name} ${count}`)).toEqual([
+    ...["ci 2", "core 1", "db + prod 3", "edge 8", "edge + pilot 5", "lab 4", "prod + web 6"],
+  ]);
+  const names = ["pump", "valve"].flatMap((name) =>
+    Array.from({ length: 40 }, (_, index) => `${name}-${index}`),
+  );
+  const devices = [...names, "odd"].map((name) => ({ uid: name, name, tags: ["plant"] }));
+  const many = accessesOf({ devices, keys: [], rules: [] }, { devices, keys: [], rules: [] });
+  expect(accessMapData(many.before, many.after, meta).groups).toEqual([
+    { name: "plant · pump-*", from: 0, count: 40 },
+    { name: "plant · valve-*", from: 40, count: 40 },
+    { name: "plant · other names", from: 80, count: 1 },
+  ]);
+});
+
+it("marks what is new and what is gone", () => {
+  const { keys } = accessMapData(example.after, example.before, meta);
+  expect(keys.filter(({ state }) => state).map(({ name, state }) => `${name} ${state}`)).toEqual([
+    "oncall-phone removed",
+  ]);
+});
+
+it("stays small for a large estate", () => {
+  const { before, after } = largeEstate(2000, 300);
+  expect(JSON.stringify(accessMapData(before, after, meta)).length).toBeLessThan(1_000_000);
+});
+
+it("refuses accesses that cannot be compared", () => {
+  const other = accessesOf({ devices: [], keys: [], rules: [] }, { devices: [], keys: [], rules: [] });
+  expect(() => accessMapData(other.before, example.after, meta)).toThrow("the same list of uids");
+});

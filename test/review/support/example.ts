@@ -1,0 +1,124 @@
+import type { AccessMapMeta } from "../../../provider/dist/review/map/index.js";
+import {
+  Access,
+  type AccessDevice,
+  type AccessKey,
+  type AccessPolicy,
+  type AccessRule,
+  domainOf,
+} from "../../../sdk/dist/policy/index.js";
+
+/** Two policies over one domain and list of uids. */
+export function accessesOf(before: AccessPolicy, after: AccessPolicy): { before: Access; after: Access } {
+  const domain = domainOf([before, after]);
+  const uids = [...new Set([...before.devices, ...after.devices].map(({ uid }) => uid))];
+  return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };
+}
+
+export const meta: AccessMapMeta = {
+  title: "Contractors leave the core, on-call reaches the lab",
+  project: "fleet-access",
+  stack: "prod",
+  service: "https://access.example.org",
+  when: "21 November 2026, 16:40 UTC",
+  owners: new Map([
+    ["SHA256:3q0bWm8n6hY1aQ", "Ana Silva"],
+    ["SHA256:Kf92LxTtqV0eRs", "Ana Silva"],
+    ["SHA256:pZ71uGc4yWd8Jm", "Bo Chen"],
+    ["SHA256:Xv5sNqR2bTz6Ha", "Carla Romano"],
+    ["SHA256:m8DyE1kPo3LwUc", "Dev Patel"],
+    ["SHA256:t6FhJ0sIr9MgBv", "Northwind (contractor)"],
+  ]),
+  notes: [
+    "Members with the role owner can change the policy itself; the map shows who can log in to devices.",
+  ],
+};
+
+const key = (fingerprint: string, name: string, username: string, tags: readonly string[]): AccessKey => ({
+  ...{ fingerprint, name, username },
+  filter: tags.length > 0 ? { tags } : {},
+});
+
+const rule = (id: string, facts: Partial<AccessRule>): AccessRule => ({
+  ...{ id, action: "deny", active: true, priority: 1, sourceIp: "", username: "", filter: {} },
+  ...facts,
+});
+
+function fleet(): AccessDevice[] {
+  const named = (prefix: string, count: number, tags: readonly string[]) =>
+    Array.from({ length: count }, (_, index) => {
+      const name = `${prefix}-${String(index + 1).padStart(2, "0")}`;
+      return { uid: `uid-${name}`, name, tags };
+    });
+  return [
+    ...named("web", 6, ["prod", "web"]),
+    ...named("db", 3, ["db", "prod"]),
+    ...named("edge-berlin", 8, ["edge"]),
+    ...named("edge-lisbon", 5, ["edge", "pilot"]),
+    ...named("lab", 4, ["lab"]),
+    ...named("bastion", 1, ["core"]),
+    ...named("build", 2, ["ci"]),
+  ];
+}
+
+const BEFORE: AccessPolicy = {
+  devices: fleet(),
+  keys: [
+    key("SHA256:3q0bWm8n6hY1aQ", "ana-laptop", "^(root|deploy)$", ["prod", "web", "core"]),
+    key("SHA256:Kf92LxTtqV0eRs", "ana-yubikey", "^root$", ["prod", "core"]),
+    key("SHA256:pZ71uGc4yWd8Jm", "bo-laptop", "^deploy$", ["web", "edge", "ci"]),
+    key("SHA256:Xv5sNqR2bTz6Ha", "carla-laptop", "^deploy$", ["edge", "lab"]),
+    key("SHA256:m8DyE1kPo3LwUc", "dev-laptop", "^deploy$", ["edge"]),
+    key("SHA256:t6FhJ0sIr9MgBv", "northwind-2024", "^(root|deploy)$", ["core", "db", "pilot"]),
+    key("SHA256:c4NzA7vYq5SxOe", "ci-runner", "^deploy$", ["web", "ci"]),
+  ],
+  rules: [rule("12", { priority: 10, username: "^root$", filter: { tags: ["lab"] } })],
+};
+
+const AFTER: AccessPolicy = {
+  devices: fleet(),
+  keys: [
+    ...BEFORE.keys.filter(({ name }) => !["northwind-2024", "dev-laptop"].includes(name)),
+    key("SHA256:m8DyE1kPo3LwUc", "dev-laptop", "^deploy$", ["edge", "lab"]),
+    key("SHA256:t6FhJ0sIr9MgBv", "northwind-2024", "^(root|deploy)$", ["pilot"]),
+    key("SHA256:w2RjC9bUf8QkZi", "oncall-phone", "^root$", ["lab", "core"]),
+  ],
+  rules: [
+    rule("oncall-office", {
+      priority: 20,
+      action: "allow",
+      username: "^root$",
+      sourceIp: "^198\\.51\\.100\\.",
+      filter: { tags: ["lab"] },
+    }),
+    ...BEFORE.rules,
+    rule("no-root-on-pilots", { priority: 30, username: "^root$", filter: { tags: ["pilot"] } }),
+  ],
+};
+
+/** A small change that has everything: the example of the documentation. */
+export const example = accessesOf(BEFORE, AFTER);
+
+/** A large estate: three of a hundred keys change. */
+export function largeEstate(devices: number, keys: number): { before: Access; after: Access } {
+  const sites = ["berlin", "lisbon", "oslo", "turin", "lyon", "cork", "graz", "bergen"];
+  const roles = ["edge", "gateway", "camera", "pump", "meter"];
+  const fleet = Array.from({ length: devices }, (_, index): AccessDevice => {
+    const [site = "", role = ""] = [sites[index % 8], roles[index % 5]];
+    const tags = index % 3 === 0 ? [site, role, "pilot"] : [site, role];
+    return { uid: `uid-${index}`, name: `${role}-${site}-${index}`, tags };
+  });
+  const keyAt = (index: number, moved: boolean): AccessKey => {
+    const tag = index % 2 === 0 ? sites[(index + (moved ? 1 : 0)) % 8] : roles[(index + (moved ? 1 : 0)) % 5];
+    return key(`SHA256:large${index}`, `key-${index}`, index % 3 === 0 ? "" : "^deploy$", [tag ?? ""]);
+  };
+  const policy = (moved: boolean): AccessPolicy => ({
+    devices: fleet,
+    keys: Array.from({ length: keys }, (_, index) => keyAt(index, moved && index % 33 === 0)),
+    rules: [
+      rule("1", { priority: 5, username: "^root$", filter: { tags: ["pilot"] } }),
+      rule("2", { priority: 6, sourceIp: "^203\\.0\\.113\\.", filter: { tags: ["camera"] } }),
+    ],
+  });
+  return accessesOf(policy(false), policy(true));
+}
