@@ -46,7 +46,9 @@ export class LargePolicy {
     };
     const make = <T>(count: number, one: (index: number) => T): T[] =>
       Array.from({ length: count }, (_, index) => one(index));
-    const devices = make(size.devices, (index) => this.#device(index));
+    const made = make(size.devices, (index) => this.#device(index));
+    // Texts that were put together lie in memory in another way than those that a client reads.
+    const devices = JSON.parse(JSON.stringify(made)) as AccessDevice[];
     this.policy = {
       devices,
       keys: make(size.keys, (index) => this.key(index, devices)),
