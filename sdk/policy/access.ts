@@ -2,6 +2,7 @@ import { type DeviceSet, DeviceSets } from "./deviceSets.ts";
 import type { AccessDomain, AccessKey, AccessPolicy, AccessRule } from "./facts.ts";
 import type { DeviceFilter } from "./keyAdmits.ts";
 import { patternFound } from "./patternFound.ts";
+import { type RuleSet, RuleSets } from "./ruleSets.ts";
 
 /** Devices on which one rule decides, or none does, about logins of one name from one address. */
 export interface Share {
@@ -30,6 +31,9 @@ export class Access {
   /** Rules that decide about a login, strongest first. */
   readonly rules: readonly AccessRule[];
   readonly #sets: DeviceSets;
+  readonly #byLogin: RuleSets;
+  readonly #byAddress: RuleSets;
+  readonly #byBoth = new Map<RuleSet, Map<RuleSet, Verdict>>();
   readonly #verdicts = new Map<string, Verdict>();
 
   /** @param uids the policy's own where they are left out; with more, policies can be compared by their sets */
@@ -47,6 +51,8 @@ export class Access {
       .filter(({ active }) => active)
       .toReversed()
       .sort((left, right) => right.priority - left.priority);
+    this.#byLogin = new RuleSets(this.rules, ({ username }) => username);
+    this.#byAddress = new RuleSets(this.rules, ({ sourceIp }) => sourceIp);
   }
 
   /**
@@ -65,24 +71,25 @@ export class Access {
 
   /** What the firewall says; of logins that are all the same to the rules, the same object. */
   verdict(login: string, address: string): Verdict {
-    const matching = this.rules.filter(({ action, username, sourceIp }) => {
-      const broken = action === "deny";
-      return (
-        (username === "" || patternFound(username, login, broken)) &&
-        (sourceIp === "" || patternFound(sourceIp, address, broken))
-      );
-    });
-    const name = matching.map((rule) => this.rules.indexOf(rule)).join();
+    const named = this.#byLogin.of(login);
+    const placed = this.#byAddress.of(address);
+    const known = this.#byBoth.get(named)?.get(placed);
+    if (known) return known;
+    const matching = named.new_intersection(placed);
+    const name = matching.toString();
     const verdict = this.#verdicts.get(name) ?? this.#judge(matching);
     this.#verdicts.set(name, verdict);
+    const verdicts = this.#byBoth.get(named) ?? new Map<RuleSet, Verdict>();
+    this.#byBoth.set(named, verdicts.set(placed, verdict));
     return verdict;
   }
 
-  #judge(rules: readonly AccessRule[]): Verdict {
+  #judge(matching: RuleSet): Verdict {
     const left = this.#sets.all.clone();
     const open = this.#sets.all.clone();
     const shares: Share[] = [];
-    for (const rule of rules) {
+    for (const [place, rule] of this.rules.entries()) {
+      if (!matching.has(place)) continue;
       const devices = this.#sets.of(rule.filter, rule.action === "deny").new_intersection(left);
       if (devices.isEmpty()) continue;
       shares.push({ rule, devices });

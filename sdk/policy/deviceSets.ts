@@ -1,6 +1,7 @@
 import { TypedFastBitSet } from "typedfastbitset";
 import type { AccessDevice } from "./facts.ts";
 import type { DeviceFilter } from "./keyAdmits.ts";
+import { NamedDevices } from "./namedDevices.ts";
 import { compilePattern, PatternError } from "./pattern.ts";
 
 /** Devices, each by its place in a list of uids. */
@@ -9,20 +10,27 @@ export type DeviceSet = TypedFastBitSet;
 /** Finds the devices of filters, each filter once. */
 export class DeviceSets {
   readonly all: DeviceSet = new TypedFastBitSet();
-  readonly #names: [place: number, name: string][] = [];
-  readonly #byTag = new Map<string, DeviceSet>();
+  readonly #names: NamedDevices;
+  /** Lists, not sets: a set takes room for all devices, which is too much where each device has a tag of its own. */
+  readonly #byTag = new Map<string, number[]>();
   readonly #byTags = new Map<string, DeviceSet>();
   readonly #byPattern = new Map<string, DeviceSet | undefined>();
 
   /** @param placeOf a device's place in the list of uids */
   constructor(devices: readonly AccessDevice[], placeOf: ReadonlyMap<string, number>) {
+    const names: [name: string, place: number][] = [];
     for (const { uid, name, tags } of devices) {
       const place = placeOf.get(uid);
       if (place === undefined) throw new Error(`the device ${uid} is not in the list of uids`);
       this.all.add(place);
-      this.#names.push([place, name]);
-      for (const tag of tags) this.#tagged(tag).add(place);
+      names.push([name, place]);
+      for (const tag of tags) {
+        const tagged = this.#byTag.get(tag);
+        if (tagged) tagged.push(place);
+        else this.#byTag.set(tag, [place]);
+      }
     }
+    this.#names = new NamedDevices(names);
   }
 
   /**
@@ -36,17 +44,9 @@ export class DeviceSets {
     const known = this.#byTags.get(name);
     if (known) return known;
     const union = new TypedFastBitSet();
-    for (const tag of tags) union.union(this.#tagged(tag));
+    for (const tag of tags) for (const place of this.#byTag.get(tag) ?? []) union.add(place);
     this.#byTags.set(name, union);
     return union;
-  }
-
-  #tagged(tag: string): DeviceSet {
-    const known = this.#byTag.get(tag);
-    if (known) return known;
-    const made = new TypedFastBitSet();
-    this.#byTag.set(tag, made);
-    return made;
   }
 
   /** Undefined for a pattern that does not compile. */
@@ -57,10 +57,7 @@ export class DeviceSets {
 
   #find(pattern: string): DeviceSet | undefined {
     try {
-      const { test } = compilePattern(pattern);
-      const found = new TypedFastBitSet();
-      for (const [place, name] of this.#names) if (test(name)) found.add(place);
-      return found;
+      return new TypedFastBitSet(this.#names.matching(compilePattern(pattern)));
     } catch (error) {
       if (error instanceof PatternError) return undefined;
       throw error;

@@ -1,6 +1,6 @@
 import type { Access } from "./access.ts";
 import type { DeviceSet } from "./deviceSets.ts";
-import type { AccessKey, AccessRule } from "./facts.ts";
+import type { AccessDomain, AccessKey, AccessRule } from "./facts.ts";
 
 /** What one key may do, by one rule. */
 export interface Grant {
@@ -16,22 +16,32 @@ export interface Grant {
 
 /** Everything that a policy allows over its domain, key by key; addresses that make no difference are in one grant. */
 export function* grantsOf(access: Access, keys = access.policy.keys): Generator<Grant> {
-  const { logins, addresses } = access.domain;
+  const allowed = access.domain.logins.map((login) => [login, allowedTo(access, login)] as const);
   for (const key of keys) {
-    for (const login of logins) {
+    for (const [login, shares] of allowed) {
       const admitted = access.admitted(key, login);
       if (!admitted || admitted.isEmpty()) continue;
       const groups = new Groups<AccessRule | null>();
-      for (const address of addresses) {
-        for (const { rule, devices } of access.verdict(login, address).shares) {
-          if (rule?.action !== "deny") groups.add(rule, admitted.new_intersection(devices), address);
-        }
+      for (const { label: rule, devices, addresses } of shares) {
+        if (admitted.intersects(devices)) groups.add(rule, admitted.new_intersection(devices), addresses);
       }
-      for (const { label: rule, devices, addresses } of groups.all) {
+      for (const { label: rule, devices, addresses } of groups.in(access.domain)) {
         yield { key, login, addresses, rule, devices: access.uidsOf(devices) };
       }
     }
   }
+}
+
+/** What the firewall allows to logins of one name, whatever the key. */
+function allowedTo(access: Access, login: string): Group<AccessRule | null>[] {
+  const groups = new Groups<AccessRule | null>();
+  const alike = Map.groupBy(access.domain.addresses, (address) => access.verdict(login, address));
+  for (const [{ shares }, addresses] of alike) {
+    for (const { rule, devices } of shares) {
+      if (rule?.action !== "deny") groups.add(rule, devices, addresses);
+    }
+  }
+  return [...groups.in(access.domain)];
 }
 
 /** Which devices a key gains or loses for a login name. */
@@ -52,29 +62,46 @@ export interface AccessChange {
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {
   const old = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
   const now = new Map(after.policy.keys.map((key) => [key.fingerprint, key]));
-  const { logins, addresses } = after.domain;
+  const alike = after.domain.logins.map((login) => [login, alikeToBoth(before, after, login)] as const);
   for (const fingerprint of new Set([...old.keys(), ...now.keys()])) {
     const [was, is] = [old.get(fingerprint), now.get(fingerprint)];
     const key = is ?? was;
     if (!key) continue;
-    for (const login of logins) {
-      const groups = new Groups<"gained" | "lost">();
-      const [admittedBefore, admittedAfter] = [
-        was && before.admitted(was, login),
-        is && after.admitted(is, login),
-      ];
+    for (const [login, places] of alike) {
+      const admittedBefore = was && before.admitted(was, login);
+      const admittedAfter = is && after.admitted(is, login);
       if (!admittedBefore && !admittedAfter) continue;
-      for (const address of addresses) {
-        const reachBefore = admittedBefore?.new_intersection(before.verdict(login, address).open);
-        const reachAfter = admittedAfter?.new_intersection(after.verdict(login, address).open);
-        groups.add("gained", without(reachAfter, reachBefore), address);
-        groups.add("lost", without(reachBefore, reachAfter), address);
+      const groups = new Groups<"gained" | "lost">();
+      for (const { openBefore, openAfter, addresses } of places) {
+        const reachBefore = admittedBefore?.new_intersection(openBefore);
+        const reachAfter = admittedAfter?.new_intersection(openAfter);
+        groups.add("gained", without(reachAfter, reachBefore), addresses);
+        groups.add("lost", without(reachBefore, reachAfter), addresses);
       }
-      for (const { label: change, devices, addresses } of groups.all) {
+      for (const { label: change, devices, addresses } of groups.in(after.domain)) {
         yield { key, login, addresses, change, devices: after.uidsOf(devices) };
       }
     }
   }
+}
+
+/** Addresses from which two firewalls let logins of one name through to the same devices. */
+interface AlikeAddresses {
+  readonly openBefore: DeviceSet;
+  readonly openAfter: DeviceSet;
+  readonly addresses: readonly string[];
+}
+
+function alikeToBoth(before: Access, after: Access, login: string): AlikeAddresses[] {
+  const places = new Map(after.domain.addresses.map((address, place) => [address, place]));
+  const firstOf = ({ addresses }: AlikeAddresses) => places.get(addresses[0] ?? "") ?? 0;
+  const pairs = [
+    ...Map.groupBy(after.domain.addresses, (address) => before.verdict(login, address).open),
+  ].flatMap(([openBefore, some]) => {
+    const alike = Map.groupBy(some, (address) => after.verdict(login, address).open);
+    return [...alike].map(([openAfter, addresses]) => ({ openBefore, openAfter, addresses }));
+  });
+  return pairs.sort((left, right) => firstOf(left) - firstOf(right));
 }
 
 const without = (from: DeviceSet | undefined, some: DeviceSet | undefined): DeviceSet | undefined =>
@@ -83,17 +110,45 @@ const without = (from: DeviceSet | undefined, some: DeviceSet | undefined): Devi
 interface Group<Label> {
   readonly label: Label;
   readonly devices: DeviceSet;
-  readonly addresses: string[];
+  readonly addresses: readonly string[];
+}
+
+/** A group to which addresses may be added. */
+interface OpenGroup<Label> {
+  readonly label: Label;
+  readonly devices: DeviceSet;
+  readonly parts: (readonly string[])[];
 }
 
 /** Addresses that have the same devices under one label belong together. */
 class Groups<Label> {
-  readonly all: Group<Label>[] = [];
+  readonly #all: OpenGroup<Label>[] = [];
+  readonly #byLabel = new Map<Label, OpenGroup<Label>[]>();
 
-  add(label: Label, devices: DeviceSet | undefined, address: string): void {
+  add(label: Label, devices: DeviceSet | undefined, addresses: readonly string[]): void {
     if (!devices || devices.isEmpty()) return;
-    const same = this.all.find((group) => group.label === label && group.devices.equals(devices));
-    if (same) same.addresses.push(address);
-    else this.all.push({ label, devices, addresses: [address] });
+    const alike = this.#byLabel.get(label) ?? [];
+    const same = alike.find((group) => group.devices.equals(devices));
+    if (same) {
+      same.parts.push(addresses);
+      return;
+    }
+    const group = { label, devices, parts: [addresses] };
+    this.#all.push(group);
+    alike.push(group);
+    this.#byLabel.set(label, alike);
   }
+
+  /** The addresses of a group are in the order of the domain. */
+  *in(domain: AccessDomain): Generator<Group<Label>> {
+    for (const { label, devices, parts } of this.#all) {
+      yield { label, devices, addresses: inOrder(parts, domain.addresses) };
+    }
+  }
+}
+
+function inOrder(parts: readonly (readonly string[])[], all: readonly string[]): readonly string[] {
+  if (parts.length === 1) return parts[0] ?? [];
+  const wanted = new Set(parts.flat());
+  return all.filter((address) => wanted.has(address));
 }

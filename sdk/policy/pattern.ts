@@ -9,6 +9,8 @@ export class PatternError extends Error {
 /** A compiled pattern. */
 export interface Pattern {
   readonly text: string;
+  /** Every text in which the pattern is found begins with one of these; undefined where that is not known. */
+  readonly begins: readonly string[] | undefined;
   /** True when the pattern is found anywhere in `input` (unanchored; rules section 13). */
   test(input: string): boolean;
 }
@@ -46,7 +48,9 @@ function compile(text: string): Pattern {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new PatternError(`not a regular expression in RE2 syntax: ${reason}`, { cause });
   }
-  return { text, test: matcher(literalsOf(text), (input) => expression.test(input)) };
+  const literals = literalsOf(text);
+  const begins = literals && literals.kind !== "end" && literals.kind !== "part" ? literals.texts : undefined;
+  return { text, begins, test: matcher(literals, (input) => expression.test(input)) };
 }
 
 /** Most patterns of policies are literals, of which no engine need be asked. */

@@ -1,0 +1,49 @@
+import { TypedFastBitSet } from "typedfastbitset";
+import type { AccessRule } from "./facts.ts";
+import { compilePattern, type Pattern, PatternError } from "./pattern.ts";
+
+/** Rules, each by its place in a list. */
+export type RuleSet = TypedFastBitSet;
+
+/** Finds the rules whose pattern is found in a text, each text once. */
+export class RuleSets {
+  /** Rules of one pattern are asked once; compiled patterns are held, as there may be more than are kept elsewhere. */
+  readonly #patterns: readonly { readonly test: Pattern["test"]; readonly rules: RuleSet }[];
+  readonly #byText = new Map<string, RuleSet>();
+  readonly #byRules = new Map<string, RuleSet>();
+
+  constructor(rules: readonly AccessRule[], patternOf: (rule: AccessRule) => string) {
+    const groups = Map.groupBy(rules.keys(), (place) => {
+      const rule = rules[place] as AccessRule;
+      return JSON.stringify([patternOf(rule), rule.action]);
+    });
+    this.#patterns = [...groups.values()].map((places) => {
+      const rule = rules[places[0] ?? 0] as AccessRule;
+      return { test: testOf(patternOf(rule), rule.action === "deny"), rules: new TypedFastBitSet(places) };
+    });
+  }
+
+  /** The same object for texts that are all the same to the rules. */
+  of(text: string): RuleSet {
+    const known = this.#byText.get(text);
+    if (known) return known;
+    const found = new TypedFastBitSet();
+    for (const { test, rules } of this.#patterns) if (test(text)) found.union(rules);
+    const name = found.toString();
+    const same = this.#byRules.get(name) ?? found;
+    this.#byRules.set(name, same);
+    this.#byText.set(text, same);
+    return same;
+  }
+}
+
+/** The answers of `patternFound`, where an empty pattern is found everywhere. */
+function testOf(pattern: string, broken: boolean): Pattern["test"] {
+  if (pattern === "") return () => true;
+  try {
+    return compilePattern(pattern).test;
+  } catch (error) {
+    if (error instanceof PatternError) return () => broken;
+    throw error;
+  }
+}

@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import {
+  Access,
+  type AccessKey,
+  type AccessRule,
+  firewallDecides,
+  grantsOf,
+  keyAdmits,
+} from "../../sdk/dist/policy/index.js";
+import { LargePolicy, randomNumbers } from "./largePolicy.ts";
+
+const DECISIONS = 5_000;
+
+test("2,000 devices, 200 keys, 50 rules: the grants are what the decisions say, one by one", () => {
+  const { policy, domain } = new LargePolicy({
+    devices: 2_000,
+    keys: 200,
+    rules: 50,
+    logins: 8,
+    addresses: 8,
+  });
+  const granted = new Map<AccessKey, Map<string, AccessRule | null>>();
+  const twice: string[] = [];
+  const access = new Access(policy, domain);
+  const nameOf = (login: string, address: string, uid: string) => JSON.stringify([login, address, uid]);
+  for (const { key, login, addresses, rule, devices } of grantsOf(access)) {
+    const rules = granted.get(key) ?? new Map<string, AccessRule | null>();
+    granted.set(key, rules);
+    for (const address of addresses) {
+      for (const uid of devices) {
+        const name = nameOf(login, address, uid);
+        if (rules.has(name)) twice.push(name);
+        rules.set(name, rule);
+      }
+    }
+  }
+
+  expect(twice).toEqual([]);
+
+  const below = randomNumbers(2);
+  const one = <T>(all: readonly T[]): T => all[below(all.length)] as T;
+  const answers = { admitted: 0, allowed: 0 };
+  for (let count = 0; count < DECISIONS; count += 1) {
+    const device = one(policy.devices);
+    const [login, address] = [one(domain.logins), one(domain.addresses)];
+    let key = one(policy.keys);
+    // Nearly all of the keys that are taken without looking are for other devices.
+    for (let draws = count % 2 === 0 ? 20 : 0; draws > 0 && !keyAdmits(key, device, login); draws -= 1) {
+      key = one(policy.keys);
+    }
+    const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address };
+    const admitted = keyAdmits(key, device, login);
+    const { allowed, rule } = firewallDecides(policy.rules, attempt);
+    answers.admitted += Number(admitted);
+    answers.allowed += Number(admitted && allowed);
+    const expected = admitted && allowed ? rule : undefined;
+    expect(granted.get(key)?.get(nameOf(login, address, device.uid))).toBe(expected);
+  }
+  expect(answers.allowed).toBeGreaterThan(100);
+  expect(answers.admitted - answers.allowed).toBeGreaterThan(100);
+});
