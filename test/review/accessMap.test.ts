@@ -1,43 +1,11 @@
-import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type AccessMapData, accessMapData, accessMapHtml } from "../../provider/dist/review/map/index.js";
-import { type Started, startBrowser } from "./support/browser.ts";
-import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
-import { type OpenMap, openMap } from "./support/page.ts";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { accessMapData, accessMapHtml } from "../../provider/dist/review/map/index.js";
+import { accessesOf, example, meta } from "./support/example.ts";
+import { chooseLine, names, useMaps } from "./support/useMaps.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const data = accessMapData(example.before, example.after, meta);
-
-let started: Started;
-let browser: Browser;
-beforeAll(async () => {
-  started = await startBrowser();
-  if ("browser" in started) browser = started.browser;
-});
-afterAll(() => browser?.close());
-beforeEach(({ skip }) => {
-  if ("reason" in started) skip(started.reason);
-});
-
-let open: OpenMap | undefined;
-afterEach(async () => {
-  const { complaints = [] } = open ?? {};
-  await open?.close();
-  open = undefined;
-  expect(complaints).toEqual([]);
-});
-async function shown(map: AccessMapData, options = {}): Promise<Page> {
-  open = await openMap(browser, map, options);
-  return open.page;
-}
-
-const names = (page: Page, side: "keys" | "devices") =>
-  page.locator(`#${side} .line .name`).allTextContents();
-const chooseLine = (page: Page, name: string) => page.locator(".line", { hasText: name }).first().click();
+const { show, shown } = useMaps();
 const status = (page: Page) => page.locator("#status");
 const details = (page: Page) => page.locator("#details").innerText();
 
@@ -290,7 +258,7 @@ it("allows the browser its own script and style alone", async () => {
     /^default-src 'none'; script-src 'sha256-\S+'; style-src 'sha256-\S+'; base-uri 'none'/,
   );
   expect(policy).not.toContain("unsafe");
-  open = await openMap(browser, data);
+  const open = await show(data);
   const ran = await open.page.evaluate(() => {
     const script = document.createElement("script");
     script.textContent = "document.title = 'ran'";
@@ -301,118 +269,4 @@ it("allows the browser its own script and style alone", async () => {
   expect(open.complaints.splice(0).join()).toContain("Content Security Policy");
   for (const text of ["d3-selection", "d3-shape", "d3-path"])
     expect(html).toContain(`/*! ${text}\nCopyright`);
-});
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
-  it("is drawn in its colours, and axe has nothing to say", async () => {
-    const page = await shown(data, { colorScheme });
-    const background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
-    expect(background).toBe(colorScheme === "dark" ? "rgb(13, 17, 23)" : "rgb(245, 247, 250)");
-    for (const line of [undefined, "Ana Silva", "oncall-phone", "edge + pilot"]) {
-      if (line) await chooseLine(page, line);
-      // The page's policy lets no script in; the browser's own tools may run one.
-      await page.evaluate(AXE);
-      const found = await page.evaluate(async () => {
-        const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
-        const { violations } = await axe.run();
-        return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes[0]?.html}`);
-      });
-      expect(found).toEqual([]);
-    }
-  });
-
-  it("switches to the other theme and back", async () => {
-    const page = await shown(data, { colorScheme });
-    const scheme = () => page.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
-    const other = colorScheme === "dark" ? "light" : "dark";
-    await page.locator("#theme").click();
-    expect(await scheme()).toBe(other);
-    await page.locator("#theme").click();
-    expect(await scheme()).toBe(colorScheme);
-  });
-
-  it("has its picture in the documentation", async () => {
-    const page = await shown(data, { colorScheme, viewport: { width: 1360, height: 860 } });
-    // One shows the whole, the other one key.
-    if (colorScheme === "dark") await chooseLine(page, "Northwind");
-    await page.mouse.move(0, 0);
-    const picture = await page.screenshot({ scale: "css" });
-    expect(picture.length).toBeGreaterThan(20_000);
-    const path = `${ROOT}docs/images/access-map${colorScheme === "dark" ? "-dark" : ""}.png`;
-    // `UPDATE_PICTURES=1` makes the pictures of docs/access-map.md anew.
-    if (process.env.UPDATE_PICTURES === "1") {
-      mkdirSync(`${ROOT}docs/images`, { recursive: true });
-      await page.screenshot({ scale: "css", path });
-    }
-    expect(statSync(path).size).toBeLessThan(200_000);
-  });
-});
-
-it("2,000 devices and 300 keys open and react", async () => {
-  const { before, after } = largeEstate(2000, 300);
-  const large = accessMapData(before, after, meta);
-  const times: Record<string, number> = {};
-  const timed = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
-    const begin = performance.now();
-    const result = await work();
-    times[name] = Math.round(performance.now() - begin);
-    return result;
-  };
-  const page = await timed("open", () => shown(large));
-  const frames = await page.evaluate(async () => {
-    const list = document.querySelector("#devices");
-    const times: number[] = [];
-    for (let step = 0; step < 60; step += 1) {
-      const begin = performance.now();
-      list?.scrollBy(0, 24);
-      await new Promise((go) => requestAnimationFrame(go));
-      times.push(performance.now() - begin);
-    }
-    return times.sort((left, right) => left - right);
-  });
-  times["scrolling, median frame"] = Math.round(frames[30] ?? 0);
-  times["scrolling, longest frame"] = Math.round(frames[59] ?? 0);
-  await timed("filter", async () => {
-    await page.getByLabel("Tag", { exact: true }).fill("oslo");
-    await page.waitForFunction(() =>
-      document.querySelector("#status")?.textContent?.includes(" 250 of 2,000"),
-    );
-  });
-  await timed("choose", async () => {
-    await page.locator("#keys .line").nth(5).click();
-    await page.locator("#details table").waitFor();
-  });
-  console.log(`2,000 devices, 300 keys: ${JSON.stringify(times)} ms`);
-});
-
-it("what is folded away is said, and a filter finds it", async () => {
-  const devices = Array.from({ length: 450 }, (_, index) => ({
-    uid: `${index}`,
-    name: `unit-${index}`,
-    tags: ["t"],
-  }));
-  const keys = [{ fingerprint: "SHA256:x", name: "all", username: "", filter: {} }];
-  const policy = { devices, keys, rules: [] };
-  const { before, after } = accessesOf(policy, policy);
-  const page = await shown(accessMapData(before, after, meta));
-  await page.locator("#devices .line").first().click();
-  expect(await page.locator("#devices .line").count()).toBe(202);
-  expect(await page.locator("#devices .line").last().textContent()).toContain("250 more devices");
-  await page.getByLabel("Device", { exact: true }).fill("unit-449");
-  await expect.poll(() => names(page, "devices")).toEqual(["unit-449"]);
-});
-
-it("everything that it reads at run time is packed", { timeout: 120_000 }, () => {
-  const packed = execFileSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], {
-    cwd: `${ROOT}provider`,
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "ignore"],
-  });
-  const [{ files }] = JSON.parse(packed) as [{ files: { path: string }[] }];
-  const paths = files.map(({ path }) => path);
-  expect(paths).toContain("review/map/page/map.css");
-  expect(paths).toContain("dist/review/map/page/main.js");
-  expect(paths.filter((path) => path.includes("tsbuildinfo"))).toEqual([]);
 });

@@ -26,8 +26,9 @@ const LIBRARIES = ["d3-path", "d3-selection", "d3-shape"];
 const require = createRequire(import.meta.url);
 const fromHere = (path: string) => readFileSync(fileURLToPath(new URL(path, import.meta.url)), "utf8");
 
-/** The style sheet of the page, which is published as it was written. */
-export const pageStyle = (): string => fromHere("../../../review/map/page/map.css");
+/** The style of the page; its sheets are published as they were written. */
+export const pageStyle = (): string =>
+  ["head", "map", "details"].map((name) => fromHere(`../../../review/map/page/${name}.css`)).join("\n");
 
 /** All scripts of the page as one, the libraries with their licences in front. */
 export function pageScript(): string {
