@@ -147,9 +147,11 @@ test("a change of a member is seen as well", { timeout: 120_000 }, async () => {
 
 test("the example's tests fit the types as a program's compiler finds them", { timeout: 180_000 }, () => {
   const compiler = fileURLToPath(new URL("../../node_modules/typescript/bin/tsc", import.meta.url));
-  expect(execFileSync(process.execPath, [compiler, "-p", PROGRAM, "--noEmit", "--skipLibCheck"], { encoding: "utf8" })).toBe(
-    "",
-  );
+  expect(
+    execFileSync(process.execPath, [compiler, "-p", PROGRAM, "--noEmit", "--skipLibCheck"], {
+      encoding: "utf8",
+    }),
+  ).toBe("");
 });
 
 test("what hinders the tests is one line and exit code 1", { timeout: 120_000 }, async () => {
