@@ -3,6 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { type Command, Option } from "commander";
 import type { AccessAnswer } from "../review/access.ts";
 import type { AccessFlags } from "../review/accessQuery.ts";
+import { withConnection } from "./withConnection.ts";
 
 type Flags = AccessFlags & { json?: boolean; csv?: boolean };
 
@@ -49,18 +50,13 @@ async function access(flags: Flags): Promise<void> {
 }
 
 async function answer({ json, csv, ...flags }: Flags): Promise<AccessAnswer> {
-  // Loaded here: the other commands need no client, and it would slow the start of them all.
   const { accessAnswer } = await import("../review/access.ts");
   const { accessQuery } = await import("../review/accessQuery.ts");
   const { readEstate } = await import("../review/estate.ts");
-  const { connection } = await import("../pulumi/session.ts");
   const query = accessQuery(flags, json ? "json" : csv ? "csv" : "text");
-  const opened = connection();
-  try {
-    return accessAnswer(await readEstate(await opened.tenant(undefined)), query);
-  } finally {
-    await opened.client.close();
-  }
+  return withConnection(async (connection) =>
+    accessAnswer(await readEstate(await connection.tenant(undefined)), query),
+  );
 }
 
 async function print(output: Iterable<string>): Promise<void> {

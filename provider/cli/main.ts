@@ -1,11 +1,13 @@
 import { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { addAccessCommand } from "./accessCommand.ts";
+import { addReviewCommand } from "./reviewCommand.ts";
 import { addRunCommands } from "./runCommands.ts";
 import { addTestCommand } from "./testCommand.ts";
 
 const program = new Command("gatehouse").description("Access policy as code").showHelpAfterError();
 addRunCommands(program);
+addReviewCommand(program);
 addAccessCommand(program);
 addTestCommand(program);
 

@@ -1,9 +1,9 @@
 import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
-import type { Estate } from "../review/estate.ts";
 import { policyTestsText } from "./policyTestsText.ts";
 import { colours } from "./render.ts";
+import { withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse test` where a test fails. */
 export const TESTS_FAILED = 2;
@@ -34,7 +34,8 @@ async function test(folder: string, json: boolean): Promise<number> {
       `${folder} has no policy tests: files named *.policy.ts, also in policy/.`,
     );
   }
-  const estate = await readLive();
+  const { readEstate } = await import("../review/estate.ts");
+  const estate = await withConnection(async (connection) => readEstate(await connection.tenant(undefined)));
   const report = await runPolicyTests(folder, liveFacts(estate));
   const { tenant, unknown } = estate;
   const text = json
@@ -42,29 +43,4 @@ async function test(folder: string, json: boolean): Promise<number> {
     : policyTestsText(colours(process.stdout, process.env), report, relative("", resolve(folder)));
   process.stdout.write(`${text}\n`);
   return report.ok ? 0 : TESTS_FAILED;
-}
-
-async function readLive(): Promise<Estate> {
-  const { GatehouseError } = await import("@gatehouse-access/sdk");
-  const { connection } = await import("../pulumi/session.ts");
-  const { readEstate } = await import("../review/estate.ts");
-  const opened = settled(connection);
-  try {
-    return await readEstate(await opened.tenant(undefined));
-  } catch (error) {
-    if (!(error instanceof GatehouseError)) throw error;
-    throw new EngineError("service", error.message, { cause: error });
-  } finally {
-    await opened.client.close();
-  }
-}
-
-/** @throws EngineError for settings that are missing or wrong */
-function settled<T>(open: () => T): T {
-  try {
-    return open();
-  } catch (cause) {
-    if (!(cause instanceof Error)) throw cause;
-    throw new EngineError("settings", cause.message, { cause });
-  }
 }

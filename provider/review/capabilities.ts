@@ -1,0 +1,95 @@
+import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import type { Step, StepOp } from "../engine/index.ts";
+
+type OperationId = keyof typeof operations;
+type Work = "create" | "update" | "delete";
+
+/** What the resources ask of the service, by their definitions (provider/resources). */
+const NEEDS: Readonly<Record<string, Readonly<Record<Work, readonly OperationId[]>>>> = {
+  Namespace: {
+    create: ["createNamespace"],
+    update: ["editNamespace"],
+    delete: ["deleteNamespace"],
+  },
+  Member: { create: ["inviteMember"], update: ["updateMember"], delete: ["removeMember"] },
+  PublicKey: {
+    create: ["createPublicKey"],
+    update: ["updatePublicKey"],
+    delete: ["deletePublicKey"],
+  },
+  FirewallRule: {
+    create: ["createFirewallRule"],
+    update: ["updateFirewallRule"],
+    delete: ["deleteFirewallRule"],
+  },
+  ApiKey: { create: ["createApiKey"], update: ["updateApiKey"], delete: ["deleteApiKey"] },
+  Tag: { create: [], update: ["renameTag"], delete: [] },
+  DeviceTags: { create: ["updateDeviceTags"], update: ["updateDeviceTags"], delete: ["deleteDeviceTag"] },
+  DeviceTagAttachment: {
+    create: ["createDeviceTag"],
+    update: ["createDeviceTag"],
+    delete: ["deleteDeviceTag"],
+  },
+  Device: {
+    create: ["updateDevice", "acceptDevice"],
+    update: ["updateDevice", "updateDeviceStatus"],
+    delete: ["deleteDevice"],
+  },
+};
+
+const WORK: Readonly<Record<StepOp, readonly Work[]>> = {
+  create: ["create"],
+  update: ["update"],
+  replace: ["create", "delete"],
+  delete: ["delete"],
+  import: [],
+  same: [],
+};
+
+/** Who carries a plan out: a user with a role, or an API key with one. */
+export interface Actor {
+  readonly kind: "user" | "apikey";
+  /** Undefined where the service does not say. */
+  readonly role: Role | undefined;
+}
+
+/** An operation that a plan needs and the running credential may not call. */
+export interface Incapability {
+  readonly operation: OperationId;
+  readonly reason: string;
+  /** The resources of the plan that need it. */
+  readonly resources: readonly string[];
+}
+
+/** What of a plan the service will refuse to whoever carries it out, by the contract; each operation once. */
+export function incapabilities(
+  actor: Actor,
+  steps: readonly Step[],
+  kindOf: (step: Step) => string,
+): Incapability[] {
+  const found = new Map<OperationId, { reason: string; resources: string[] }>();
+  for (const step of steps) {
+    for (const id of neededBy(step, kindOf(step))) {
+      const reason = refusal(actor, id);
+      if (reason === undefined) continue;
+      const entry = found.get(id) ?? { reason, resources: [] };
+      entry.resources.push(step.name);
+      found.set(id, entry);
+    }
+  }
+  return [...found].map(([operation, entry]) => ({ operation, ...entry }));
+}
+
+const neededBy = (step: Step, kind: string): readonly OperationId[] =>
+  WORK[step.op].flatMap((work) => NEEDS[kind]?.[work] ?? []);
+
+function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
+  const { auth, minRole } = operations[id];
+  if (kind === "apikey" && !(auth as readonly string[]).includes("apikey")) {
+    return `${id} is for users, not for API keys`;
+  }
+  if (minRole !== null && role !== undefined && !roleAtLeast(role, minRole)) {
+    return `${id} needs the role ${minRole}; the credential's is ${role}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,113 @@
+import type { Role } from "@gatehouse-access/sdk/contract";
+import { roleAtLeast } from "@gatehouse-access/sdk/contract";
+import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
+
+/** A member as a lock-out depends on it. */
+export interface Seat {
+  readonly userId: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly status: "accepted" | "pending";
+}
+
+/** Devices that must stay reachable: those of a tag, or the ones of a name. */
+export interface ProtectedGroup {
+  /** As the user wrote it. */
+  readonly label: string;
+  readonly has: (device: AccessDevice) => boolean;
+}
+
+/** Somebody or something that a change locks out. */
+export interface Lockout {
+  readonly code: "last-administrator" | "running-user" | "protected-devices";
+  readonly message: string;
+}
+
+/**
+ * The group that a flag names: `tag:prod`, `name:web-1`, or a bare word that is a tag or a name.
+ */
+export function protectedGroup(label: string): ProtectedGroup {
+  const [, kind, word = label] = /^(tag|name):(.+)$/s.exec(label) ?? [];
+  return {
+    label,
+    has: ({ name, tags }) => (kind !== "name" && tags.includes(word)) || (kind !== "tag" && name === word),
+  };
+}
+
+/** Members who can put things right again. A pending one cannot yet. */
+const administrators = (seats: readonly Seat[]): Seat[] =>
+  seats.filter(({ role, status }) => status === "accepted" && roleAtLeast(role, "administrator"));
+
+/**
+ * Whom a change of the members locks out of administering the namespace.
+ * @param runningUser id of the user who carries the change out; undefined for an API key
+ */
+export function memberLockouts(
+  before: readonly Seat[],
+  after: readonly Seat[],
+  runningUser: string | undefined,
+): Lockout[] {
+  const lockouts: Lockout[] = [];
+  const left = administrators(after);
+  const others = (seats: readonly Seat[]) => seats.filter(({ role }) => role !== "owner");
+  if (others(administrators(before)).length > 0 && others(left).length === 0) {
+    lockouts.push({
+      code: "last-administrator",
+      message: "no administrator is left beside the owner",
+    });
+  }
+  const own = (seats: readonly Seat[]) => seats.find(({ userId }) => userId === runningUser);
+  const [was, is] = [own(administrators(before)), own(left)];
+  if (was && !is) {
+    const seat = own(after);
+    lockouts.push({
+      code: "running-user",
+      message: seat
+        ? `the user who runs this, ${was.email}, becomes ${seat.role} and can undo nothing`
+        : `the user who runs this, ${was.email}, is no member any more`,
+    });
+  }
+  return lockouts;
+}
+
+/** The protected groups that somebody reaches before a change, and nobody after it. */
+export function deviceLockouts(before: Access, after: Access, groups: readonly ProtectedGroup[]): Lockout[] {
+  const lost = groups.length === 0 ? [] : unreachable(before, after);
+  return groups.flatMap((group) => {
+    const devices = lost.filter(group.has);
+    if (devices.length === 0) return [];
+    const names = devices.slice(0, 5).map(({ name }) => name);
+    const more = devices.length > names.length ? ` and ${devices.length - names.length} more` : "";
+    return [
+      {
+        code: "protected-devices" as const,
+        message: `nobody reaches ${names.join(", ")}${more} any more, which --protect ${group.label} names`,
+      },
+    ];
+  });
+}
+
+/** Devices that some key reaches before and none after; those that are gone themselves are no lock-out. */
+function unreachable(before: Access, after: Access): AccessDevice[] {
+  const [was, is] = [reached(before), reached(after)];
+  const places = new Map(after.uids.map((uid, place) => [uid, place]));
+  return after.policy.devices.filter(({ uid }) => {
+    const place = places.get(uid) ?? -1;
+    return was.has(place) && !is.has(place);
+  });
+}
+
+function reached(access: Access): Set<number> {
+  const { logins, addresses } = access.domain;
+  const places = new Set<number>();
+  for (const key of access.policy.keys) {
+    for (const login of logins) {
+      const admitted = access.admitted(key, login);
+      if (!admitted) continue;
+      for (const address of addresses) {
+        for (const place of admitted.new_intersection(access.verdict(login, address).open)) places.add(place);
+      }
+    }
+  }
+  return places;
+}

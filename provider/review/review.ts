@@ -1,0 +1,101 @@
+import type { Role } from "@gatehouse-access/sdk/contract";
+import type { Finding } from "@gatehouse-access/sdk/policy";
+import type { EngineName, Step, Summary } from "../engine/index.ts";
+import type { AccessLine } from "./accessLines.ts";
+import type { Incapability } from "./capabilities.ts";
+import type { Lockout } from "./lockouts.ts";
+import type { Twins } from "./plannedPolicy.ts";
+import type { PolicyTestResult } from "./policyTests.ts";
+
+/** A line of the access that changes, with its devices put into words. */
+export interface ReviewedAccess extends AccessLine {
+  /** "14 devices tagged prod". */
+  readonly where: string;
+}
+
+/** A member who comes, goes, or gets another role. */
+export interface MemberChange {
+  readonly change: "added" | "removed" | "role";
+  readonly email: string;
+  readonly from?: Role;
+  readonly to?: Role;
+}
+
+/** An object of the namespace. */
+export interface EstateObject {
+  readonly kind: "PublicKey" | "FirewallRule" | "Member" | "ApiKey";
+  readonly id: string;
+  readonly name: string;
+}
+
+/** How much of a namespace the program declares. */
+export interface Coverage {
+  readonly managed: number;
+  readonly total: number;
+  /** Rounded down; 100 for a namespace without objects. */
+  readonly percent: number;
+  readonly unmanaged: readonly EstateObject[];
+}
+
+/** A finding of the lint, and whether the change brings it. */
+export interface ReviewedFinding extends Finding {
+  readonly isNew: boolean;
+}
+
+/** What the change means for one namespace. */
+export interface NamespaceReview {
+  readonly tenant: string;
+  readonly name: string;
+  /** What access was evaluated for. */
+  readonly domain: {
+    readonly devices: number;
+    readonly keys: number;
+    readonly rules: number;
+    /** Latest sessions whose logins and addresses are among those below. */
+    readonly sessions: number;
+    readonly logins: readonly string[];
+    readonly addresses: readonly string[];
+  };
+  readonly access: readonly ReviewedAccess[];
+  readonly members: readonly MemberChange[];
+  readonly lockouts: readonly Lockout[];
+  readonly incapabilities: readonly Incapability[];
+  readonly lint: readonly ReviewedFinding[];
+  readonly coverage: Coverage;
+  readonly tests: readonly PolicyTestResult[];
+  /** What the review could not know, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+/** What a change means, before it is made. */
+export interface Review {
+  readonly version: 1;
+  readonly project: string;
+  readonly stack: string;
+  readonly engine: EngineName;
+  /** Address of the service. */
+  readonly service: string;
+  readonly summary: Summary;
+  /** Resources that change, as the plan has them. */
+  readonly changes: readonly Step[];
+  readonly namespaces: readonly NamespaceReview[];
+  readonly twins: readonly Twins[];
+  readonly unknown: readonly string[];
+}
+
+/** Why a change should not be made, as sentences; empty when nothing stands against it. */
+export function objections(review: Review, { allowLockout }: { readonly allowLockout: boolean }): string[] {
+  const ofNamespaces = review.namespaces.flatMap(({ name, lockouts, incapabilities, tests }) => [
+    ...(allowLockout
+      ? []
+      : lockouts.map(({ message }) => `${name}: ${message} (--allow-lockout permits it)`)),
+    ...incapabilities.map(
+      ({ reason, resources }) => `${name}: ${reason}; needed by ${resources.slice(0, 5).join(", ")}`,
+    ),
+    ...tests.filter(({ ok }) => !ok).map((test) => `${name}: the policy test "${test.name}" fails`),
+  ]);
+  return [
+    ...review.twins.map(({ object, urns }) => `${object} is declared twice: ${urns.join(" and ")}`),
+    ...ofNamespaces,
+  ];
+}

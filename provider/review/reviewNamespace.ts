@@ -1,0 +1,154 @@
+import {
+  Access,
+  type AccessPolicy,
+  type DomainOptions,
+  domainOf,
+  expiryOf,
+  type Finding,
+  type LintOptions,
+  lint,
+} from "@gatehouse-access/sdk/policy";
+import type { Plan } from "../engine/index.ts";
+import { accessLines } from "./accessLines.ts";
+import { type Actor, incapabilities } from "./capabilities.ts";
+import { coverageOf } from "./coverage.ts";
+import { DeviceGroups } from "./deviceGroups.ts";
+import type { Estate } from "./estate.ts";
+import { deviceLockouts, memberLockouts, type ProtectedGroup, type Seat } from "./lockouts.ts";
+import { memberChanges } from "./memberChanges.ts";
+import { type PlannedEstate, plannedEstate } from "./plannedPolicy.ts";
+import { type PolicyTestResult, runPolicyTests } from "./policyTests.ts";
+import type { NamespaceReview, ReviewedFinding } from "./review.ts";
+import { undistinguished } from "./undistinguished.ts";
+
+/** What a review of one namespace depends on, beside its objects and the plan. */
+export interface NamespaceReviewOptions extends DomainOptions {
+  /** The folder of the policy tests; undefined for a namespace that they are not about. */
+  readonly folder: string | undefined;
+  readonly name: string;
+  /** Namespace of resources that name none. */
+  readonly home: string;
+  readonly actor: Actor;
+  /** Id of the user who carries the change out; undefined for an API key. */
+  readonly runningUser: string | undefined;
+  readonly protect: readonly ProtectedGroup[];
+  /** Days that are soon; see the lint. */
+  readonly soonDays?: number;
+}
+
+/** A review, and the access that it compares: of the live namespace, and as it will be. */
+export interface ReviewedNamespace {
+  readonly review: NamespaceReview;
+  readonly before: Access;
+  readonly after: Access;
+  readonly planned: PlannedEstate;
+}
+
+/** What a plan means for one namespace. */
+export async function reviewNamespace(
+  estate: Estate,
+  plan: Plan,
+  options: NamespaceReviewOptions,
+): Promise<ReviewedNamespace> {
+  const { home, name, folder } = options;
+  const planned = plannedEstate(estate, plan, { home });
+  const { before, after } = accesses(estate, planned.policy, options);
+  const seats = { before: estate.members?.map(seatOf) ?? [], after: planned.members ?? [] };
+  const { devices, keys, rules } = planned.policy;
+  const groups = new DeviceGroups(everyDevice(estate.policy, planned.policy));
+  const isManaged = new Set(planned.managed.map(({ kind, id }) => `${kind} ${id}`));
+  const lines = accessLines(before, after);
+  const review: NamespaceReview = {
+    tenant: estate.tenant,
+    name,
+    domain: {
+      devices: devices.length,
+      keys: keys.length,
+      rules: rules.length,
+      sessions: estate.seen.sessions,
+      ...after.domain,
+    },
+    access: lines.map((line) => ({ ...line, where: groups.of(line.devices).text })),
+    members: memberChanges(seats.before, seats.after),
+    lockouts: [
+      ...memberLockouts(seats.before, seats.after, options.runningUser),
+      ...deviceLockouts(before, after, options.protect),
+    ],
+    incapabilities: incapabilities(options.actor, plan.steps, ({ type }) =>
+      type.slice(type.lastIndexOf(":") + 1),
+    ),
+    lint: findings(before, after, expiring(estate, planned, options.soonDays)),
+    coverage: coverageOf(estate, ({ kind, id }) => isManaged.has(`${kind} ${id}`)),
+    tests: folder === undefined ? [] : await testsOf(folder, estate, planned, after),
+    unknown: [
+      ...estate.unknown,
+      ...planned.unknown,
+      ...planned.notes,
+      ...undistinguished(before, after, lines),
+    ],
+  };
+  return { review, before, after, planned };
+}
+
+function accesses(estate: Estate, after: AccessPolicy, { logins = [], addresses = [] }: DomainOptions) {
+  const domain = domainOf([estate.policy, after], {
+    logins: [...estate.seen.logins, ...logins],
+    addresses: [...estate.seen.addresses, ...addresses],
+  });
+  const uids = everyDevice(estate.policy, after).map(({ uid }) => uid);
+  return { before: new Access(estate.policy, domain, uids), after: new Access(after, domain, uids) };
+}
+
+/** Those of both; of one that is in both, as it will be. */
+const everyDevice = (before: AccessPolicy, after: AccessPolicy) => [
+  ...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values(),
+];
+
+const seatOf = ({ id, email, role, status }: NonNullable<Estate["members"]>[number]): Seat => ({
+  userId: id,
+  email,
+  role,
+  status,
+});
+
+/** What ends soon or never, of what is still there after the change. */
+function expiring(estate: Estate, planned: PlannedEstate, soonDays: number | undefined): LintOptions {
+  const kept = new Set(planned.apiKeys?.map(({ was }) => was));
+  const staying = new Set(planned.members?.map(({ userId }) => userId));
+  return {
+    ...(soonDays !== undefined && { soonDays }),
+    apiKeys: (estate.apiKeys ?? [])
+      .filter(({ name }) => kept.has(name))
+      .map(({ name, role, expiresIn }) => ({ name, role, expiresAt: expiryOf(expiresIn) })),
+    invitations: (estate.members ?? [])
+      .filter(({ id, status }) => status === "pending" && staying.has(id))
+      .map(({ email, role, expiresAt }) => ({ email, role, expiresAt: expiryOf(expiresAt) })),
+  };
+}
+
+/** The findings after the change; one that was there before, in the same words, is not new. */
+function findings(before: Access, after: Access, options: LintOptions): ReviewedFinding[] {
+  const id = ({ rule, object, field, message }: Finding) =>
+    JSON.stringify([rule, object.kind, object.id, field, message]);
+  const old = new Set(lint(before, options).map(id));
+  return lint(after, options).map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
+}
+
+/** The team's policy tests, on the namespace as it will be. */
+async function testsOf(
+  folder: string,
+  estate: Estate,
+  { policy, members, apiKeys }: PlannedEstate,
+  { domain }: Access,
+): Promise<readonly PolicyTestResult[]> {
+  const today = new Map(estate.members?.map((member) => [member.id, member]));
+  const facts = {
+    policy,
+    domain,
+    unknown: estate.unknown,
+    members: members?.map((member) => ({ ...today.get(member.userId), ...member, id: member.userId })),
+    apiKeys: estate.apiKeys?.filter(({ name }) => apiKeys?.some(({ was }) => was === name)),
+  };
+  const { tests } = await runPolicyTests(folder, facts as Parameters<typeof runPolicyTests>[1]);
+  return tests;
+}

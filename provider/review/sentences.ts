@@ -1,0 +1,58 @@
+import type { MemberChange, NamespaceReview, ReviewedAccess } from "./review.ts";
+
+/** How a report writes what comes from the service. */
+export interface Style {
+  /** A name that stands out: in backticks, in bold, or as it is. */
+  readonly name: (name: string) => string;
+  /** Words that hold names. */
+  readonly text: (text: string) => string;
+}
+
+/** Without line breaks, escape sequences of terminals and marks of direction, which could hide what a name says. */
+export const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ");
+
+/** Names that a sentence lists before it counts the others. */
+const LISTED = 3;
+
+/** `a`, `a and b`, `a, b and 4 more`. */
+export function listed(names: readonly string[], style: Style): string {
+  const shown = names
+    .slice(0, names.length === LISTED + 1 ? LISTED + 1 : LISTED)
+    .map((name) => style.name(oneLine(name)));
+  const more = names.length - shown.length;
+  if (more > 0) return `${shown.join(", ")} and ${more} more`;
+  const last = shown.pop() ?? "";
+  return shown.length === 0 ? last : `${shown.join(", ")} and ${last}`;
+}
+
+/** `key laptop-alice gains login root on 14 devices tagged prod`. */
+export function accessSentence(line: ReviewedAccess, style: Style): string {
+  const many = line.keys.length > 1;
+  const who = `${many ? `${line.keys.length} keys` : "key"} ${listed(
+    line.keys.map(({ name }) => name),
+    style,
+  )}`;
+  const verb = { gained: many ? "gain" : "gains", lost: many ? "lose" : "loses" }[line.change];
+  const logins = `${line.logins.length > 1 ? "logins" : "login"} ${listed(line.logins, style)}`;
+  const from = line.anyAddress ? "" : ` from ${listed(line.addresses, style)}`;
+  return `${who} ${verb} ${logins}${from} on ${style.text(oneLine(line.where))}`;
+}
+
+/** `carla@example.com becomes observer (was administrator)`. */
+export function memberSentence({ change, email, from, to }: MemberChange, style: Style): string {
+  if (change === "added") return `${style.name(oneLine(email))} becomes a member, as ${to}`;
+  if (change === "removed") return `${style.name(oneLine(email))} is no member any more (was ${from})`;
+  return `${style.name(oneLine(email))} becomes ${to} (was ${from})`;
+}
+
+/** What access was evaluated for. */
+export function domainSentence({ domain }: NamespaceReview, style: Style): string {
+  const { devices, keys, rules, sessions, logins, addresses } = domain;
+  const counts = `${devices} devices, ${keys} keys and ${rules} firewall rules`;
+  const seen = sessions > 0 ? ` (the latest ${sessions} sessions among their sources)` : "";
+  return `Evaluated for ${counts}, logins ${listed(logins, style)}, addresses ${listed(addresses, style)}${seen}.`;
+}
+
+/** `nobody else changes`, or that nothing does. */
+export const restSentence = (access: readonly ReviewedAccess[]): string =>
+  access.length === 0 ? "Nobody gains or loses access." : "Nobody else gains or loses access.";

@@ -1,0 +1,166 @@
+import { describe, expect, test } from "vitest";
+import { accessLines } from "../../provider/dist/review/accessLines.js";
+import { incapabilities } from "../../provider/dist/review/capabilities.js";
+import {
+  deviceLockouts,
+  memberLockouts,
+  protectedGroup,
+  type Seat,
+} from "../../provider/dist/review/lockouts.js";
+import { memberChanges } from "../../provider/dist/review/memberChanges.js";
+import { Access, type AccessPolicy, type AccessRule } from "../../sdk/dist/policy/index.js";
+
+const web1 = { uid: "1", name: "web-1", tags: ["prod"] };
+const web2 = { uid: "2", name: "web-2", tags: ["prod"] };
+const lab = { uid: "3", name: "lab", tags: [] };
+const key = (name: string, username: string, filter: object) => ({
+  fingerprint: `fingerprint of ${name}`,
+  name,
+  username,
+  filter,
+});
+const rule = (id: string, more: Partial<AccessRule>): AccessRule => ({
+  ...{ id, action: "deny", active: true, priority: 1, sourceIp: "", username: "", filter: {} },
+  ...more,
+});
+const policy = (more: Partial<AccessPolicy>): AccessPolicy => ({
+  ...{ devices: [web1, web2, lab], keys: [], rules: [] },
+  ...more,
+});
+
+const domain = { logins: ["root", "deploy"], addresses: ["10.0.0.1", "192.0.2.1"] };
+const uids = ["1", "2", "3"];
+const over = (some: Partial<AccessPolicy>) => new Access(policy(some), domain, uids);
+const linesOf = (before: Partial<AccessPolicy>, after: Partial<AccessPolicy>) =>
+  accessLines(over(before), over(after)).map(({ change, keys, logins, addresses, anyAddress, devices }) => [
+    change,
+    keys.map(({ name }) => name).join("+"),
+    logins.join("+"),
+    anyAddress ? "any" : addresses.join("+"),
+    devices.join("+"),
+  ]);
+
+describe("the access that a change gives and takes", () => {
+  const ana = key("ana", "", { tags: ["prod"] });
+  const bob = key("bob", "", { tags: ["prod"] });
+
+  test("names logins and keys together that gain the same", () => {
+    expect(linesOf({}, { keys: [ana, bob] })).toEqual([["gained", "ana+bob", "root+deploy", "any", "1+2"]]);
+  });
+
+  test("puts losses first, and tells addresses apart that a rule tells apart", () => {
+    const office = rule("1", { sourceIp: "^10\\.", filter: { hostname: "^web-1$" } });
+    const carl = key("carl", "^root$", { hostname: "^lab$" });
+    expect(linesOf({ keys: [ana] }, { keys: [ana, carl], rules: [office] })).toEqual([
+      ["lost", "ana", "root+deploy", "10.0.0.1", "1"],
+      ["gained", "carl", "root", "any", "3"],
+    ]);
+  });
+
+  test("is nothing where two policies say the same in other words", () => {
+    const same = { ...ana, filter: { hostname: "^web-" } };
+    expect(linesOf({ keys: [ana] }, { keys: [same], rules: [rule("1", { active: false })] })).toEqual([]);
+  });
+});
+
+const seat = (email: string, role: Seat["role"], status: Seat["status"] = "accepted"): Seat => ({
+  userId: `id of ${email}`,
+  email,
+  role,
+  status,
+});
+
+describe("lock-outs", () => {
+  const owner = seat("owner", "owner");
+  const codes = (before: readonly Seat[], after: readonly Seat[], user?: string) =>
+    memberLockouts([owner, ...before], [owner, ...after], user && `id of ${user}`).map(({ code }) => code);
+
+  test("the last administrator beside the owner goes, or becomes less", () => {
+    expect(codes([seat("ana", "administrator")], [])).toEqual(["last-administrator"]);
+    expect(codes([seat("ana", "administrator")], [seat("ana", "operator")])).toEqual(["last-administrator"]);
+  });
+
+  test("an invitation administers nothing yet", () => {
+    const pending = seat("bob", "administrator", "pending");
+    expect(codes([seat("ana", "administrator")], [pending])).toEqual(["last-administrator"]);
+  });
+
+  test("no lock-out where one stays, or where there was none", () => {
+    expect(codes([seat("ana", "administrator")], [seat("bob", "administrator")])).toEqual([]);
+    expect(codes([seat("ana", "operator")], [])).toEqual([]);
+  });
+
+  test("the user who runs it loses the administration", () => {
+    const [ana, bob] = [seat("ana", "administrator"), seat("bob", "administrator")];
+    expect(codes([ana, bob], [bob], "ana")).toEqual(["running-user"]);
+    expect(codes([ana, bob], [seat("ana", "observer"), bob], "ana")).toEqual(["running-user"]);
+    expect(codes([ana, bob], [ana], "ana")).toEqual([]);
+    expect(codes([seat("ana", "observer"), bob], [bob], "ana")).toEqual([]);
+  });
+
+  const everyone = key("ana", "", {});
+  test.each(["tag:prod", "prod", "web-2", "name:web-2"])("nobody reaches --protect %s any more", (label) => {
+    const closed = { keys: [everyone], rules: [rule("1", { filter: { tags: ["prod"] } })] };
+    const found = deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup(label)]);
+    expect(found.map(({ code }) => code)).toEqual(["protected-devices"]);
+    expect(found[0]?.message).toContain("web-2");
+    expect(found[0]?.message).toContain(label);
+  });
+
+  test("a group that somebody still reaches, or nobody reached, or that is gone, is none", () => {
+    const protect = [protectedGroup("prod")];
+    const rootOnly = { keys: [everyone], rules: [rule("1", { username: "^deploy$" })] };
+    expect(deviceLockouts(over({ keys: [everyone] }), over(rootOnly), protect)).toEqual([]);
+    expect(deviceLockouts(over({}), over({}), protect)).toEqual([]);
+    expect(deviceLockouts(over({ keys: [everyone] }), over({ devices: [lab] }), protect)).toEqual([]);
+    const closed = { keys: [everyone], rules: [rule("1", {})] };
+    expect(deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup("tag:lab")])).toEqual([]);
+  });
+});
+
+test("members who come, go, and get another role", () => {
+  const before = [seat("ana", "operator"), seat("bob", "observer")];
+  const after = [seat("ana", "administrator"), seat("carl", "observer")];
+  expect(memberChanges(before, after)).toEqual([
+    { change: "role", email: "ana", from: "operator", to: "administrator" },
+    { change: "removed", email: "bob", from: "observer" },
+    { change: "added", email: "carl", to: "observer" },
+  ]);
+});
+
+describe("what the credential may not do", () => {
+  const step = (op: "create" | "update" | "replace" | "delete" | "same", name: string) => ({
+    ...{ op, name, urn: name, type: "PublicKey" },
+    fields: [],
+  });
+  const asked = (
+    actor: Parameters<typeof incapabilities>[0],
+    kind: string,
+    ...steps: ReturnType<typeof step>[]
+  ) => incapabilities(actor, steps, () => kind).map(({ operation, resources }) => [operation, ...resources]);
+
+  test("is said once for each operation, with the resources that need it", () => {
+    const operator = { kind: "user", role: "operator" } as const;
+    expect(
+      asked(operator, "PublicKey", step("create", "a"), step("replace", "b"), step("same", "c")),
+    ).toEqual([
+      ["createPublicKey", "a", "b"],
+      ["deletePublicKey", "b"],
+    ]);
+  });
+
+  test("an API key cannot do what users alone may", () => {
+    const key = { kind: "apikey", role: "administrator" } as const;
+    expect(asked(key, "Member", step("create", "bob"))).toEqual([["inviteMember", "bob"]]);
+    expect(asked(key, "PublicKey", step("create", "a"))).toEqual([]);
+  });
+
+  test("an administrator may all of it; of an unknown role nothing is said", () => {
+    for (const kind of ["PublicKey", "FirewallRule", "Member", "ApiKey", "DeviceTags", "Device"]) {
+      expect(
+        asked({ kind: "user", role: "administrator" }, kind, step("create", "a"), step("delete", "b")),
+      ).toEqual([]);
+    }
+    expect(asked({ kind: "user", role: undefined }, "Member", step("create", "a"))).toEqual([]);
+  });
+});
