@@ -1,0 +1,131 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Review } from "../../provider/dist/review/review.js";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { engines, Stack } from "../support/gatehouse.ts";
+
+const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
+
+type Policy = Record<string, { type: string; args: Record<string, unknown> }>;
+const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
+
+const [anaKey, bobKey] = [sshKeyLine("ana@laptop"), sshKeyLine("bob@laptop")];
+const ana = { name: "ana-laptop", data: anaKey, username: "^root$", filter: { hostname: "^web-01$" } };
+
+const base: Policy = {
+  bob: { type: "Member", args: { email: "bob@example.com", role: "administrator" } },
+  tags: { type: "DeviceTags", args: { device: "web-01", tags: ["prod"] } },
+  ana: { type: "PublicKey", args: ana },
+};
+
+/** Ana's key is for more devices, bob comes with a key and loses the administration, and one rule closes web-02. */
+const changed: Policy = {
+  bob: { type: "Member", args: { email: "bob@example.com", role: "observer" } },
+  tags: { type: "DeviceTags", args: { device: "web-01", tags: ["prod"] } },
+  ana: { type: "PublicKey", args: { ...ana, filter: { hostname: "^web-" } } },
+  "bob-key": {
+    type: "PublicKey",
+    args: { name: "bob|`laptop`", data: bobKey, username: "^deploy$", filter: { tags: ["prod"] } },
+  },
+  closed: {
+    type: "FirewallRule",
+    args: { action: "deny", priority: 10, sourceIp: ".*", username: ".*", filter: { hostname: "^web-02$" } },
+  },
+};
+
+describe.each(engines)("a review, by the $label", ({ engine, available }) => {
+  let fleet: Fleet;
+  let stack: Stack;
+  let folder: string;
+  let before: readonly string[];
+
+  beforeAll(async () => {
+    if (!available) return;
+    fleet = await startFleet(["bob"]);
+    for (const name of ["web-01", "web-02", "db-01"]) await fleet.enrol(name);
+    await fleet.client.createPublicKey({
+      body: {
+        data: Buffer.from(sshKeyLine("by-hand")).toString("base64"),
+        ...{ name: "made by hand", username: "^backup$", filter: { hostname: "^db-01$" } },
+      },
+    });
+    folder = mkdtempSync(join(tmpdir(), "gatehouse-review-"));
+    stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
+    await stack.result(["up", "--yes"], policyEnv(base));
+    before = [JSON.stringify(await fleet.client.getPublicKeys()), stack.stateText("commonjs-program")];
+  }, 120_000);
+  afterAll(async () => {
+    stack?.dispose();
+    if (folder) rmSync(folder, { recursive: true, force: true });
+    await fleet?.stop();
+  });
+
+  const review = async (policy: Policy, args: readonly string[], code: number) => {
+    const run = await stack.run(["review", ...args], policyEnv(policy));
+    expect([run.code, run.stderr]).toEqual([code, expect.any(String)]);
+    return run;
+  };
+  const reviewed = async (policy: Policy, code: number, args: readonly string[] = []) => {
+    const run = await review(policy, ["--json", ...args], code);
+    const result = JSON.parse(run.stdout) as Review;
+    const [namespace] = result.namespaces;
+    if (!namespace) throw new Error("no namespace was reviewed");
+    return { result, namespace };
+  };
+
+  it.skipIf(!available)("of no change says that nobody gains or loses anything", async () => {
+    const { result, namespace } = await reviewed(base, 0);
+    expect(result.changes).toEqual([]);
+    expect([namespace.access, namespace.members, namespace.lockouts, namespace.unknown]).toEqual([
+      [],
+      [],
+      [],
+      [],
+    ]);
+    expect(namespace.coverage).toMatchObject({ managed: 2, total: 3, percent: 66 });
+    expect(namespace.coverage.unmanaged.map(({ name }) => name)).toEqual(["made by hand"]);
+  });
+
+  it.skipIf(!available)("says who gains and loses what, and that no administrator is left", async () => {
+    const { namespace } = await reviewed(changed, 2);
+    const lines = namespace.access.map(({ change, keys, logins, where }) => [
+      change,
+      keys.map(({ name }) => name).join(),
+      logins.join(),
+      where,
+    ]);
+    // Ana gains nothing on web-02, which the rule closes.
+    expect(lines).toEqual([["gained", "bob|`laptop`", "deploy", "web-01"]]);
+    expect(namespace.members).toEqual([
+      { change: "role", email: "bob@example.com", from: "administrator", to: "observer" },
+    ]);
+    expect(namespace.lockouts.map(({ code }) => code)).toEqual(["last-administrator"]);
+    await reviewed(changed, 0, ["--allow-lockout"]);
+  });
+
+  it.skipIf(!available)("writes a comment and a map, and changes nothing", async () => {
+    const [comment, map] = [join(folder, "comment.md"), join(folder, "map.html")];
+    const run = await review(changed, ["--markdown", comment, "--html", map], 2);
+    expect(run.stdout).toContain("key bob|`laptop` gains login deploy on web-01");
+    expect(run.stdout).toContain("no administrator is left beside the owner");
+    const text = readFileSync(comment, "utf8");
+    expect(text.split("\n", 1)).toEqual([`<!-- gatehouse review commonjs-program/${stack.name} -->`]);
+    expect(text).toContain("- **+** key `` bob|`laptop` `` gains login `deploy` on web-01");
+    expect(readFileSync(map, "utf8")).toContain("made by hand");
+    expect([JSON.stringify(await fleet.client.getPublicKeys()), stack.stateText("commonjs-program")]).toEqual(
+      before,
+    );
+  });
+
+  it.skipIf(!available)("objects when a protected group is reached by nobody any more", async () => {
+    const { bob, tags } = base;
+    const withoutAna = { ...(bob && { bob }), ...(tags && { tags }) };
+    await reviewed(withoutAna, 0);
+    const { namespace } = await reviewed(withoutAna, 2, ["--protect", "tag:prod"]);
+    expect(namespace.lockouts.map(({ code }) => code)).toEqual(["protected-devices"]);
+  });
+});
