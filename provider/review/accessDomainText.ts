@@ -5,7 +5,7 @@ import type { AccessView } from "./accessView.ts";
 /** What the answer is about, and how the question was understood: lines for people. */
 export function domainLines({ estate, query, devices, keys, domain, notes }: AccessView): string[] {
   const { logins, addresses } = domain;
-  const sources = `from patterns of keys and rules, and ${counted(estate.seen.sessions, "latest session")}`;
+  const sources = `by patterns, and ${counted(estate.seen.sessions, "session")} of late`;
   const loginSource = query.logins.length > 0 ? "as asked" : sources;
   const addressSource = query.addresses.length > 0 ? "as asked" : sources;
   const standIn = addresses.includes(ANY_ADDRESS)

@@ -3,6 +3,7 @@ import {
   type AccessRule,
   compilePattern,
   type DeviceFilter,
+  type Mismatch,
   PatternError,
 } from "@gatehouse-access/sdk/policy";
 import { unknownLines } from "./accessDomainText.ts";
@@ -16,6 +17,7 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
   const lines = [
     `${allowed ? "ALLOWED" : "REFUSED"}: key ${key.name} as ${login} from ${address} on ${device.name}`,
     `Because ${reason(explanation)}.`,
+    `Namespace ${view.estate.tenant}`,
     ...explanation.assumed.map((what) =>
       what === "login"
         ? `No --login was given: ${login} is assumed.`
@@ -24,8 +26,8 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
     ...view.notes,
     "",
     `Key ${key.name}, ${key.fingerprint}`,
-    `  ${mark(explanation.keyAdmitsLogin)}login name ${login}: ${loginText(key.username, "nobody")}`,
-    `  ${mark(explanation.keyAdmitsDevice)}device ${deviceText(device)}: ${filterText(key.filter, "no device")}`,
+    `  ${mark(explanation.keyAdmitsLogin)} the login name ${login}: it is for ${loginText(key.username, "nobody")}`,
+    `  ${mark(explanation.keyAdmitsDevice)} the device ${deviceText(device)}: it is for ${filterText(key.filter, "no device")}`,
     "",
     ...ruleLines(explanation),
     ...unknownLines(view),
@@ -49,27 +51,31 @@ function ruleLines({ considered, refusedBy }: AccessExplanation): string[] {
 }
 
 function ruleLine({ rule, role, misses, nearly }: ExplainedRule): string {
-  const verdict =
-    role === "misses" ? `misses by ${misses.join(", ")}${nearly ? " alone: nearly decided" : ""}` : role;
-  return `  ${ruleText(rule)} ${verdict}: ${aspects(rule)}`;
+  const alone = nearly ? " alone, so nearly decides" : "";
+  const verdict = role === "misses" ? `misses by ${misses.map(missText).join(", ")}${alone}` : role;
+  return `  ${ruleText(rule)} ${verdict}. It is for ${aspects(rule)}`;
 }
+
+const missText = (miss: Mismatch) => (miss === "inactive" ? "being inactive" : miss);
 
 function aspects({ action, username, sourceIp, filter }: AccessRule): string {
-  const [nobody, nothing] = action === "deny" ? ["everybody", "every device"] : ["nobody", "no device"];
-  return `${loginText(username, nobody)}; ${addressText(sourceIp, nobody)}; ${filterText(filter, nothing)}`;
+  const [everybody, everything] = action === "deny" ? ["everybody", "every device"] : ["nobody", "no device"];
+  return `${loginText(username, everybody)}; ${addressText(sourceIp, everybody)}; ${filterText(filter, everything)}`;
 }
 
-const mark = (admits: boolean) => (admits ? "admits " : "refuses ");
+const mark = (admits: boolean) => (admits ? "admits" : "refuses");
+
+const isForAll = (pattern: string) => pattern === "" || pattern === ".*";
 
 const loginText = (pattern: string, broken: string) =>
-  pattern === "" ? "any login name" : `login names like ${patternText(pattern, broken)}`;
+  isForAll(pattern) ? "any login name" : `login names like ${patternText(pattern, broken)}`;
 
 const addressText = (pattern: string, broken: string) =>
-  pattern === "" ? "any address" : `addresses like ${patternText(pattern, broken)}`;
+  isForAll(pattern) ? "any address" : `addresses like ${patternText(pattern, broken)}`;
 
 function filterText({ hostname, tags }: DeviceFilter, broken: string): string {
-  if (hostname) return `devices named like ${patternText(hostname, broken)}`;
-  return tags && tags.length > 0 ? `devices tagged ${tags.join(" or ")}` : "any device";
+  if (hostname && !isForAll(hostname)) return `devices named like ${patternText(hostname, broken)}`;
+  return !hostname && tags && tags.length > 0 ? `devices tagged ${tags.join(" or ")}` : "any device";
 }
 
 const deviceText = ({ name, tags }: AccessDevice) =>

@@ -1,4 +1,4 @@
-import { type AccessDevice, ANY_ADDRESS } from "@gatehouse-access/sdk/policy";
+import { type AccessKey, ANY_ADDRESS } from "@gatehouse-access/sdk/policy";
 import { domainLines, unknownLines } from "./accessDomainText.ts";
 import { accessRows } from "./accessRows.ts";
 import { keyText, listText, printable, ruleText } from "./accessText.ts";
@@ -8,30 +8,36 @@ import { DeviceGroups } from "./deviceGroups.ts";
 const HEAD = ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"] as const;
 /** Widest a column becomes for one long cell; the cell itself is shown whole. */
 const COLUMN_MAX = 60;
+/** Most uids of sets of devices whose words are remembered. */
+const HELD_MAX = 1_000_000;
 /** Most addresses of which it is said that all others are meant. */
 const EXCEPTIONS_MAX = 3;
 
 /** Who can reach what, as a table for people, in parts that end with lines. */
 export function* accessTable(view: AccessView): Generator<string> {
   yield `${domainLines(view).join("\n")}\n\n`;
-  const rows = cellsOf(view);
-  if (rows.length === 0) yield "No key reaches any of these devices.\n";
-  else yield* tableLines([HEAD, ...rows]);
+  const { rows, useful } = tableOf(view);
+  if (rows.length > 0) yield* tableLines([HEAD, ...rows]);
+  const useless = view.keys.filter((key) => !useful.has(key)).map(keyText);
+  if (rows.length === 0)
+    yield "No key reaches any of these devices, as these login names from these addresses.\n";
+  else if (useless.length > 0) yield `\nNone of these devices for ${printable(listText(useless))}\n`;
   const unknown = unknownLines(view);
   if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
 }
 
-function cellsOf(view: AccessView): string[][] {
+/** The words of a table stay in memory, for the width of its columns; the devices of its rows do not. */
+function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<AccessKey> } {
   const summary = summaries(view);
-  return Array.from(accessRows(view), (row) =>
-    [
-      keyText(row.key),
-      listText(row.logins),
-      addressText(row.addresses, view),
-      summary(row.devices),
-      row.rule === null ? "none matches" : ruleText(row.rule),
-    ].map(printable),
-  );
+  const useful = new Set<AccessKey>();
+  const rows = Array.from(accessRows(view), ({ key, logins, addresses, devices, rule }) => {
+    useful.add(key);
+    const by = rule === null ? "none matches" : ruleText(rule);
+    return [keyText(key), listText(logins), addressText(addresses, view), summary(devices), by].map(
+      printable,
+    );
+  });
+  return { rows, useful };
 }
 
 function* tableLines(rows: readonly (readonly string[])[]): Generator<string> {
@@ -56,17 +62,23 @@ function addressText(addresses: readonly string[], { query, domain }: AccessView
     : listText(addresses);
 }
 
-/** Many keys have the same devices: those of each length and end are remembered. */
-function summaries({ estate, devices }: AccessView): (uids: readonly string[]) => string {
+/** Many keys have the same devices, which need be put into words once. */
+function summaries({ estate }: AccessView): (uids: readonly string[]) => string {
   const groups = new DeviceGroups(estate.policy.devices);
-  const byUid = new Map(devices.map((device) => [device.uid, device]));
-  const known = new Map<string, { readonly uids: readonly string[]; readonly text: string }>();
+  let held = 0;
+  const known = new Map<string, { readonly uids: readonly string[]; readonly text: string }[]>();
   return (uids) => {
     const name = `${uids.length} ${uids[0]} ${uids.at(-1)}`;
-    const same = known.get(name);
-    if (same?.uids.every((uid, index) => uid === uids[index])) return same.text;
-    const { text } = groups.of(uids.flatMap((uid): AccessDevice | [] => byUid.get(uid) ?? []));
-    known.set(name, { uids, text });
+    const alike = known.get(name) ?? [];
+    const same = alike.find((other) => uids.every((uid, index) => uid === other.uids[index]));
+    if (same) return same.text;
+    const { text } = groups.of(uids);
+    held += uids.length;
+    if (held > HELD_MAX) {
+      known.clear();
+      held = uids.length;
+    }
+    known.set(name, [...(known.get(name) ?? []), { uids, text }]);
     return text;
   };
 }

@@ -2,13 +2,15 @@
 const PART_ENDS = /[-_.]|[^\d](?=\d)/gu;
 
 /**
- * What names begin with, up to the end of one of their parts, and every item whose name begins so: `web-` and `web-eu-`
+ * What names begin with, up to the end of one of their parts, and everything whose name begins so: `web-` and `web-eu-`
  * of `web-eu-1`.
  */
-export function prefixesOf<T>(items: readonly T[], nameOf: (item: T) => string): Map<string, readonly T[]> {
-  const sorted = items
-    .map((item) => ({ item, name: nameOf(item) }))
-    .sort((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
+export function prefixesOf<T extends { readonly name: string }>(
+  named: readonly T[],
+): Map<string, readonly T[]> {
+  const sorted = named.toSorted((left, right) =>
+    left.name < right.name ? -1 : left.name > right.name ? 1 : 0,
+  );
   const found = new Map<string, readonly T[]>();
   for (const [start, { name }] of sorted.entries()) {
     for (const match of name.matchAll(PART_ENDS)) {
@@ -18,8 +20,7 @@ export function prefixesOf<T>(items: readonly T[], nameOf: (item: T) => string):
       let [first, end] = [start, start + 1];
       while (sorted[first - 1]?.name.startsWith(prefix)) first -= 1;
       while (sorted[end]?.name.startsWith(prefix)) end += 1;
-      const alike = sorted.slice(first, end).map(({ item }) => item);
-      found.set(prefix, alike);
+      found.set(prefix, sorted.slice(first, end));
     }
   }
   return found;

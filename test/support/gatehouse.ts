@@ -39,6 +39,26 @@ export interface StackOptions {
   readonly name?: string;
 }
 
+/** Runs `gatehouse` with the arguments to its end; of settings it has only those of `env`. */
+export async function gatehouse(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
+  const child = spawn(process.execPath, [COMMAND, ...args], {
+    env: { ...cleanEnvironment(), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    stdout += chunk;
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    stderr += chunk;
+  });
+  const code = await new Promise<number | null>((resolve, reject) =>
+    child.on("error", reject).on("close", resolve),
+  );
+  return { code, stdout, stderr };
+}
+
 /** A stack of one program, with a state folder of its own. */
 export class Stack {
   readonly #options: StackOptions;
@@ -53,32 +73,12 @@ export class Stack {
   async run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
     const { program, folder, engine, env: common } = this.#options;
     const [command = "", ...more] = args;
-    const child = spawn(
-      process.execPath,
-      [COMMAND, command, program, "--stack", this.name, "--engine", engine, ...more],
-      {
-        env: {
-          ...cleanEnvironment(),
-          PULUMI_BACKEND_URL: `file://${folder}`,
-          PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
-          ...common,
-          ...env,
-        },
-        stdio: ["ignore", "pipe", "pipe"],
-      },
-    );
-    let stdout = "";
-    let stderr = "";
-    child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-      stdout += chunk;
+    return gatehouse([command, program, "--stack", this.name, "--engine", engine, ...more], {
+      PULUMI_BACKEND_URL: `file://${folder}`,
+      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+      ...common,
+      ...env,
     });
-    child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-      stderr += chunk;
-    });
-    const code = await new Promise<number | null>((resolve, reject) =>
-      child.on("error", reject).on("close", resolve),
-    );
-    return { code, stdout, stderr };
   }
 
   /** Runs a command with `--json`; fails the test when it does not end with `expected`. */

@@ -1,0 +1,99 @@
+import { randomBytes } from "node:crypto";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+
+/** What the service's internal listener asks for. */
+const INTERNAL_TOKEN = "the-internal-token-of-the-tests-00";
+
+/** A namespace with devices, keys and rules, and a session that somebody tried. */
+export interface PolicyWorld {
+  readonly fleet: Fleet;
+  /** Uids of devices by their names. */
+  readonly uids: Readonly<Record<string, string>>;
+  /** Fingerprints of keys by their names. */
+  readonly fingerprints: Readonly<Record<string, string>>;
+}
+
+const WEB = ["web-1", "web-2", "web-3", "web-4", "web-5"];
+
+/** Devices and their tags. `lab` is the name of one and a tag of another. */
+const DEVICES: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(WEB.map((name) => [name, ["prod", "web"]])),
+  "db-1": ["prod"],
+  "db-2": ["prod"],
+  gate: ["lab"],
+  lab: [],
+};
+
+const KEYS = [
+  { name: "ana", username: "^root$", filter: { tags: ["prod"] } },
+  { name: "bob", username: "^(deploy|root)$", filter: { hostname: "^web-" } },
+  { name: '=cmd(), "x"\u001b[2J', username: "^deploy$", filter: { hostname: "^(db-1|gate|lab)$" } },
+];
+
+const RULES = [
+  {
+    action: "deny",
+    priority: 100,
+    sourceIp: "^203\\.0\\.113\\.",
+    username: ".*",
+    filter: { tags: ["prod"] },
+  },
+  { action: "allow", priority: 50, sourceIp: ".*", username: "^deploy$", filter: { hostname: "^web-" } },
+  { action: "deny", priority: 10, sourceIp: ".*", username: "^root$", filter: { hostname: "^db-2$" } },
+  {
+    action: "deny",
+    priority: 90,
+    sourceIp: ".*",
+    username: "^root$",
+    filter: { hostname: "^web-5$" },
+    active: false,
+  },
+] as const;
+
+/** Starts a service with that namespace; a community one has no firewall. */
+export async function startPolicyWorld(
+  edition: "enterprise" | "community" = "enterprise",
+): Promise<PolicyWorld> {
+  const env = {
+    GATEHOUSE_EDITION: edition,
+    GATEHOUSE_INTERNAL_TOKEN: INTERNAL_TOKEN,
+    GATEHOUSE_INTERNAL_PORT: "0",
+  };
+  const fleet = await startFleet([], { env });
+  const { client } = fleet;
+  const uids: Record<string, string> = {};
+  const fingerprints: Record<string, string> = {};
+  for (const [name, tags] of Object.entries(DEVICES)) {
+    const uid = await fleet.enrol(name);
+    if (tags.length > 0) await client.updateDeviceTags({ params: { uid }, body: { tags: [...tags] } });
+    uids[name] = uid;
+  }
+  await fleet.enrolPending("waiting");
+  for (const key of KEYS) {
+    const data = Buffer.from(sshKeyLine()).toString("base64");
+    const { fingerprint } = await client.createPublicKey({ body: { ...key, data } });
+    fingerprints[key.name] = fingerprint;
+  }
+  if (edition === "enterprise")
+    for (const rule of RULES) await client.createFirewallRule({ body: { active: true, ...rule } });
+  await beginSession(fleet, uids["web-1"] ?? "");
+  return { fleet, uids, fingerprints };
+}
+
+/** A session as an SSH entry begins it. */
+async function beginSession({ service }: Fleet, device: string): Promise<void> {
+  const listener = service.logs().find(({ msg }) => msg === "listening for internal operations");
+  const body = {
+    uid: randomBytes(32).toString("hex"),
+    device_uid: device,
+    username: "seen",
+    ip_address: "198.51.100.4",
+  };
+  const response = await fetch(`${listener?.address}/internal/sessions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-internal-token": INTERNAL_TOKEN },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`no session was made: ${response.status} ${await response.text()}`);
+}
