@@ -1,0 +1,314 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Connection } from "../../provider/dist/resources/connection.js";
+import { accessAnswer } from "../../provider/dist/review/access.js";
+import { type AccessFlags, type AccessFormat, accessQuery } from "../../provider/dist/review/accessQuery.js";
+import { type Estate, readEstate } from "../../provider/dist/review/estate.js";
+import { gatehouse } from "../support/gatehouse.ts";
+import { type PolicyWorld, startPolicyWorld } from "./support.ts";
+
+let world: PolicyWorld;
+let estate: Estate;
+beforeAll(async () => {
+  world = await startPolicyWorld();
+  estate = await readEstate(await new Connection(world.fleet.client).tenant(undefined));
+});
+afterAll(() => world?.fleet.stop());
+
+const access = (...args: readonly string[]) => gatehouse(["access", ...args], world.fleet.env);
+/** What the command prints, without the process, which takes longer than most tests. */
+function ask(flags: AccessFlags, format: AccessFormat = "text") {
+  const { output, refused } = accessAnswer(estate, accessQuery(flags, format));
+  return { stdout: [...output].join(""), refused };
+}
+/** The table's rows as cells, without its head. */
+const rowsOf = (stdout: string) => {
+  const lines = stdout.split("\n");
+  const head = lines.findIndex((line) => line.startsWith("KEY "));
+  const end = lines.indexOf("", head);
+  return lines.slice(head + 1, end).map((line) => line.split(/ {2,}/));
+};
+const short = (name: string) => `${world.fingerprints[name]?.slice(0, 11)}…`;
+const uid = (name: string) => world.uids[name];
+
+const FORMULA = '=cmd(), "x"\u001b[2J';
+
+describe("the table", () => {
+  test("has who can reach what, and by which rule; and says for what that was found out", async () => {
+    const { code, stdout, stderr } = await access();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    // What others named is not run by the terminal.
+    expect(stdout).not.toContain("\u001b");
+    const cmd = `=cmd(), "x"\\u{1b}[2J (${short(FORMULA)})`;
+    expect(rowsOf(stdout)).toEqual([
+      [cmd, "deploy", "any but 203.0.113.1", "db-1, gate, lab", "none matches"],
+      [cmd, "deploy", "203.0.113.1", "gate, lab", "none matches"],
+      [
+        `ana (${short("ana")})`,
+        "root",
+        "any but 203.0.113.1",
+        "6 of 9 devices: 5 tagged web, db-1",
+        "none matches",
+      ],
+      [
+        `bob (${short("bob")})`,
+        "deploy",
+        "any but 203.0.113.1",
+        "5 devices tagged web",
+        "2 (allow, priority 50)",
+      ],
+      [`bob (${short("bob")})`, "root", "any but 203.0.113.1", "5 devices tagged web", "none matches"],
+    ]);
+    // The waiting device is not one of them; "seen" is of a session.
+    expect(stdout).toContain(`Namespace ${world.fleet.tenant}: 3 keys, 9 accepted devices, 4 firewall rules`);
+    expect(stdout).toContain("3 login names (by patterns, and 1 session of late): deploy, root, seen\n");
+    expect(stdout).toContain("192.0.2.1, 198.51.100.4, 203.0.113.1; 192.0.2.1 stands for every address");
+  });
+
+  test("is of the devices, keys, login names and addresses that are asked about", () => {
+    const prod = ask({ device: ["tag:prod"], key: ["b*"], login: ["root", "x"] });
+    expect(rowsOf(prod.stdout)).toEqual([
+      [`bob (${short("bob")})`, "root", "any but 203.0.113.1", "5 devices tagged web", "none matches"],
+    ]);
+    expect(prod.stdout).toContain("1 of 3 keys, 7 of 9 accepted devices");
+    expect(prod.stdout).toContain("2 login names (as asked): root, x");
+
+    const from = ask({ from: ["::ffff:203.0.113.77", "10.0.0.1"], device: ["WEB-1"] });
+    expect(rowsOf(from.stdout).map((row) => row.slice(1, 4))).toEqual([
+      ["root", "10.0.0.1", "web-1"],
+      ["deploy", "10.0.0.1", "web-1"],
+      ["root", "10.0.0.1", "web-1"],
+    ]);
+    expect(from.stdout).toContain("2 addresses (as asked): 10.0.0.1, 203.0.113.77");
+    expect(from.stdout).toContain("None of these devices for =cmd");
+  });
+
+  test("says how a name was understood that is a tag too, and where nobody gets in", () => {
+    const named = ask({ device: ["lab"] });
+    expect(named.stdout).toContain("--device lab is a name here; the tag of that name is tag:lab");
+    expect(rowsOf(named.stdout).map((row) => row[3])).toEqual(["lab"]);
+    const tagged = ask({ device: ["prod"], from: ["203.0.113.9"] });
+    expect(tagged.refused).toBe(false);
+    expect(tagged.stdout).toContain("--device prod is a tag, of 7 devices");
+    expect(tagged.stdout).toContain("No key reaches any of these devices");
+  });
+});
+
+test("--json has every uid, and all that was asked", () => {
+  const print = world.fingerprints.ana ?? "";
+  const { stdout } = ask({ key: [print.slice(0, 20)], device: ["web-*", "db-2"] }, "json");
+  const answer = JSON.parse(stdout);
+  const devices = ["db-2", "web-1", "web-2", "web-3", "web-4", "web-5"];
+  expect(answer).toMatchObject({
+    namespace: world.fleet.tenant,
+    domain: {
+      logins: ["deploy", "root", "seen"],
+      addresses: ["192.0.2.1", "198.51.100.4", "203.0.113.1"],
+      anyAddress: "192.0.2.1",
+    },
+    unknown: [],
+    keys: [{ fingerprint: print, name: "ana", username: "^root$", filter: { tags: ["prod"] } }],
+    grants: [
+      {
+        key: print,
+        logins: ["root"],
+        addresses: ["192.0.2.1", "198.51.100.4"],
+        rule: null,
+        devices: devices.slice(1).map(uid),
+      },
+    ],
+  });
+  expect(answer.devices.map((device: { name: string }) => device.name)).toEqual(devices);
+  expect(answer.rules).toHaveLength(4);
+});
+
+test("--csv has a line for each device, and nothing that a spreadsheet would run", async () => {
+  const { code, stdout, stderr } = await access(
+    "--csv",
+    "--key",
+    "=cmd*",
+    "--device",
+    "gate",
+    "--device",
+    "db-1",
+  );
+  expect(code).toBe(0);
+  const about = `${world.fingerprints[FORMULA]},"'=cmd(), ""x""\u001b[2J",deploy`;
+  expect(stdout.split("\r\n")).toEqual([
+    "key_fingerprint,key_name,login,addresses,device_uid,device_name,rule_id,rule_action,rule_priority",
+    `${about},192.0.2.1 198.51.100.4,${uid("db-1")},db-1,,,`,
+    `${about},192.0.2.1 198.51.100.4,${uid("gate")},gate,,,`,
+    `${about},203.0.113.1,${uid("gate")},gate,,,`,
+    "",
+  ]);
+  expect(stderr).toContain("1 of 3 keys, 2 of 9 accepted devices");
+});
+
+describe("--explain", () => {
+  test("of what is allowed: no rule, and those that nearly decided", () => {
+    const { refused, stdout } = ask({ explain: true, key: ["ana"], device: ["web-5"] });
+    expect(refused).toBe(false);
+    expect(stdout).toContain("ALLOWED: key ana as root from 192.0.2.1 on web-5\n");
+    expect(stdout).toContain("no firewall rule matches, which allows");
+    expect(stdout).toContain("No --login was given: root is assumed.");
+    expect(stdout).toContain("No --from was given: 192.0.2.1 is assumed");
+    expect(stdout).toContain("admits the device web-5 (tagged prod, web): it is for devices tagged prod");
+    const rules = stdout.split("\n").filter((line) => /^ {2}\d/.test(line));
+    expect(rules.map((line) => line.slice(0, line.indexOf(". It is")))).toEqual([
+      "  1 (deny, priority 100) misses by address alone, so nearly decides",
+      "  4 (deny, priority 90) misses by being inactive alone, so nearly decides",
+      "  2 (allow, priority 50) misses by login alone, so nearly decides",
+      "  3 (deny, priority 10) misses by device alone, so nearly decides",
+    ]);
+  });
+
+  test("of what a rule denies, as text and as JSON", async () => {
+    const [key, device, login, from] = ["bob", "web-1", "deploy", "203.0.113.9"] as const;
+    const text = ask({ explain: true, key: [key], device: [device], login: [login], from: [from] });
+    expect(text.refused).toBe(true);
+    expect(text.stdout).toContain("REFUSED: key bob as deploy from 203.0.113.9 on web-1\n");
+    expect(text.stdout).toContain("the firewall rule 1 (deny, priority 100) denies it");
+    expect(text.stdout).toContain("1 (deny, priority 100) decides");
+    expect(text.stdout).toContain("2 (allow, priority 50) would decide");
+    expect(text.stdout).not.toContain("assumed");
+
+    const flags = ["--key", key, "--device", device, "--login", login, "--from", from];
+    const json = await access("--explain", "--json", ...flags);
+    expect(json.code).toBe(2);
+    const answer = JSON.parse(json.stdout);
+    expect(answer).toMatchObject({
+      namespace: world.fleet.tenant,
+      allowed: false,
+      refusedBy: "rule",
+      key: { name: "bob" },
+      login: "deploy",
+      address: "203.0.113.9",
+      device: { uid: uid("web-1"), name: "web-1" },
+      assumed: [],
+      keyAdmitsLogin: true,
+      keyAdmitsDevice: true,
+      rule: { id: "1" },
+    });
+    // A weaker rule than the one that decides does not nearly decide.
+    expect(
+      answer.considered.map(({ rule, role, misses, nearly }: Record<string, { id: string }>) => [
+        rule?.id,
+        role,
+        misses,
+        nearly,
+      ]),
+    ).toEqual([
+      ["1", "decides", [], false],
+      ["4", "misses", ["inactive", "login", "device"], false],
+      ["2", "would decide", [], false],
+      ["3", "misses", ["login", "device"], false],
+    ]);
+  });
+
+  test("of what the key does not admit", () => {
+    const device = ask({ explain: true, key: ["bob"], device: ["gate"] });
+    expect(device.refused).toBe(true);
+    expect(device.stdout).toContain("Because the key bob is not for the device gate.");
+    expect(device.stdout).toContain(
+      "refuses the device gate (tagged lab): it is for devices named like ^web-",
+    );
+    const login = ask({ explain: true, key: ["bob"], device: ["web-1"], login: ["ana"] });
+    expect(login.refused).toBe(true);
+    expect(login.stdout).toContain("Because the key bob is not for the login name ana.");
+  });
+
+  test("is about one key and one device", () => {
+    expect(() => ask({ explain: true, device: ["tag:lab"] })).toThrow(
+      /^--key: --explain is about exactly one, and this means 3 keys: .*ana .*bob /,
+    );
+    expect(() => ask({ explain: true, key: ["ana"] })).toThrow(
+      "--device: --explain is about exactly one, and this means 9 devices",
+    );
+  });
+});
+
+test.each<[AccessFlags, AccessFormat, RegExp]>([
+  [{ device: ["waiting"] }, "text", /^--device: waiting is none of/],
+  [{ device: ["tag:prd"] }, "text", /^--device: tag:prd is none of .*; near: prod$/],
+  [{ device: ["tag:*"] }, "text", /^--device: tag:\* is none of/],
+  [{ key: ["anna"] }, "text", /^--key: anna is none of the namespace's 3 public keys; near: ana$/],
+  [{ key: ["a.a"] }, "text", /^--key: a\.a is none of/],
+  [{ key: ["x*a"] }, "text", /^--key: x\*a is none of/],
+  [{ from: ["10.0.0"] }, "text", /^--from: must be an IPv4 or IPv6 address/],
+  [{ from: ["fe80::1%eth0"] }, "text", /^--from: must be/],
+  [{ login: [""] }, "text", /^--login: must not be empty/],
+  [{ explain: true }, "csv", /^--explain: not with --csv/],
+  [{ explain: true, login: ["a", "b"] }, "text", /^--explain: takes one --login/],
+])("%j as %s is an error that names the flag", (flags, format, message) => {
+  expect(() => ask(flags, format)).toThrow(message);
+});
+
+test("a beginning of a fingerprint that several keys have means them all, and is said", () => {
+  const [one, ...others] = estate.policy.keys;
+  if (!one) throw new Error("no key");
+  const twin = { ...one, name: "twin", fingerprint: `${one.fingerprint.slice(0, 20)}-twin` };
+  const twins = { ...estate, policy: { ...estate.policy, keys: [one, twin, ...others] } };
+  const { output } = accessAnswer(twins, accessQuery({ key: [one.fingerprint.slice(0, 20)] }, "text"));
+  const text = [...output].join("");
+  expect(text).toContain("2 of 4 keys");
+  expect(text).toMatch(/--key \S+ is several keys: .*twin/);
+});
+
+/** One line, and no stack trace. */
+const oneError = (text: string) => expect.stringMatching(new RegExp(`^error: ${text}[^\n]*\n$`));
+
+test("what the namespace does not have is one clear error", async () => {
+  const message = "--device: web-9 is none of the namespace's 9 accepted devices; near: web-1, web-2, web-3";
+  expect(await access("--device", "web-9")).toEqual({ code: 1, stdout: "", stderr: oneError(message) });
+});
+
+test("flags that nobody knows, or that contradict each other, show the help", async () => {
+  const unknown = await access("--devcie", "x");
+  expect(unknown.code).toBe(1);
+  expect(unknown.stderr).toContain("Usage: gatehouse access");
+  expect(unknown.stderr).toContain("Exit codes:");
+  const both = await access("--json", "--csv");
+  expect(both).toMatchObject({ code: 1, stdout: "" });
+  expect(both.stderr).toContain("cannot be used with");
+});
+
+test.each([
+  ["no credential", () => ({ GATEHOUSE_URL: world.fleet.service.url }), "credential: set GATEHOUSE_USERNAME"],
+  ["a wrong password", () => ({ ...world.fleet.env, GATEHOUSE_PASSWORD: "wrong-horse" }), "login .*401"],
+  [
+    "no service",
+    () => ({ ...world.fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9" }),
+    "login .*can not be reached",
+  ],
+  [
+    "a wrong namespace",
+    () => ({ ...world.fleet.env, GATEHOUSE_TENANT: "mine" }),
+    "GATEHOUSE_TENANT: must be",
+  ],
+])("%s is one clear error", async (_, env, message) => {
+  const run = await gatehouse(["access"], env());
+  expect(run).toEqual({ code: 1, stdout: "", stderr: oneError(message) });
+  expect(run.stderr).not.toContain("-horse");
+});
+
+test("a namespace without devices, which GATEHOUSE_TENANT chooses", async () => {
+  const { tenantId } = await world.fleet.client.createNamespace({ body: { name: "empty" } });
+  const env = { ...world.fleet.env, GATEHOUSE_TENANT: tenantId };
+  const { code, stdout } = await gatehouse(["access"], env);
+  expect(code).toBe(0);
+  expect(stdout).toContain(`Namespace ${tenantId}: 0 keys, 0 accepted devices, 0 firewall rules`);
+  expect(stdout).toContain("No key reaches any of these devices");
+});
+
+test("a community instance has no firewall: the keys alone decide", async () => {
+  const community = await startPolicyWorld("community");
+  try {
+    const { env } = community.fleet;
+    const { code, stdout } = await gatehouse(["access", "--key", "ana"], env);
+    expect(code).toBe(0);
+    expect(rowsOf(stdout).map((row) => row.slice(1))).toEqual([
+      ["root", "any", "7 devices tagged prod", "none matches"],
+    ]);
+  } finally {
+    await community.fleet.stop();
+  }
+});
