@@ -54,7 +54,7 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   if (fields.tenant) inputs.tenant = draft.estate.tenant;
   // The second part of the id: both ways of naming a device become one.
   if (fields.device) inputs.device = id?.split("/")[1] ?? inputs.device;
-  return [...ofId, ...identity.ofInputs(inputs)];
+  return [...identity.ofInputs(inputs), ...ofId];
 }
 
 /** A claim's key, without the tenant, with the device's name. */
