@@ -169,7 +169,7 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
     await fleet.stop();
   });
 
-  it.runIf(available)("the namespace is what the plan said", { timeout: 240_000 }, async () => {
+  it.runIf(available)("the namespace is what the plan said", { timeout: 600_000 }, async () => {
     stack = await open(before);
     const empty = await estateNow();
     const first = plannedEstate(empty, await stack.preview({ values: true }));
