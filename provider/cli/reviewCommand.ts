@@ -114,6 +114,7 @@ async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Pro
     notes: [...unknown, ...home.review.unknown],
   });
   await writeFile(file, accessMapHtml(data));
+  process.stderr.write(`The access map is in ${file}\n`);
 }
 
 async function put(file: string, text: string): Promise<void> {

@@ -32,7 +32,7 @@ export function reviewMarkdown(
     reasons.length === 0
       ? "Nothing stands against this change."
       : "**This change should not be made as it is:**",
-    ...reasons.map((reason) => `- ${plain(reason)}`),
+    ...shortened(reasons),
   ].join("\n");
   const sections = [
     ...review.namespaces.flatMap((namespace) =>
@@ -43,6 +43,18 @@ export function reviewMarkdown(
   ].filter(({ items }) => items.length > 0);
   const foot = review.namespaces.map((namespace) => `\n_${domainSentence(namespace, STYLE)}_`).join("\n");
   return `${head}\n${fitted(sections, max - head.length - foot.length - 2)}${foot}\n`;
+}
+
+/** Reasons that the head of the comment names, and how much of each. */
+const [REASONS, REASON_LENGTH] = [20, 300];
+
+function shortened(reasons: readonly string[]): string[] {
+  const more = reasons.length - REASONS;
+  const shown = reasons.slice(0, REASONS).map((reason) => {
+    const cut = reason.length > REASON_LENGTH ? `${reason.slice(0, REASON_LENGTH).toWellFormed()}…` : reason;
+    return `- ${plain(cut)}`;
+  });
+  return more > 0 ? [...shown, `- … and ${more} more, in the JSON report`] : shown;
 }
 
 /** The first line of every comment about a stack. */
@@ -101,33 +113,33 @@ function changeItem({ op, type, name, fields }: Step): string {
   return `${op} ${kind} ${code(name)}${changed.length > 0 ? `: ${changed.join(", ")}` : ""}`;
 }
 
-/** The sections, the later ones cut first where they do not all fit. */
+/** The sections, each as long as leaves room for the titles of those after it. */
 function fitted(sections: readonly Section[], room: number): string {
-  const texts: string[] = [];
-  let left = room;
-  for (const section of sections) {
-    const text = sectionText(section, left);
-    texts.push(text);
-    left -= text.length + 1;
-  }
-  return texts.join("\n");
+  const least = sections.map((section) => sectionText(section, 0).length + 1);
+  let left = room - least.reduce((sum, length) => sum + length, 0);
+  return sections
+    .map((section, index) => {
+      const text = sectionText(section, left + (least[index] ?? 0) - 1);
+      left -= text.length + 1 - (least[index] ?? 0);
+      return text;
+    })
+    .join("\n");
 }
 
 function sectionText({ title, items }: Section, room: number): string {
   const folded = items.length > OPEN;
   const begin = folded ? `\n<details><summary>${title}</summary>\n\n` : `\n### ${title}\n\n`;
   const end = folded ? "\n\n</details>" : "";
+  const missing = (count: number) => `- … and ${count} more, in the JSON and HTML reports`;
+  let left = room - begin.length - end.length - missing(items.length).length;
   const lines: string[] = [];
-  // Room for the line that says what is missing.
-  let left = room - begin.length - end.length - 60;
   for (const item of items) {
     const line = `- ${item}`;
     if (line.length + 1 > left) break;
     lines.push(line);
     left -= line.length + 1;
   }
-  const missing = items.length - lines.length;
-  if (missing > 0) lines.push(`- … and ${missing} more, in the JSON and HTML reports`);
+  if (lines.length < items.length) lines.push(missing(items.length - lines.length));
   return `${begin}${lines.join("\n")}${end}`;
 }
 

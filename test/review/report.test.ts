@@ -1,0 +1,137 @@
+import pc from "picocolors";
+import { describe, expect, test } from "vitest";
+import { code, reviewMarkdown } from "../../provider/dist/review/markdown.js";
+import {
+  type NamespaceReview,
+  objections,
+  type Review,
+  type ReviewedAccess,
+} from "../../provider/dist/review/review.js";
+import { reviewText } from "../../provider/dist/review/text.js";
+
+const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess => ({
+  change: "gained",
+  keys: [{ fingerprint: name, name }],
+  logins: ["root"],
+  addresses: ["192.0.2.1"],
+  anyAddress: true,
+  devices: ["1"],
+  where: "web-1",
+  ...more,
+});
+
+const review = (more: Partial<NamespaceReview> = {}): Review => ({
+  ...{ version: 1, project: "fleet", stack: "prod", engine: "embedded", service: "https://gate.example.org" },
+  summary: { create: 1, update: 2, replace: 0, delete: 0, import: 0, same: 3 },
+  ...{ changes: [], twins: [], unknown: [] },
+  namespaces: [
+    {
+      ...{ tenant: "1", name: "lab", access: [], members: [], lockouts: [], incapabilities: [], lint: [] },
+      domain: { devices: 1, keys: 1, rules: 0, sessions: 0, logins: ["root"], addresses: ["192.0.2.1"] },
+      coverage: { managed: 1, total: 1, percent: 100, unmanaged: [] },
+      ...{ tests: [], unknown: [], ...more },
+    },
+  ],
+});
+
+const markdown = (some: Review, max?: number) =>
+  reviewMarkdown(some, { allowLockout: false, ...(max && { max }) });
+const text = (some: Review) => reviewText(pc.createColors(false), some, { allowLockout: false });
+
+describe("a review in words", () => {
+  test("says that nobody gains or loses access where nobody does", () => {
+    for (const words of [markdown(review()), text(review())]) {
+      expect(words).toContain("Nobody gains or loses access.");
+      expect(words).toContain("Nothing stands against this change.");
+    }
+  });
+
+  test("names keys, logins, addresses and devices, and that this is all", () => {
+    const access = [
+      line("ana", { change: "lost", logins: ["root", "deploy"], where: "14 devices tagged prod" }),
+      line("bob", { keys: ["b", "c", "d", "e", "f"].map((name) => ({ fingerprint: name, name })) }),
+      line("carl", { anyAddress: false, addresses: ["10.0.0.1"] }),
+    ];
+    const words = text(review({ access }));
+    expect(words).toContain("- key ana loses logins root and deploy on 14 devices tagged prod");
+    expect(words).toContain("+ 5 keys b, c, d and 2 more gain login root on web-1");
+    expect(words).toContain("+ key carl gains login root from 10.0.0.1 on web-1");
+    expect(words).toContain("Nobody else gains or loses access.");
+  });
+
+  test("objects to lock-outs unless they are allowed, to failing tests, twins and missing rights always", () => {
+    const some = {
+      ...review({
+        lockouts: [{ code: "last-administrator", message: "no administrator is left beside the owner" }],
+        incapabilities: [
+          { operation: "inviteMember", reason: "inviteMember is for users", resources: ["bob"] },
+        ],
+        tests: [
+          {
+            ...{ name: "no root", file: "a.policy.ts", line: 3, ok: false, warnings: [], durationMs: 1 },
+            failures: [],
+          },
+        ],
+      }),
+      twins: [{ object: "the key ana", urns: ["urn:a", "urn:b"] }],
+    };
+    const all = objections(some, { allowLockout: false });
+    expect(all).toHaveLength(4);
+    expect(objections(some, { allowLockout: true })).toHaveLength(3);
+    for (const words of ["the key ana", "no administrator is left", "inviteMember is for users", "no root"]) {
+      expect(all.join("\n")).toContain(words);
+      expect(text(some)).toContain(words);
+    }
+    expect(markdown(some)).toContain("**This change should not be made as it is:**");
+  });
+});
+
+describe("a comment", () => {
+  test("begins with a marker that is the same for every review of the stack", () => {
+    const [first] = markdown(review()).split("\n");
+    const [second] = markdown(review({ access: [line("ana")] })).split("\n");
+    expect(first).toBe("<!-- gatehouse review fleet/prod -->");
+    expect(second).toBe(first);
+    expect(markdown({ ...review(), stack: "a-->b" }).split("\n")[0]).toBe(
+      "<!-- gatehouse review fleet/a___b -->",
+    );
+  });
+
+  test.each([
+    ["ana", "`ana`"],
+    ["a`b", "``a`b``"],
+    ["`a``b`", "``` `a``b` ```"],
+    ["a\nb\u202ec", "`a b c`"],
+    ["", "`  `"],
+  ])("shows the name %j as text", (name, shown) => {
+    expect(code(name)).toBe(shown);
+  });
+
+  test("lets no name format, link or notify", () => {
+    const hostile = "@team [x](http://evil) <img src=x> **b** #1";
+    const words = markdown(review({ access: [line("ana", { where: hostile })], unknown: [hostile] }));
+    for (const part of ["@team", "](", "<img", "**b**", "#1"]) expect(words).not.toContain(part);
+  });
+
+  test("folds long lists, and never gets longer than it may, saying what is missing", () => {
+    const access = Array.from({ length: 3000 }, (_, n) => line(`key-${n}`));
+    const folded = markdown(review({ access: access.slice(0, 50) }));
+    expect(folded).toContain("<details><summary>Who can reach what</summary>");
+    for (const max of [2000, 10_000, 65_000]) {
+      const words = markdown(review({ access, unknown: ["something"] }), max);
+      expect(words.length).toBeLessThanOrEqual(max);
+      const shown = words.match(/^- \*\*\+\*\*/gm)?.length ?? 0;
+      expect(shown).toBeGreaterThan(5);
+      // The sentence that nobody else does is one of the items.
+      expect(words).toContain(`and ${3000 + 1 - shown} more`);
+    }
+  });
+});
+
+test("names cannot steer a terminal", () => {
+  const words = text(
+    review({ access: [line("a\u001b[2Jb", { where: "web\u0007-1" })], unknown: ["x\u001b]0;y"] }),
+  );
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what must not be there
+  expect(words).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
+});
