@@ -102,6 +102,10 @@ export class Access {
 
   /** Uids of a set of devices. */
   uidsOf(devices: DeviceSet): string[] {
-    return devices.array().map((place) => this.uids[place] ?? "");
+    const uids: string[] = [];
+    devices.forEach((place) => {
+      uids.push(this.uids[place] ?? "");
+    });
+    return uids;
   }
 }

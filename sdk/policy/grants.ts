@@ -72,7 +72,9 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
       const admittedAfter = is && after.admitted(is, login);
       if (!admittedBefore && !admittedAfter) continue;
       const groups = new Groups<"gained" | "lost">();
-      for (const { openBefore, openAfter, addresses } of places) {
+      const sameDevices = admittedAfter && admittedBefore?.equals(admittedAfter);
+      for (const { openBefore, openAfter, changed, addresses } of places) {
+        if (sameDevices && !changed.intersects(admittedAfter)) continue;
         const reachBefore = admittedBefore?.new_intersection(openBefore);
         const reachAfter = admittedAfter?.new_intersection(openAfter);
         groups.add("gained", without(reachAfter, reachBefore), addresses);
@@ -89,6 +91,8 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
 interface AlikeAddresses {
   readonly openBefore: DeviceSet;
   readonly openAfter: DeviceSet;
+  /** Devices that only one of the two has. */
+  readonly changed: DeviceSet;
   readonly addresses: readonly string[];
 }
 
@@ -99,7 +103,12 @@ function alikeToBoth(before: Access, after: Access, login: string): AlikeAddress
     ...Map.groupBy(after.domain.addresses, (address) => before.verdict(login, address).open),
   ].flatMap(([openBefore, some]) => {
     const alike = Map.groupBy(some, (address) => after.verdict(login, address).open);
-    return [...alike].map(([openAfter, addresses]) => ({ openBefore, openAfter, addresses }));
+    return [...alike].map(([openAfter, addresses]) => ({
+      openBefore,
+      openAfter,
+      changed: openBefore.new_change(openAfter),
+      addresses,
+    }));
   });
   return pairs.sort((left, right) => firstOf(left) - firstOf(right));
 }
