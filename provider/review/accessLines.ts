@@ -5,6 +5,8 @@ export interface AccessLine {
   readonly change: AccessChange["change"];
   readonly keys: readonly { readonly fingerprint: string; readonly name: string }[];
   readonly logins: readonly string[];
+  /** True when the login names are all of the domain. */
+  readonly anyLogin: boolean;
   readonly addresses: readonly string[];
   /** True when the addresses are all of the domain. */
   readonly anyAddress: boolean;
@@ -33,7 +35,9 @@ export function accessLines(before: Access, after: Access): AccessLine[] {
     if (known) known.keys.push({ fingerprint, name });
     else {
       const anyAddress = addresses.length === after.domain.addresses.length;
-      lines.set(id, { change, keys: [{ fingerprint, name }], logins, addresses, anyAddress, devices });
+      const anyLogin = logins.length === after.domain.logins.length;
+      const keys = [{ fingerprint, name }];
+      lines.set(id, { change, keys, logins, anyLogin, addresses, anyAddress, devices });
     }
   }
   return [...lines.values()].sort(

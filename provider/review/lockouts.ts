@@ -50,13 +50,15 @@ export function memberLockouts(
   const lockouts: Lockout[] = [];
   const left = administrators(after);
   const others = (seats: readonly Seat[]) => seats.filter(({ role }) => role !== "owner");
-  if (others(administrators(before)).length > 0 && others(left).length === 0) {
+  const own = (seats: readonly Seat[]) => seats.find(({ userId }) => userId === runningUser);
+  // Who runs it as the owner can put it right.
+  const isOwner = own(before)?.role === "owner";
+  if (!isOwner && others(administrators(before)).length > 0 && others(left).length === 0) {
     lockouts.push({
       code: "last-administrator",
-      message: "no administrator is left beside the owner",
+      message: "no administrator is left beside the owner, who does not run this",
     });
   }
-  const own = (seats: readonly Seat[]) => seats.find(({ userId }) => userId === runningUser);
   const [was, is] = [own(administrators(before)), own(left)];
   if (was && !is) {
     const seat = own(after);

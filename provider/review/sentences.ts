@@ -1,3 +1,5 @@
+import { ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
+import { counted } from "./accessText.ts";
 import type { MemberChange, NamespaceReview, ReviewedAccess } from "./review.ts";
 
 /** How a report writes what comes from the service. */
@@ -25,6 +27,13 @@ export function listed(names: readonly string[], style: Style): string {
   return shown.length === 0 ? last : `${shown.join(", ")} and ${last}`;
 }
 
+/** The same with the one that stands for every other last, in words. */
+function withOthers(names: readonly string[], standIn: string, others: string, style: Style): string {
+  const named = names.filter((name) => name !== standIn);
+  if (named.length === names.length) return listed(named, style);
+  return named.length === 0 ? others : `${listed(named, style)}, and ${others}`;
+}
+
 /** `key laptop-alice gains login root on 14 devices tagged prod`. */
 export function accessSentence(line: ReviewedAccess, style: Style): string {
   const many = line.keys.length > 1;
@@ -33,8 +42,12 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
     style,
   )}`;
   const verb = { gained: many ? "gain" : "gains", lost: many ? "lose" : "loses" }[line.change];
-  const logins = `${line.logins.length > 1 ? "logins" : "login"} ${listed(line.logins, style)}`;
-  const from = line.anyAddress ? "" : ` from ${listed(line.addresses, style)}`;
+  const logins = line.anyLogin
+    ? "every login"
+    : `${line.logins.length > 1 ? "logins" : "login"} ${withOthers(line.logins, ANY_LOGIN, "any other", style)}`;
+  const from = line.anyAddress
+    ? ""
+    : ` from ${withOthers(line.addresses, ANY_ADDRESS, "any other address", style)}`;
   return `${who} ${verb} ${logins}${from} on ${style.text(oneLine(line.where))}`;
 }
 
@@ -48,9 +61,11 @@ export function memberSentence({ change, email, from, to }: MemberChange, style:
 /** What access was evaluated for. */
 export function domainSentence({ domain }: NamespaceReview, style: Style): string {
   const { devices, keys, rules, sessions, logins, addresses } = domain;
-  const counts = `${devices} devices, ${keys} keys and ${rules} firewall rules`;
-  const seen = sessions > 0 ? ` (the latest ${sessions} sessions among their sources)` : "";
-  return `Evaluated for ${counts}, logins ${listed(logins, style)}, addresses ${listed(addresses, style)}${seen}.`;
+  const counts = `${counted(devices, "device")}, ${counted(keys, "key")} and ${counted(rules, "firewall rule")}`;
+  const names = withOthers(logins, ANY_LOGIN, "any other", style);
+  const places = withOthers(addresses, ANY_ADDRESS, "any other", style);
+  const seen = sessions > 0 ? ` (the latest ${counted(sessions, "session")} among their sources)` : "";
+  return `Evaluated for ${counts}, the logins ${names}, the addresses ${places}${seen}.`;
 }
 
 /** `nobody else changes`, or that nothing does. */

@@ -80,6 +80,10 @@ describe("lock-outs", () => {
     expect(codes([seat("ana", "administrator")], [seat("ana", "operator")])).toEqual(["last-administrator"]);
   });
 
+  test("it is none where the owner runs it, who can put it right", () => {
+    expect(codes([seat("ana", "administrator")], [], "owner")).toEqual([]);
+  });
+
   test("an invitation administers nothing yet", () => {
     const pending = seat("bob", "administrator", "pending");
     expect(codes([seat("ana", "administrator")], [pending])).toEqual(["last-administrator"]);

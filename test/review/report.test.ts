@@ -13,6 +13,7 @@ const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess 
   change: "gained",
   keys: [{ fingerprint: name, name }],
   logins: ["root"],
+  anyLogin: false,
   addresses: ["192.0.2.1"],
   anyAddress: true,
   devices: ["1"],
@@ -51,11 +52,15 @@ describe("a review in words", () => {
       line("ana", { change: "lost", logins: ["root", "deploy"], where: "14 devices tagged prod" }),
       line("bob", { keys: ["b", "c", "d", "e", "f"].map((name) => ({ fingerprint: name, name })) }),
       line("carl", { anyAddress: false, addresses: ["10.0.0.1"] }),
+      line("dan", { logins: ["someone", "root"], anyAddress: false, addresses: ["192.0.2.1"] }),
+      line("eve", { logins: ["someone", "root"], anyLogin: true }),
     ];
     const words = text(review({ access }));
     expect(words).toContain("- key ana loses logins root and deploy on 14 devices tagged prod");
     expect(words).toContain("+ 5 keys b, c, d and 2 more gain login root on web-1");
     expect(words).toContain("+ key carl gains login root from 10.0.0.1 on web-1");
+    expect(words).toContain("+ key dan gains logins root, and any other from any other address on web-1");
+    expect(words).toContain("+ key eve gains every login on web-1");
     expect(words).toContain("Nobody else gains or loses access.");
   });
 
