@@ -31,7 +31,9 @@ export function listed(names: readonly string[], style: Style): string {
 function withOthers(names: readonly string[], standIn: string, others: string, style: Style): string {
   const named = names.filter((name) => name !== standIn);
   if (named.length === names.length) return listed(named, style);
-  return named.length === 0 ? others : `${listed(named, style)}, and ${others}`;
+  if (named.length === 0) return others;
+  if (named.length > LISTED) return `${listed(named, style)}, and ${others}`;
+  return `${named.map((name) => style.name(oneLine(name))).join(", ")} and ${others}`;
 }
 
 /** `key laptop-alice gains login root on 14 devices tagged prod`. */
@@ -63,9 +65,11 @@ export function domainSentence({ domain }: NamespaceReview, style: Style): strin
   const { devices, keys, rules, sessions, logins, addresses } = domain;
   const counts = `${counted(devices, "device")}, ${counted(keys, "key")} and ${counted(rules, "firewall rule")}`;
   const names = withOthers(logins, ANY_LOGIN, "any other", style);
-  const places = withOthers(addresses, ANY_ADDRESS, "any other", style);
+  const places = addresses.some((address) => address !== ANY_ADDRESS)
+    ? `the addresses ${withOthers(addresses, ANY_ADDRESS, "any other", style)}`
+    : "any address";
   const seen = sessions > 0 ? ` (the latest ${counted(sessions, "session")} among their sources)` : "";
-  return `Evaluated for ${counts}, the logins ${names}, the addresses ${places}${seen}.`;
+  return `Evaluated for ${counts}, the logins ${names}, ${places}${seen}.`;
 }
 
 /** `nobody else changes`, or that nothing does. */

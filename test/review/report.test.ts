@@ -59,7 +59,7 @@ describe("a review in words", () => {
     expect(words).toContain("- key ana loses logins root and deploy on 14 devices tagged prod");
     expect(words).toContain("+ 5 keys b, c, d and 2 more gain login root on web-1");
     expect(words).toContain("+ key carl gains login root from 10.0.0.1 on web-1");
-    expect(words).toContain("+ key dan gains logins root, and any other from any other address on web-1");
+    expect(words).toContain("+ key dan gains logins root and any other from any other address on web-1");
     expect(words).toContain("+ key eve gains every login on web-1");
     expect(words).toContain("Nobody else gains or loses access.");
   });
