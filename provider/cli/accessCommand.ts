@@ -23,12 +23,12 @@ export function addAccessCommand(program: Command): void {
     .description("show who can reach which devices, by which key and rule, or why")
     .option(
       "--device <name|tag>",
-      "only these devices: name (* stands for any text), uid or tag; or tag:…, name:…, uid:…; may be repeated",
+      "only these devices: name (* stands for any text, ? for one character), uid or tag; or tag:…, name:…, uid:…; may be repeated",
       collect,
     )
     .option(
       "--key <key>",
-      "only these keys: fingerprint, its beginning, or name (* stands for any text); may be repeated",
+      "only these keys: fingerprint, its beginning, or name (* stands for any text, ? for one character); may be repeated",
       collect,
     )
     .option("--login <name>", "only this login name; may be repeated", collect)

@@ -1,4 +1,4 @@
-import { ANY_ADDRESS } from "@gatehouse-access/sdk/policy";
+import { ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 import { counted, listText, printable } from "./accessText.ts";
 import type { AccessView } from "./accessView.ts";
 
@@ -11,10 +11,13 @@ export function domainLines({ estate, query, devices, keys, domain, notes }: Acc
   const standIn = addresses.includes(ANY_ADDRESS)
     ? `; ${ANY_ADDRESS} stands for every address that no rule names`
     : "";
+  const anyLogin = logins.includes(ANY_LOGIN)
+    ? `; ${ANY_LOGIN} stands for every login name that no pattern names`
+    : "";
   return [
     `Namespace ${estate.tenant}: ${part(keys, estate.policy.keys, "key")}, ` +
       `${part(devices, estate.policy.devices, "accepted device")}, ${counted(estate.policy.rules.length, "firewall rule")}`,
-    `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins)}`,
+    `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins)}${anyLogin}`,
     `${addresses.length} ${addresses.length === 1 ? "address" : "addresses"} (${addressSource}): ${listText(addresses)}${standIn}`,
     ...notes,
   ].map(printable);

@@ -1,7 +1,8 @@
 import type { AccessDevice, AccessKey } from "@gatehouse-access/sdk/policy";
 import { AccessQueryError } from "./accessError.ts";
-import { globTest, nearNames } from "./accessNames.ts";
 import { counted, keyText, listText } from "./accessText.ts";
+import { globFits } from "./glob.ts";
+import { nearNames } from "./nearNames.ts";
 import { byText } from "./order.ts";
 
 /** What selectors stand for. */
@@ -46,8 +47,8 @@ function foundDevices(
   kind: string | undefined,
   text: string,
 ): Found<AccessDevice> {
-  const isNamed = globTest(text.toLowerCase());
-  const named = devices.filter(({ name }) => isNamed(name.toLowerCase()));
+  const wanted = text.toLowerCase();
+  const named = devices.filter(({ name }) => globFits(wanted, name.toLowerCase()));
   const ofUid = devices.filter(({ uid }) => uid === text.toLowerCase());
   const tagged = devices.filter(({ tags }) => tags.includes(text));
   if (kind === "name") return { items: named };
@@ -88,8 +89,9 @@ function foundKeys(keys: readonly AccessKey[], selector: string): Found<AccessKe
   const begun = print.length < FINGERPRINT_MIN ? [] : keys.filter((key) => key.fingerprint.startsWith(print));
   const either = [...new Set([...named, ...begun])];
   if (either.length > 0) return several(either, "several keys");
-  const isLike = globTest(selector);
-  const like = keys.filter(({ name, fingerprint }) => isLike(name) || isLike(fingerprint));
+  const like = keys.filter(
+    ({ name, fingerprint }) => globFits(selector, name) || globFits(selector, fingerprint),
+  );
   return several(like, counted(like.length, "key"));
 }
 

@@ -1,6 +1,7 @@
 import type { Step } from "../engine/index.ts";
+import { printable } from "./accessText.ts";
 import { type NamespaceReview, objections, type Review } from "./review.ts";
-import { accessSentence, domainSentence, memberSentence, oneLine, restSentence } from "./sentences.ts";
+import { accessSentence, domainSentence, memberSentence, restSentence } from "./sentences.ts";
 
 /** Longest comment that code hosts take, in characters: GitHub's 65,536 is the smallest of the usual ones. */
 export const COMMENT_MAX = 65_000;
@@ -145,12 +146,12 @@ function sectionText({ title, items }: Section, room: number): string {
 
 /** Text that stays text: names come from whoever may name a device, and must neither format nor link nor notify. */
 function plain(text: string): string {
-  return oneLine(text).replaceAll(/[\\`*_{}[\]()<>#+!|~@&]/g, (char) => `&#${char.charCodeAt(0)};`);
+  return printable(text).replaceAll(/[\\`*_{}[\]()<>#+!|~@&]/g, (char) => `&#${char.charCodeAt(0)};`);
 }
 
 /** A name as code, whatever backticks it holds. */
 export function code(text: string): string {
-  const line = oneLine(text);
+  const line = printable(text);
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   const pad = line === "" || line.startsWith("`") || line.endsWith("`") ? " " : "";

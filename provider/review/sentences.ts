@@ -1,5 +1,5 @@
 import { ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
-import { counted } from "./accessText.ts";
+import { counted, printable } from "./accessText.ts";
 import type { MemberChange, NamespaceReview, ReviewedAccess } from "./review.ts";
 
 /** How a report writes what comes from the service. */
@@ -10,9 +10,6 @@ export interface Style {
   readonly text: (text: string) => string;
 }
 
-/** Without line breaks, escape sequences of terminals and marks of direction, which could hide what a name says. */
-export const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ");
-
 /** Names that a sentence lists before it counts the others. */
 const LISTED = 3;
 
@@ -20,7 +17,7 @@ const LISTED = 3;
 export function listed(names: readonly string[], style: Style): string {
   const shown = names
     .slice(0, names.length === LISTED + 1 ? LISTED + 1 : LISTED)
-    .map((name) => style.name(oneLine(name)));
+    .map((name) => style.name(printable(name)));
   const more = names.length - shown.length;
   if (more > 0) return `${shown.join(", ")} and ${more} more`;
   const last = shown.pop() ?? "";
@@ -33,7 +30,7 @@ function withOthers(names: readonly string[], standIn: string, others: string, s
   if (named.length === names.length) return listed(named, style);
   if (named.length === 0) return others;
   if (named.length > LISTED) return `${listed(named, style)}, and ${others}`;
-  return `${named.map((name) => style.name(oneLine(name))).join(", ")} and ${others}`;
+  return `${named.map((name) => style.name(printable(name))).join(", ")} and ${others}`;
 }
 
 /** `key laptop-alice gains login root on 14 devices tagged prod`. */
@@ -50,14 +47,14 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
   const from = line.anyAddress
     ? ""
     : ` from ${withOthers(line.addresses, ANY_ADDRESS, "any other address", style)}`;
-  return `${who} ${verb} ${logins}${from} on ${style.text(oneLine(line.where))}`;
+  return `${who} ${verb} ${logins}${from} on ${style.text(printable(line.where))}`;
 }
 
 /** `carla@example.com becomes observer (was administrator)`. */
 export function memberSentence({ change, email, from, to }: MemberChange, style: Style): string {
-  if (change === "added") return `${style.name(oneLine(email))} becomes a member, as ${to}`;
-  if (change === "removed") return `${style.name(oneLine(email))} is no member any more (was ${from})`;
-  return `${style.name(oneLine(email))} becomes ${to} (was ${from})`;
+  if (change === "added") return `${style.name(printable(email))} becomes a member, as ${to}`;
+  if (change === "removed") return `${style.name(printable(email))} is no member any more (was ${from})`;
+  return `${style.name(printable(email))} becomes ${to} (was ${from})`;
 }
 
 /** What access was evaluated for. */

@@ -1,5 +1,6 @@
+import { printable } from "./accessText.ts";
 import { type NamespaceReview, objections, type Review } from "./review.ts";
-import { accessSentence, domainSentence, memberSentence, oneLine, restSentence } from "./sentences.ts";
+import { accessSentence, domainSentence, memberSentence, restSentence } from "./sentences.ts";
 
 /** How a terminal shows things; picocolors has these, with and without colours. */
 export interface Paint {
@@ -26,7 +27,7 @@ export function reviewText(c: Paint, review: Review, options: { readonly allowLo
       ? [c.green("Nothing stands against this change.")]
       : [
           c.red("This change should not be made as it is:"),
-          ...reasons.map((reason) => `  ${oneLine(reason)}`),
+          ...reasons.map((reason) => `  ${printable(reason)}`),
         ]),
   ].join("\n");
 }
@@ -51,21 +52,21 @@ function namespaceLines(c: Paint, namespace: NamespaceReview): string[] {
     ...list(
       c,
       "Findings that this change brings",
-      lint.filter(({ isNew }) => isNew).map(({ severity, message }) => oneLine(`${severity}: ${message}`)),
+      lint.filter(({ isNew }) => isNew).map(({ severity, message }) => printable(`${severity}: ${message}`)),
     ),
     ...list(
       c,
       `Not in this program (${coverage.managed} of ${coverage.total} objects are, ${coverage.percent} %)`,
-      coverage.unmanaged.map(({ kind, name }) => oneLine(`${kind} ${name}`)),
+      coverage.unmanaged.map(({ kind, name }) => printable(`${kind} ${name}`)),
     ),
-    ...list(c, `Not known about ${name}`, unknown.map(oneLine)),
+    ...list(c, `Not known about ${name}`, unknown.map(printable)),
     c.dim(domainSentence(namespace, { name: same, text: same })),
   ];
 }
 
 const failureLines = (c: Paint, test: NamespaceReview["tests"][number]): string[] => [
-  c.red(oneLine(`FAIL ${test.name} (${test.file}:${test.line})`)),
-  ...test.failures.map(({ message }) => `  ${oneLine(message)}`),
+  c.red(printable(`FAIL ${test.name} (${test.file}:${test.line})`)),
+  ...test.failures.map(({ message }) => `  ${printable(message)}`),
 ];
 
 function list(c: Paint, title: string, lines: readonly string[]): string[] {

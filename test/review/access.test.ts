@@ -60,7 +60,9 @@ describe("the table", () => {
     ]);
     // The waiting device is not one of them; "seen" is of a session.
     expect(stdout).toContain(`Namespace ${world.fleet.tenant}: 3 keys, 9 accepted devices, 4 firewall rules`);
-    expect(stdout).toContain("3 login names (by patterns, and 1 session of late): deploy, root, seen\n");
+    expect(stdout).toContain(
+      "4 login names (by patterns, and 1 session of late): deploy, root, seen, someone; ",
+    );
     expect(stdout).toContain("192.0.2.1, 198.51.100.4, 203.0.113.1; 192.0.2.1 stands for every address");
   });
 
@@ -101,7 +103,7 @@ test("--json has every uid, and all that was asked", () => {
   expect(answer).toMatchObject({
     namespace: world.fleet.tenant,
     domain: {
-      logins: ["deploy", "root", "seen"],
+      logins: ["deploy", "root", "seen", "someone"],
       addresses: ["192.0.2.1", "198.51.100.4", "203.0.113.1"],
       anyAddress: "192.0.2.1",
     },

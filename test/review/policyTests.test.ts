@@ -38,7 +38,7 @@ describe("toAllow", () => {
       'access).toAllow({ device: { tag: "edge" }, from: ["198.51.100.0/24", "10.0.0.0/8"] })',
       'access).toAllow({ device: { tag: "edge" }, from: "2001:db8:1::/48" })',
       'access).toAllow({ from: "::ffff:10.1.2.3", device: { tag: "prod" } })',
-      'access).toAllow({ where: ({ key, login, device, rule }) => key.name === "deploy" && login === "anyone" && device.name === "web-01" && rule?.id === "1" })',
+      'access).toAllow({ where: ({ key, login, device, rule }) => key.name === "deploy" && login === "someone" && device.name === "web-01" && rule?.id === "1" })',
     ]);
   });
 
@@ -144,7 +144,7 @@ describe("toAllow", () => {
     });
     const { failures } = await runBody('expect(access).not.toAllow({ device: { tag: "prod" } });', facts);
     expect(failures[0]?.counterexamples).toMatchObject([
-      { login: "anyone", key: { name: "deploy" }, rule: null },
+      { login: "someone", key: { name: "deploy" }, rule: null },
     ]);
   });
 });

@@ -106,7 +106,7 @@ describe("a comment", () => {
     ["ana", "`ana`"],
     ["a`b", "``a`b``"],
     ["`a``b`", "``` `a``b` ```"],
-    ["a\nb\u202ec", "`a b c`"],
+    ["a\nb\u202ec", "`a\\u{a}b\\u{202e}c`"],
     ["", "`  `"],
   ])("shows the name %j as text", (name, shown) => {
     expect(code(name)).toBe(shown);

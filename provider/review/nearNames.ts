@@ -5,26 +5,6 @@ const NEAR_MAX = 3;
 /** Names that have less than this in common with a text are not near it, of 1. */
 const NEAR_LEAST = 0.3;
 
-/** A test whether a text is like the glob, in which `*` stands for any text and everything else for itself. */
-export function globTest(glob: string): (text: string) => boolean {
-  const [start = "", ...more] = glob.split("*");
-  const end = more.pop();
-  if (end === undefined) return (text) => text === glob;
-  return (text) => {
-    if (text.length < start.length + end.length || !text.startsWith(start) || !text.endsWith(end))
-      return false;
-    const last = text.length - end.length;
-    let at = start.length;
-    for (const part of more) {
-      // The earliest place is the best one: it leaves the most for the parts that follow.
-      const found = text.indexOf(part, at);
-      if (found < 0 || found + part.length > last) return false;
-      at = found + part.length;
-    }
-    return true;
-  };
-}
-
 /** The names nearest to a text, by the pairs of characters that they share (Dice); none where none is near. */
 export function nearNames(text: string, names: Iterable<string>): string[] {
   const wanted = pairs(text);
