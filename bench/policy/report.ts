@@ -73,7 +73,7 @@ export const grownOperations = GROWN;
 /** Begins the table of one figure that grows. */
 export function growthHead(name: string): string {
   return `
-## Growth: ${name}
+## Growth: ${name} (milliseconds of a core)
 
 | ${name} | domainOf | build | grants | changes | explain, one | uids of the grants | MB at most | of it without | load |
 |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|`;
