@@ -135,6 +135,7 @@ async function story(service: Service, folder: string): Promise<Login> {
     await gatehouse(env, 0, "drift");
     heading("The team's own policy tests hold");
     await gatehouse(env, 0, "test");
+    console.log(`\nThe access map of the repair: ${MAP}`);
     if (options.destroy) {
       heading("Destroy what the policy made");
       await gatehouse(env, 0, "destroy");

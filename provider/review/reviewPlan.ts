@@ -63,6 +63,12 @@ export async function reviewPlan(
       }),
     );
   }
+  for (const { label, has } of protect) {
+    const isThere = namespaces.some(({ before, after }) =>
+      [...before.policy.devices, ...after.policy.devices].some(has),
+    );
+    if (!isThere) unknown.push(`--protect ${label} protects nothing: no device has that tag or name`);
+  }
   return { review: reviewOf(connection, plan, namespaces, unknown), namespaces };
 }
 

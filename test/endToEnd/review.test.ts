@@ -127,6 +127,8 @@ describe.each(engines)("a review, by the $label", ({ engine, available }) => {
     await reviewed(withoutAna, 0);
     const { namespace } = await reviewed(withoutAna, 2, ["--protect", "tag:prod"]);
     expect(namespace.lockouts.map(({ code }) => code)).toEqual(["protected-devices"]);
+    const { result } = await reviewed(withoutAna, 0, ["--protect", "tag:prdo"]);
+    expect(result.unknown).toEqual(["--protect tag:prdo protects nothing: no device has that tag or name"]);
     await reviewed(withoutAna, 0, ["--protect", "tag:prod", "--allow-lockout"]);
   });
 });
