@@ -21,7 +21,12 @@ describe("what it shows", () => {
     expect(await page.title()).toBe(meta.title);
     expect(await page.locator("h1").textContent()).toBe(meta.title);
     const head = await page.locator("header").innerText();
-    for (const text of ["fleet-access", "prod", "https://access.example.org", "2 logins (root, deploy)"])
+    for (const text of [
+      "fleet-access",
+      "prod",
+      "https://access.example.org",
+      "3 logins (root, any login that no pattern names, deploy)",
+    ])
       expect(head).toContain(text);
     const cards = await page.locator(".card").allInnerTexts();
     expect(cards.map((text) => text.split("\n").join(" "))).toEqual([

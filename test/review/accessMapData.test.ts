@@ -5,6 +5,7 @@ import {
   type Access,
   type AccessPolicy,
   ANY_ADDRESS,
+  ANY_LOGIN,
   accessChanges,
   grantsOf,
 } from "../../sdk/dist/policy/index.js";
@@ -60,12 +61,13 @@ function loginsOf({ keys, devices, deviceSets, edges }: AccessMapData): string[]
   });
 }
 
+const shownLogin = (login: string) => (login === ANY_LOGIN ? "any login that no pattern names" : login);
 const shown = (address: string) => (address === ANY_ADDRESS ? "any address that no rule names" : address);
 
 /** The same, as the policy's own functions say it. */
 function expected(before: Access, after: Access): string[] {
   const name = (change: string, fingerprint: string, login: string, address: string, uid: string) =>
-    [change, fingerprint, login, shown(address), uid].join(" ");
+    [change, fingerprint, shownLogin(login), shown(address), uid].join(" ");
   const changes = [...accessChanges(before, after)].flatMap(({ key, login, addresses, change, devices }) =>
     addresses.flatMap((address) => devices.map((uid) => name(change, key.fingerprint, login, address, uid))),
   );

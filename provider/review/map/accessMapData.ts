@@ -3,7 +3,7 @@ import { Comparison } from "./compare.ts";
 import type { AccessMapData, MapDevice, MapKey, MapSubtitle } from "./data.ts";
 import { EdgeList } from "./edgeList.ts";
 import { groupDevices, groupKeys } from "./grouping.ts";
-import { addressInWords, domainInWords } from "./words.ts";
+import { addressInWords, domainInWords, loginInWords } from "./words.ts";
 
 /** What a map says besides the accesses. */
 export interface AccessMapMeta extends Omit<MapSubtitle, "domain"> {
@@ -33,7 +33,7 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
     groups: devices.groups,
     deviceSets,
     texts,
-    logins: after.domain.logins,
+    logins: after.domain.logins.map(loginInWords),
     addresses: after.domain.addresses.map(addressInWords),
     edges,
     notes,
@@ -64,7 +64,7 @@ function edgesOf(
     for (const login of logins) {
       for (const address of addresses) {
         for (const finding of comparison.of(pair, login, address))
-          list.add(finding, login, addressInWords(address));
+          list.add(finding, loginInWords(login), addressInWords(address));
       }
     }
     list.endKey(index);

@@ -1,10 +1,16 @@
-import { type AccessDomain, type AccessRule, ANY_ADDRESS } from "@gatehouse-access/sdk/policy";
+import { type AccessDomain, type AccessRule, ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 
 /** What the map says of {@link ANY_ADDRESS}. */
 export const ANYWHERE = "any address that no rule names";
 
 /** An address of a domain as people read it. */
 export const addressInWords = (address: string): string => (address === ANY_ADDRESS ? ANYWHERE : address);
+
+/** What the map says of {@link ANY_LOGIN}. */
+const ANYBODY = "any login that no pattern names";
+
+/** A login name of a domain as people read it. */
+export const loginInWords = (login: string): string => (login === ANY_LOGIN ? ANYBODY : login);
 
 /** What lets a login through. */
 export const allowedBy = (rule: AccessRule | null): string =>
@@ -24,7 +30,7 @@ export function ruleInWords({ id, action, priority, username, sourceIp, filter }
 /** A domain as a sentence. */
 export function domainInWords({ logins, addresses }: AccessDomain): string {
   const from = addresses.map(addressInWords);
-  return `Looked at: ${counted(logins, "login")}, from ${counted(from, "address", "addresses")}.`;
+  return `Looked at: ${counted(logins.map(loginInWords), "login")}, from ${counted(from, "address", "addresses")}.`;
 }
 
 /** Most texts that are listed. */
