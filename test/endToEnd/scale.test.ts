@@ -9,7 +9,7 @@ import { Stack } from "../support/gatehouse.ts";
 import { requestsDuring } from "../support/requests.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/manyKeys", import.meta.url));
-const KEYS = 300;
+const KEYS = 120;
 
 let fleet: Fleet;
 let stack: Stack;
@@ -31,7 +31,7 @@ afterAll(async () => {
 
 const isWrite = (request: string) => !request.startsWith("GET ") && request !== "POST /api/login";
 
-it("300 keys: one request for each write, none where nothing changes, pages where all are read", {
+it("120 keys: one request for each write, none where nothing changes, pages where all are read", {
   timeout: 120_000,
 }, async () => {
   const created = await requestsDuring(fleet.service, () => stack.result(["up"]));
