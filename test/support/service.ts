@@ -119,7 +119,8 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const ended = once(child, "exit") as Promise<[number | null]>;
+  // "close", not "exit": then everything that it wrote has been read.
+  const ended = once(child, "close") as Promise<[number | null]>;
   const lines: string[] = [];
   const logs: LogLine[] = [];
   const url = await new Promise<string>((resolve, reject) => {

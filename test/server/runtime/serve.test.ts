@@ -132,10 +132,11 @@ describe("the listener for internal operations", () => {
     expect(await ask(service, authorised(internalToken, "/api/devices"))).toBe(404);
     expect(await ask(service, authorised(`${internalToken}x`))).toBe(403);
     expect((await fetch(`${service.url}/internal/auth`, authorised(internalToken))).status).toBe(404);
+    expect(await service.stop()).toBe(0);
+    // What it wrote is all here once it has ended.
     const requests = service.logs().filter((line) => line.msg === "request" && line.listener === "internal");
     expect(requests.map((line) => line.statusCode)).toEqual([401, 404, 403]);
     expect(service.output()).not.toContain(internalToken);
-    expect(await service.stop()).toBe(0);
   });
 
   test("is not opened without a token, nor is anything else", async () => {
