@@ -1,3 +1,4 @@
+import v8 from "node:v8";
 import type {
   AccessDevice,
   AccessKey,
@@ -30,6 +31,9 @@ export type Misfit = "inactive" | "login" | "address" | "device";
 
 /** What JavaScript takes and RE2 refuses: looking around, back-references, and repeating more than 1000 times. */
 const NOT_IN_RE2 = /\(\?<?[=!]|\\[1-9]|\{(?:\d*,)?(?:\d{5,}|[2-9]\d{3}|1(?!000)\d{3})/;
+
+// Random patterns such as (.*.*)+ would keep the engine busy for minutes; with this it begins anew in linear time.
+v8.setFlagsFromString("--enable-experimental-regexp-engine-on-excessive-backtracks");
 
 const compiled = new Map<string, RegExp | null>();
 

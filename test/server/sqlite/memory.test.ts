@@ -5,17 +5,17 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 
-const writes = 8_000;
+const writes = 4_000;
 
-// Enough for an adapter that keeps something of each write or transaction to show (libsql's did, by more than
-// 20 kB each). `bench/sqlite.ts` does the same with 100,000, which takes a minute.
-test("memory stays under 300 MB over thousands of writes and transactions", {
+// An adapter that keeps something of each write or transaction shows (libsql's kept more than 20 kB of each); what
+// the process as a whole takes depends on the machine. `bench/sqlite.ts` does the same with 100,000 writes.
+test("memory does not grow with the writes and transactions that there were", {
   timeout: 180_000,
 }, async () => {
   const script = fileURLToPath(new URL("./writeMany.ts", import.meta.url));
-  const args = ["--no-warnings", script, join(testFolder(), "test.db"), String(writes)];
+  const args = ["--no-warnings", "--expose-gc", script, join(testFolder(), "test.db"), String(writes)];
   const { stdout } = await promisify(execFile)(process.execPath, args);
-  const { rows, megabytes } = JSON.parse(stdout) as { rows: number; megabytes: number };
+  const { rows, keptOfEach } = JSON.parse(stdout) as { rows: number; keptOfEach: number };
   expect(rows).toBe(writes);
-  expect(megabytes).toBeLessThan(300);
+  expect(keptOfEach).toBeLessThan(10_000);
 });

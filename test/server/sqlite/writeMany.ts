@@ -1,19 +1,29 @@
-// Run by memory.test.ts in a process of its own: writes rows one by one, every other one in a transaction, and
-// prints the most memory that the process ever had, in megabytes.
+// Run by memory.test.ts in a process of its own, with --expose-gc: writes rows one by one, every other one in a
+// transaction, and prints how much memory the second half of them kept, in bytes of each.
 import { openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { user } from "../db/rows.ts";
 
+if (!globalThis.gc) throw new Error("needs --expose-gc");
+const collect = globalThis.gc;
 const [file = "", count = "0"] = process.argv.slice(2);
 const { client, close } = await openDatabase({ file });
-for (let index = 0; index < Number(count); index += 1) {
-  const data = user(`user${index}`);
-  if (index % 2 === 0) await client.user.create({ data });
-  else await client.$transaction(async (transaction) => transaction.user.create({ data }));
+
+async function write(from: number, to: number): Promise<void> {
+  for (let index = from; index < to; index += 1) {
+    const data = user(`user${index}`);
+    if (index % 2 === 0) await client.user.create({ data });
+    else await client.$transaction(async (transaction) => transaction.user.create({ data }));
+  }
 }
-console.log(
-  JSON.stringify({
-    rows: await client.user.count(),
-    megabytes: (process.resourceUsage().maxRSS * 1024) / 1e6,
-  }),
-);
+
+function held(): number {
+  collect();
+  return process.memoryUsage().rss;
+}
+
+const half = Number(count) / 2;
+await write(0, half);
+const before = held();
+await write(half, 2 * half);
+console.log(JSON.stringify({ rows: await client.user.count(), keptOfEach: (held() - before) / half }));
 await close();
