@@ -1,10 +1,9 @@
 import {
   type AccessDevice,
   type AccessRule,
-  compilePattern,
   type DeviceFilter,
   type Mismatch,
-  PatternError,
+  patternOf,
 } from "@gatehouse-access/sdk/policy";
 import { unknownLines } from "./accessDomainText.ts";
 import type { AccessExplanation, ExplainedRule } from "./accessExplain.ts";
@@ -82,12 +81,5 @@ const deviceText = ({ name, tags }: AccessDevice) =>
   tags.length > 0 ? `${name} (tagged ${tags.join(", ")})` : `${name} (without tags)`;
 
 /** @param broken whom a pattern that does not compile is for */
-function patternText(pattern: string, broken: string): string {
-  try {
-    compilePattern(pattern);
-    return pattern;
-  } catch (error) {
-    if (error instanceof PatternError) return `${pattern} (which is no pattern, and so for ${broken})`;
-    throw error;
-  }
-}
+const patternText = (pattern: string, broken: string): string =>
+  patternOf(pattern) ? pattern : `${pattern} (which is no pattern, and so for ${broken})`;

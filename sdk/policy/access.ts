@@ -1,5 +1,6 @@
 import { type DeviceSet, DeviceSets } from "./deviceSets.ts";
 import type { AccessDomain, AccessKey, AccessPolicy, AccessRule } from "./facts.ts";
+import { strongestFirst } from "./firewallDecides.ts";
 import type { DeviceFilter } from "./keyAdmits.ts";
 import { patternFound } from "./patternFound.ts";
 import { type RuleSet, RuleSets } from "./ruleSets.ts";
@@ -46,11 +47,7 @@ export class Access {
     this.domain = domain;
     this.uids = uids;
     this.#sets = new DeviceSets(policy.devices, new Map(uids.map((uid, place) => [uid, place])));
-    // Of rules alike in priority the one made last comes first; sorting keeps the reversed order.
-    this.rules = policy.rules
-      .filter(({ active }) => active)
-      .toReversed()
-      .sort((left, right) => right.priority - left.priority);
+    this.rules = strongestFirst(policy.rules.filter(({ active }) => active));
     this.#byLogin = new RuleSets(this.rules, ({ username }) => username);
     this.#byAddress = new RuleSets(this.rules, ({ sourceIp }) => sourceIp);
   }
@@ -65,14 +62,24 @@ export class Access {
 
   /** The devices that the key admits a login name on, whatever the firewall says. */
   admitted(key: AccessKey, login: string): DeviceSet | undefined {
-    if (key.username !== "" && !patternFound(key.username, login, false)) return undefined;
+    if (!patternFound(key.username, login, false)) return undefined;
     return this.#sets.of(key.filter, false);
+  }
+
+  /** Places in `rules` of those for a login name; the same set for names that are all the same to the rules. */
+  rulesForLogin(login: string): RuleSet {
+    return this.#byLogin.of(login);
+  }
+
+  /** The same for an address. */
+  rulesForAddress(address: string): RuleSet {
+    return this.#byAddress.of(address);
   }
 
   /** What the firewall says; of logins that are all the same to the rules, the same object. */
   verdict(login: string, address: string): Verdict {
-    const named = this.#byLogin.of(login);
-    const placed = this.#byAddress.of(address);
+    const named = this.rulesForLogin(login);
+    const placed = this.rulesForAddress(address);
     const known = this.#byBoth.get(named)?.get(placed);
     if (known) return known;
     const matching = named.new_intersection(placed);

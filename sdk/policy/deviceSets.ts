@@ -2,7 +2,7 @@ import { TypedFastBitSet } from "typedfastbitset";
 import type { AccessDevice } from "./facts.ts";
 import type { DeviceFilter } from "./keyAdmits.ts";
 import { NamedDevices } from "./namedDevices.ts";
-import { compilePattern, PatternError } from "./pattern.ts";
+import { patternOf } from "./pattern.ts";
 
 /** Devices, each by its place in a list of uids. */
 export type DeviceSet = TypedFastBitSet;
@@ -56,11 +56,7 @@ export class DeviceSets {
   }
 
   #find(pattern: string): DeviceSet | undefined {
-    try {
-      return new TypedFastBitSet(this.#names.matching(compilePattern(pattern)));
-    } catch (error) {
-      if (error instanceof PatternError) return undefined;
-      throw error;
-    }
+    const compiled = patternOf(pattern);
+    return compiled && new TypedFastBitSet(this.#names.matching(compiled));
   }
 }

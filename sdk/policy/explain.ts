@@ -1,5 +1,5 @@
 import type { AccessDevice, AccessKey, AccessPolicy, AccessQuestion, AccessRule } from "./facts.ts";
-import { firewallDecides } from "./firewallDecides.ts";
+import { firewallDecides, strongestFirst } from "./firewallDecides.ts";
 import { filterMatches } from "./keyAdmits.ts";
 import { patternFound } from "./patternFound.ts";
 
@@ -46,30 +46,26 @@ export function explain(policy: AccessPolicy, question: AccessQuestion): Explana
   const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address };
   const { allowed, rule } = firewallDecides(policy.rules, attempt);
   const refusedBy = keyRefusal(key, device, login) ?? (allowed ? undefined : "rule");
-  const considered = policy.rules
-    .toReversed()
-    .sort((left, right) => right.priority - left.priority)
-    .map((candidate): ConsideredRule => {
-      const misses = mismatches(candidate, device, question);
-      if (misses.length > 0) return { rule: candidate, role: "misses", misses };
-      return { rule: candidate, role: candidate === rule ? "decides" : "would decide", misses };
-    });
+  const considered = strongestFirst(policy.rules).map((candidate): ConsideredRule => {
+    const misses = mismatches(candidate, device, question);
+    if (misses.length > 0) return { rule: candidate, role: "misses", misses };
+    return { rule: candidate, role: candidate === rule ? "decides" : "would decide", misses };
+  });
   return { allowed: refusedBy === undefined, refusedBy, key, device, rule, considered };
 }
 
 function keyRefusal(key: AccessKey | undefined, device: AccessDevice, login: string) {
   if (!key) return "key";
-  if (key.username !== "" && !patternFound(key.username, login, false)) return "login";
+  if (!patternFound(key.username, login, false)) return "login";
   return filterMatches(key.filter, device) ? undefined : "device";
 }
 
 function mismatches(rule: AccessRule, device: AccessDevice, { login, address }: AccessQuestion): Mismatch[] {
   const broken = rule.action === "deny";
-  const found = (pattern: string, text: string) => pattern === "" || patternFound(pattern, text, broken);
   return [
     ...(rule.active ? [] : (["inactive"] as const)),
-    ...(found(rule.username, login) ? [] : (["login"] as const)),
-    ...(found(rule.sourceIp, address) ? [] : (["address"] as const)),
+    ...(patternFound(rule.username, login, broken) ? [] : (["login"] as const)),
+    ...(patternFound(rule.sourceIp, address, broken) ? [] : (["address"] as const)),
     ...(filterMatches(rule.filter, device, broken) ? [] : (["device"] as const)),
   ];
 }

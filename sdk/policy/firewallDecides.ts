@@ -50,12 +50,18 @@ export function firewallDecides<R extends FirewallRuleFacts>(
   return { allowed: decisive?.action !== "deny", rule: decisive };
 }
 
+/** Rules of a namespace in the order in which they decide; see {@link firewallDecides} for theirs. */
+export function strongestFirst<R extends FirewallRuleFacts>(rules: readonly R[]): R[] {
+  // Of rules alike in priority the one made last comes first; sorting keeps the reversed order.
+  return rules.toReversed().sort((left, right) => right.priority - left.priority);
+}
+
 function matches(rule: FirewallRuleFacts, attempt: LoginAttempt): boolean {
   const broken = rule.action === "deny";
   const device = { name: attempt.deviceName, tags: attempt.deviceTags };
   return (
-    (rule.username === "" || patternFound(rule.username, attempt.login, broken)) &&
-    (rule.sourceIp === "" || patternFound(rule.sourceIp, attempt.sourceIp, broken)) &&
+    patternFound(rule.username, attempt.login, broken) &&
+    patternFound(rule.sourceIp, attempt.sourceIp, broken) &&
     filterMatches(rule.filter, device, broken)
   );
 }

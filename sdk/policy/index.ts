@@ -22,5 +22,5 @@ export { expiryOf, type LintedApiKey, type LintedInvitation } from "./lint/expir
 export type { Counterexample, Evidence, Field, Finding, FindingObject, Severity } from "./lint/finding.ts";
 export { type LintCode, type LintRule, lintRules } from "./lint/lintRules.ts";
 export { type LintOptions, lint } from "./lint.ts";
-export { compilePattern, PATTERN_CACHE_SIZE, type Pattern, PatternError } from "./pattern.ts";
+export { compilePattern, PATTERN_CACHE_SIZE, type Pattern, PatternError, patternOf } from "./pattern.ts";
 export { samplesOf } from "./samples.ts";

@@ -38,7 +38,5 @@ export function filterMatches(filter: DeviceFilter, device: DeviceFacts, broken 
  * section 13). An empty username matches every login. A pattern that does not compile matches nothing.
  */
 export function keyAdmits(key: KeyRule, device: DeviceFacts, login: string): boolean {
-  return (
-    (key.username === "" || patternFound(key.username, login, false)) && filterMatches(key.filter, device)
-  );
+  return patternFound(key.username, login, false) && filterMatches(key.filter, device);
 }

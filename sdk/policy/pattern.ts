@@ -40,6 +40,16 @@ export function compilePattern(text: string): Pattern {
   return pattern;
 }
 
+/** The compiled pattern; undefined for a text that is none, as older servers stored some. */
+export function patternOf(text: string): Pattern | undefined {
+  try {
+    return compilePattern(text);
+  } catch (error) {
+    if (error instanceof PatternError) return undefined;
+    throw error;
+  }
+}
+
 function compile(text: string): Pattern {
   let expression: RE2JS;
   try {

@@ -1,6 +1,6 @@
 import { TypedFastBitSet } from "typedfastbitset";
 import type { AccessRule } from "./facts.ts";
-import { compilePattern, type Pattern, PatternError } from "./pattern.ts";
+import { type Pattern, patternOf } from "./pattern.ts";
 
 /** Rules, each by its place in a list. */
 export type RuleSet = TypedFastBitSet;
@@ -12,14 +12,14 @@ export class RuleSets {
   readonly #byText = new Map<string, RuleSet>();
   readonly #byRules = new Map<string, RuleSet>();
 
-  constructor(rules: readonly AccessRule[], patternOf: (rule: AccessRule) => string) {
+  constructor(rules: readonly AccessRule[], textOf: (rule: AccessRule) => string) {
     const groups = Map.groupBy(rules.keys(), (place) => {
       const rule = rules[place] as AccessRule;
-      return JSON.stringify([patternOf(rule), rule.action]);
+      return JSON.stringify([textOf(rule), rule.action]);
     });
     this.#patterns = [...groups.values()].map((places) => {
       const rule = rules[places[0] ?? 0] as AccessRule;
-      return { test: testOf(patternOf(rule), rule.action === "deny"), rules: new TypedFastBitSet(places) };
+      return { test: testOf(textOf(rule), rule.action === "deny"), rules: new TypedFastBitSet(places) };
     });
   }
 
@@ -37,13 +37,6 @@ export class RuleSets {
   }
 }
 
-/** The answers of `patternFound`, where an empty pattern is found everywhere. */
-function testOf(pattern: string, broken: boolean): Pattern["test"] {
-  if (pattern === "") return () => true;
-  try {
-    return compilePattern(pattern).test;
-  } catch (error) {
-    if (error instanceof PatternError) return () => broken;
-    throw error;
-  }
-}
+/** The answers of `patternFound`. */
+const testOf = (pattern: string, broken: boolean): Pattern["test"] =>
+  patternOf(pattern)?.test ?? (() => broken);

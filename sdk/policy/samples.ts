@@ -1,5 +1,5 @@
 import type { AST } from "@eslint-community/regexpp";
-import { compilePattern, PatternError } from "./pattern.ts";
+import { patternOf } from "./pattern.ts";
 import { literalOf, patternTree } from "./patternTree.ts";
 
 /** Most texts that the alternatives of a sequence are combined to. */
@@ -16,16 +16,12 @@ const REPEATS_MAX = 64;
 export function samplesOf(pattern: string, filler = "x"): string[] {
   const tree = patternTree(pattern);
   if (!tree) return [];
-  try {
-    // Before anything is written out: RE2 refuses repetitions of repetitions that would never end.
-    const { test } = compilePattern(pattern);
-    const texts = new Set(new Sampler(filler).alternatives(tree.alternatives, COMBINATIONS_MAX));
-    texts.delete("");
-    return [...texts].filter(test);
-  } catch (error) {
-    if (error instanceof PatternError) return [];
-    throw error;
-  }
+  // Before anything is written out: RE2 refuses repetitions of repetitions that would never end.
+  const compiled = patternOf(pattern);
+  if (!compiled) return [];
+  const texts = new Set(new Sampler(filler).alternatives(tree.alternatives, COMBINATIONS_MAX));
+  texts.delete("");
+  return [...texts].filter(compiled.test);
 }
 
 class Sampler {

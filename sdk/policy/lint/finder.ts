@@ -1,5 +1,5 @@
 import type { DeviceFilter } from "../keyAdmits.ts";
-import { compilePattern, PatternError } from "../pattern.ts";
+import { patternOf } from "../pattern.ts";
 
 /** What a pattern is searched in. */
 export type Subject = "login" | "address" | "device";
@@ -8,15 +8,7 @@ export type Subject = "login" | "address" | "device";
 export type Finder = (text: string) => boolean;
 
 /** The test of a pattern, made once for many texts; undefined when it does not compile. */
-export function finderOf(pattern: string): Finder | undefined {
-  if (pattern === "") return () => true;
-  try {
-    return compilePattern(pattern).test;
-  } catch (error) {
-    if (error instanceof PatternError) return undefined;
-    throw error;
-  }
-}
+export const finderOf = (pattern: string): Finder | undefined => patternOf(pattern)?.test;
 
 const LETTERS = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"];
 

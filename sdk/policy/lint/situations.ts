@@ -1,13 +1,12 @@
-import { TypedFastBitSet } from "typedfastbitset";
 import type { Access } from "../access.ts";
-import { type Finder, finderOf } from "./finder.ts";
+import type { RuleSet } from "../ruleSets.ts";
 
 /** Texts that are all the same to the rules. */
 export interface TextClass {
   /** The first of them. */
   readonly text: string;
   /** Places of the rules whose pattern is found in it. */
-  readonly rules: TypedFastBitSet;
+  readonly rules: RuleSet;
 }
 
 /** A login name and an address, which stand for all that the same rules match. */
@@ -23,17 +22,10 @@ export class Situations {
   readonly logins: readonly TextClass[];
   readonly addresses: readonly TextClass[];
 
-  constructor({ domain, rules }: Access) {
-    const finders = (patternOf: (rule: (typeof rules)[number]) => string) =>
-      rules.map((rule): Finder => finderOf(patternOf(rule)) ?? (() => rule.action === "deny"));
-    this.logins = classesOf(
-      domain.logins,
-      finders(({ username }) => username),
-    );
-    this.addresses = classesOf(
-      domain.addresses,
-      finders(({ sourceIp }) => sourceIp),
-    );
+  constructor(access: Access) {
+    const { logins, addresses } = access.domain;
+    this.logins = classesOf(logins, (login) => access.rulesForLogin(login));
+    this.addresses = classesOf(addresses, (address) => access.rulesForAddress(address));
   }
 
   /** Each list of rules that match some login name from some address, once. */
@@ -51,13 +43,11 @@ export class Situations {
   }
 }
 
-function classesOf(texts: readonly string[], finders: readonly Finder[]): TextClass[] {
-  const classes = new Map<string, TextClass>();
+function classesOf(texts: readonly string[], rulesOf: (text: string) => RuleSet): TextClass[] {
+  const classes = new Map<RuleSet, TextClass>();
   for (const text of texts) {
-    const rules = new TypedFastBitSet();
-    for (const [place, finds] of finders.entries()) if (finds(text)) rules.add(place);
-    const name = rules.array().join();
-    if (!classes.has(name)) classes.set(name, { text, rules });
+    const rules = rulesOf(text);
+    if (!classes.has(rules)) classes.set(rules, { text, rules });
   }
   return [...classes.values()];
 }
