@@ -3,6 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { type Command, Option } from "commander";
 import type { AccessAnswer } from "../review/access.ts";
 import type { AccessFlags } from "../review/accessQuery.ts";
+import { collect } from "./flags.ts";
 import { withConnection } from "./withConnection.ts";
 
 type Flags = AccessFlags & { json?: boolean; csv?: boolean };
@@ -39,8 +40,6 @@ export function addAccessCommand(program: Command): void {
     .addHelpText("after", EXIT_CODES)
     .action(access);
 }
-
-const collect = (value: string, earlier: string[] = []): string[] => [...earlier, value];
 
 async function access(flags: Flags): Promise<void> {
   const { refused, remarks, output } = await answer(flags);

@@ -1,5 +1,14 @@
 import pc from "picocolors";
-import type { Diagnostic, EngineEvent, FieldChange, Result, Shown, Step, StepOp } from "../engine/index.ts";
+import {
+  type Diagnostic,
+  type EngineEvent,
+  type FieldChange,
+  type Result,
+  type Shown,
+  type Step,
+  type StepOp,
+  typeName,
+} from "../engine/index.ts";
 
 /** Paints text, or leaves it as it is. */
 export type Colours = ReturnType<typeof pc.createColors>;
@@ -45,12 +54,6 @@ function value(shown: Shown | undefined): string {
   if (shown === undefined) return "(none)";
   const text = JSON.stringify(shown).replaceAll(/"\[(unknown|secret)\]"/g, "[$1]");
   return text.length <= VALUE_WIDTH ? text : `${text.slice(0, 44)} … ${text.slice(-24)}`;
-}
-
-/** A dynamic resource's type as its class is called; other types whole. */
-function typeName(type: string): string {
-  const own = type.startsWith("pulumi-nodejs:dynamic") || type.startsWith("pulumi:pulumi:");
-  return own ? type.slice(type.lastIndexOf(":") + 1) : type;
 }
 
 const title = ({ type, name }: { type: string; name: string }) => `${typeName(type)} ${name}`;

@@ -1,44 +1,34 @@
 import { writeFile } from "node:fs/promises";
-import { isIP } from "node:net";
-import { type Command, Option } from "commander";
-import { EngineError, type EngineName, openStack, type Plan } from "../engine/index.ts";
+import type { Command } from "commander";
+import { EngineError, openStack, type Plan } from "../engine/index.ts";
 import { objections } from "../review/review.ts";
-import type { ReviewedPlan } from "../review/reviewPlan.ts";
+import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
+import { addStackFlags, collect, positive, type StackFlags, stackOptionsOf } from "./flags.ts";
 import { colours, progressLine } from "./render.ts";
 import { withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse review` where something stands against the change. */
 export const OBJECTED = 2;
 
-interface Flags {
-  readonly stack?: string;
-  readonly engine?: EngineName;
-  readonly parallel: string;
+interface Flags extends StackFlags {
   readonly refresh: boolean;
   readonly login: string[];
   readonly from: string[];
   readonly protect: string[];
   readonly allowLockout: boolean;
-  readonly soonDays?: string;
+  readonly soonDays?: number;
   readonly json: boolean;
   readonly markdown?: string;
   readonly html?: string;
 }
 
-const collect = (value: string, earlier: string[]): string[] => [...earlier, value];
-
 /** Adds review, which says what `up` would mean for who can reach what. */
 export function addReviewCommand(program: Command): void {
-  program
-    .command("review")
+  addStackFlags(program.command("review"))
     .description(
       "say what up would mean for who can reach what; exits with 2 where something stands against it: a failing " +
         "policy test, a lock-out, an object declared twice, or what the credential may not do",
     )
-    .argument("[folder]", "folder with Pulumi.yaml", ".")
-    .option("-s, --stack <name>", "the stack; default PULUMI_STACK or the only one")
-    .addOption(new Option("--engine <engine>", "default cli").choices(["cli", "embedded"]))
-    .option("--parallel <n>", "objects worked on at once", "16")
     .option("--no-refresh", "trust the state instead of reading the real objects first")
     .option("--login <name>", "evaluate access for this login name too; may be repeated", collect, [])
     .option("--from <address>", "evaluate access from this address too; may be repeated", collect, [])
@@ -49,7 +39,7 @@ export function addReviewCommand(program: Command): void {
       [],
     )
     .option("--allow-lockout", "do not object to lock-outs", false)
-    .option("--soon-days <n>", "name what expires within so many days (default 14)")
+    .option("--soon-days <n>", "name what expires within so many days (default 14)", positive("--soon-days"))
     .option("--json", "print the review as JSON", false)
     .option("--markdown <file>", "write it as a comment for a pull request; - for the standard output")
     .option("--html <file>", "write the access map, one HTML file")
@@ -59,8 +49,14 @@ export function addReviewCommand(program: Command): void {
 async function review(folder: string, flags: Flags): Promise<void> {
   const { allowLockout, json, markdown, html } = flags;
   const c = colours(process.stdout, process.env);
+  // Loaded here: the other commands need none of it, and it would slow the start of them all.
+  const { accessQuery } = await import("../review/accessQuery.ts");
+  const { logins, addresses } = accessQuery({ login: flags.login, from: flags.from }, "text");
   const plan = await preview(folder, flags);
-  const reviewed = await reviewedBy(folder, plan, flags);
+  const reviewed = await reviewedBy(plan, {
+    ...{ folder, logins, addresses, protect: flags.protect },
+    ...(flags.soonDays !== undefined && { soonDays: flags.soonDays }),
+  });
   const { review } = reviewed;
   if (html !== undefined) await writeMap(html, reviewed);
   if (markdown !== undefined) {
@@ -78,31 +74,21 @@ async function review(folder: string, flags: Flags): Promise<void> {
 }
 
 /** What `up` would do, each resource whole. What the engine says on its way goes beside the review. */
-async function preview(folder: string, { stack, engine, parallel, refresh }: Flags): Promise<Plan> {
+async function preview(folder: string, flags: Flags): Promise<Plan> {
   const c = colours(process.stderr, process.env);
   const opened = await openStack({
-    folder,
-    parallel: positive("--parallel", parallel),
+    ...stackOptionsOf(folder, flags),
     onEvent: (event) => {
       const line = event.kind === "diagnostic" || event.kind === "phase" ? progressLine(c, event) : undefined;
       if (line !== undefined) process.stderr.write(`${line}\n`);
     },
-    ...(stack === undefined ? {} : { stack }),
-    ...(engine === undefined ? {} : { engine }),
   });
-  return opened.preview({ refresh, values: true });
+  return opened.preview({ refresh: flags.refresh, values: true });
 }
 
-async function reviewedBy(folder: string, plan: Plan, flags: Flags): Promise<ReviewedPlan> {
-  const { login: logins, from: addresses, protect, soonDays } = flags;
-  for (const address of addresses) {
-    if (isIP(address) === 0) throw new EngineError("usage", `--from is an IP address, not ${address}.`);
-  }
+async function reviewedBy(plan: Plan, options: ReviewOptions): Promise<ReviewedPlan> {
   const { reviewPlan } = await import("../review/reviewPlan.ts");
-  const days = soonDays === undefined ? {} : { soonDays: positive("--soon-days", soonDays) };
-  return withConnection((connection) =>
-    reviewPlan(connection, plan, { folder, logins, addresses, protect, ...days }),
-  );
+  return withConnection((connection) => reviewPlan(connection, plan, options));
 }
 
 async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
@@ -122,10 +108,4 @@ async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Pro
 async function put(file: string, text: string): Promise<void> {
   if (file === "-") process.stdout.write(text);
   else await writeFile(file, text);
-}
-
-function positive(flag: string, text: string): number {
-  const number = Number(text);
-  if (Number.isInteger(number) && number > 0) return number;
-  throw new EngineError("usage", `${flag} is a positive whole number, not ${text}.`);
 }

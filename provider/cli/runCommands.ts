@@ -14,19 +14,18 @@ import {
   type Stack,
   UpdateFailedError,
 } from "../engine/index.ts";
+import { addStackFlags, type StackFlags, stackOptionsOf } from "./flags.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
 import { addReplaceFlag, addTargetFlags, type TargetFlags, targetsOf } from "./targetFlags.ts";
 
-type Flags = TargetFlags & {
-  replace?: string[];
-  stack?: string;
-  engine?: EngineName;
-  json?: boolean;
-  parallel: number;
-  refresh?: boolean;
-  yes?: boolean;
-  clearPendingCreates?: boolean;
-};
+type Flags = TargetFlags &
+  StackFlags & {
+    replace?: string[];
+    json?: boolean;
+    refresh?: boolean;
+    yes?: boolean;
+    clearPendingCreates?: boolean;
+  };
 
 /** Objects read between two lines that tell of it. */
 const READS_PER_LINE = 100;
@@ -77,24 +76,9 @@ export function addRunCommands(program: Command): void {
 }
 
 function command(program: Command, name: string, description: string): Command {
-  return addTargetFlags(program.command(name))
+  return addStackFlags(addTargetFlags(program.command(name)))
     .description(description)
-    .argument("[folder]", "folder with Pulumi.yaml", ".")
-    .option("-s, --stack <name>", "the stack; default PULUMI_STACK or the only one")
-    .option("--engine <engine>", "cli or embedded; default cli", engineName)
-    .option("--parallel <n>", "objects worked on at once", positive, 16)
     .option("--json", "print the result as JSON");
-}
-
-function engineName(text: string): EngineName {
-  if (text === "cli" || text === "embedded") return text;
-  throw new EngineError("usage", `--engine is cli or embedded, not ${text}.`);
-}
-
-function positive(text: string): number {
-  const number = Number(text);
-  if (Number.isInteger(number) && number > 0) return number;
-  throw new EngineError("usage", `--parallel is a positive whole number, not ${text}.`);
 }
 
 function refreshing(flags: Flags): { refresh: boolean } {
@@ -131,12 +115,9 @@ async function run(
   const ask: Ask = (question) => (asks ? { confirm: (plan) => confirm(c, plan, question) } : {});
   try {
     const stack = await openStack({
-      folder,
-      parallel: flags.parallel,
+      ...stackOptionsOf(folder, flags),
       signal: abort.signal,
       onEvent: progress(flags.json ? colours(process.stderr, process.env) : c, flags.json ?? false),
-      ...(flags.stack === undefined ? {} : { stack: flags.stack }),
-      ...(flags.engine === undefined ? {} : { engine: flags.engine }),
     });
     engine = stack.engine;
     const result = await work(stack, ask);

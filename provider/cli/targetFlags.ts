@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { TargetOptions } from "../engine/index.ts";
+import { collect } from "./flags.ts";
 
 /** The flags that limit a run to some resources, as commander gives them. */
 export type TargetFlags = {
@@ -35,8 +36,4 @@ export function targetsOf(flags: TargetFlags): TargetOptions {
     exclude: flags.exclude ?? [],
     excludeDependents: flags.excludeDependents ?? false,
   };
-}
-
-function collect(value: string, earlier: string[] = []): string[] {
-  return [...earlier, value];
 }

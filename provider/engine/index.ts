@@ -11,3 +11,4 @@ export type {
 } from "./stack.ts";
 export type { TargetOptions } from "./targets.ts";
 export { UNSUPPORTED, type UnsupportedFeature } from "./unsupported.ts";
+export { typeName } from "./urn.ts";

@@ -35,3 +35,9 @@ export function splitProviderRef(ref: string): { urn: string; id: string } {
   const at = ref.lastIndexOf("::");
   return { urn: ref.slice(0, at), id: ref.slice(at + 2) };
 }
+
+/** A type as people know it: a dynamic resource's as its class is called, others whole. */
+export function typeName(type: string): string {
+  const own = type.startsWith("pulumi-nodejs:dynamic") || type === STACK_TYPE;
+  return own ? type.slice(type.lastIndexOf(":") + 1) : type;
+}

@@ -1,5 +1,6 @@
 import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
-import type { Step, StepOp } from "../engine/index.ts";
+import type { StepOp } from "../engine/index.ts";
+import type { PlannedStep } from "./planned/steps.ts";
 
 type OperationId = keyof typeof operations;
 type Work = "create" | "update" | "delete";
@@ -61,27 +62,37 @@ export interface Incapability {
   readonly resources: readonly string[];
 }
 
-/** What of a plan the service will refuse to whoever carries it out, by the contract; each operation once. */
+/**
+ * What of a plan the service will refuse to whoever carries it out, by the contract; each operation once.
+ * @param steps those about the namespace in which the actor has the role
+ * @param begun those about namespaces that are being made, where he will be the owner
+ */
 export function incapabilities(
   actor: Actor,
-  steps: readonly Step[],
-  kindOf: (step: Step) => string,
+  steps: readonly PlannedStep[],
+  begun: readonly PlannedStep[],
 ): Incapability[] {
+  const owner: Actor = { ...actor, role: undefined };
   const found = new Map<OperationId, { reason: string; resources: string[] }>();
-  for (const step of steps) {
-    for (const id of neededBy(step, kindOf(step))) {
-      const reason = refusal(actor, id);
+  const look = (who: Actor) => (planned: PlannedStep) => {
+    for (const id of neededBy(planned)) {
+      const reason = refusal(who, id);
       if (reason === undefined) continue;
       const entry = found.get(id) ?? { reason, resources: [] };
-      entry.resources.push(step.name);
+      entry.resources.push(planned.step.name);
       found.set(id, entry);
     }
-  }
+  };
+  steps.forEach(look(actor));
+  begun.forEach(look(owner));
   return [...found].map(([operation, entry]) => ({ operation, ...entry }));
 }
 
-const neededBy = (step: Step, kind: string): readonly OperationId[] =>
-  WORK[step.op].flatMap((work) => NEEDS[kind]?.[work] ?? []);
+/** Of a replacement that moves an object to another namespace, only the half that is done in this one. */
+const neededBy = ({ step, definition, before, after }: PlannedStep): readonly OperationId[] =>
+  WORK[step.op]
+    .filter((work) => (work === "delete" ? before : work === "create" ? after : true))
+    .flatMap((work) => NEEDS[definition.name]?.[work] ?? []);
 
 function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
   const { auth, minRole } = operations[id];

@@ -16,11 +16,13 @@ export interface SeenLogins {
 /** Everything of a namespace that says who can reach what, and who may change that. */
 export interface Estate {
   readonly tenant: string;
+  /** The name that people know the namespace by; its id where the credential may not read it. */
+  readonly name: string;
   readonly policy: AccessPolicy;
   /** All devices, also those that are not accepted and so no part of the policy. */
   readonly devices: readonly Device[];
   /** Undefined where the credential may not read it. */
-  readonly members: Namespace["members"] | undefined;
+  readonly members: readonly Namespace["members"][number][] | undefined;
   /** Undefined where the credential may not read them. */
   readonly apiKeys: readonly ApiKey[] | undefined;
   readonly seen: SeenLogins;
@@ -51,6 +53,7 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
   ]);
   return {
     tenant,
+    name: namespace?.name ?? tenant,
     policy: {
       devices: devices.filter(({ status }) => status === "accepted").map(accessDevice),
       keys: keys.map(accessKey),

@@ -1,4 +1,4 @@
-import type { Step } from "../engine/index.ts";
+import { type Step, typeName } from "../engine/index.ts";
 import { printable } from "./accessText.ts";
 import { type NamespaceReview, objections, type Review } from "./review.ts";
 import { accessSentence, domainSentence, memberSentence, restSentence } from "./sentences.ts";
@@ -109,9 +109,8 @@ const changesTitle = ({ summary }: Review): string => {
 };
 
 function changeItem({ op, type, name, fields }: Step): string {
-  const kind = type.slice(Math.max(type.lastIndexOf(":"), type.lastIndexOf("/")) + 1);
   const changed = op === "update" || op === "replace" ? fields.map(({ path }) => code(path)) : [];
-  return `${op} ${kind} ${code(name)}${changed.length > 0 ? `: ${changed.join(", ")}` : ""}`;
+  return `${op} ${typeName(type)} ${code(name)}${changed.length > 0 ? `: ${changed.join(", ")}` : ""}`;
 }
 
 /** The sections, each as long as leaves room for the titles of those after it. */

@@ -4,7 +4,7 @@ import type { Estate } from "./estate.ts";
 import { carryOut } from "./planned/carryOut.ts";
 import { Draft, type PlannedApiKey, type PlannedMember } from "./planned/draft.ts";
 import { type ManagedObject, managedBy } from "./planned/managed.ts";
-import { stepsOf } from "./planned/steps.ts";
+import { type PlannedStep, stepsOf } from "./planned/steps.ts";
 import { type Twins, twinsOf } from "./planned/twins.ts";
 
 export type { PlannedApiKey, PlannedMember } from "./planned/draft.ts";
@@ -25,6 +25,10 @@ export interface PlannedEstate {
   readonly unknown: readonly string[];
   /** What is no part of this namespace, as sentences: namespaces that are being made, and what is for them. */
   readonly notes: readonly string[];
+  /** The steps of the plan about this namespace. */
+  readonly steps: readonly PlannedStep[];
+  /** Those about namespaces that are being made: the same for whichever namespace is looked at. */
+  readonly begun: readonly PlannedStep[];
 }
 
 /** How a plan is read. */
@@ -48,7 +52,7 @@ export function plannedEstate(
   { home = estate.tenant }: PlannedEstateOptions = {},
 ): PlannedEstate {
   const draft = new Draft(estate);
-  const { steps, notes, unknown } = stepsOf(plan, estate.tenant, home);
+  const { steps, begun, unknown } = stepsOf(plan, estate.tenant, home);
   const done = carryOut(draft, steps);
   return {
     policy: draft.policy(),
@@ -57,6 +61,12 @@ export function plannedEstate(
     managed: managedBy(draft, steps, done.declared),
     twins: twinsOf(draft, done.declared),
     unknown: [...unknown, ...done.unknown],
-    notes,
+    notes: begun.map(({ title, definition }) =>
+      definition.name === "Namespace"
+        ? `${title} makes a namespace: nothing of it is there yet`
+        : `${title} is for a namespace that is being made, and is no part of this one`,
+    ),
+    steps,
+    begun,
   };
 }

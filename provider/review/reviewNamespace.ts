@@ -16,6 +16,7 @@ import { DeviceGroups } from "./deviceGroups.ts";
 import type { Estate } from "./estate.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup, type Seat } from "./lockouts.ts";
 import { memberChanges } from "./memberChanges.ts";
+import { type PlannedListings, plannedListings } from "./plannedListings.ts";
 import { type PlannedEstate, plannedEstate } from "./plannedPolicy.ts";
 import { type PolicyTestResult, runPolicyTests } from "./policyTests.ts";
 import type { NamespaceReview, ReviewedFinding } from "./review.ts";
@@ -25,7 +26,6 @@ import { undistinguished } from "./undistinguished.ts";
 export interface NamespaceReviewOptions extends DomainOptions {
   /** The folder of the policy tests; undefined for a namespace that they are not about. */
   readonly folder: string | undefined;
-  readonly name: string;
   /** Namespace of resources that name none. */
   readonly home: string;
   readonly actor: Actor;
@@ -50,7 +50,8 @@ export async function reviewNamespace(
   plan: Plan,
   options: NamespaceReviewOptions,
 ): Promise<ReviewedNamespace> {
-  const { home, name, folder } = options;
+  const { home, folder, actor } = options;
+  const isHome = estate.tenant === home;
   const planned = plannedEstate(estate, plan, { home });
   const { before, after } = accesses(estate, planned.policy, options);
   const seats = { before: estate.members?.map(seatOf) ?? [], after: planned.members ?? [] };
@@ -58,9 +59,10 @@ export async function reviewNamespace(
   const groups = new DeviceGroups(everyDevice(estate.policy, planned.policy));
   const isManaged = new Set(planned.managed.map(({ kind, id }) => `${kind} ${id}`));
   const lines = accessLines(before, after);
+  const listed = plannedListings(estate, planned, actor.role);
   const review: NamespaceReview = {
     tenant: estate.tenant,
-    name,
+    name: estate.name,
     domain: {
       devices: devices.length,
       keys: keys.length,
@@ -74,16 +76,18 @@ export async function reviewNamespace(
       ...memberLockouts(seats.before, seats.after, options.runningUser),
       ...deviceLockouts(before, after, options.protect),
     ],
-    incapabilities: incapabilities(options.actor, plan.steps, ({ type }) =>
-      type.slice(type.lastIndexOf(":") + 1),
+    incapabilities: incapabilities(actor, planned.steps, isHome ? planned.begun : []),
+    lint: findings(
+      { access: before, ends: expiring(estate, options.soonDays) },
+      { access: after, ends: expiring(listed, options.soonDays) },
     ),
-    lint: findings(before, after, expiring(estate, planned, options.soonDays)),
     coverage: coverageOf(estate, ({ kind, id }) => isManaged.has(`${kind} ${id}`)),
-    tests: folder === undefined ? [] : await testsOf(folder, estate, planned, after),
+    tests: folder === undefined ? [] : await testsOf(folder, estate, planned, listed, after),
     unknown: [
       ...estate.unknown,
       ...planned.unknown,
-      ...planned.notes,
+      ...(isHome ? planned.notes : []),
+      ...listed.unknown,
       ...undistinguished(before, after, lines),
     ],
   };
@@ -111,44 +115,44 @@ const seatOf = ({ id, email, role, status }: NonNullable<Estate["members"]>[numb
   status,
 });
 
-/** What ends soon or never, of what is still there after the change. */
-function expiring(estate: Estate, planned: PlannedEstate, soonDays: number | undefined): LintOptions {
-  const kept = new Set(planned.apiKeys?.map(({ was }) => was));
-  const staying = new Set(planned.members?.map(({ userId }) => userId));
+/** What is linted. */
+interface Linted {
+  readonly access: Access;
+  readonly ends: LintOptions;
+}
+
+/** What ends soon or never. An invitation that the change sends would end soon whatever it is. */
+function expiring(
+  { members, apiKeys }: Pick<Estate, "members" | "apiKeys">,
+  soonDays: number | undefined,
+): LintOptions {
   return {
     ...(soonDays !== undefined && { soonDays }),
-    apiKeys: (estate.apiKeys ?? [])
-      .filter(({ name }) => kept.has(name))
-      .map(({ name, role, expiresIn }) => ({ name, role, expiresAt: expiryOf(expiresIn) })),
-    invitations: (estate.members ?? [])
-      .filter(({ id, status }) => status === "pending" && staying.has(id))
+    apiKeys: (apiKeys ?? []).map(({ name, role, expiresIn }) => ({
+      ...{ name, role, expiresAt: expiryOf(expiresIn) },
+    })),
+    invitations: (members ?? [])
+      .filter(({ id, status }) => id !== "" && status === "pending")
       .map(({ email, role, expiresAt }) => ({ email, role, expiresAt: expiryOf(expiresAt) })),
   };
 }
 
 /** The findings after the change; one that was there before, in the same words, is not new. */
-function findings(before: Access, after: Access, options: LintOptions): ReviewedFinding[] {
+function findings(before: Linted, after: Linted): ReviewedFinding[] {
   const id = ({ rule, object, field, message }: Finding) =>
     JSON.stringify([rule, object.kind, object.id, field, message]);
-  const old = new Set(lint(before, options).map(id));
-  return lint(after, options).map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
+  const old = new Set(lint(before.access, before.ends).map(id));
+  return lint(after.access, after.ends).map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
 }
 
 /** The team's policy tests, on the namespace as it will be. */
 async function testsOf(
   folder: string,
-  estate: Estate,
-  { policy, members, apiKeys }: PlannedEstate,
+  { unknown }: Estate,
+  { policy }: PlannedEstate,
+  { members, apiKeys }: PlannedListings,
   { domain }: Access,
 ): Promise<readonly PolicyTestResult[]> {
-  const today = new Map(estate.members?.map((member) => [member.id, member]));
-  const facts = {
-    policy,
-    domain,
-    unknown: estate.unknown,
-    members: members?.map((member) => ({ ...today.get(member.userId), ...member, id: member.userId })),
-    apiKeys: estate.apiKeys?.filter(({ name }) => apiKeys?.some(({ was }) => was === name)),
-  };
-  const { tests } = await runPolicyTests(folder, facts as Parameters<typeof runPolicyTests>[1]);
+  const { tests } = await runPolicyTests(folder, { policy, domain, unknown, members, apiKeys });
   return tests;
 }

@@ -57,7 +57,6 @@ export async function reviewPlan(
         // As `gatehouse test`: they are about the credential's own namespace.
         folder: tenant === home.tenant ? folder : undefined,
         ...(soonDays !== undefined && { soonDays }),
-        name: await nameOf(connection, tenant),
         actor: actorOf(identity, estate),
         runningUser: identity.userId,
       }),
@@ -94,16 +93,6 @@ function tenantsOf({ steps }: Plan): string[] {
     .flatMap(({ before, after }) => [before, after])
     .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
     .flatMap((value) => tenantId.safeParse(value).data ?? []);
-}
-
-/** The name that people know a namespace by; its id where the credential may not read it. */
-async function nameOf({ namespaces }: Connection, tenant: string): Promise<string> {
-  try {
-    return (await namespaces.find(tenant))?.name ?? tenant;
-  } catch (error) {
-    if (error instanceof PermissionError) return tenant;
-    throw error;
-  }
 }
 
 /** An API key's role is not told to who uses it. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { definitions } from "../../provider/dist/resources/index.js";
 import { accessLines } from "../../provider/dist/review/accessLines.js";
 import { incapabilities } from "../../provider/dist/review/capabilities.js";
 import {
@@ -133,15 +134,23 @@ test("members who come, go, and get another role", () => {
 });
 
 describe("what the credential may not do", () => {
+  const values = { inputs: {}, outputs: {} };
   const step = (op: "create" | "update" | "replace" | "delete" | "same", name: string) => ({
-    ...{ op, name, urn: name, type: "PublicKey" },
-    fields: [],
+    step: { ...{ op, name, urn: name, type: "" }, fields: [] },
+    title: name,
+    before: op === "create" ? undefined : values,
+    after: op === "delete" ? undefined : values,
   });
-  const asked = (
-    actor: Parameters<typeof incapabilities>[0],
-    kind: string,
-    ...steps: ReturnType<typeof step>[]
-  ) => incapabilities(actor, steps, () => kind).map(({ operation, resources }) => [operation, ...resources]);
+  type Asked = ReturnType<typeof step>;
+  const planned = (kind: string, steps: readonly Asked[]) => {
+    const definition = definitions.find(({ name }) => name === kind);
+    if (!definition) throw new Error(`there is no resource ${kind}`);
+    return steps.map((one) => ({ ...one, definition }));
+  };
+  const told = (found: ReturnType<typeof incapabilities>) =>
+    found.map(({ operation, resources }) => [operation, ...resources]);
+  const asked = (actor: Parameters<typeof incapabilities>[0], kind: string, ...steps: Asked[]) =>
+    told(incapabilities(actor, planned(kind, steps), []));
 
   test("is said once for each operation, with the resources that need it", () => {
     const operator = { kind: "user", role: "operator" } as const;
@@ -166,5 +175,24 @@ describe("what the credential may not do", () => {
       ).toEqual([]);
     }
     expect(asked({ kind: "user", role: undefined }, "Member", step("create", "a"))).toEqual([]);
+  });
+
+  test("of an object that moves to another namespace, only what is done in this one", () => {
+    const operator = { kind: "user", role: "operator" } as const;
+    const move = step("replace", "a");
+    expect(asked(operator, "PublicKey", { ...move, after: undefined })).toEqual([["deletePublicKey", "a"]]);
+    expect(asked(operator, "PublicKey", { ...move, before: undefined })).toEqual([["createPublicKey", "a"]]);
+  });
+
+  test("a namespace that is made has its maker for an owner, whatever he is here", () => {
+    const made = [
+      ...planned("Namespace", [step("create", "n")]),
+      ...planned("Member", [step("create", "m")]),
+    ];
+    expect(told(incapabilities({ kind: "user", role: "observer" }, [], made))).toEqual([]);
+    expect(told(incapabilities({ kind: "apikey", role: undefined }, [], made))).toEqual([
+      ["createNamespace", "n"],
+      ["inviteMember", "m"],
+    ]);
   });
 });

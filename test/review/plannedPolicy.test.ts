@@ -66,6 +66,7 @@ const devices = [
 ];
 const estate: Estate = {
   tenant: TENANT,
+  name: "fleet",
   devices,
   policy: {
     devices: devices

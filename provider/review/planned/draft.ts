@@ -21,6 +21,10 @@ export interface PlannedApiKey {
   readonly name: string;
   /** Undefined: what its maker may. */
   readonly role: Role | undefined;
+  /** As the service lists it: seconds since 1970, -1 for never. */
+  readonly expiresIn: number;
+  /** When it was made; of one that comes, now. */
+  readonly createdAt: string;
   /** Its name today; undefined of one that comes. */
   readonly was: string | undefined;
 }
@@ -54,7 +58,12 @@ export class Draft {
       new Map(members.map(({ id, email, role, status }) => [id, { userId: id, email, role, status }]));
     this.apiKeys =
       apiKeys &&
-      new Map(apiKeys.map((key) => [apiKeyIdentity(key), { name: key.name, role: key.role, was: key.name }]));
+      new Map(
+        apiKeys.map((key) => {
+          const { name, role, expiresIn, createdAt } = key;
+          return [apiKeyIdentity(key), { name, role, expiresIn, createdAt, was: name }];
+        }),
+      );
     this.#live = byKey(devices);
   }
 

@@ -35,6 +35,8 @@ export const memberKind: Kind = {
   },
 };
 
+const DAY_SECONDS = 86_400;
+
 const identityOf = ({ outputs }: ResourceValues) =>
   apiKeyIdentity({ createdAt: String(outputs.createdAt), createdBy: String(outputs.createdBy) });
 
@@ -53,7 +55,7 @@ const previousOf = ({ outputs }: ResourceValues): { identity: string; until: str
 
 /** API keys by what never changes about them. */
 export const apiKeyKind: Kind = {
-  decisive: ["role"],
+  decisive: ["role", "validDays"],
   idOf: () => undefined,
   isLive: ({ estate }, id) => estate.apiKeys?.some(({ name }) => name === id) ?? false,
   remove(draft, { step, after }, before) {
@@ -71,9 +73,13 @@ export const apiKeyKind: Kind = {
       draft.apiKeys.delete(identity);
   },
   bring(draft, { step }, after) {
-    const { name, role } = inputsOf(apiKey, after);
+    const { name, role, validDays } = inputsOf(apiKey, after);
     const known = name === undefined || isHidden(name) ? `${step.name} (new)` : name;
-    draft.apiKeys?.set(step.urn, { name: known, role, was: undefined });
+    const now = new Date();
+    const expiresIn = validDays === -1 ? -1 : Math.floor(now.getTime() / 1000) + validDays * DAY_SECONDS;
+    draft.apiKeys?.set(step.urn, {
+      ...{ name: known, role, expiresIn, createdAt: now.toISOString(), was: undefined },
+    });
   },
   change(draft, _step, before, after) {
     if (!draft.apiKeys) return;

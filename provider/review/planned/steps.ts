@@ -16,10 +16,11 @@ export interface PlannedStep {
   readonly after: ResourceValues | undefined;
 }
 
-/** The steps of a plan that concern one namespace, and what is to be said of others. */
+/** The steps of a plan that concern one namespace, and others. */
 export interface PlannedSteps {
   readonly steps: readonly PlannedStep[];
-  readonly notes: readonly string[];
+  /** Those about namespaces that are being made: the same for whichever namespace is looked at. */
+  readonly begun: readonly PlannedStep[];
   readonly unknown: readonly string[];
 }
 
@@ -39,7 +40,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
   const tenantOf = ({ tenant: input }: ResourceDefinition["inputs"], { inputs, outputs }: ResourceValues) =>
     outputs.tenant ?? inputs.tenant ?? (input ? home : undefined);
   const steps: PlannedStep[] = [];
-  const notes: string[] = [];
+  const begun: PlannedStep[] = [];
   const unknown: string[] = [];
   for (const step of plan.steps) {
     const definition = definitionOf(step);
@@ -51,11 +52,11 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
     const isHere = (values: ResourceValues) => tenantOf(definition.inputs, values) === tenant;
     const before = step.before && isHere(step.before) ? step.before : undefined;
     if (definition.name === "Namespace" && step.op === "create") {
-      notes.push(`${title} makes a namespace: nothing of it is there yet`);
+      begun.push({ step, definition, title, before: undefined, after: step.after });
       continue;
     }
     if (step.after && isNamespaceHidden(step)) {
-      if (!before) notes.push(`${title} is for a namespace that is being made, and is no part of this one`);
+      if (!before) begun.push({ step, definition, title, before, after: step.after });
       else
         unknown.push(`${title}: its namespace is not known before the change is made; it is taken as it is`);
       continue;
@@ -63,7 +64,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
     const after = step.after && (staysIn(step) ? before : isHere(step.after)) ? step.after : undefined;
     if (before || after) steps.push({ step, definition, title, before, after });
   }
-  return { steps, notes, unknown };
+  return { steps, begun, unknown };
 }
 
 function definitionOf({ type }: Step): ResourceDefinition | undefined {

@@ -1,0 +1,36 @@
+import { type Command, Option } from "commander";
+import { EngineError, type EngineName, type StackOptions } from "../engine/index.ts";
+
+/** The flags of every command that works on a stack, as commander gives them. */
+export type StackFlags = { stack?: string; engine?: EngineName; parallel: number };
+
+/** Adds the folder of the program, and the flags of {@link StackFlags}. */
+export function addStackFlags(command: Command): Command {
+  return command
+    .argument("[folder]", "folder with Pulumi.yaml", ".")
+    .option("-s, --stack <name>", "the stack; default PULUMI_STACK or the only one")
+    .addOption(new Option("--engine <engine>", "default cli").choices(["cli", "embedded"]))
+    .option("--parallel <n>", "objects worked on at once", positive("--parallel"), 16);
+}
+
+/** The options of the engine that the flags stand for. */
+export function stackOptionsOf(folder: string, { stack, engine, parallel }: StackFlags): StackOptions {
+  return {
+    folder,
+    parallel,
+    ...(stack === undefined ? {} : { stack }),
+    ...(engine === undefined ? {} : { engine }),
+  };
+}
+
+/** Reads a flag that may be repeated. */
+export const collect = (value: string, earlier: readonly string[] = []): string[] => [...earlier, value];
+
+/** Reads a flag that is a positive whole number; for others it throws EngineError (`usage`). */
+export const positive =
+  (flag: string) =>
+  (text: string): number => {
+    const number = Number(text);
+    if (Number.isInteger(number) && number > 0) return number;
+    throw new EngineError("usage", `${flag} is a positive whole number, not ${text}.`);
+  };

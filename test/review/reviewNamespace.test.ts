@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import type { Plan, Step } from "../../provider/dist/engine/index.js";
+import type { Estate } from "../../provider/dist/review/estate.js";
+import { type NamespaceReviewOptions, reviewNamespace } from "../../provider/dist/review/reviewNamespace.js";
+
+const HOME = "00000000-0000-4000-8000-000000000001";
+const OTHER = "00000000-0000-4000-8000-000000000002";
+
+const estateOf = (tenant: string): Estate => ({
+  ...{ tenant, name: `namespace ${tenant.at(-1)}`, devices: [], members: [], apiKeys: [], unknown: [] },
+  policy: { devices: [], keys: [], rules: [] },
+  seen: { sessions: 0, logins: [], addresses: [] },
+});
+
+function created(kind: string, name: string, inputs: NonNullable<Step["after"]>["inputs"]): Step {
+  const type = `pulumi-nodejs:dynamic/gatehouse:${kind}`;
+  const urn = `urn:pulumi:test::fleet::${type}::${name}`;
+  return { op: "create", urn, type, name, fields: [], after: { inputs, outputs: inputs } };
+}
+
+const review = async (tenant: string, steps: Step[], more: Partial<NamespaceReviewOptions> = {}) => {
+  const options: NamespaceReviewOptions = {
+    ...{ folder: undefined, home: HOME, runningUser: "me", protect: [] },
+    actor: { kind: "user", role: "administrator" },
+    ...more,
+  };
+  return (await reviewNamespace(estateOf(tenant), { steps } as unknown as Plan, options)).review;
+};
+
+describe("a plan about several namespaces", () => {
+  const steps = [
+    created("Member", "mia", { tenant: OTHER, email: "mia@example.org", role: "observer" }),
+    created("Namespace", "n", { name: "trials" }),
+  ];
+
+  test("says of each what the credential may not do in it", async () => {
+    const actor = { kind: "user", role: "observer" } as const;
+    expect((await review(HOME, steps, { actor })).incapabilities).toEqual([]);
+    expect((await review(OTHER, steps, { actor })).incapabilities).toMatchObject([
+      { operation: "inviteMember", resources: ["mia"] },
+    ]);
+  });
+
+  test("says what is about a new one once", async () => {
+    const actor = { kind: "apikey", role: undefined } as const;
+    const [home, other] = [await review(HOME, steps, { actor }), await review(OTHER, steps, { actor })];
+    expect(home.incapabilities).toMatchObject([{ operation: "createNamespace", resources: ["n"] }]);
+    expect(home.unknown).toEqual(['Namespace "n" makes a namespace: nothing of it is there yet']);
+    expect(other.incapabilities).toMatchObject([{ operation: "inviteMember" }]);
+    expect(other.unknown).toEqual([]);
+  });
+});
+
+describe("API keys that the change brings", () => {
+  test("are linted, as new; an invitation, which always ends soon, is not", async () => {
+    const forEver = created("ApiKey", "ci", { name: "ci", role: "administrator", validDays: -1 });
+    const invited = created("Member", "mia", { email: "mia@example.org", role: "observer" });
+    const { lint } = await review(HOME, [forEver, invited]);
+    expect(lint).toMatchObject([{ rule: "api-key-without-expiry", isNew: true, object: { name: "ci" } }]);
+  });
+
+  test("have the role of who makes them, and are left out where that is not known", async () => {
+    const key = created("ApiKey", "ci", { name: "ci", validDays: -1 });
+    expect((await review(HOME, [key])).lint).toMatchObject([{ rule: "api-key-without-expiry" }]);
+    const unknown = await review(HOME, [key], { actor: { kind: "user", role: undefined } });
+    expect(unknown.lint).toEqual([]);
+    expect(unknown.unknown).toEqual(['API key "ci" will have the role of who makes it, which is not known']);
+  });
+
+  test("expire as the program says", async () => {
+    const [soon, late] = [30, 60].map((validDays) =>
+      created("ApiKey", `in${validDays}`, { name: `in${validDays}`, role: "operator", validDays }),
+    ) as [Step, Step];
+    const { lint } = await review(HOME, [soon, late], { soonDays: 45 });
+    expect(lint).toMatchObject([{ rule: "expires-soon", object: { name: "in30" } }]);
+  });
+});
