@@ -1,10 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { EngineError, openStack, type Plan } from "../engine/index.ts";
+import { EngineError, openStack, type Plan, type Stack } from "../engine/index.ts";
 import { objections } from "../review/review.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import { addStackFlags, collect, positive, type StackFlags, stackOptionsOf } from "./flags.ts";
 import { colours, progressLine } from "./render.ts";
+import { saveReviewed } from "./reviewedPlan.ts";
 import { withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse review` where something stands against the change. */
@@ -20,6 +21,7 @@ interface Flags extends StackFlags {
   readonly json: boolean;
   readonly markdown?: string;
   readonly html?: string;
+  readonly save?: string;
 }
 
 /** Adds review, which says what `up` would mean for who can reach what. */
@@ -43,6 +45,10 @@ export function addReviewCommand(program: Command): void {
     .option("--json", "print the review as JSON", false)
     .option("--markdown <file>", "write it as a comment for a pull request; - for the standard output")
     .option("--html <file>", "write the access map, one HTML file")
+    .option(
+      "--save <file>",
+      "write the plan, if nothing stands against it, for up --plan; encrypted as the state is",
+    )
     .action(review);
 }
 
@@ -52,7 +58,8 @@ async function review(folder: string, flags: Flags): Promise<void> {
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
   const { accessQuery } = await import("../review/accessQuery.ts");
   const { logins, addresses } = accessQuery({ login: flags.login, from: flags.from }, "text");
-  const plan = await preview(folder, flags);
+  const stack = await open(folder, flags);
+  const plan = await stack.preview({ refresh: flags.refresh, values: true });
   const reviewed = await reviewedBy(plan, {
     ...{ folder, logins, addresses, protect: flags.protect },
     ...(flags.soonDays !== undefined && { soonDays: flags.soonDays }),
@@ -69,21 +76,28 @@ async function review(folder: string, flags: Flags): Promise<void> {
     process.stdout.write(`${reviewText(c, review, { allowLockout })}\n`);
   }
   const code = objections(review, { allowLockout }).length > 0 ? OBJECTED : 0;
+  if (flags.save !== undefined) {
+    if (code === 0) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
+    process.stderr.write(
+      code === 0
+        ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`
+        : `${flags.save} was not written: something stands against this change\n`,
+    );
+  }
   // What a policy test started and did not end would keep the process.
   process.stdout.write("", () => process.exit(code));
 }
 
-/** What `up` would do, each resource whole. What the engine says on its way goes beside the review. */
-async function preview(folder: string, flags: Flags): Promise<Plan> {
+/** The stack; what the engine says on its way goes beside the review. */
+function open(folder: string, flags: Flags): Promise<Stack> {
   const c = colours(process.stderr, process.env);
-  const opened = await openStack({
+  return openStack({
     ...stackOptionsOf(folder, flags),
     onEvent: (event) => {
       const line = event.kind === "diagnostic" || event.kind === "phase" ? progressLine(c, event) : undefined;
       if (line !== undefined) process.stderr.write(`${line}\n`);
     },
   });
-  return opened.preview({ refresh: flags.refresh, values: true });
 }
 
 async function reviewedBy(plan: Plan, options: ReviewOptions): Promise<ReviewedPlan> {

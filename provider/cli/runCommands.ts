@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline/promises";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import {
   CancelledError,
   EngineError,
@@ -14,13 +14,16 @@ import {
   type Stack,
   UpdateFailedError,
 } from "../engine/index.ts";
+import { OutdatedPlanError } from "../review/reviewed/outdated.ts";
 import { addStackFlags, type StackFlags, stackOptionsOf } from "./flags.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
+import { OUTDATED, upAsReviewed } from "./reviewedPlan.ts";
 import { addReplaceFlag, addTargetFlags, type TargetFlags, targetsOf } from "./targetFlags.ts";
 
 type Flags = TargetFlags &
   StackFlags & {
     replace?: string[];
+    plan?: string;
     json?: boolean;
     refresh?: boolean;
     yes?: boolean;
@@ -41,8 +44,19 @@ export function addRunCommands(program: Command): void {
   addReplaceFlag(command(program, "up", "make what the program says real"))
     .option("--refresh", "read the real objects first, so that drift is repaired")
     .option("-y, --yes", "do not ask")
+    .addOption(
+      new Option(
+        "--plan <file>",
+        "do what review --save has written, or nothing: exits with 2 where the program, the state or the service " +
+          "is no longer as it was reviewed; does not ask",
+      ).conflicts(["refresh", "replace", "target", "targetDependents", "exclude", "excludeDependents"]),
+    )
     .action((folder: string, flags: Flags) =>
-      run(folder, flags, (stack, ask) => stack.up({ ...updating(flags), ...ask("Do this?") })),
+      run(folder, flags, (stack, ask) =>
+        flags.plan === undefined
+          ? stack.up({ ...updating(flags), ...ask("Do this?") })
+          : upAsReviewed(flags.plan, stack),
+      ),
     );
   command(program, "refresh", "bring the state up to what really is")
     .option("--clear-pending-creates", "forget creations that were interrupted")
@@ -159,12 +173,13 @@ function report(c: Colours, error: unknown, flags: Flags): number {
       ? error.result
       : undefined;
   if (result && (flags.json || result.steps.length > 0)) print(c, result, flags);
-  else if (flags.json)
-    process.stdout.write(
-      `${JSON.stringify({ ok: false, error: { code: error.code, message: error.message } }, null, 2)}\n`,
-    );
+  else if (flags.json) {
+    const { code, message } = error;
+    const more = error instanceof OutdatedPlanError ? { differences: error.differences } : {};
+    process.stdout.write(`${JSON.stringify({ ok: false, error: { code, message, ...more } }, null, 2)}\n`);
+  }
   process.stderr.write(`${colours(process.stderr, process.env).red(`error: ${error.message}`)}\n`);
-  return 1;
+  return error instanceof OutdatedPlanError ? OUTDATED : 1;
 }
 
 async function confirm(c: Colours, plan: Plan, question: string): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { basename, dirname } from "node:path";
+import { basename, dirname, join } from "node:path";
 import {
   type EngineEvent as CliEvent,
   type Stack as CliHandle,
@@ -9,6 +9,7 @@ import {
 } from "@pulumi/pulumi/automation/index.js";
 import { chooseBackend } from "./backendUrl.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";
+import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
 import {
   CancelledError,
   DeclinedError,
@@ -42,6 +43,7 @@ export class CliStack implements Stack {
   readonly stack: string;
   readonly #options: StackOptions;
   readonly #workspace: LocalWorkspace;
+  readonly #configFolder: string;
   #notes: string[];
   #created = false;
 
@@ -55,6 +57,7 @@ export class CliStack implements Stack {
     this.project = project.name;
     this.stack = stack;
     this.#workspace = workspace;
+    this.#configFolder = project.configFolder;
     this.#options = options;
     this.#notes = notes;
   }
@@ -112,6 +115,25 @@ export class CliStack implements Stack {
   async drift(options: TargetOptions = {}): Promise<Result> {
     const more = targetOptions(options);
     return this.#run("drift", false, (handle, run) => handle.previewRefresh({ ...run, ...more }));
+  }
+
+  async encrypt(text: string): Promise<string> {
+    return encryptByCli(this.#target(), text);
+  }
+
+  async decrypt(encrypted: string): Promise<string> {
+    return decryptByCli(this.#target(), encrypted);
+  }
+
+  #target(): CliTarget {
+    const { pulumiCommand, envVars, workDir } = this.#workspace;
+    return {
+      command: pulumiCommand.command,
+      env: { ...process.env, ...envVars },
+      projectFolder: workDir,
+      stack: this.stack,
+      stackFile: join(this.#configFolder, `Pulumi.${this.stack}.yaml`),
+    };
   }
 
   async #confirmed({ confirm }: Confirmable, makePlan: () => Promise<Plan>): Promise<void> {

@@ -6,6 +6,7 @@ import { PassphraseError } from "./errors.ts";
 const derive = promisify(pbkdf2);
 const ROUNDS = 1_000_000;
 const PROBE = "pulumi";
+const TAG_LENGTH = 16;
 
 // Deriving a key takes most of a second, so each (passphrase, salt) is derived once in a process.
 const derivedKeys = new Map<string, Promise<Buffer>>();
@@ -42,14 +43,16 @@ function crypterFor(key: Buffer, saltText: string): Crypter {
       const [version, nonce, body] = ciphertext.split(":");
       if (version !== "v1" || !nonce || !body) throw new PassphraseError("A secret has an unknown format.");
       const bytes = Buffer.from(body, "base64");
-      const decipher = createDecipheriv("aes-256-gcm", key, Buffer.from(nonce, "base64"));
-      decipher.setAuthTag(bytes.subarray(bytes.length - 16));
       try {
-        return (
-          decipher.update(bytes.subarray(0, bytes.length - 16)).toString("utf8") + decipher.final("utf8")
-        );
+        const options = { authTagLength: TAG_LENGTH };
+        const decipher = createDecipheriv("aes-256-gcm", key, Buffer.from(nonce, "base64"), options);
+        decipher.setAuthTag(bytes.subarray(-TAG_LENGTH));
+        const opened = [decipher.update(bytes.subarray(0, -TAG_LENGTH)), decipher.final()];
+        return Buffer.concat(opened).toString("utf8");
       } catch {
-        throw new PassphraseError("A secret cannot be decrypted: the passphrase is another one.");
+        throw new PassphraseError(
+          "It cannot be decrypted: it was encrypted with another key, or changed since.",
+        );
       }
     },
   };

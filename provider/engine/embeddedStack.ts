@@ -71,6 +71,28 @@ export class EmbeddedStack implements Stack {
     return (await this.#run("drift", options)).drift(options);
   }
 
+  async encrypt(text: string): Promise<string> {
+    return (await this.#crypter()).encrypt(text);
+  }
+
+  async decrypt(encrypted: string): Promise<string> {
+    return (await this.#crypter()).decrypt(encrypted);
+  }
+
+  /** That of the stack as it is. */
+  async #crypter(): Promise<Crypter> {
+    const existing = await this.#backend.read();
+    const salt = existing?.salt ?? (await readStackFile(this.#project, this.stack)).encryptionSalt;
+    if (!existing || !salt) throw this.#missing();
+    return openCrypter(await readPassphrase(this.#env), salt);
+  }
+
+  #missing(): StackSelectionError {
+    return new StackSelectionError(
+      `There is no stack ${this.stack} of the project ${this.project} in the backend.`,
+    );
+  }
+
   async #run(command: Command, targets: TargetOptions): Promise<EmbeddedRun> {
     const started = Date.now();
     const create = command === "preview" || command === "up";
@@ -80,11 +102,7 @@ export class EmbeddedStack implements Stack {
     const file = await readStackFile(this.#project, this.stack);
     const passphrase = await readPassphrase(this.#env);
     const existing = await this.#backend.read();
-    if (!existing && !create) {
-      throw new StackSelectionError(
-        `There is no stack ${this.stack} of the project ${this.project} in the backend.`,
-      );
-    }
+    if (!existing && !create) throw this.#missing();
     let crypter: Crypter;
     const salt = existing?.salt ?? file.encryptionSalt;
     if (salt) crypter = await openCrypter(passphrase, salt);

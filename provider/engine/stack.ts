@@ -70,4 +70,8 @@ export type Stack = {
   destroy(options?: DestroyOptions): Promise<Result>;
   /** What differs between the state and what really is; nothing is changed. */
   drift(options?: TargetOptions): Promise<Result>;
+  /** Encrypts a text as the stack's secrets are: with its passphrase, or by its secrets provider. */
+  encrypt(text: string): Promise<string>;
+  /** The text again. Throws PassphraseError where it was encrypted with another key, or changed since. */
+  decrypt(encrypted: string): Promise<string>;
 };

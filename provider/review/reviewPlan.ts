@@ -20,8 +20,8 @@ export interface ReviewOptions {
   readonly soonDays?: number;
 }
 
-/** A review, and what the access map draws. */
-export interface ReviewedPlan {
+/** A review, what the access map draws, and what was read for it. */
+export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
   readonly review: Review;
   readonly namespaces: readonly ReviewedNamespace[];
 }
@@ -37,25 +37,17 @@ export async function reviewPlan(
   plan: Plan,
   options: ReviewOptions,
 ): Promise<ReviewedPlan> {
-  const home = await connection.tenant(undefined);
   const identity = await connection.client.identity();
   const protect = options.protect.map(protectedGroup);
-  const unknown: string[] = [];
+  const { home, estates, unknown } = await estatesOf(connection, plan);
   const namespaces: ReviewedNamespace[] = [];
-  for (const tenant of new Set([home.tenant, ...tenantsOf(plan)])) {
-    const estate = await readEstate(await connection.tenant(tenant)).catch((error: unknown) => {
-      const isOther = tenant !== home.tenant;
-      if (!isOther || !(error instanceof PermissionError || error instanceof NotFoundError)) throw error;
-      unknown.push(`the namespace ${tenant} could not be read: ${error.message}`);
-      return undefined;
-    });
-    if (!estate) continue;
+  for (const estate of estates) {
     const { logins, addresses, folder, soonDays } = options;
     namespaces.push(
       await reviewNamespace(estate, plan, {
-        ...{ logins, addresses, protect, home: home.tenant },
+        ...{ logins, addresses, protect, home },
         // As `gatehouse test`: they are about the credential's own namespace.
-        folder: tenant === home.tenant ? folder : undefined,
+        folder: estate.tenant === home ? folder : undefined,
         ...(soonDays !== undefined && { soonDays }),
         actor: actorOf(identity, estate),
         runningUser: identity.userId,
@@ -68,7 +60,36 @@ export async function reviewPlan(
     );
     if (!isThere) unknown.push(`--protect ${label} protects nothing: no device has that tag or name`);
   }
-  return { review: reviewOf(connection, plan, namespaces, unknown), namespaces };
+  return { review: reviewOf(connection, plan, namespaces, unknown), namespaces, home, estates };
+}
+
+/** The namespaces that a plan is about. */
+export interface PlanEstates {
+  /** The credential's own one. */
+  readonly home: string;
+  readonly estates: readonly Estate[];
+  /** Which could not be read, as sentences. */
+  readonly unknown: string[];
+}
+
+/**
+ * Reads the credential's namespace, and every other one that the plan is about.
+ * @throws RequestError when the credential's namespace cannot be read
+ */
+export async function estatesOf(connection: Connection, plan: Plan): Promise<PlanEstates> {
+  const { tenant: home } = await connection.tenant(undefined);
+  const estates: Estate[] = [];
+  const unknown: string[] = [];
+  for (const tenant of new Set([home, ...tenantsOf(plan)])) {
+    try {
+      estates.push(await readEstate(await connection.tenant(tenant)));
+    } catch (error) {
+      const isOther = tenant !== home;
+      if (!isOther || !(error instanceof PermissionError || error instanceof NotFoundError)) throw error;
+      unknown.push(`the namespace ${tenant} could not be read: ${error.message}`);
+    }
+  }
+  return { home, estates, unknown };
 }
 
 function reviewOf(

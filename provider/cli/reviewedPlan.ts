@@ -1,0 +1,71 @@
+import { EngineError, type Plan, type Result, type Stack } from "../engine/index.ts";
+import type { Connection } from "../resources/connection.ts";
+import type { ReviewedContent } from "../review/reviewed/content.ts";
+import type { ReviewedPlan } from "../review/reviewPlan.ts";
+import { withConnection } from "./withConnection.ts";
+
+/** The exit code of `gatehouse up --plan` where what was reviewed is not what would be done. */
+export const OUTDATED = 2;
+
+/** A plan that was reviewed, and how. */
+export interface ToSave {
+  readonly plan: Plan;
+  readonly reviewed: ReviewedPlan;
+  /** Whether the real objects were read first. */
+  readonly refresh: boolean;
+}
+
+/** Writes what was reviewed to a file, for `up --plan`. */
+export async function saveReviewed(
+  file: string,
+  stack: Stack,
+  { plan, reviewed, refresh }: ToSave,
+): Promise<void> {
+  const { captured } = await import("../review/reviewed/capture.ts");
+  const { savePlan } = await import("../review/reviewed/planFile.ts");
+  const { home, estates, review } = reviewed;
+  await savePlan(file, stack, captured(plan, { service: review.service, home, refresh, estates }));
+}
+
+/**
+ * Does what was reviewed, or nothing.
+ * @throws OutdatedPlanError naming what is no longer as it was reviewed; EngineError where the file cannot be used
+ */
+export async function upAsReviewed(file: string, stack: Stack): Promise<Result> {
+  const { readPlan } = await import("../review/reviewed/planFile.ts");
+  const reviewed = await readPlan(file, stack);
+  const { refresh, service } = reviewed;
+  return withConnection(async (connection) => {
+    const { url } = connection.client;
+    if (url !== service) {
+      throw new EngineError("plan_file", `--plan ${file} was reviewed on ${service}, and this is ${url}.`);
+    }
+    const confirm = async (plan: Plan) => {
+      await requireAsReviewed(connection, plan, reviewed);
+      return true;
+    };
+    return stack.up({ refresh, values: true, confirm });
+  });
+}
+
+async function requireAsReviewed(
+  connection: Connection,
+  plan: Plan,
+  reviewed: ReviewedContent,
+): Promise<void> {
+  const { estatesOf } = await import("../review/reviewPlan.ts");
+  const { captured } = await import("../review/reviewed/capture.ts");
+  const { compared } = await import("../review/reviewed/differences.ts");
+  const { OutdatedPlanError } = await import("../review/reviewed/outdated.ts");
+  const { home, estates } = await estatesOf(connection, plan);
+  if (home !== reviewed.home) {
+    throw new EngineError(
+      "plan_file",
+      `the plan was reviewed with the namespace ${reviewed.home}, and the credential's is ${home}.`,
+    );
+  }
+  const { service, refresh } = reviewed;
+  const { differences, notes } = compared(reviewed, captured(plan, { service, home, refresh, estates }));
+  for (const note of notes) process.stderr.write(`${note}\n`);
+  if (differences.length > 0) throw new OutdatedPlanError(differences);
+}

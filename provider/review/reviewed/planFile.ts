@@ -1,0 +1,78 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { gunzip, gzip } from "node:zlib";
+import { z } from "zod";
+import { EngineError, type Stack } from "../../engine/index.ts";
+import { type ReviewedContent, reviewedContent } from "./content.ts";
+
+const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
+
+/** Most bytes that a plan is decompressed to: ten times what 100,000 devices and 10,000 resources take. */
+const CONTENT_MAX = 512 * 1024 * 1024;
+
+const envelope = z.strictObject({
+  /** What the file is, for people who open it. */
+  gatehouse: z.literal("reviewed plan"),
+  version: z.literal(1),
+  project: z.string(),
+  stack: z.string(),
+  /** The content, compressed, and encrypted as the stack's secrets are. */
+  content: z.string(),
+});
+
+type Sealing = Pick<Stack, "project" | "stack" | "encrypt" | "decrypt">;
+
+/** Writes a plan that was reviewed to a file, encrypted as the stack's state is. */
+export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedContent): Promise<void> {
+  const packed = (await compress(JSON.stringify(reviewed))).toString("base64");
+  const sealed: z.input<typeof envelope> = {
+    ...{ gatehouse: "reviewed plan", version: 1, project: stack.project, stack: stack.stack },
+    content: await stack.encrypt(packed),
+  };
+  await writeFile(file, `${JSON.stringify(sealed, null, 2)}\n`, { mode: 0o600 });
+}
+
+/**
+ * Reads a plan that was reviewed.
+ * @throws EngineError (`plan_file`) where the file is none, or one of another stack; PassphraseError where it was
+ * encrypted with another key, or changed since
+ */
+export async function readPlan(file: string, stack: Sealing): Promise<ReviewedContent> {
+  const { project, stack: name, content } = await readEnvelope(file);
+  if (project !== stack.project || name !== stack.stack) {
+    throw broken(file, `it is for ${project}/${name}, not for ${stack.project}/${stack.stack}`);
+  }
+  const packed = await stack.decrypt(content);
+  const text = await decompress(Buffer.from(packed, "base64"), { maxOutputLength: CONTENT_MAX }).catch(
+    (cause: Error) => {
+      throw broken(file, `its content cannot be read: ${cause.message}`);
+    },
+  );
+  const reviewed = reviewedContent.safeParse(JSON.parse(text.toString()));
+  if (!reviewed.success) throw broken(file, "its content is not as this version of gatehouse writes it");
+  // What is outside is there for people; only what was encrypted is proof.
+  if (reviewed.data.project !== project || reviewed.data.stack !== name) {
+    throw broken(file, "its content is for another stack than it says");
+  }
+  return reviewed.data;
+}
+
+async function readEnvelope(file: string): Promise<z.output<typeof envelope>> {
+  const text = await readFile(file, "utf8").catch((cause: Error) => {
+    throw broken(file, cause.message);
+  });
+  const parsed = envelope.safeParse(parsedJson(text));
+  if (!parsed.success) throw broken(file, "it is no plan that gatehouse review --save has written");
+  return parsed.data;
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const broken = (file: string, reason: string) =>
+  new EngineError("plan_file", `--plan ${file} cannot be used: ${reason}.`);

@@ -1,0 +1,148 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Difference } from "../../provider/dist/review/reviewed/differences.js";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { engines, Stack } from "../support/gatehouse.ts";
+
+const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
+
+type Policy = Record<string, { type: string; args: Record<string, unknown> }>;
+const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
+
+const data = sshKeyLine("ana@laptop");
+const policyOf = (username: string, priority = 10): Policy => ({
+  ana: { type: "PublicKey", args: { name: "ana", data, username, filter: { hostname: "^web-" } } },
+  closed: {
+    type: "FirewallRule",
+    args: { action: "deny", priority, sourceIp: ".*", username: "^nobody$", filter: { hostname: "^web-2$" } },
+  },
+});
+
+describe.each(engines)("what was reviewed, by the $label", ({ engine, available }) => {
+  let fleet: Fleet;
+  let stack: Stack;
+  let folder: string;
+  let plan: string;
+
+  beforeAll(async () => {
+    if (!available) return;
+    fleet = await startFleet();
+    await fleet.enrol("web-1");
+    folder = mkdtempSync(join(tmpdir(), "gatehouse-plan-"));
+    plan = join(folder, "plan.json");
+    stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
+    await stack.result(["up", "--yes"], policyEnv(policyOf("^root$")));
+  }, 120_000);
+  afterAll(async () => {
+    stack?.dispose();
+    if (folder) rmSync(folder, { recursive: true, force: true });
+    await fleet?.stop();
+  });
+
+  const save = async (policy: Policy, args: readonly string[] = [], code = 0) => {
+    const run = await stack.run(["review", "--save", plan, ...args], policyEnv(policy));
+    expect([run.code, run.stderr]).toEqual([code, expect.any(String)]);
+    return run;
+  };
+  const up = (policy: Policy, args: readonly string[] = []) =>
+    stack.run(["up", "--plan", plan, ...args], policyEnv(policy));
+  /** What a run that was refused names; it has changed nothing. */
+  const refused = async (policy: Policy) => {
+    const before = await live();
+    const run = await up(policy, ["--json"]);
+    expect([run.code, run.stderr]).toEqual([2, expect.stringContaining("what was reviewed is not what")]);
+    expect(await live()).toEqual(before);
+    const { error } = JSON.parse(run.stdout) as { error: { code: string; differences: Difference[] } };
+    expect(error.code).toBe("plan_outdated");
+    return error.differences.map(({ in: place, object, field }) => [place, object, field]);
+  };
+  const live = async () => [
+    JSON.stringify(await fleet.client.getPublicKeys()),
+    JSON.stringify(await fleet.client.getFirewallRules()),
+    stack.stateText("commonjs-program"),
+  ];
+  const usernames = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
+
+  it.skipIf(!available)("is done by up --plan, without a question", async () => {
+    const run = await save(policyOf("^(root|deploy)$"));
+    expect(run.stderr).toContain(`The plan is in ${plan}`);
+    expect(await usernames()).toEqual(["^root$"]);
+    const done = await up(policyOf("^(root|deploy)$"));
+    expect([done.code, done.stderr]).toEqual([0, expect.any(String)]);
+    expect(await usernames()).toEqual(["^(root|deploy)$"]);
+  });
+
+  it.skipIf(!available)("is in a file that only the stack's key opens", async () => {
+    expect(statSync(plan).mode & 0o777).toBe(0o600);
+    const text = readFileSync(plan, "utf8");
+    for (const part of ["ana", "deploy", fleet.tenant]) expect(text).not.toContain(part);
+    const file = JSON.parse(text) as { content: string };
+    const content = `${file.content.slice(0, -8)}AAAA${file.content.slice(-4)}`;
+    writeFileSync(plan, JSON.stringify({ ...file, content }));
+    expect(await up(policyOf("^x$"))).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/cannot be decrypted/),
+    });
+    expect(await usernames()).toEqual(["^(root|deploy)$"]);
+  });
+
+  it.skipIf(!available)("is refused when the program is another by now, field by field", async () => {
+    await save(policyOf("^deploy$"));
+    const { ana } = policyOf("^admin$");
+    expect(await refused({ ...(ana && { ana }) })).toEqual([
+      ["program", 'PublicKey "ana"', "username"],
+      ["program", 'FirewallRule "closed"', undefined],
+    ]);
+  });
+
+  it.skipIf(!available)("is refused when the service is another by now, managed or not", async () => {
+    const [[rule], [device]] = [await fleet.client.getFirewallRules(), await fleet.client.getDevices()];
+    if (!rule || !device) throw new Error("there is no rule, or no device");
+    const { id, ...body } = rule;
+    const params = { uid: device.uid };
+    await fleet.client.updateFirewallRule({ params: { id }, body: { ...body, active: false } });
+    await fleet.client.createApiKey({ body: { name: "by-hand", expiresAt: 30 } });
+    await fleet.client.createDeviceTag({ params, body: { tag: "prod" } });
+    expect(await refused(policyOf("^deploy$"))).toEqual([
+      ["state", 'FirewallRule "closed"', "active"],
+      ["service", `FirewallRule "${id}"`, "active"],
+      ["service", 'ApiKey "by-hand"', undefined],
+      ["service", 'device "web-1"', "tags"],
+    ]);
+    await fleet.client.updateFirewallRule({ params: { id }, body });
+    await fleet.client.deleteApiKey({ params: { key: "by-hand" } });
+    await fleet.client.deleteDeviceTag({ params: { ...params, tag: "prod" } });
+  });
+
+  it.skipIf(!available)("is done although devices came, which it says", async () => {
+    await fleet.enrol("web-3");
+    const done = await up(policyOf("^deploy$"));
+    expect([done.code, done.stderr]).toEqual([
+      0,
+      expect.stringContaining('device "web-3" came since the review'),
+    ]);
+    expect(await usernames()).toEqual(["^deploy$"]);
+  });
+
+  it.skipIf(!available)(
+    "is not saved when something stands against it, and takes no part of it",
+    async () => {
+      rmSync(plan);
+      const { closed } = policyOf("^root$");
+      const run = await save({ ...(closed && { closed }) }, ["--protect", "web-1"], 2);
+      expect(run.stderr).toContain(`${plan} was not written`);
+      expect(await up(policyOf("^root$"))).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(`--plan ${plan} cannot be used`),
+      });
+      expect(await up(policyOf("^root$"), ["--target", "**ana"])).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining("cannot be used with option"),
+      });
+    },
+  );
+});

@@ -1,0 +1,186 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, describe, expect, test } from "vitest";
+import type {
+  ReviewedContent,
+  ReviewedObject,
+  ReviewedStep,
+} from "../../provider/dist/review/reviewed/content.js";
+import { compared } from "../../provider/dist/review/reviewed/differences.js";
+import { OutdatedPlanError } from "../../provider/dist/review/reviewed/outdated.js";
+import { readPlan, savePlan } from "../../provider/dist/review/reviewed/planFile.js";
+
+const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
+  ...{ op: "update", title: 'PublicKey "ana"' },
+  declared: { name: "ana", username: "^root$", filter: { tags: ["prod"] } },
+  found: { name: "ana", username: "^ana$", filter: { tags: ["prod"] } },
+  ...more,
+});
+const object = (title: string, fields: ReviewedObject["fields"]): ReviewedObject => ({ title, fields });
+
+const content = (more: Partial<ReviewedContent> = {}): ReviewedContent => ({
+  ...{ project: "fleet", stack: "prod", service: "https://gate.example.org", home: "1" },
+  ...{ at: "2026-01-01T00:00:00.000Z", refresh: true },
+  steps: { "urn:ana": step() },
+  namespaces: {
+    1: {
+      name: "fleet",
+      objects: { "FirewallRule 7": object('FirewallRule "7"', { priority: 1, action: "deny" }) },
+      devices: { uid: object('device "web-1"', { name: "web-1", tags: ["prod"] }) },
+    },
+  },
+  ...more,
+});
+
+const namespace = (more: Partial<ReviewedContent["namespaces"][string]>) =>
+  content({ namespaces: { 1: { name: "fleet", objects: {}, devices: {}, ...more } } });
+const messages = (was: ReviewedContent, is: ReviewedContent) =>
+  compared(was, is).differences.map(({ message }) => message);
+
+describe("a plan compared with the one that was reviewed", () => {
+  test("differs in nothing from itself, whenever it is made", () => {
+    expect(compared(content(), content({ at: "2027-01-01T00:00:00.000Z" }))).toEqual({
+      differences: [],
+      notes: [],
+    });
+  });
+
+  test.each<[string, Partial<ReviewedStep>, string]>([
+    [
+      "what the program declares",
+      { declared: { ...step().declared, username: "^.*$" } },
+      'PublicKey "ana": username was "^root$", and is "^.*$" in the program',
+    ],
+    [
+      "a field that the program leaves out",
+      { declared: { name: "ana", username: "^root$" } },
+      'PublicKey "ana": filter was {"tags":["prod"]}, and is not set in the program',
+    ],
+    [
+      "what the state has",
+      { found: { ...step().found, username: "^bob$" } },
+      'PublicKey "ana": username was "^ana$", and is "^bob$" in the state',
+    ],
+    ["what goes", { op: "delete", declared: null }, 'PublicKey "ana" is no longer in the program'],
+    [
+      "what would become of it alone",
+      { op: "replace" },
+      'PublicKey "ana": what was reviewed is update, and it would be replace now',
+    ],
+  ])("tells of %s", (_, more, message) => {
+    expect(messages(content(), content({ steps: { "urn:ana": step(more) } }))).toEqual([message]);
+  });
+
+  test("tells of resources that came and went, and of namespaces", () => {
+    const other = content({ steps: { "urn:bob": step({ title: 'PublicKey "bob"', op: "create" }) } });
+    expect(messages(content(), other)).toEqual([
+      'PublicKey "ana" is neither in the program nor in the state any more',
+      'PublicKey "bob" was not there',
+    ]);
+    expect(messages(content(), content({ namespaces: {} }))).toEqual([
+      "the namespace fleet cannot be read any more",
+    ]);
+  });
+
+  test("tells of what came, went and changed on the service", () => {
+    const [one, two] = [
+      object('ApiKey "ci"', { role: "observer" }),
+      object('ApiKey "ci"', { role: "owner" }),
+    ];
+    expect(messages(namespace({}), namespace({ objects: { k: one } }))).toEqual([
+      'ApiKey "ci" is new on the service',
+    ]);
+    expect(messages(namespace({ objects: { k: one } }), namespace({}))).toEqual([
+      'ApiKey "ci" is gone from the service',
+    ]);
+    expect(messages(namespace({ objects: { k: one } }), namespace({ objects: { k: two } }))).toEqual([
+      'ApiKey "ci": role was "observer", and is "owner" on the service',
+    ]);
+  });
+
+  test("tells of a device's tags; that devices come and go is a note", () => {
+    const web = (name: string, tags: string[]) => object(`device "${name}"`, { name, tags });
+    const was = namespace({ devices: { a: web("a", []), b: web("b", []) } });
+    const is = namespace({ devices: { a: web("a", ["prod"]), c: web("c", ["prod"]) } });
+    expect(compared(was, is)).toEqual({
+      differences: [expect.objectContaining({ in: "service", object: 'device "a"', field: "tags" })],
+      notes: ['device "c" came since the review', 'device "b" went since the review'],
+    });
+  });
+
+  test("any field that is changed is named, and no other", () => {
+    const value = fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 3 }));
+    const fields = fc.dictionary(fc.string({ minLength: 1 }), value, { maxKeys: 6 });
+    fc.assert(
+      fc.property(fields, fields, (old, now) => {
+        const declaring = (declared: typeof old) => content({ steps: { urn: step({ declared }) } });
+        const named = compared(declaring(old), declaring(now)).differences.map(({ field }) => field);
+        const keys = [...new Set([...Object.keys(old), ...Object.keys(now)])];
+        const changed = keys.filter((key) => JSON.stringify(old[key]) !== JSON.stringify(now[key]));
+        expect(named.toSorted()).toEqual(changed.toSorted());
+      }),
+    );
+  });
+});
+
+test("the error names the first of many, and has all", () => {
+  const differences = Array.from({ length: 30 }, (_, index) => ({
+    ...{ in: "program" as const, object: "x", message: `difference\u202e ${index}` },
+  }));
+  const error = new OutdatedPlanError(differences);
+  expect(error.differences).toHaveLength(30);
+  expect(error.message.split("\n")).toHaveLength(22);
+  expect(error.message).toContain("and 10 more");
+  expect(error.message).not.toContain("\u202e");
+});
+
+describe("the file of a plan", () => {
+  const folder = mkdtempSync(join(tmpdir(), "gatehouse-plan-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "plan.json");
+  const stack = (more: { stack?: string } = {}) => ({
+    ...{ project: "fleet", stack: "prod" },
+    encrypt: async (text: string) => Buffer.from(text).toString("hex"),
+    decrypt: async (text: string) => Buffer.from(text, "hex").toString(),
+    ...more,
+  });
+
+  test("holds all of it", async () => {
+    await savePlan(file, stack(), content());
+    expect(await readPlan(file, stack())).toEqual(content());
+  });
+
+  test("is for its own stack, whatever it says outside of what is encrypted", async () => {
+    await savePlan(file, stack(), content());
+    await expect(readPlan(file, stack({ stack: "test" }))).rejects.toThrow(
+      "it is for fleet/prod, not for fleet/test",
+    );
+    await savePlan(file, stack({ stack: "test" }), content());
+    await expect(readPlan(file, stack({ stack: "test" }))).rejects.toThrow("for another stack than it says");
+  });
+
+  test.each([
+    ["no JSON", "plan"],
+    ["something else", "{}"],
+    [
+      "a later version",
+      '{"gatehouse":"reviewed plan","version":2,"project":"fleet","stack":"prod","content":""}',
+    ],
+  ])("is refused when it is %s", async (_, text) => {
+    writeFileSync(file, text);
+    await expect(readPlan(file, stack())).rejects.toThrow(
+      "it is no plan that gatehouse review --save has written",
+    );
+  });
+
+  test("is refused when its content is no plan", async () => {
+    await savePlan(file, stack(), { ...content(), more: 1 } as ReviewedContent);
+    await expect(readPlan(file, stack())).rejects.toThrow("not as this version of gatehouse writes it");
+    const sealed = { gatehouse: "reviewed plan", version: 1, project: "fleet", stack: "prod", content: "00" };
+    writeFileSync(file, JSON.stringify(sealed));
+    await expect(readPlan(file, stack())).rejects.toThrow("its content cannot be read");
+    await expect(readPlan(join(folder, "none"), stack())).rejects.toThrow("ENOENT");
+  });
+});
