@@ -58,7 +58,8 @@ describe.each(engines)("what was reviewed, by the $label", ({ engine, available 
     expect(await live()).toEqual(before);
     const { error } = JSON.parse(run.stdout) as { error: { code: string; differences: Difference[] } };
     expect(error.code).toBe("plan_outdated");
-    return error.differences.map(({ in: place, object, field }) => [place, object, field]);
+    // Engines differ in the order of what they do not wait for.
+    return error.differences.map(({ in: place, object, field }) => [place, object, field]).sort();
   };
   const live = async () => [
     JSON.stringify(await fleet.client.getPublicKeys()),
@@ -94,8 +95,8 @@ describe.each(engines)("what was reviewed, by the $label", ({ engine, available 
     await save(policyOf("^deploy$"));
     const { ana } = policyOf("^admin$");
     expect(await refused({ ...(ana && { ana }) })).toEqual([
-      ["program", 'PublicKey "ana"', "username"],
       ["program", 'FirewallRule "closed"', undefined],
+      ["program", 'PublicKey "ana"', "username"],
     ]);
   });
 
@@ -108,10 +109,10 @@ describe.each(engines)("what was reviewed, by the $label", ({ engine, available 
     await fleet.client.createApiKey({ body: { name: "by-hand", expiresAt: 30 } });
     await fleet.client.createDeviceTag({ params, body: { tag: "prod" } });
     expect(await refused(policyOf("^deploy$"))).toEqual([
-      ["state", 'FirewallRule "closed"', "active"],
-      ["service", `FirewallRule "${id}"`, "active"],
       ["service", 'ApiKey "by-hand"', undefined],
+      ["service", `FirewallRule "${id}"`, "active"],
       ["service", 'device "web-1"', "tags"],
+      ["state", 'FirewallRule "closed"', "active"],
     ]);
     await fleet.client.updateFirewallRule({ params: { id }, body });
     await fleet.client.deleteApiKey({ params: { key: "by-hand" } });
