@@ -30,5 +30,5 @@ export const keyText = ({ name, fingerprint }: AccessKey): string =>
   `${name} (${fingerprint.slice(0, FINGERPRINT_WIDTH)}…)`.trimStart();
 
 /** A rule by its id, and what it says. */
-export const ruleText = ({ id, action, priority }: AccessRule): string =>
+export const ruleText = ({ id, action, priority }: Pick<AccessRule, "id" | "action" | "priority">): string =>
   `${id} (${action}, priority ${priority})`;
