@@ -91,25 +91,6 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
 
 /** Devices that some key reaches before and none after; those that are gone themselves are no lock-out. */
 function unreachable(before: Access, after: Access): AccessDevice[] {
-  const [was, is] = [reached(before), reached(after)];
-  const places = new Map(after.uids.map((uid, place) => [uid, place]));
-  return after.policy.devices.filter(({ uid }) => {
-    const place = places.get(uid) ?? -1;
-    return was.has(place) && !is.has(place);
-  });
-}
-
-function reached(access: Access): Set<number> {
-  const { logins, addresses } = access.domain;
-  const places = new Set<number>();
-  for (const key of access.policy.keys) {
-    for (const login of logins) {
-      const admitted = access.admitted(key, login);
-      if (!admitted) continue;
-      for (const address of addresses) {
-        for (const place of admitted.new_intersection(access.verdict(login, address).open)) places.add(place);
-      }
-    }
-  }
-  return places;
+  const lost = new Set(after.uidsOf(before.reached().new_difference(after.reached())));
+  return after.policy.devices.filter(({ uid }) => lost.has(uid));
 }
