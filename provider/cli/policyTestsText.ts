@@ -1,4 +1,4 @@
-import { counted, printable, ruleText } from "../review/accessText.ts";
+import { counted, firstOf, printable, ruleText } from "../review/accessText.ts";
 import type {
   Counterexample,
   LookedAt,
@@ -72,8 +72,5 @@ function lookedAtText({ keys, devices, logins, addresses }: LookedAt): string {
   );
 }
 
-function listed(texts: readonly string[]): string {
-  const more = texts.length - LISTED_MAX;
-  const shown = texts.slice(0, LISTED_MAX);
-  return texts.length === 0 ? "nothing" : `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-}
+const listed = (texts: readonly string[]): string =>
+  texts.length === 0 ? "nothing" : firstOf(texts, LISTED_MAX);

@@ -1,6 +1,10 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import { roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
+import { firstOf } from "./accessText.ts";
+
+/** Most devices that a lock-out names. */
+const NAMED_MAX = 5;
 
 /** A member as a lock-out depends on it. */
 export interface Seat {
@@ -78,12 +82,11 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
   return groups.flatMap((group) => {
     const devices = lost.filter(group.has);
     if (devices.length === 0) return [];
-    const names = devices.slice(0, 5).map(({ name }) => name);
-    const more = devices.length > names.length ? ` and ${devices.length - names.length} more` : "";
+    const names = devices.map(({ name }) => name);
     return [
       {
         code: "protected-devices" as const,
-        message: `nobody reaches ${names.join(", ")}${more} any more, which --protect ${group.label} names`,
+        message: `nobody reaches ${firstOf(names, NAMED_MAX)} any more, which --protect ${group.label} names`,
       },
     ];
   });

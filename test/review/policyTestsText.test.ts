@@ -38,6 +38,16 @@ test("what turns the writing, moves the cursor or begins a line is escaped in ev
   ]);
 });
 
+test("of many login names the first eight are named", () => {
+  const logins = Array.from({ length: 10 }, (_, at) => `u${at}`);
+  const lookedAt = { keys: 0, devices: 1, logins, addresses: logins.slice(0, 8) };
+  const failure = { message: "no", counterexamples: [], cases: 0, lookedAt, line: 4 };
+  const eight = "u0, u1, u2, u3, u4, u5, u6, u7";
+  expect(textOf({ ok: false, failures: [failure] }).split("\n")).toContain(
+    `       looked at 0 keys and 1 device, as ${eight} and 2 more, from ${eight}`,
+  );
+});
+
 test("messages keep their lines, and no more than those", () => {
   const note = { message: "one\ntwo\u202e\r", line: 4 };
   const text = textOf({ warnings: [note, note], failures: [{ ...note, counterexamples: [], cases: 0 }] });

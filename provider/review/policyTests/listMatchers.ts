@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { z } from "zod";
-import { counted } from "../accessText.ts";
+import { counted, firstOf } from "../accessText.ts";
 import { answerOf } from "./answer.ts";
 import type { Finding, Judge } from "./judgement.ts";
 
@@ -89,10 +89,7 @@ function read<T>(schema: z.ZodType<T>, value: unknown, otherwise: string): T {
 const none = (list: readonly unknown[], noun: string): string | undefined =>
   list.length === 0 ? `there is no ${noun}` : undefined;
 
-function named(names: readonly string[]): string {
-  const more = names.length - NAMED_MAX;
-  return `${names.slice(0, NAMED_MAX).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-}
+const named = (names: readonly string[]): string => firstOf(names, NAMED_MAX);
 
 /** An element as the one who looks for it calls it. */
 function nameOf(item: unknown): string {
