@@ -1,8 +1,8 @@
 // What it takes to evaluate a policy: `npm run bench:policy [-- --parts … --rounds N --output FILE]`. Each operation has
 // a process to itself, and so has each size that a figure grows to.
-import { writeFileSync } from "node:fs";
 import type { PolicySize } from "../test/policy/largePolicy.ts";
-import { readArguments, usage } from "./policy/arguments.ts";
+import { Printout } from "./commandLine.ts";
+import { readArguments } from "./policy/arguments.ts";
 import { measure } from "./policy/measure.ts";
 import { OPERATIONS, type OperationName } from "./policy/operations.ts";
 import {
@@ -16,40 +16,30 @@ import {
 } from "./policy/report.ts";
 import { FLEET, GROWTH } from "./policy/sizes.ts";
 
-const options = readArguments(process.argv.slice(2));
-if (typeof options === "string") {
-  console.error(`${options}\n${usage}`);
-  process.exit(2);
-}
-const { parts, rounds, output } = options;
-
-const lines: string[] = [];
-const print = (line: string) => {
-  lines.push(line);
-  console.log(line);
-};
+const { parts, rounds, output } = readArguments();
+const printout = new Printout();
 
 async function measureFleet(): Promise<void> {
-  print(fleetHead());
+  printout.print(fleetHead());
   const base = { size: FLEET, rounds };
   for (const name of Object.keys(OPERATIONS) as OperationName[]) {
-    print(fleetRow(await measure({ ...base, operations: [name], tripleLoop: false })));
+    printout.print(fleetRow(await measure({ ...base, operations: [name], tripleLoop: false })));
   }
   const { timed, tripleLoop } = await measure({ ...base, operations: ["grants"], tripleLoop: true });
   const [grants] = timed;
   if (!grants || !tripleLoop) throw new Error("the triple loop was not measured");
-  print(comparison(tripleLoop, grants));
+  printout.print(comparison(tripleLoop, grants));
 }
 
 async function measureGrowth(figure: keyof PolicySize): Promise<void> {
-  print(growthHead(figure));
+  printout.print(growthHead(figure));
   for (const more of GROWTH[figure] ?? []) {
     const size = { ...FLEET, ...more };
     const measured = await measure({ size, rounds, operations: grownOperations, tripleLoop: false });
-    print(growthRow(size[figure], measured));
+    printout.print(growthRow(size[figure], measured));
   }
 }
 
-print(head(rounds));
+printout.print(head(rounds));
 for (const part of parts) await (part === "fleet" ? measureFleet() : measureGrowth(part as keyof PolicySize));
-if (output) writeFileSync(output, `${lines.join("\n")}\n`);
+printout.write(output);

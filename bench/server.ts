@@ -1,27 +1,19 @@
 // What the service can do: `npm run bench:server [-- --database … --cases … --output FILE]`. Each case has the
 // service to itself, as a new process; in turn with it is measured what a bare route with one read can do here.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readArguments, usage } from "./server/arguments.ts";
+import { Printout } from "./commandLine.ts";
+import { readArguments } from "./server/arguments.ts";
 import { benchDatabases, type DatabaseName, type StartedDatabase } from "./server/database.ts";
 import { measureCase, warmUp } from "./server/measure.ts";
 import { FLOOR_COMMAND, startProcess } from "./server/process.ts";
 import { head, row } from "./server/report.ts";
 import { FLOOR_NAMESPACE, NAMESPACE_NAMES, seed } from "./server/seed.ts";
 
-const options = readArguments(process.argv.slice(2));
-if (typeof options === "string") {
-  console.error(`${options}\n${usage}`);
-  process.exit(2);
-}
+const options = readArguments();
 const { seconds, rounds, cases } = options;
-
-const lines: string[] = [];
-const print = (line: string) => {
-  lines.push(line);
-  console.log(line);
-};
+const printout = new Printout();
 
 /** Measures all cases in a database of their own. */
 async function measureOn(name: DatabaseName, given: string | undefined): Promise<void> {
@@ -48,12 +40,12 @@ async function measureIn(
   try {
     await warmUp(floor);
     const run = { folder, url, seconds, rounds, floor };
-    for (const one of cases) print(row(name, one.title, await measureCase(run, one)));
+    for (const one of cases) printout.print(row(name, one.title, await measureCase(run, one)));
   } finally {
     await floor.stop();
   }
 }
 
-print(head(options));
+printout.print(head(options));
 for (const name of options.databases) await measureOn(name, options.databaseUrl);
-if (options.output) writeFileSync(options.output, `${lines.join("\n")}\n`);
+printout.write(options.output);

@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util";
+import { readCommandLine } from "../commandLine.ts";
 import { GROWTH } from "./sizes.ts";
 
 const PARTS = ["fleet", ...Object.keys(GROWTH)];
@@ -13,31 +13,22 @@ export interface Arguments {
   readonly output: string | undefined;
 }
 
-export const usage = `Usage: npm run bench:policy [-- options]
+const USAGE = `Usage: npm run bench:policy [-- options]
   --parts A,B,…  ${PARTS.join(", ")}; default: all
   --rounds N     runs of each operation, default 5; the tables have the medians
   --output FILE  writes the tables, as Markdown, to the file too`;
 
-const parse = (args: readonly string[]) =>
-  parseArgs({
-    args: [...args],
-    options: {
-      parts: { type: "string" },
-      rounds: { type: "string", default: "5" },
-      output: { type: "string" },
-    },
-  }).values;
+const OPTIONS = {
+  parts: { type: "string" },
+  rounds: { type: "string", default: "5" },
+  output: { type: "string" },
+} as const;
 
-/** The arguments of the command line, or what is wrong with them. */
-export function readArguments(args: readonly string[]): Arguments | string {
-  let values: ReturnType<typeof parse>;
-  try {
-    values = parse(args);
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-  const parts = values.parts?.split(",") ?? PARTS;
-  if (parts.some((part) => !PARTS.includes(part))) return `--parts must be of ${PARTS.join(", ")}`;
-  if (!WHOLE_NUMBER.test(values.rounds)) return "--rounds must be a whole number from 1 to 9999";
-  return { parts, rounds: Number(values.rounds), output: values.output };
-}
+/** The arguments of the command line; the process ends where something is wrong with them. */
+export const readArguments = (): Arguments =>
+  readCommandLine(OPTIONS, USAGE, ({ parts: names, rounds, output }) => {
+    const parts = names?.split(",") ?? PARTS;
+    if (parts.some((part) => !PARTS.includes(part))) return `--parts must be of ${PARTS.join(", ")}`;
+    if (!WHOLE_NUMBER.test(rounds)) return "--rounds must be a whole number from 1 to 9999";
+    return { parts, rounds: Number(rounds), output };
+  });

@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util";
+import { readCommandLine } from "../commandLine.ts";
 import { CASES, type Case } from "./cases.ts";
 import { benchDatabases, type DatabaseName } from "./database.ts";
 
@@ -19,7 +19,7 @@ export interface Arguments {
   readonly output: string | undefined;
 }
 
-export const usage = `Usage: npm run bench:server [-- options]
+const USAGE = `Usage: npm run bench:server [-- options]
   --database NAME     ${CHOICES.join(", ")}; default: both
   --database-url URL  an empty PostgreSQL database, instead of one that is started for the run
   --cases A,B,…       ${Object.keys(CASES).join(", ")}; default: all
@@ -27,41 +27,32 @@ export const usage = `Usage: npm run bench:server [-- options]
   --rounds N          runs of each case, default 3; the table has the medians
   --output FILE       writes the table, as Markdown, to the file too`;
 
-const parse = (args: readonly string[]) =>
-  parseArgs({
-    args: [...args],
-    options: {
-      database: { type: "string", default: "both" },
-      "database-url": { type: "string" },
-      cases: { type: "string" },
-      seconds: { type: "string", default: "5" },
-      rounds: { type: "string", default: "3" },
-      output: { type: "string" },
-    },
-  }).values;
+const OPTIONS = {
+  database: { type: "string", default: "both" },
+  "database-url": { type: "string" },
+  cases: { type: "string" },
+  seconds: { type: "string", default: "5" },
+  rounds: { type: "string", default: "3" },
+  output: { type: "string" },
+} as const;
 
-/** The arguments of the command line, or what is wrong with them. */
-export function readArguments(args: readonly string[]): Arguments | string {
-  let values: ReturnType<typeof parse>;
-  try {
-    values = parse(args);
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-  const databases = DATABASES.filter((name) => values.database === "both" || name === values.database);
-  if (databases.length === 0) return `--database must be one of ${CHOICES.join(", ")}`;
-  const names = values.cases?.split(",") ?? Object.keys(CASES);
-  const cases = names.flatMap((name) => CASES[name] ?? []);
-  if (cases.length < names.length) return `--cases must be of ${Object.keys(CASES).join(", ")}`;
-  const { seconds, rounds, output } = values;
-  if (!WHOLE_NUMBER.test(seconds)) return "--seconds must be a whole number from 1";
-  if (!WHOLE_NUMBER.test(rounds)) return "--rounds must be a whole number from 1";
-  return {
-    databases,
-    databaseUrl: values["database-url"],
-    cases,
-    seconds: Number(seconds),
-    rounds: Number(rounds),
-    output,
-  };
-}
+/** The arguments of the command line; the process ends where something is wrong with them. */
+export const readArguments = (): Arguments =>
+  readCommandLine(OPTIONS, USAGE, (values) => {
+    const databases = DATABASES.filter((name) => values.database === "both" || name === values.database);
+    if (databases.length === 0) return `--database must be one of ${CHOICES.join(", ")}`;
+    const names = values.cases?.split(",") ?? Object.keys(CASES);
+    const cases = names.flatMap((name) => CASES[name] ?? []);
+    if (cases.length < names.length) return `--cases must be of ${Object.keys(CASES).join(", ")}`;
+    const { seconds, rounds, output } = values;
+    if (!WHOLE_NUMBER.test(seconds)) return "--seconds must be a whole number from 1";
+    if (!WHOLE_NUMBER.test(rounds)) return "--rounds must be a whole number from 1";
+    return {
+      databases,
+      databaseUrl: values["database-url"],
+      cases,
+      seconds: Number(seconds),
+      rounds: Number(rounds),
+      output,
+    };
+  });

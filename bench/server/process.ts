@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { environmentWithout } from "../../test/support/command.ts";
 
 const COUNTER = new URL("./countStatements.ts", import.meta.url).href;
 
@@ -35,7 +36,7 @@ export async function startProcess(
   const output = openSync(log, "w");
   const preload = counting ? ["--import", COUNTER] : [];
   const child = spawn(process.execPath, [...preload, ...args], {
-    env: { ...cleanEnvironment(), ...env },
+    env: { ...environmentWithout("GATEHOUSE_"), ...env },
     stdio: ["ignore", output, output, "ipc"],
   });
   closeSync(output);
@@ -54,11 +55,6 @@ export async function startProcess(
       await ended;
     },
   };
-}
-
-/** Without settings of the service, which would change what is measured. */
-function cleanEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("GATEHOUSE_")));
 }
 
 async function addressIn(log: string, child: ChildProcess): Promise<string> {

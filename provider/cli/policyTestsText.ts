@@ -1,3 +1,4 @@
+import { counted, firstOf, printable, ruleText } from "../review/accessText.ts";
 import type {
   Counterexample,
   LookedAt,
@@ -21,7 +22,7 @@ export function policyTestsText(c: Colours, { tests }: PolicyTestReport, folder:
   const counts = [
     ...(failed > 0 ? [c.red(`${failed} failed`)] : []),
     ...(passed > 0 ? [c.green(`${passed} passed`)] : []),
-    ...(warnings > 0 ? [c.yellow(`${warnings} ${warnings === 1 ? "warning" : "warnings"}`)] : []),
+    ...(warnings > 0 ? [c.yellow(counted(warnings, "warning"))] : []),
   ];
   const prefix = folder === "" ? "" : `${folder}/`;
   return [...tests.flatMap((test) => testLines(c, test, prefix)), counts.join(", ")].join("\n");
@@ -29,23 +30,27 @@ export function policyTestsText(c: Colours, { tests }: PolicyTestReport, folder:
 
 function testLines(c: Colours, test: PolicyTestResult, prefix: string): string[] {
   const { name, file, ok, failures, warnings, durationMs } = test;
-  const at = (line: number | undefined) => c.dim(`${prefix}${file}${line === undefined ? "" : `:${line}`}`);
+  const at = (line: number | undefined) =>
+    c.dim(printable(`${prefix}${file}${line === undefined ? "" : `:${line}`}`));
   const head = ok
-    ? `${c.green("  ok ")} ${name} ${c.dim(`(${durationMs} ms)`)}`
-    : `${c.red("FAIL ")} ${name}`;
+    ? `${c.green("  ok ")} ${printable(name)} ${c.dim(`(${durationMs} ms)`)}`
+    : `${c.red("FAIL ")} ${printable(name)}`;
   return [
     `${head}  ${at(test.line)}`,
     ...failures.flatMap((failure) => [
-      ...(failure.assertion === undefined ? [] : [`       ${plain(failure.assertion)}`]),
-      `       ${c.red(plain(failure.message))}${exampleNote(failure)}  ${at(failure.line)}`,
-      ...failure.counterexamples.map((example) => `         ${exampleText(example)}`),
-      ...(failure.lookedAt ? [`       ${c.dim(lookedAtText(failure.lookedAt))}`] : []),
+      ...(failure.assertion === undefined ? [] : [`       ${printable(failure.assertion)}`]),
+      `       ${c.red(printableLines(failure.message))}${exampleNote(failure)}  ${at(failure.line)}`,
+      ...failure.counterexamples.map((example) => `         ${printable(exampleText(example))}`),
+      ...(failure.lookedAt ? [`       ${c.dim(printable(lookedAtText(failure.lookedAt)))}`] : []),
     ]),
     ...warnings.flatMap(({ assertion, message, line }) => [
-      `       ${c.yellow(`warning: ${assertion === undefined ? "" : `${plain(assertion)} `}${plain(message)}`)}  ${at(line)}`,
+      `       ${c.yellow(`warning: ${assertion === undefined ? "" : `${printable(assertion)} `}${printableLines(message)}`)}  ${at(line)}`,
     ]),
   ];
 }
+
+/** Errors that a test throws may be of several lines. */
+const printableLines = (text: string): string => text.split("\n").map(printable).join("\n");
 
 function exampleNote({ cases, counterexamples }: PolicyFailure): string {
   if (counterexamples.length === 0) return "";
@@ -53,29 +58,19 @@ function exampleNote({ cases, counterexamples }: PolicyFailure): string {
 }
 
 function exampleText({ login, address, device, key, rule, refusedBy }: Counterexample): string {
-  const who = `${plain(login)} on ${plain(device.name)} from ${plain(address)} with the key ${plain(JSON.stringify(key.name))} (${key.fingerprint})`;
+  const who = `${login} on ${device.name} from ${address} with the key ${JSON.stringify(key.name)} (${key.fingerprint})`;
   if (refusedBy === "login") return `${who}: refused, the key is for other login names`;
   if (refusedBy === "device") return `${who}: refused, the key is for other devices`;
-  const decides = rule ? `rule ${rule.id} (${rule.action}, priority ${rule.priority})` : "no rule";
+  const decides = rule ? `rule ${ruleText(rule)}` : "no rule";
   return refusedBy === "rule" ? `${who}: refused by ${decides}` : `${who}, by ${decides}`;
 }
 
 function lookedAtText({ keys, devices, logins, addresses }: LookedAt): string {
   return (
-    `looked at ${keys} ${keys === 1 ? "key" : "keys"} and ${devices} ${devices === 1 ? "device" : "devices"}, ` +
+    `looked at ${counted(keys, "key")} and ${counted(devices, "device")}, ` +
     `as ${listed(logins)}, from ${listed(addresses)}`
   );
 }
 
-function listed(texts: readonly string[]): string {
-  const more = texts.length - LISTED_MAX;
-  const shown = texts.slice(0, LISTED_MAX).map(plain);
-  return texts.length === 0 ? "nothing" : `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-}
-
-/** Names come from whoever tried to log in, and may hold what a terminal obeys. */
-const plain = (text: string) =>
-  text.replaceAll(
-    /[^\P{Cc}\n]/gu,
-    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
-  );
+const listed = (texts: readonly string[]): string =>
+  texts.length === 0 ? "nothing" : firstOf(texts, LISTED_MAX);

@@ -49,7 +49,7 @@ function foundDevices(
 ): Found<AccessDevice> {
   const wanted = text.toLowerCase();
   const named = devices.filter(({ name }) => globFits(wanted, name.toLowerCase()));
-  const ofUid = devices.filter(({ uid }) => uid === text.toLowerCase());
+  const ofUid = devices.filter(({ uid }) => uid === wanted);
   const tagged = devices.filter(({ tags }) => tags.includes(text));
   if (kind === "name") return { items: named };
   if (kind === "uid") return { items: ofUid };

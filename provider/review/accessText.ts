@@ -22,6 +22,12 @@ export function listText(texts: readonly string[]): string {
   return [...texts.slice(0, LIST_MAX), ...(more > 0 ? [`${more} more`] : [])].join(", ");
 }
 
+/** The first ones, and how many more, in a sentence: `a, b and 3 more`. */
+export function firstOf(texts: readonly string[], most: number): string {
+  const more = texts.length - most;
+  return `${texts.slice(0, most).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
 /** `1 key`, `2 keys`. */
 export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
@@ -30,5 +36,5 @@ export const keyText = ({ name, fingerprint }: AccessKey): string =>
   `${name} (${fingerprint.slice(0, FINGERPRINT_WIDTH)}…)`.trimStart();
 
 /** A rule by its id, and what it says. */
-export const ruleText = ({ id, action, priority }: AccessRule): string =>
+export const ruleText = ({ id, action, priority }: Pick<AccessRule, "id" | "action" | "priority">): string =>
   `${id} (${action}, priority ${priority})`;

@@ -1,6 +1,10 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import { roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
+import { firstOf } from "./accessText.ts";
+
+/** Most devices that a lock-out names. */
+const NAMED_MAX = 5;
 
 /** A member as a lock-out depends on it. */
 export interface Seat {
@@ -78,12 +82,11 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
   return groups.flatMap((group) => {
     const devices = lost.filter(group.has);
     if (devices.length === 0) return [];
-    const names = devices.slice(0, 5).map(({ name }) => name);
-    const more = devices.length > names.length ? ` and ${devices.length - names.length} more` : "";
+    const names = devices.map(({ name }) => name);
     return [
       {
         code: "protected-devices" as const,
-        message: `nobody reaches ${names.join(", ")}${more} any more, which --protect ${group.label} names`,
+        message: `nobody reaches ${firstOf(names, NAMED_MAX)} any more, which --protect ${group.label} names`,
       },
     ];
   });
@@ -91,25 +94,6 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
 
 /** Devices that some key reaches before and none after; those that are gone themselves are no lock-out. */
 function unreachable(before: Access, after: Access): AccessDevice[] {
-  const [was, is] = [reached(before), reached(after)];
-  const places = new Map(after.uids.map((uid, place) => [uid, place]));
-  return after.policy.devices.filter(({ uid }) => {
-    const place = places.get(uid) ?? -1;
-    return was.has(place) && !is.has(place);
-  });
-}
-
-function reached(access: Access): Set<number> {
-  const { logins, addresses } = access.domain;
-  const places = new Set<number>();
-  for (const key of access.policy.keys) {
-    for (const login of logins) {
-      const admitted = access.admitted(key, login);
-      if (!admitted) continue;
-      for (const address of addresses) {
-        for (const place of admitted.new_intersection(access.verdict(login, address).open)) places.add(place);
-      }
-    }
-  }
-  return places;
+  const lost = new Set(after.uidsOf(before.reached().new_difference(after.reached())));
+  return after.policy.devices.filter(({ uid }) => lost.has(uid));
 }

@@ -1,3 +1,4 @@
+import { TypedFastBitSet } from "typedfastbitset";
 import { type DeviceSet, DeviceSets } from "./deviceSets.ts";
 import type { AccessDomain, AccessKey, AccessPolicy, AccessRule } from "./facts.ts";
 import { strongestFirst } from "./firewallDecides.ts";
@@ -107,6 +108,17 @@ export class Access {
     return { shares, open };
   }
 
+  /** The devices that some key reaches, by some login name from some address of the domain. */
+  reached(): DeviceSet {
+    const reached: DeviceSet = new TypedFastBitSet();
+    for (const login of this.domain.logins) {
+      const admitted = unionOf(this.policy.keys.map((key) => this.admitted(key, login)));
+      const open = unionOf(this.domain.addresses.map((address) => this.verdict(login, address).open));
+      reached.union(admitted.new_intersection(open));
+    }
+    return reached;
+  }
+
   /** Uids of a set of devices. */
   uidsOf(devices: DeviceSet): string[] {
     const uids: string[] = [];
@@ -115,4 +127,11 @@ export class Access {
     });
     return uids;
   }
+}
+
+/** Of sets many of which are the same object. */
+function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
+  const union = new TypedFastBitSet();
+  for (const set of new Set(sets)) if (set) union.union(set);
+  return union;
 }

@@ -146,6 +146,19 @@ test("sets of devices say what the oracle says of each", () => {
   );
 });
 
+test("a device is reached where the oracle allows any login to it", () => {
+  fc.assert(
+    fc.property(arbitrary.policy, arbitrary.domain, (policy, domain) => {
+      const all = [...questions(policy, domain)];
+      compared += all.length;
+      const allowed = all.filter((question) => decide(policy, question).allowed);
+      const access = new Access(policy, domain);
+      expect(new Set(access.uidsOf(access.reached()))).toEqual(new Set(allowed.map(({ uid }) => uid)));
+    }),
+    { numRuns: 150 },
+  );
+});
+
 test("every login that the oracle allows is in one grant, with its rule, and nothing else is", () => {
   fc.assert(
     fc.property(arbitrary.policy, arbitrary.domain, (policy, domain) => {

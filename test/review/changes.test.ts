@@ -112,6 +112,27 @@ describe("lock-outs", () => {
     expect(found[0]?.message).toContain(label);
   });
 
+  test.each([
+    [5, "web-1, web-2, web-3, web-4, web-5 any more"],
+    [7, "web-1, web-2, web-3, web-4, web-5 and 2 more any more"],
+  ])("of %d devices that nobody reaches five are named", (count, words) => {
+    const devices = Array.from({ length: count }, (_, at) => ({
+      ...web1,
+      uid: `${at}`,
+      name: `web-${at + 1}`,
+    }));
+    const [before, after] = [[everyone], []].map(
+      (keys) =>
+        new Access(
+          policy({ devices, keys }),
+          domain,
+          devices.map(({ uid }) => uid),
+        ),
+    ) as [Access, Access];
+    const [found] = deviceLockouts(before, after, [protectedGroup("prod")]);
+    expect(found?.message).toBe(`nobody reaches ${words}, which --protect prod names`);
+  });
+
   test("a group that somebody still reaches, or nobody reached, or that is gone, is none", () => {
     const protect = [protectedGroup("prod")];
     const rootOnly = { keys: [everyone], rules: [rule("1", { username: "^deploy$" })] };

@@ -1,17 +1,15 @@
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PolicyTestReport } from "../../provider/dist/review/policyTests.js";
 import { type Fleet, startFleet } from "../support/fleet.ts";
-import { Stack } from "../support/gatehouse.ts";
+import { gatehouse, Stack } from "../support/gatehouse.ts";
 
-const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("../../examples/fleet-access", import.meta.url));
 
 let fleet: Fleet;
@@ -19,17 +17,8 @@ let folder: string;
 const uids = new Map<string, string>();
 
 /** Runs `gatehouse test`; what is in `env` alone is set of its settings. */
-async function gatehouseTest(env: Record<string, string>, ...args: string[]) {
-  const clean = Object.entries(process.env).filter(([name]) => !/^(GATEHOUSE|PULUMI)_/.test(name));
-  const child = spawn(process.execPath, [COMMAND, "test", ...args], {
-    cwd: folder,
-    env: { ...Object.fromEntries(clean), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const ended = new Promise<number | null>((resolve) => child.on("close", resolve));
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  return { code, stdout, stderr };
-}
+const gatehouseTest = (env: Record<string, string>, ...args: string[]) =>
+  gatehouse(["test", ...args], env, folder);
 
 const tag = (device: string, tags: string[]) =>
   fleet.client.updateDeviceTags({ params: { uid: uids.get(device) ?? "" }, body: { tags } });

@@ -1,8 +1,8 @@
-import { spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Result } from "../../provider/dist/engine/index.js";
+import { type CommandResult, environmentWithout, runCommand } from "./command.ts";
 
 const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
 
@@ -23,12 +23,6 @@ export const engines: readonly { engine: Engine; available: boolean; label: stri
   },
 ];
 
-export interface Run {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 export interface StackOptions {
   readonly program: string;
   /** Where the states are. */
@@ -40,23 +34,15 @@ export interface StackOptions {
 }
 
 /** Runs `gatehouse` with the arguments to its end; of settings it has only those of `env`. */
-export async function gatehouse(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
-  const child = spawn(process.execPath, [COMMAND, ...args], {
-    env: { ...cleanEnvironment(), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
+export function gatehouse(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  cwd?: string,
+): Promise<CommandResult> {
+  return runCommand([COMMAND, ...args], {
+    env: { ...environmentWithout("GATEHOUSE_", "PULUMI_"), ...env },
+    ...(cwd !== undefined && { cwd }),
   });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-    stdout += chunk;
-  });
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-    stderr += chunk;
-  });
-  const code = await new Promise<number | null>((resolve, reject) =>
-    child.on("error", reject).on("close", resolve),
-  );
-  return { code, stdout, stderr };
 }
 
 /** A stack of one program, with a state folder of its own. */
@@ -70,7 +56,7 @@ export class Stack {
   }
 
   /** Runs `gatehouse <command>`; `env` is added for this run. */
-  async run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
+  async run(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
     const { program, folder, engine, env: common } = this.#options;
     const [command = "", ...more] = args;
     return gatehouse([command, program, "--stack", this.name, "--engine", engine, ...more], {
@@ -102,13 +88,6 @@ export class Stack {
   dispose(): void {
     rmSync(join(this.#options.program, `Pulumi.${this.name}.yaml`), { force: true });
   }
-}
-
-function cleanEnvironment(): Record<string, string> {
-  const entries = Object.entries(process.env).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && !/^(GATEHOUSE|PULUMI)_/.test(entry[0]),
-  );
-  return Object.fromEntries(entries);
 }
 
 /** The steps that are more than "same", as short lines: `update key username`. */

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { callAdmin } from "../../server/dist/admin/adminClient.js";
+import { type CommandResult, environmentWithout, runCommand } from "./command.ts";
 import { newPostgresql, postgresqlAddress, type TestPostgresql } from "./postgresql/database.ts";
 
 /** The command, as an installed package has it. */
@@ -18,12 +19,6 @@ export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** More flags of `serve`. */
   readonly flags?: readonly string[];
-}
-
-export interface CommandResult {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 export interface LogLine {
@@ -62,30 +57,14 @@ export interface TestService {
   kill(): Promise<void>;
 }
 
-/** The environment without settings of the service, which would change what a test sees. */
-function cleanEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("GATEHOUSE_")));
-}
+const SETTINGS = "GATEHOUSE_";
 
 /** Runs `gatehouse-server` with the given arguments to its end. */
-export async function runServerCommand(
+export function runServerCommand(
   args: readonly string[],
   { stdin = "", env = {} }: { stdin?: string; env?: Readonly<Record<string, string>> } = {},
 ): Promise<CommandResult> {
-  const child = spawn(process.execPath, [command, ...args], { env: { ...cleanEnvironment(), ...env } });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-    stdout += chunk;
-  });
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-    stderr += chunk;
-  });
-  // A command that does not read its input may have ended before it is written.
-  child.stdin.on("error", () => {});
-  child.stdin.end(stdin);
-  const [code] = (await once(child, "close")) as [number | null];
-  return { code, stdout, stderr };
+  return runCommand([command, ...args], { env: { ...environmentWithout(SETTINGS), ...env }, stdin });
 }
 
 /** The databases of data folders, where the tests run on PostgreSQL. */
@@ -113,7 +92,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
   const args = ["serve", "--data-dir", dataDir, "--port", "0", ...(options.flags ?? [])];
   const child = spawn(process.execPath, [command, ...args], {
     env: {
-      ...cleanEnvironment(),
+      ...environmentWithout(SETTINGS),
       ...(database && { GATEHOUSE_DATABASE_URL: database.url }),
       ...options.env,
     },

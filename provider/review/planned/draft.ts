@@ -34,6 +34,9 @@ export class CannotTell extends Error {
   override readonly name = "CannotTell";
 }
 
+/** The message where the service has no longer what a resource changes. */
+export const GONE = "it changes an object that is gone; a refresh plans it anew";
+
 /** A namespace while the steps of a plan are carried out on paper. */
 export class Draft {
   readonly estate: Estate;

@@ -5,11 +5,9 @@ import type { ResourceValues } from "../../engine/index.ts";
 import { firewallRule } from "../../resources/firewallRule.ts";
 import { publicKey } from "../../resources/publicKey.ts";
 import { canonical } from "../../resources/values.ts";
-import { CannotTell, type Draft, inputsOf, outputOf } from "./draft.ts";
+import { CannotTell, type Draft, GONE, inputsOf, outputOf } from "./draft.ts";
 import type { Kind } from "./kind.ts";
 import { isHidden, type PlannedStep } from "./steps.ts";
-
-const GONE = "it changes an object that is gone; a refresh plans it anew";
 
 function keyOf({ step }: PlannedStep, after: ResourceValues, fingerprint: string) {
   const { name, username, filter } = inputsOf(publicKey, after);

@@ -2,11 +2,9 @@ import type { ResourceValues } from "../../engine/index.ts";
 import { apiKey } from "../../resources/apiKey.ts";
 import { apiKeyIdentity } from "../../resources/listings.ts";
 import { member } from "../../resources/member.ts";
-import { CannotTell, type Draft, inputsOf, outputOf } from "./draft.ts";
+import { CannotTell, type Draft, GONE, inputsOf, outputOf } from "./draft.ts";
 import type { Kind } from "./kind.ts";
 import { isHidden } from "./steps.ts";
-
-const GONE = "it changes an object that is gone; a refresh plans it anew";
 
 const userOf = ({ members }: Draft, email: string) =>
   [...(members?.values() ?? [])].find((seat) => seat.email.toLowerCase() === email)?.userId;

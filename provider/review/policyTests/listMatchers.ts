@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
 import { z } from "zod";
+import { counted, firstOf } from "../accessText.ts";
 import { answerOf } from "./answer.ts";
 import type { Finding, Judge } from "./judgement.ts";
 
@@ -23,7 +24,8 @@ function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Finding {
   if (args.length > 0) throw new TypeError("exactlyOneOwner(): takes nothing");
   const members = read(memberList, subject, "exactlyOneOwner(): is for members, as a policy test gets them");
   const owners = members.filter(({ role }) => role === "owner").map(({ email }) => email);
-  const message = owners.length === 0 ? "there is no owner" : `${counted(owners, "owner")}: ${named(owners)}`;
+  const message =
+    owners.length === 0 ? "there is no owner" : `${counted(owners.length, "owner")}: ${named(owners)}`;
   return { holds: owners.length === 1, message };
 }
 
@@ -42,9 +44,9 @@ function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[])
     })
     .map(({ name }) => name);
   const faults = [
-    ...(forEver.length > 0 ? [`${counted(forEver, "API key")} for ever: ${named(forEver)}`] : []),
+    ...(forEver.length > 0 ? [`${counted(forEver.length, "API key")} for ever: ${named(forEver)}`] : []),
     ...(tooLong.length > 0
-      ? [`${counted(tooLong, "API key")} for more than ${days} days: ${named(tooLong)}`]
+      ? [`${counted(tooLong.length, "API key")} for more than ${days} days: ${named(tooLong)}`]
       : []),
   ];
   const message = faults.length > 0 ? faults.join("; ") : `all API keys expire: ${keys.length}`;
@@ -87,13 +89,7 @@ function read<T>(schema: z.ZodType<T>, value: unknown, otherwise: string): T {
 const none = (list: readonly unknown[], noun: string): string | undefined =>
   list.length === 0 ? `there is no ${noun}` : undefined;
 
-const counted = (list: readonly unknown[], noun: string) =>
-  `${list.length} ${noun}${list.length === 1 ? "" : "s"}`;
-
-function named(names: readonly string[]): string {
-  const more = names.length - NAMED_MAX;
-  return `${names.slice(0, NAMED_MAX).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-}
+const named = (names: readonly string[]): string => firstOf(names, NAMED_MAX);
 
 /** An element as the one who looks for it calls it. */
 function nameOf(item: unknown): string {

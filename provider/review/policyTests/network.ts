@@ -1,5 +1,9 @@
 import { BlockList, isIP, isIPv4 } from "node:net";
-import { addressText, type NumericAddress, numericAddress } from "./address.ts";
+import ipaddr from "ipaddr.js";
+import { neighbourOf, readAddress } from "./address.ts";
+
+const V4 = { version: ipaddr.IPv4, bits: 32 };
+const V6 = { version: ipaddr.IPv6, bits: 128 };
 
 /** An address or a network of client addresses. */
 export interface Network {
@@ -20,25 +24,23 @@ export interface Network {
 export function parseNetwork(text: string): Network {
   const [address = "", length, ...more] = text.split("/");
   if (isIP(address) === 0 || more.length > 0) throw notANetwork(text);
-  const base = numericAddress(address);
-  const prefix = length === undefined ? base.bits : Number(length);
-  if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix > base.bits)) throw notANetwork(text);
-  const size = 1n << BigInt(base.bits - prefix);
-  if (base.value % size !== 0n) {
+  const base = readAddress(address);
+  const { version, bits } = base.kind() === "ipv4" ? V4 : V6;
+  const prefix = length === undefined ? bits : Number(length);
+  if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix > bits)) throw notANetwork(text);
+  const first = base.toString();
+  const cidr = `${first}/${prefix}`;
+  if (version.networkAddressFromCIDR(cidr).toString() !== first) {
     throw new TypeError(`"${text}": bits are set after the prefix; the network's first address is meant`);
   }
-  const first = addressText(base) ?? "";
+  const last = version.broadcastAddressFromCIDR(cidr);
   const list = new BlockList();
   list.addSubnet(first, prefix, family(first));
-  const edges = [base.value, base.value + size - 1n, base.value - 1n, base.value + size];
-  const probes = [
-    ...edges.map((value) => addressText({ bits: base.bits, value })),
-    ...lookalikes(base, first, prefix),
-  ].filter((probe) => probe !== undefined);
+  const edges = [base, last, neighbourOf(base, -1), neighbourOf(last, 1)];
   return {
     text,
     contains: (other) => isIP(other) !== 0 && list.check(other, family(other)),
-    probes: [...new Set(probes)],
+    probes: [...new Set([...edges.flatMap((edge) => edge?.toString() ?? []), ...lookalikes(first, prefix)])],
   };
 }
 
@@ -47,8 +49,8 @@ const notANetwork = (text: string) =>
 
 const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
-function lookalikes({ bits }: NumericAddress, first: string, prefix: number): string[] {
-  if (bits !== 32) return [];
+function lookalikes(first: string, prefix: number): string[] {
+  if (!isIPv4(first)) return [];
   const octets = first.split(".");
   const significant = octets.slice(0, Math.ceil(prefix / 8));
   const longer = significant.map((octet, place) => octets.with(place, `${octet}0`));

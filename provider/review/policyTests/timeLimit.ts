@@ -1,3 +1,5 @@
+import { counted } from "../accessText.ts";
+
 /** What was waited for took too long. */
 export class TimeLimitError extends Error {
   override readonly name = "TimeLimitError";
@@ -10,9 +12,7 @@ export class TimeLimitError extends Error {
 export async function endedWithin<T>(seconds: number, work: T | Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
-    const error = new TimeLimitError(
-      `it had not ended after ${seconds} ${seconds === 1 ? "second" : "seconds"}`,
-    );
+    const error = new TimeLimitError(`it had not ended after ${counted(seconds, "second")}`);
     timer = setTimeout(() => reject(error), seconds * 1000);
   });
   try {

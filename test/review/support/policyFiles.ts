@@ -1,7 +1,5 @@
-import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type {
   PolicyTestFacts,
@@ -10,6 +8,7 @@ import type {
 } from "../../../provider/dist/review/policyTests.js";
 import type { AccessPolicy } from "../../../sdk/dist/policy/index.js";
 import { domainOf } from "../../../sdk/dist/policy/index.js";
+import { runCommand } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
 
 const SCRIPT = fileURLToPath(new URL("./runPolicyTests.ts", import.meta.url));
@@ -82,9 +81,8 @@ export async function runFiles(
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), source);
   }
-  const child = spawn(process.execPath, [SCRIPT], { stdio: ["pipe", "pipe", "pipe"] });
-  child.stdin.end(JSON.stringify({ folder, facts: facts.length === 0 ? [factsOf(smallPolicy)] : facts }));
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const stdin = JSON.stringify({ folder, facts: facts.length === 0 ? [factsOf(smallPolicy)] : facts });
+  const { stdout, stderr } = await runCommand([SCRIPT], { stdin });
   // Node.js warns there, of modules without a type for one.
   if (stderr !== "") throw new Error(stderr);
   return JSON.parse(stdout) as PolicyTestReport[];

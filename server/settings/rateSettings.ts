@@ -1,0 +1,38 @@
+import { setting } from "../setting.ts";
+import { countOrNone } from "../settingValues.ts";
+
+/** How often somebody may ask. */
+export const rateSettings = {
+  loginsPerAddress: setting({
+    variable: "GATEHOUSE_LOGINS_PER_ADDRESS",
+    flag: "--logins-per-address",
+    value: "number",
+    about:
+      "Most login-type requests of one address (of IPv6 one /64) in a minute, over all instances; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "60",
+    schema: countOrNone,
+  }),
+  loginsPerAccount: setting({
+    variable: "GATEHOUSE_LOGINS_PER_ACCOUNT",
+    flag: "--logins-per-account",
+    value: "number",
+    about:
+      "Most login-type requests for one user name in a minute, from all addresses but those of the last 30 days' " +
+      "logins, each of which has that limit for itself; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "30",
+    schema: countOrNone,
+  }),
+  reportsPerAddress: setting({
+    variable: "GATEHOUSE_REPORTS_PER_ADDRESS",
+    flag: "--reports-per-address",
+    value: "number",
+    about:
+      "Most reports of devices from one address in a minute, counted by each instance for itself; a fleet behind " +
+      "one address reports twice a minute for each device; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "60000",
+    schema: countOrNone,
+  }),
+};

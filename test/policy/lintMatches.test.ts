@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import { clean, denyAll, found, key, rule } from "./lintSubjects.ts";
+
+test("a filter for no device is for nothing", () => {
+  const findings = found("never-matches", {
+    keys: [key(), key({ name: "old", filter: { hostname: "^gone-1$" } })],
+    rules: [rule("tags", { filter: { tags: ["gone", "lost"] } }), ...clean.rules],
+  });
+  expect(findings).toMatchObject([
+    { severity: "warning", object: { kind: "rule", id: "tags" }, field: "filter.tags" },
+    { severity: "warning", object: { kind: "key", name: "old" }, field: "filter.hostname" },
+  ]);
+  expect(findings.map(({ message }) => message)).toEqual([
+    'Rule "tags" (allow, priority 10) never matches: its filter.tags "gone" and "lost" is for no device.',
+    'Key "old" admits nobody: its filter.hostname "^gone-1$" is for no device.',
+  ]);
+});
+
+test("a pattern for no login or address of the domain is told as such", () => {
+  const rules = [rule("case", { username: "(?i)^bob$", sourceIp: "(?i)^2001:db8::1$" }), ...clean.rules];
+  expect(found("never-matches", { rules })).toMatchObject([
+    {
+      severity: "info",
+      field: "username",
+      message:
+        'Rule "case" (allow, priority 10) never matches: its username "(?i)^bob$" is for no login of the domain, and its sourceIp "(?i)^2001:db8::1$" is for no address of the domain.',
+    },
+  ]);
+  const domain = { logins: ["bob"], addresses: ["2001:db8::1"] };
+  expect(found("never-matches", { rules }, { domain })).toEqual([]);
+});
+
+test("a filter that is broken denies on every device, so it is not what never matches", () => {
+  const broken = rule("1", { action: "deny", username: "(?i)^bob$", filter: { hostname: "(" } });
+  expect(found("never-matches", { rules: [broken, denyAll] })).toMatchObject([
+    { severity: "info", field: "username" },
+  ]);
+});
+
+test("a tag that no device has is told, unless all are so", () => {
+  const tagged = (...tags: string[]) => ({ filter: { tags } });
+  const policy = { keys: [key(tagged("prod", "gone"))], rules: [rule("1", tagged("db", "lost")), denyAll] };
+  expect(found("tag-nowhere", policy)).toMatchObject([
+    { object: { kind: "key" }, field: "filter.tags", evidence: { tags: ["gone"] } },
+    { object: { kind: "rule", id: "1" }, evidence: { tags: ["lost"] } },
+  ]);
+  expect(found("tag-nowhere", { keys: [key(tagged("gone")), key(tagged("prod", "db"))] })).toEqual([]);
+  const hostname = { filter: { hostname: "^web-1$", tags: ["prod", "gone"] } };
+  expect(found("tag-nowhere", { keys: [key(hostname)] })).toEqual([]);
+});
+
+test("a key for everything is told", () => {
+  const code = "matches-everything";
+  for (const filter of [{}, { tags: [] }, { hostname: "" }, { hostname: ".*" }]) {
+    for (const username of ["", ".*", "^.*$", ".+"]) {
+      expect(found(code, { keys: [key({ username, filter })] })).toMatchObject([
+        { severity: "warning", message: 'Key "laptop" is for every login on every device.' },
+      ]);
+    }
+  }
+  // All of the domain, and not everything.
+  expect(found(code, { keys: [key({ username: "o|a", filter: { hostname: "-" } })] })).toEqual([]);
+  expect(found(code, { keys: [key({ username: ".*", filter: { tags: ["prod"] } })] })).toEqual([]);
+  expect(found(code, { keys: [key({ username: "(", filter: {} })] })).toEqual([]);
+});

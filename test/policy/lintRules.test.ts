@@ -1,0 +1,101 @@
+import { expect, test } from "vitest";
+import { denyAll, found, linted, rule, short } from "./lintSubjects.ts";
+
+test("without a rule that denies the rest, the rest is allowed", () => {
+  const code = "no-default-deny";
+  expect(found(code, { rules: [rule("office")] })).toMatchObject([
+    { severity: "warning", object: { kind: "policy" } },
+  ]);
+  expect(found(code, { rules: [] })).toMatchObject([{ severity: "info" }]);
+  expect(found(code, { rules: [{ ...denyAll, active: false }] })).toMatchObject([{ severity: "info" }]);
+  for (const more of [
+    { action: "allow" as const },
+    { username: "^root$" },
+    { sourceIp: "\\." },
+    { filter: { tags: ["prod", "db"] } },
+    { filter: { hostname: "-" } },
+  ]) {
+    expect(found(code, { rules: [{ ...denyAll, ...more }] })).toHaveLength(1);
+  }
+  for (const more of [
+    { username: "", sourceIp: "", filter: {} },
+    { username: "^.*$", sourceIp: "[.:]" },
+    { username: "(" },
+  ]) {
+    expect(found(code, { rules: [{ ...denyAll, ...more }] })).toEqual([]);
+  }
+  expect(found(code, { rules: [], keys: [] })).toEqual([]);
+});
+
+test("a rule that stronger ones leave nothing to never decides", () => {
+  const halves = [
+    rule("web", { action: "deny", priority: 20, filter: { hostname: "^web-1$" } }),
+    rule("db", { action: "deny", priority: 20, filter: { tags: ["db"] } }),
+  ];
+  const all = rule("all", { filter: {} });
+  const [finding, ...more] = found("unreachable-rule", { rules: [all, ...halves, denyAll] });
+  expect(more).toEqual([]);
+  expect(finding).toMatchObject({
+    severity: "warning",
+    object: { kind: "rule", id: "all" },
+    message:
+      'Rule "all" (allow, priority 10) decides about no login of the domain: where it matches, the stronger rules "db" and "web" decide.',
+    evidence: { rules: ["db", "web"] },
+  });
+  expect(found("unreachable-rule", { rules: [all, ...halves.slice(1), denyAll] })).toEqual([]);
+});
+
+test("of two rules that are alike, the older one never decides", () => {
+  const rules = [rule("older"), rule("newer"), denyAll];
+  expect(short(linted({ rules }))).toEqual(["redundant-rule newer", "unreachable-rule older"]);
+});
+
+test("a rule whose decisions others would make is redundant", () => {
+  const office = rule("office", { filter: { hostname: "^web-1$" } });
+  const wider = rule("wider", { priority: 5, filter: {} });
+  expect(found("redundant-rule", { rules: [office, wider, denyAll] })).toMatchObject([
+    {
+      severity: "info",
+      object: { id: "office" },
+      message:
+        'Rule "office" (allow, priority 10) changes no decision about a login of the domain: without it rule "wider" would decide the same.',
+      evidence: { rules: ["wider"] },
+    },
+  ]);
+  expect(found("redundant-rule", { rules: [office] })).toMatchObject([
+    { object: { id: "office" }, evidence: { rules: [] } },
+  ]);
+  const except = rule("except", { action: "deny", priority: 7 });
+  expect(found("redundant-rule", { rules: [office, except, wider, denyAll] })).toEqual([]);
+});
+
+test("two rules of one priority that disagree are an accident", () => {
+  const allow = rule("allow", { filter: { tags: ["prod"] } });
+  const deny = rule("deny", { action: "deny", username: "^(root|ana)$", filter: { hostname: "^web" } });
+  expect(found("contradiction", { rules: [allow, deny, denyAll] })).toMatchObject([
+    {
+      severity: "error",
+      object: { kind: "rule", id: "deny" },
+      message:
+        'Rule "deny" (deny, priority 10) and rule "allow" (allow, priority 10) both match the login "root" from 10.0.0.1 on "web-1", and only that the former was made later makes it win.',
+      evidence: { rules: ["allow"], counterexample: { login: "root", address: "10.0.0.1", device: "web-1" } },
+    },
+  ]);
+  for (const more of [
+    { priority: 9 },
+    { action: "allow" as const },
+    { username: "^ana$" },
+    { sourceIp: "^10\\.0\\.0\\.2$" },
+    { filter: { tags: ["lab"] } },
+    { active: false },
+  ]) {
+    expect(found("contradiction", { rules: [allow, { ...deny, ...more }, denyAll] })).toEqual([]);
+  }
+});
+
+test("rules below one that decides anyway do not contradict each other", () => {
+  const [allow, deny] = [rule("allow"), rule("deny", { action: "deny" })];
+  const above = rule("above", { priority: 20 });
+  expect(found("contradiction", { rules: [allow, deny, denyAll] })).toHaveLength(1);
+  expect(found("contradiction", { rules: [allow, deny, above, denyAll] })).toEqual([]);
+});

@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import {
+  Access,
+  type AccessDevice,
+  type AccessKey,
+  type AccessPolicy,
+  type AccessRule,
+} from "../../sdk/dist/policy/index.js";
+import { device, key, rule } from "./lintSubjects.ts";
+
+const devices = [device("web-1", "prod"), device("web-2", "prod"), device("lab-1")];
+const domain = { logins: ["root", "ana"], addresses: ["10.0.0.1", "192.0.2.1"] };
+const ana = key({ name: "ana", username: "^ana$", filter: { tags: ["prod"] } });
+const root = key({ name: "root", username: "^root$", filter: { hostname: "^web-1$" } });
+const deny = (more: Partial<AccessRule> = {}) =>
+  rule("1", { action: "deny", sourceIp: "", username: "", filter: {}, ...more });
+const policyOf = (keys: readonly AccessKey[], ...rules: AccessRule[]): AccessPolicy => ({
+  devices,
+  keys,
+  rules,
+});
+const reachedIn = (policy: AccessPolicy, over = domain) => {
+  const access = new Access(policy, over);
+  return access.uidsOf(access.reached());
+};
+const uidsOf = (...some: readonly (AccessDevice | undefined)[]) => some.map((one) => one?.uid);
+const [web1, web2] = devices;
+const notAnaOnWeb2 = deny({ username: "^ana$", filter: { hostname: "^web-2$" } });
+
+test("a device is reached where a key admits and the firewall lets through, by one login from one address", () => {
+  expect(reachedIn(policyOf([]))).toEqual([]);
+  expect(reachedIn(policyOf([ana, root]))).toEqual(uidsOf(web1, web2));
+  expect(reachedIn(policyOf([ana, root], deny()))).toEqual([]);
+  expect(reachedIn(policyOf([ana], deny({ sourceIp: "^10" })))).toEqual(uidsOf(web1, web2));
+});
+
+test("what one login name is admitted to and another one is let through to is not reached", () => {
+  expect(reachedIn(policyOf([ana, root], deny({ username: "^ana$" })))).toEqual(uidsOf(web1));
+  expect(reachedIn(policyOf([ana, root], notAnaOnWeb2))).toEqual(uidsOf(web1));
+});
+
+test("a domain without login names or addresses reaches nothing", () => {
+  const open = policyOf([key({ username: "", filter: {} })]);
+  expect(reachedIn(open)).toEqual(uidsOf(...devices));
+  expect(reachedIn(open, { ...domain, logins: [] })).toEqual([]);
+  expect(reachedIn(open, { ...domain, addresses: [] })).toEqual([]);
+});
+
+test("asking changes none of the sets that the access holds", () => {
+  const access = new Access(
+    policyOf([ana, key({ name: "all", username: "", filter: {} })], notAnaOnWeb2),
+    domain,
+  );
+  const before = access.uidsOf(access.verdict("ana", "10.0.0.1").open);
+  expect(access.uidsOf(access.reached())).toEqual(access.uidsOf(access.reached()));
+  expect(access.uidsOf(access.verdict("ana", "10.0.0.1").open)).toEqual(before);
+  expect(access.uidsOf(access.devicesOf({}, false))).toEqual(uidsOf(...devices));
+  expect(access.uidsOf(access.devicesOf(ana.filter, false))).toEqual(uidsOf(web1, web2));
+});

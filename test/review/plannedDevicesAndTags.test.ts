@@ -1,0 +1,170 @@
+import { describe, expect, test } from "vitest";
+import { plannedEstate } from "../../provider/dist/review/plannedPolicy.js";
+import { device, devices, estate, on, plan, planOf, step, TENANT, tagsOf, uidOf } from "./support/planned.ts";
+
+describe("DeviceTags", () => {
+  const state = {
+    before: { outputs: { ...on("web-02"), tags: ["prod", "web"] } },
+    id: `${TENANT}/${uidOf("web-02")}`,
+  };
+
+  test.each([uidOf("web-01"), "WEB-01", "02-00-00-00-00-01"])(
+    "create sets all tags of the device %s",
+    (selector) => {
+      const planned = plan(
+        step("create", "DeviceTags", "t", { after: { device: selector, tags: ["a1b", "c2d"] } }),
+      );
+      expect(tagsOf(planned, "web-01")).toEqual(["a1b", "c2d"]);
+    },
+  );
+
+  test("update, replace and delete", () => {
+    const update = plan(
+      step("update", "DeviceTags", "t", { ...state, after: { device: "web-02", tags: ["new"] } }),
+    );
+    expect(tagsOf(update, "web-02")).toEqual(["new"]);
+    const moved = plan(
+      step("replace", "DeviceTags", "t", { ...state, after: { device: "lab-03", tags: ["web"] } }),
+    );
+    expect([tagsOf(moved, "web-02"), tagsOf(moved, "lab-03")]).toEqual([[], ["web"]]);
+    // Of what the state does not know nothing is taken away.
+    const part = { before: { outputs: { ...on("web-02"), tags: ["web"] } }, id: state.id };
+    expect(tagsOf(plan(step("delete", "DeviceTags", "t", part)), "web-02")).toEqual(["prod"]);
+  });
+
+  test("tags that attachments take over stay, and the other way round", () => {
+    const attach = { device: "web-02", tag: "web", adopt: true };
+    const over = plan(
+      step("delete", "DeviceTags", "t", state),
+      step("create", "DeviceTagAttachment", "w", { after: attach }),
+    );
+    expect(tagsOf(over, "web-02")).toEqual(["web"]);
+    const back = plan(
+      step("delete", "DeviceTagAttachment", "w", {
+        before: { outputs: on("web-02") },
+        id: `${TENANT}/${uidOf("web-02")}/web`,
+      }),
+      step("create", "DeviceTags", "t", { after: { device: "web-02", tags: ["web"] } }),
+    );
+    expect(tagsOf(back, "web-02")).toEqual(["web"]);
+  });
+
+  test("a device that does not exist, or that nobody can tell", () => {
+    const nobody = plan(step("create", "DeviceTags", "t", { after: { device: "edge-99", tags: ["edge"] } }));
+    expect(nobody.unknown).toEqual(['DeviceTags "t": there is no device "edge-99" yet; it is left out here']);
+    const hidden = plan(
+      step("replace", "DeviceTags", "t", { ...state, after: { device: "[unknown]", tags: ["edge"] } }),
+    );
+    expect(hidden.unknown[0]).toMatch(/^DeviceTags "t": its device is secret or not known/);
+    for (const { policy } of [nobody, hidden]) expect(policy).toEqual(estate.policy);
+    const gone = { before: { outputs: on("gone-05") }, id: `${TENANT}/${uidOf("gone-05")}` };
+    const late = plan(
+      step("update", "DeviceTags", "t", { ...gone, after: { device: "gone-05", tags: ["edge"] } }),
+    );
+    expect(late.unknown[0]).toContain(`its device ${uidOf("gone-05")} is gone`);
+  });
+});
+
+describe("DeviceTagAttachment", () => {
+  const state = { before: { outputs: on("web-02") }, id: `${TENANT}/${uidOf("web-02")}/web` };
+
+  test("create adds, delete takes away, replace does both, update nothing", () => {
+    const made = plan(
+      step("create", "DeviceTagAttachment", "x", { after: { device: "web-01", tag: "edge" } }),
+    );
+    expect(tagsOf(made, "web-01")).toEqual(["prod", "edge"]);
+    expect(tagsOf(plan(step("delete", "DeviceTagAttachment", "x", state)), "web-02")).toEqual(["prod"]);
+    const other = plan(
+      step("replace", "DeviceTagAttachment", "x", { ...state, after: { device: "web-02", tag: "edge" } }),
+    );
+    expect(tagsOf(other, "web-02")).toEqual(["prod", "edge"]);
+    const renamed = plan(
+      step("update", "DeviceTagAttachment", "x", {
+        ...state,
+        after: { device: uidOf("web-02"), tag: "web" },
+      }),
+    );
+    expect(renamed.policy).toEqual(estate.policy);
+  });
+});
+
+describe("Tag", () => {
+  const rename = (name: string, from: string, to: string) =>
+    step("update", "Tag", name, {
+      before: { outputs: { name: from } },
+      id: `${TENANT}/${from}`,
+      after: { name: to },
+    });
+
+  test("a renamed one is renamed on devices and in filters, also of what nobody declares", () => {
+    const { policy } = plan(rename("t", "prod", "live"));
+    expect(policy.devices.map(({ tags }) => tags)).toEqual([["live"], ["live", "web"], ["lab"]]);
+    expect(policy.keys.map(({ filter }) => filter)).toEqual([{ tags: ["live"] }, { hostname: "^web" }]);
+    expect(policy.rules.map(({ filter }) => filter)).toEqual([{ tags: ["live"] }, { tags: ["live"] }]);
+  });
+
+  test("names may pass from one to another", () => {
+    const planned = plan(rename("x", "prod", "lab"), rename("y", "lab", "old"));
+    expect(planned.policy.devices.map(({ tags }) => tags)).toEqual([["lab"], ["lab", "web"], ["old"]]);
+  });
+
+  test("declaring one, and no longer doing so, change nothing", () => {
+    const state = { before: { outputs: { name: "prod" } }, id: `${TENANT}/prod` };
+    expect(plan(step("create", "Tag", "t", { after: { name: "prod" } })).policy).toEqual(estate.policy);
+    expect(plan(step("delete", "Tag", "t", state)).policy).toEqual(estate.policy);
+    const hidden = plan(step("update", "Tag", "t", { ...state, after: { name: "[unknown]" } }));
+    expect(hidden.policy).toEqual(estate.policy);
+    expect(hidden.unknown[0]).toMatch(/^Tag "t": its name is secret or not known/);
+  });
+});
+
+describe("Device", () => {
+  const state = (onDestroy: string) => ({
+    before: { outputs: { uid: uidOf("web-01"), name: "web-01", onDestroy } },
+    id: `${TENANT}/${uidOf("web-01")}`,
+  });
+  const names = (planned: ReturnType<typeof plan>) => planned.policy.devices.map(({ name }) => name);
+
+  test("a name and an acceptance", () => {
+    const named = plan(
+      step("update", "Device", "d", { ...state("keep"), after: { device: "web-01", name: "Gate" } }),
+    );
+    expect(names(named)).toEqual(["gate", "web-02", "lab-03"]);
+    const accepted = plan(
+      step("create", "Device", "d", { after: { device: "new-04", status: "accepted", name: "edge-04" } }),
+      step("create", "DeviceTags", "t", { after: { device: "edge-04", tags: ["edge"] } }),
+    );
+    expect(accepted.policy.devices.at(-1)).toEqual({ uid: uidOf("new-04"), name: "edge-04", tags: ["edge"] });
+    expect(accepted.unknown).toEqual([]);
+  });
+
+  test("a rejection, of a waiting one alone", () => {
+    const rejected = plan(step("create", "Device", "d", { after: { device: "new-04", status: "rejected" } }));
+    expect(rejected).toMatchObject({ policy: estate.policy, unknown: [] });
+    const refused = plan(
+      step("update", "Device", "d", { ...state("keep"), after: { device: "web-01", status: "rejected" } }),
+    );
+    expect(refused.policy).toEqual(estate.policy);
+    expect(refused.unknown[0]).toContain("which the service refuses");
+  });
+
+  test("the same machine, accepted with a new key, takes the place of its former self", () => {
+    const twin = device("new-04", [], { status: "pending", identity: { mac: "02:00:00:00:00:01" } });
+    const swapped = { ...estate, devices: [...devices.slice(0, 3), twin] };
+    const after = { device: twin.uid, status: "accepted" };
+    const { policy } = plannedEstate(swapped, planOf(step("create", "Device", "d", { after })));
+    expect(policy.devices.filter(({ name }) => name === "web-01").map(({ uid }) => uid)).toEqual([twin.uid]);
+    expect(policy.devices).toHaveLength(3);
+  });
+
+  test("removed only where destroying it means that", () => {
+    expect(names(plan(step("delete", "Device", "d", state("keep"))))).toEqual(["web-01", "web-02", "lab-03"]);
+    expect(names(plan(step("delete", "Device", "d", state("remove"))))).toEqual(["web-02", "lab-03"]);
+    const heir = step("create", "Device", "heir", { after: { device: "web-01" } });
+    expect(names(plan(step("delete", "Device", "d", state("remove")), heir))).toEqual([
+      "web-01",
+      "web-02",
+      "lab-03",
+    ]);
+  });
+});

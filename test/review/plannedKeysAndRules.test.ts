@@ -1,0 +1,150 @@
+import { describe, expect, test } from "vitest";
+import {
+  estate,
+  fingerprintOf,
+  keyA,
+  keyB,
+  keyId,
+  keyInputs,
+  keyState,
+  lineC,
+  plan,
+  rule,
+  ruleInputs,
+  ruleState,
+  step,
+  TENANT,
+  urnOf,
+} from "./support/planned.ts";
+
+describe("PublicKey", () => {
+  test("create: last, under the fingerprint of its data", () => {
+    const { policy } = plan(
+      step("create", "PublicKey", "c", { after: { ...keyInputs, data: `${lineC} comment` } }),
+    );
+    expect(policy.keys).toEqual([
+      keyA,
+      keyB,
+      { fingerprint: fingerprintOf(lineC), name: "a", username: "^ana$", filter: { hostname: ".*" } },
+    ]);
+  });
+
+  test("update: in its place", () => {
+    const { policy } = plan(step("update", "PublicKey", "a", { ...keyState, after: keyInputs }));
+    expect(policy.keys).toEqual([{ ...keyA, username: "^ana$", filter: { hostname: ".*" } }, keyB]);
+  });
+
+  test("replace: the old one goes", () => {
+    const after = { ...keyInputs, data: lineC };
+    const { policy } = plan(step("replace", "PublicKey", "a", { ...keyState, after }));
+    expect(policy.keys.map(({ fingerprint }) => fingerprint)).toEqual([
+      keyB.fingerprint,
+      fingerprintOf(lineC),
+    ]);
+  });
+
+  test("delete, but not what another resource takes over", () => {
+    const gone = step("delete", "PublicKey", "a", keyState);
+    expect(plan(gone).policy.keys).toEqual([keyB]);
+    const taken = step("create", "PublicKey", "heir", { after: { ...keyInputs, adopt: "overwrite" } });
+    expect(plan(gone, taken).policy.keys).toMatchObject([
+      { fingerprint: keyA.fingerprint, username: "^ana$" },
+      keyB,
+    ]);
+  });
+
+  test("import: as it is, and managed", () => {
+    const planned = plan(
+      step("import", "PublicKey", "a", { id: keyId, after: { ...keyInputs, username: "^root$" } }),
+    );
+    expect(planned.policy).toEqual(estate.policy);
+    expect(planned.managed).toEqual([
+      { kind: "PublicKey", id: keyA.fingerprint, urn: urnOf("PublicKey", "a") },
+    ]);
+  });
+
+  test.each([
+    ["create", {}, "[unknown]", "it is left out here"],
+    ["update", keyState, "[unknown]", "what it has stays as it is here"],
+    ["replace", keyState, "[secret]", "what it has stays as it is here"],
+  ] as const)("%s with a filter that nobody can tell", (op, state, hidden, rest) => {
+    const after = { ...keyInputs, filter: { tags: ["prod", hidden] } };
+    const planned = plan(step(op, "PublicKey", "a", { ...state, after }));
+    expect(planned.policy).toEqual(estate.policy);
+    expect(planned.unknown).toEqual([
+      `PublicKey "a": its filter is secret or not known before the change is made; ${rest}`,
+    ]);
+  });
+
+  test("a name that is not known yet decides nothing", () => {
+    const planned = plan(
+      step("create", "PublicKey", "c", { after: { ...keyInputs, data: lineC, name: "[unknown]" } }),
+    );
+    expect(planned.policy.keys.at(-1)).toMatchObject({ name: "c", fingerprint: fingerprintOf(lineC) });
+    expect(planned.unknown).toEqual([]);
+  });
+
+  test("an update of one that is gone", () => {
+    const state = {
+      before: { outputs: { fingerprint: fingerprintOf(lineC) } },
+      id: `${TENANT}/${fingerprintOf(lineC)}`,
+    };
+    const planned = plan(step("update", "PublicKey", "c", { ...state, after: keyInputs }));
+    expect(planned.policy).toEqual(estate.policy);
+    expect(planned.unknown.join()).toContain('PublicKey "c": it changes an object that is gone');
+    expect(planned.managed).toEqual([]);
+  });
+});
+
+describe("FirewallRule", () => {
+  test("create: last, in the order of the plan, named by the resource", () => {
+    const { policy } = plan(
+      step("create", "FirewallRule", "x", { after: ruleInputs }),
+      step("create", "FirewallRule", "y", { after: { ...ruleInputs, priority: 8 } }),
+      { ...step("create", "FirewallRule", "x", { after: ruleInputs }), urn: "urn of another x" },
+    );
+    expect(policy.rules.map(({ id }) => id)).toEqual(["1", "2", "x (new)", "y (new)", "x (new, 2)"]);
+    expect(policy.rules[2]).toEqual({ ...rule("x (new)"), ...ruleInputs });
+  });
+
+  test("update keeps its place, delete and replace do not", () => {
+    const update = plan(step("update", "FirewallRule", "x", { ...ruleState, after: ruleInputs }));
+    expect(update.policy.rules.map(({ id, priority }) => [id, priority])).toEqual([
+      ["1", 7],
+      ["2", 9],
+    ]);
+    expect(plan(step("delete", "FirewallRule", "x", ruleState)).policy.rules.map(({ id }) => id)).toEqual([
+      "2",
+    ]);
+    const replace = plan(step("replace", "FirewallRule", "x", { ...ruleState, after: ruleInputs }));
+    expect(replace.policy.rules.map(({ id }) => id)).toEqual(["2", "x (new)"]);
+  });
+
+  test("one that takes over an equal rule makes none", () => {
+    const { id: _id, ...equal } = rule("1");
+    const after = { ...equal, filter: { tags: ["prod"] } };
+    const adopted = plan(step("create", "FirewallRule", "x", { after: { ...after, adopt: true } }));
+    expect(adopted.policy).toEqual(estate.policy);
+    expect(adopted.managed).toEqual([{ kind: "FirewallRule", id: "1", urn: urnOf("FirewallRule", "x") }]);
+    expect(plan(step("create", "FirewallRule", "x", { after })).policy.rules).toHaveLength(3);
+  });
+
+  test("nobody can tell which of two new ones comes last", () => {
+    const planned = plan(
+      step("create", "FirewallRule", "x", { after: ruleInputs }),
+      step("create", "FirewallRule", "y", { after: { ...ruleInputs, action: "deny" } }),
+      step("create", "FirewallRule", "z", { after: { ...ruleInputs, priority: 8 } }),
+    );
+    expect(planned.unknown).toHaveLength(1);
+    expect(planned.unknown[0]).toMatch(/"x \(new\)" and "y \(new\)" have one priority/);
+  });
+
+  test("with a pattern that nobody can tell the old one stays", () => {
+    const after = { ...ruleInputs, sourceIp: "[unknown]", username: "[secret]" };
+    const planned = plan(step("update", "FirewallRule", "x", { ...ruleState, after }));
+    expect(planned.policy).toEqual(estate.policy);
+    expect(planned.unknown[0]).toMatch(
+      /^FirewallRule "x": its sourceIp and username are secret or not known/,
+    );
+  });
+});

@@ -1,0 +1,103 @@
+import { describe, expect, test } from "vitest";
+import type { Estate } from "../../provider/dist/review/estate.js";
+import { plannedEstate } from "../../provider/dist/review/plannedPolicy.js";
+import { apiKey, estate, MAKER, plan, planOf, step, TENANT, urnOf } from "./support/planned.ts";
+
+const PAST = "2026-01-01T00:00:00.000Z";
+
+describe("Member", () => {
+  const state = { before: { outputs: { userId: "user-bob" } }, id: `${TENANT}/user-bob` };
+  const seats = (planned: ReturnType<typeof plan>) =>
+    planned.members?.map(({ email, role, status }) => `${email.split("@")[0]} ${role} ${status}`);
+
+  test("create, update, replace, delete", () => {
+    const owner = "owner owner accepted";
+    const ana = { email: "ana@example.com", role: "operator" };
+    expect(seats(plan(step("create", "Member", "ana", { after: ana })))).toEqual([
+      owner,
+      "bob observer accepted",
+      "ana operator pending",
+    ]);
+    const promoted = { email: "bob@example.com", role: "administrator" };
+    expect(seats(plan(step("update", "Member", "bob", { ...state, after: promoted })))).toEqual([
+      owner,
+      "bob administrator accepted",
+    ]);
+    expect(seats(plan(step("replace", "Member", "bob", { ...state, after: ana })))).toEqual([
+      owner,
+      "ana operator pending",
+    ]);
+    expect(seats(plan(step("delete", "Member", "bob", state)))).toEqual([owner]);
+    expect(
+      seats(
+        plan(step("delete", "Member", "bob", state), step("create", "Member", "heir", { after: promoted })),
+      ),
+    ).toEqual([owner, "bob administrator accepted"]);
+  });
+
+  test("with an address that nobody can tell", () => {
+    const planned = plan(step("create", "Member", "x", { after: { email: "[secret]", role: "operator" } }));
+    expect(planned.members).toHaveLength(2);
+    expect(planned.unknown[0]).toMatch(/^Member "x": its email is secret or not known/);
+  });
+});
+
+describe("ApiKey", () => {
+  const state = {
+    before: { outputs: { name: "ci", role: "observer", createdAt: "made ci", createdBy: MAKER } },
+    id: `${TENANT}/ci`,
+  };
+  const ends = (planned: ReturnType<typeof plan>) =>
+    planned.apiKeys?.map(({ name, role, was }) => [name, role, was]);
+
+  test("create, update, replace, delete", () => {
+    expect(ends(plan(step("create", "ApiKey", "x", { after: { validDays: 30 } })))).toEqual([
+      ["ci", "observer", "ci"],
+      ["x (new)", undefined, undefined],
+    ]);
+    const after = { name: "deploy", role: "operator", validDays: 30, overlap: 0 };
+    expect(ends(plan(step("update", "ApiKey", "ci", { ...state, after })))).toEqual([
+      ["deploy", "operator", "ci"],
+    ]);
+    expect(ends(plan(step("replace", "ApiKey", "ci", { ...state, after })))).toEqual([
+      ["deploy", "operator", undefined],
+    ]);
+    expect(ends(plan(step("delete", "ApiKey", "ci", state)))).toEqual([]);
+  });
+
+  test("a replaced one goes on for its overlap, under another name", () => {
+    const after = { name: "ci", role: "observer", validDays: 30, overlap: 7 };
+    expect(ends(plan(step("replace", "ApiKey", "ci", { ...state, after })))).toEqual([
+      ["ci (replaced)", "observer", "ci"],
+      ["ci", "observer", undefined],
+    ]);
+  });
+
+  test("keys that were replaced earlier go with it, or when their time is over", () => {
+    const previous = [{ tenant: TENANT, name: "ci", createdAt: "made ci", createdBy: MAKER, until: PAST }];
+    const before = {
+      outputs: { name: "ci2", role: "observer", createdAt: "made ci2", createdBy: MAKER, previous },
+    };
+    const two = { ...estate, apiKeys: [apiKey("ci", "observer"), apiKey("ci2", "observer")] };
+    for (const [op, left] of [
+      ["update", ["ci2"]],
+      ["delete", []],
+    ] as const) {
+      const after = op === "update" ? { after: { name: "ci2", validDays: 30 } } : {};
+      const planned = plannedEstate(
+        two,
+        planOf(step(op, "ApiKey", "ci", { before, id: `${TENANT}/ci`, ...after })),
+      );
+      expect(planned.apiKeys?.map(({ name }) => name)).toEqual(left);
+    }
+  });
+
+  test("is managed under the name that it has today", () => {
+    const renamed = { ...estate, apiKeys: [{ ...apiKey("ci", "observer"), name: "by-hand" }] } as Estate;
+    const planned = plannedEstate(
+      renamed,
+      planOf(step("same", "ApiKey", "ci", { ...state, after: { validDays: 30 } })),
+    );
+    expect(planned.managed).toEqual([{ kind: "ApiKey", id: "by-hand", urn: urnOf("ApiKey", "ci") }]);
+  });
+});

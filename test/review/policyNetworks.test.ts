@@ -1,0 +1,94 @@
+import { describe, expect, test } from "vitest";
+import { parseNetwork } from "../../provider/dist/review/policyTests/network.js";
+
+const LAST_IPV6 = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
+
+describe("probes: the ends of a network, what is just outside, and what looks like it", () => {
+  test.each([
+    ["10.0.0.0/8", "10.0.0.0", "10.255.255.255", "9.255.255.255", "11.0.0.0", "110.0.0.0", "100.0.0.0"],
+    ["192.0.2.7", "192.0.2.7", "192.0.2.6", "192.0.2.8", "192.0.20.7", "192.0.2.70"],
+    [
+      "10.1.2.0/31",
+      "10.1.2.0",
+      "10.1.2.1",
+      "10.1.1.255",
+      "10.1.2.2",
+      "110.1.2.0",
+      "100.1.2.0",
+      "10.10.2.0",
+      "10.1.20.0",
+    ],
+    ["0.0.0.0/0", "0.0.0.0", "255.255.255.255", "10.0.0.0"],
+    ["255.255.255.255", "255.255.255.255", "255.255.255.254"],
+    ["0.0.0.0", "0.0.0.0", "0.0.0.1", "10.0.0.0"],
+    [
+      "2001:db8:1::/48",
+      "2001:db8:1::",
+      "2001:db8:1:ffff:ffff:ffff:ffff:ffff",
+      "2001:db8:0:ffff:ffff:ffff:ffff:ffff",
+      "2001:db8:2::",
+    ],
+    ["2001:DB8:0:0:0:0:0:1", "2001:db8::1", "2001:db8::", "2001:db8::2"],
+    ["::/0", "::", LAST_IPV6],
+    [LAST_IPV6, LAST_IPV6, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe"],
+  ])("%s", (text, ...probes) => {
+    expect(parseNetwork(text).probes).toEqual(probes);
+  });
+});
+
+describe("IPv4 mapped into IPv6 is IPv4", () => {
+  test.each([
+    ["::ffff:10.1.2.3", "10.1.2.3"],
+    ["::FFFF:0a01:0203", "10.1.2.3"],
+    ["0:0:0:0:0:ffff:a00:0/8", "10.0.0.0"],
+  ])("%s", (text, first) => {
+    expect(parseNetwork(text).probes[0]).toBe(first);
+  });
+
+  test("its prefix is one of IPv4", () => {
+    expect(() => parseNetwork("::ffff:10.0.0.0/104")).toThrow("must be an address or a network");
+  });
+
+  test.each([
+    ["::10.0.0.1", "::a00:1"],
+    ["64:ff9b::10.0.0.1", "64:ff9b::a00:1"],
+    ["::fffe:10.0.0.1", "::fffe:a00:1"],
+  ])("what only ends like it, as %s, is not", (text, first) => {
+    const network = parseNetwork(text);
+    expect(network.probes[0]).toBe(first);
+    expect(network.contains("10.0.0.1")).toBe(false);
+  });
+});
+
+test.each([
+  ["10.0.0.0/8", ["10.0.0.0", "10.255.255.255", "::ffff:10.1.2.3"], ["9.255.255.255", "11.0.0.0", "::a00:1"]],
+  ["2001:db8::/33", ["2001:db8::", "2001:DB8:7fff::1"], ["2001:db8:8000::", "2001:db7::", "10.0.0.1"]],
+  ["192.0.2.7", ["192.0.2.7", "::ffff:192.0.2.7"], ["192.0.2.70", "a name", ""]],
+])("%s contains its own addresses alone", (text, inside, outside) => {
+  const { contains } = parseNetwork(text);
+  expect(inside.filter((address) => !contains(address))).toEqual([]);
+  expect(outside.filter(contains)).toEqual([]);
+});
+
+test.each([
+  ...["", "/8", "10.0.0.0/", "10.0.0.0/x", "10.0.0.0/-1", "10.0.0.0/33", "10.0.0.0/8/8", "2001:db8::/129"],
+  // To C libraries the first three are addresses.
+  ...["127.1", "010.0.0.1", "0x7f000001", "10.0.0.0/ 8", " 10.0.0.0", "web-1", "[::1]", "1::2::3"],
+])("%j is no network", (text) => {
+  expect(() => parseNetwork(text)).toThrow(
+    `"${text}": must be an address or a network, like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32`,
+  );
+});
+
+test.each(["10.0.0.1/8", "192.0.2.7/31", "0.0.0.1/0", "2001:db8::1/64", "2001:db8::8000/112", "8000::/0"])(
+  "%s has bits after its prefix",
+  (text) => {
+    expect(() => parseNetwork(text)).toThrow(
+      `"${text}": bits are set after the prefix; the network's first address is meant`,
+    );
+  },
+);
+
+test.each(["fe80::1%eth0", "::ffff:10.0.0.1%1"])("%s has a zone, which no other host understands", (text) => {
+  expect(() => parseNetwork(text)).toThrow(`${text}: must have no zone`);
+});

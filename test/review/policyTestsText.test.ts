@@ -1,0 +1,64 @@
+import pc from "picocolors";
+import { expect, test } from "vitest";
+import { policyTestsText } from "../../provider/dist/cli/policyTestsText.js";
+import type { Counterexample, PolicyTestResult } from "../../provider/dist/review/policyTests.js";
+
+const textOf = (more: Partial<PolicyTestResult>) => {
+  const passed = { name: "it", file: "a.policy.ts", line: 3, ok: true, failures: [], warnings: [] };
+  return policyTestsText(
+    pc.createColors(false),
+    { ok: true, tests: [{ ...passed, durationMs: 1, ...more }] },
+    "lab",
+  );
+};
+
+/** Turns the writing, moves the cursor, and begins a line. */
+const HOSTILE = "a\u202eb\u001b[2Jc\nd";
+const SHOWN = "a\\u{202e}b\\u{1b}[2Jc\\u{a}d";
+
+const example: Counterexample = {
+  login: HOSTILE,
+  address: "10.0.0.1",
+  device: { uid: "1", name: HOSTILE },
+  key: { fingerprint: "aa:01", name: "ana\u2066" },
+  rule: { id: HOSTILE, action: "allow", priority: 7 },
+};
+
+test("what turns the writing, moves the cursor or begins a line is escaped in every name", () => {
+  const lookedAt = { keys: 1, devices: 2, logins: [HOSTILE, "root"], addresses: [] };
+  const failure = { message: "1 case is allowed", counterexamples: [example], cases: 1, lookedAt, line: 4 };
+  const text = textOf({ name: HOSTILE, ok: false, failures: [{ ...failure, assertion: HOSTILE }] });
+  expect(text.split("\n")).toEqual([
+    `FAIL  ${SHOWN}  lab/a.policy.ts:3`,
+    `       ${SHOWN}`,
+    "       1 case is allowed:  lab/a.policy.ts:4",
+    `         ${SHOWN} on ${SHOWN} from 10.0.0.1 with the key "ana\\u{2066}" (aa:01), by rule ${SHOWN} (allow, priority 7)`,
+    `       looked at 1 key and 2 devices, as ${SHOWN}, root, from nothing`,
+    "1 failed",
+  ]);
+});
+
+test("of many login names the first eight are named", () => {
+  const logins = Array.from({ length: 10 }, (_, at) => `u${at}`);
+  const lookedAt = { keys: 0, devices: 1, logins, addresses: logins.slice(0, 8) };
+  const failure = { message: "no", counterexamples: [], cases: 0, lookedAt, line: 4 };
+  const eight = "u0, u1, u2, u3, u4, u5, u6, u7";
+  expect(textOf({ ok: false, failures: [failure] }).split("\n")).toContain(
+    `       looked at 0 keys and 1 device, as ${eight} and 2 more, from ${eight}`,
+  );
+});
+
+test("messages keep their lines, and no more than those", () => {
+  const note = { message: "one\ntwo\u202e\r", line: 4 };
+  const text = textOf({ warnings: [note, note], failures: [{ ...note, counterexamples: [], cases: 0 }] });
+  expect(text.split("\n")).toEqual([
+    "  ok  it (1 ms)  lab/a.policy.ts:3",
+    "       one",
+    "two\\u{202e}\\u{d}  lab/a.policy.ts:4",
+    "       warning: one",
+    "two\\u{202e}\\u{d}  lab/a.policy.ts:4",
+    "       warning: one",
+    "two\\u{202e}\\u{d}  lab/a.policy.ts:4",
+    "1 passed, 2 warnings",
+  ]);
+});

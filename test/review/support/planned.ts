@@ -1,0 +1,146 @@
+import type { Plan, Shown, Step, StepOp } from "../../../provider/dist/engine/index.js";
+import type { Estate } from "../../../provider/dist/review/estate.js";
+import { plannedEstate } from "../../../provider/dist/review/plannedPolicy.js";
+import { parseSshPublicKey } from "../../../sdk/dist/contract/index.js";
+import type { AccessKey, AccessRule } from "../../../sdk/dist/policy/index.js";
+import { sshKeyLine } from "../../provider/support/programs.ts";
+
+type Values = Record<string, Shown>;
+type Device = Estate["devices"][number];
+
+/** The namespace that is planned for, and another one. */
+export const TENANT = "11111111-2222-4333-8444-555555555555";
+export const OTHER = "99999999-2222-4333-8444-555555555555";
+/** Id of the user who made the API keys. */
+export const MAKER = "65f1a0000000000000000001";
+
+/** The uid of the device of a name. */
+export const uidOf = (name: string) => Buffer.from(name).toString("hex").padEnd(64, "0").slice(0, 64);
+/** A device, accepted unless something else is said. */
+export const device = (name: string, tags: string[], more: Partial<Device> = {}): Device =>
+  ({
+    uid: uidOf(name),
+    name,
+    tags,
+    status: "accepted",
+    identity: { mac: `02:00:00:00:00:${name.slice(-2)}` },
+    ...more,
+  }) as Device;
+
+const [lineA, lineB] = [sshKeyLine("a"), sshKeyLine("b")];
+/** The data of a key that the namespace has not. */
+export const lineC = sshKeyLine("c");
+/** The fingerprint of a key's data. */
+export const fingerprintOf = (line: string) => parseSshPublicKey(line).fingerprint;
+/** The keys of the namespace. */
+export const keyA: AccessKey = {
+  fingerprint: fingerprintOf(lineA),
+  name: "a",
+  username: "^root$",
+  filter: { tags: ["prod"] },
+};
+export const keyB: AccessKey = {
+  fingerprint: fingerprintOf(lineB),
+  name: "b",
+  username: ".*",
+  filter: { hostname: "^web" },
+};
+/** A rule that denies all on what is tagged `prod`, unless something else is said. */
+export const rule = (id: string, more: Partial<AccessRule> = {}): AccessRule => ({
+  id,
+  action: "deny",
+  active: true,
+  priority: 5,
+  sourceIp: ".*",
+  username: ".*",
+  filter: { tags: ["prod"] },
+  ...more,
+});
+const member = (name: string, role: string) =>
+  ({ id: `user-${name}`, email: `${name}@example.com`, role, status: "accepted" }) as NonNullable<
+    Estate["members"]
+  >[number];
+/** An API key as the service lists it. */
+export const apiKey = (name: string, role: string) =>
+  ({ name, role, createdAt: `made ${name}`, createdBy: MAKER }) as NonNullable<Estate["apiKeys"]>[number];
+
+/** The devices of the namespace: three accepted ones, and one that waits. */
+export const devices = [
+  device("web-01", ["prod"]),
+  device("web-02", ["prod", "web"]),
+  device("lab-03", ["lab"]),
+  device("new-04", [], { status: "pending" }),
+];
+/** A namespace as it is. */
+export const estate: Estate = {
+  tenant: TENANT,
+  name: "fleet",
+  devices,
+  policy: {
+    devices: devices
+      .filter(({ status }) => status === "accepted")
+      .map(({ uid, name, tags }) => ({ uid, name, tags })),
+    keys: [keyA, keyB],
+    rules: [rule("1"), rule("2", { priority: 9, action: "allow" })],
+  },
+  members: [member("owner", "owner"), member("bob", "observer")],
+  apiKeys: [apiKey("ci", "observer")],
+  seen: { sessions: 0, logins: [], addresses: [] },
+  unknown: [],
+};
+
+interface Sides {
+  readonly before?: { inputs?: Values; outputs: Values };
+  readonly after?: Values;
+  readonly id?: string;
+}
+
+/** The urn of a resource. */
+export const urnOf = (kind: string, name: string) =>
+  `urn:pulumi:test::project::pulumi-nodejs:dynamic/gatehouse:${kind}::${name}`;
+
+/** A step of a plan with values. */
+export function step(op: StepOp, kind: string, name: string, { before, after, id }: Sides): Step {
+  const was = before && { inputs: before.inputs ?? {}, outputs: { tenant: TENANT, ...before.outputs } };
+  return {
+    op,
+    urn: urnOf(kind, name),
+    type: `pulumi-nodejs:dynamic/gatehouse:${kind}`,
+    name,
+    fields: [],
+    ...(id !== undefined && { id }),
+    ...(was && { before: was }),
+    // Of what is unchanged the outputs stay; of the rest a preview knows the inputs alone.
+    ...(after && {
+      after: {
+        inputs: after,
+        outputs: op === "same" || op === "import" ? (was?.outputs ?? { tenant: TENANT, ...after }) : after,
+      },
+    }),
+  };
+}
+
+/** A plan of steps. */
+export const planOf = (...steps: Step[]) => ({ steps }) as unknown as Plan;
+/** What the namespace will be after the steps. */
+export const plan = (...steps: Step[]) => plannedEstate(estate, planOf(...steps));
+/** Tags that a device will have. */
+export const tagsOf = (planned: ReturnType<typeof plan>, name: string) =>
+  planned.policy.devices.find((one) => one.name === name)?.tags;
+
+/** A PublicKey of the first key: its id, its state, and inputs that change it. */
+export const keyId = `${TENANT}/${keyA.fingerprint}`;
+export const keyState = { before: { outputs: { fingerprint: keyA.fingerprint, name: "a" } }, id: keyId };
+export const keyInputs = { name: "a", data: lineA, username: "^ana$", filter: { hostname: ".*" } };
+/** Inputs of a FirewallRule, and the state of one. */
+export const ruleInputs = {
+  action: "allow",
+  active: true,
+  priority: 7,
+  sourceIp: "^10\\.",
+  username: ".*",
+  filter: { hostname: ".*" },
+};
+export const ruleState = { before: { outputs: { ruleId: "1" } }, id: `${TENANT}/1` };
+/** Outputs of what is about a device. */
+export const on = (name: string) => ({ uid: uidOf(name), deviceName: name });

@@ -1,0 +1,41 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+
+/** What came of a command. */
+export interface CommandResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What a command runs with. */
+export interface CommandOptions {
+  /** All of its environment. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+  readonly stdin?: string;
+}
+
+/** Runs a Node.js program with its arguments to its end. */
+export async function runCommand(
+  args: readonly string[],
+  { stdin = "", ...options }: CommandOptions = {},
+): Promise<CommandResult> {
+  const child = spawn(process.execPath, args, options);
+  const ended = once(child, "close") as Promise<[number | null]>;
+  // A command that does not read its input may have ended before it is written.
+  child.stdin.on("error", () => {});
+  child.stdin.end(stdin);
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { code, stdout, stderr };
+}
+
+/** The environment without settings whose names begin so, which would change what a test sees. */
+export function environmentWithout(...prefixes: readonly string[]): Record<string, string> {
+  const entries = Object.entries(process.env).filter(
+    (entry): entry is [string, string] =>
+      entry[1] !== undefined && !prefixes.some((prefix) => entry[0].startsWith(prefix)),
+  );
+  return Object.fromEntries(entries);
+}
