@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
-import ipaddr from "ipaddr.js";
 import { AccessQueryError } from "./accessError.ts";
+import { readAddress } from "./policyTests/address.ts";
 
 /** What is asked about access; what is left out is asked for all there are. */
 export interface AccessFlags {
@@ -52,5 +52,5 @@ function normalAddress(text: string): string {
   if (isIP(text) === 0 || text.includes("%")) {
     throw new AccessQueryError(`--from: must be an IPv4 or IPv6 address, as 198.51.100.7, not ${text}`);
   }
-  return ipaddr.process(text).toString();
+  return readAddress(text).toString();
 }

@@ -8,7 +8,11 @@ const SITE_BITS = 64;
 
 /** Node's own check comes first: the library also takes `127.1` and `0x7f000001`. */
 function read(text: string): Address | undefined {
-  return isIP(text) === 0 ? undefined : ipaddr.process(text.replace(/%.*$/s, ""));
+  const kind = isIP(text);
+  if (kind === 0) return undefined;
+  if (kind === 4) return ipaddr.parse(text);
+  // Groups alone, as a URL has them: the library takes `::127.0.0.1` for a mapped address, which it is not.
+  return ipaddr.process(new URL(`http://[${text.replace(/%.*$/s, "")}]`).hostname.slice(1, -1));
 }
 
 /**

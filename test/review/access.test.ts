@@ -228,6 +228,14 @@ describe("--explain", () => {
   });
 });
 
+test.each([
+  ["::ffff:198.51.100.7", "198.51.100.7"],
+  ["2001:DB8:0:0::7", "2001:db8::7"],
+  ["::198.51.100.7", "::c633:6407"],
+])("the address %s is asked as the service sees it: %s", (from, address) => {
+  expect(accessQuery({ from: [from] }, "text").addresses).toEqual([address]);
+});
+
 test.each<[AccessFlags, AccessFormat, RegExp]>([
   [{ device: ["waiting"] }, "text", /^--device: waiting is none of/],
   [{ device: ["tag:prd"] }, "text", /^--device: tag:prd is none of .*; near: prod$/],
