@@ -5,8 +5,18 @@ import type { Connection } from "../resources/connection.ts";
 import type { Actor } from "./capabilities.ts";
 import { type Estate, readEstate } from "./estate.ts";
 import { protectedGroup } from "./lockouts.ts";
-import type { Review } from "./review.ts";
+import type { Review, Revisions } from "./review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
+import { revisionChanges } from "./revisionChanges.ts";
+
+/** What a plan is compared with, where that is not what is live. */
+export interface Comparison {
+  /** A preview with values, of the same stack. */
+  readonly base: Plan;
+  readonly revisions: Revisions;
+  /** What nobody can tell of the two, as sentences. */
+  readonly unknown: readonly string[];
+}
 
 /** How a plan is reviewed. */
 export interface ReviewOptions {
@@ -18,6 +28,8 @@ export interface ReviewOptions {
   /** Groups of devices that must stay reachable; see `protectedGroup`. */
   readonly protect: readonly string[];
   readonly soonDays?: number;
+  /** Default: the plan is compared with what is live. */
+  readonly compared?: Comparison;
 }
 
 /** A review, and what the access map draws. */
@@ -28,7 +40,7 @@ export interface ReviewedPlan {
 
 /**
  * What a plan means for who can reach what: for the credential's namespace, and for every other one that the plan is
- * about.
+ * about. Compared with another plan, it is the difference between what the two would make of a namespace.
  * @param plan a preview with values
  * @throws RequestError when the credential's namespace cannot be read
  */
@@ -40,9 +52,13 @@ export async function reviewPlan(
   const home = await connection.tenant(undefined);
   const identity = await connection.client.identity();
   const protect = options.protect.map(protectedGroup);
-  const unknown: string[] = [];
+  const { compared } = options;
+  const unknown: string[] = [...(compared?.unknown ?? [])];
   const namespaces: ReviewedNamespace[] = [];
-  for (const tenant of new Set([home.tenant, ...tenantsOf(plan)])) {
+  for (const tenant of new Set([
+    home.tenant,
+    ...[plan, ...(compared ? [compared.base] : [])].flatMap(tenantsOf),
+  ])) {
     const estate = await readEstate(await connection.tenant(tenant)).catch((error: unknown) => {
       const isOther = tenant !== home.tenant;
       if (!isOther || !(error instanceof PermissionError || error instanceof NotFoundError)) throw error;
@@ -57,6 +73,7 @@ export async function reviewPlan(
         // As `gatehouse test`: they are about the credential's own namespace.
         folder: tenant === home.tenant ? folder : undefined,
         ...(soonDays !== undefined && { soonDays }),
+        ...(compared && { base: compared.base }),
         actor: actorOf(identity, estate),
         runningUser: identity.userId,
       }),
@@ -68,20 +85,29 @@ export async function reviewPlan(
     );
     if (!isThere) unknown.push(`--protect ${label} protects nothing: no device has that tag or name`);
   }
-  return { review: reviewOf(connection, plan, namespaces, unknown), namespaces };
+  return { review: reviewOf(connection, plan, namespaces, unknown, compared), namespaces };
 }
 
 function reviewOf(
   { client }: Connection,
-  { project, stack, engine, summary, steps }: Plan,
+  plan: Plan,
   namespaces: readonly ReviewedNamespace[],
   unknown: readonly string[],
+  compared: Comparison | undefined,
 ): Review {
+  const { project, stack, engine } = plan;
+  const {
+    summary,
+    steps,
+    unknown: untold,
+  } = compared ? revisionChanges(compared.base, plan) : { ...plan, unknown: [] };
   const changes = steps
     .filter(({ op }) => op !== "same")
     .map(({ before: _before, after: _after, ...step }) => step);
   return {
-    ...{ version: 1, project, stack, engine, service: client.url, summary, changes, unknown },
+    ...{ version: 1, project, stack, engine, service: client.url },
+    ...(compared && { revisions: compared.revisions }),
+    ...{ summary, changes, unknown: [...unknown, ...untold] },
     namespaces: namespaces.map(({ review }) => review),
     twins: namespaces.flatMap(({ planned }) => planned.twins),
   };

@@ -67,7 +67,8 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
   return { steps, begun, unknown };
 }
 
-function definitionOf({ type }: Step): ResourceDefinition | undefined {
+/** The resource that a step is about; undefined for what is none of ours. */
+export function definitionOf({ type }: Pick<Step, "type">): ResourceDefinition | undefined {
   if (!type.startsWith(TYPE_PREFIX)) return undefined;
   return definitions.find(({ name }) => name === type.slice(TYPE_PREFIX.length));
 }
