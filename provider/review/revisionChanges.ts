@@ -103,7 +103,9 @@ function changed(was: DeclaredStep, step: DeclaredStep): FieldChange[] {
   return fieldDiff(before, after).filter(({ path }) => {
     const name = topOf(path);
     const field = definition?.inputs[name];
-    return !field || !sameValue(field, before[name], after[name]);
+    const [old, now] = [before[name], after[name]];
+    // What hides a value has no canonical form.
+    return !field || isHidden(old) || isHidden(now) || !sameValue(field, old, now);
   });
 }
 
