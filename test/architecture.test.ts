@@ -51,11 +51,16 @@ describe("the arrows between the rooms", () => {
         "provider/resources",
         "provider/pulumi",
         "provider/review",
+        "provider/revisions",
         "provider/cli",
         "@gatehouse-access/sdk",
       ),
     ],
     ["provider/review", from("provider/pulumi", "provider/cli", "@pulumi/pulumi")],
+    [
+      "provider/revisions",
+      from("provider/resources", "provider/pulumi", "provider/review", "provider/cli", "@pulumi/pulumi"),
+    ],
     ["sdk/contract", from("sdk/policy", "undici")],
   ])("%s keeps to its side", (folder, forbidden) => {
     expect(sources(folder).length).toBeGreaterThan(0);

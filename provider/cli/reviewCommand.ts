@@ -1,11 +1,13 @@
 import { writeFile } from "node:fs/promises";
-import type { Command } from "commander";
-import { EngineError, openStack, type Plan, type Stack } from "../engine/index.ts";
+import { type Command, Option } from "commander";
+import { EngineError, type Plan } from "../engine/index.ts";
 import { objections } from "../review/review.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
-import { addStackFlags, collect, positive, type StackFlags, stackOptionsOf } from "./flags.ts";
-import { colours, progressLine } from "./render.ts";
+import { addStackFlags, collect, positive, type StackFlags } from "./flags.ts";
+import { openForReview } from "./openForReview.ts";
+import { colours } from "./render.ts";
 import { saveReviewed } from "./reviewedPlan.ts";
+import type { RevisionPlans } from "./revisionPlans.ts";
 import { withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse review` where something stands against the change. */
@@ -13,6 +15,8 @@ export const OBJECTED = 2;
 
 interface Flags extends StackFlags {
   readonly refresh: boolean;
+  readonly base?: string;
+  readonly head?: string;
   readonly login: string[];
   readonly from: string[];
   readonly protect: string[];
@@ -32,6 +36,15 @@ export function addReviewCommand(program: Command): void {
         "policy test, a lock-out, an object declared twice, or what the credential may not do",
     )
     .option("--no-refresh", "trust the state instead of reading the real objects first")
+    .option(
+      "--base <revision>",
+      "compare with the program as it is in this git revision, instead of with what is live: what the change itself " +
+        "would mean, whatever drift or changes not applied yet there are besides",
+    )
+    .option(
+      "--head <revision>",
+      "with --base: the git revision to review; default the working folder as it is",
+    )
     .option("--login <name>", "evaluate access for this login name too; may be repeated", collect, [])
     .option("--from <address>", "evaluate access from this address too; may be repeated", collect, [])
     .option(
@@ -45,9 +58,11 @@ export function addReviewCommand(program: Command): void {
     .option("--json", "print the review as JSON", false)
     .option("--markdown <file>", "write it as a comment for a pull request; - for the standard output")
     .option("--html <file>", "write the access map, one HTML file")
-    .option(
-      "--save <file>",
-      "write the plan, if nothing stands against it, for up --plan; encrypted as the state is",
+    .addOption(
+      new Option(
+        "--save <file>",
+        "write the plan, if nothing stands against it, for up --plan; encrypted as the state is",
+      ).conflicts(["base", "head"]),
     )
     .action(review);
 }
@@ -58,10 +73,9 @@ async function review(folder: string, flags: Flags): Promise<void> {
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
   const { accessQuery } = await import("../review/accessQuery.ts");
   const { logins, addresses } = accessQuery({ login: flags.login, from: flags.from }, "text");
-  const stack = await open(folder, flags);
-  const plan = await stack.preview({ refresh: flags.refresh, values: true });
+  const { plan, stack, ...planned } = await plansOf(folder, flags);
   const reviewed = await reviewedBy(plan, {
-    ...{ folder, logins, addresses, protect: flags.protect },
+    ...{ ...planned, logins, addresses, protect: flags.protect },
     ...(flags.soonDays !== undefined && { soonDays: flags.soonDays }),
   });
   const { review } = reviewed;
@@ -88,16 +102,20 @@ async function review(folder: string, flags: Flags): Promise<void> {
   process.stdout.write("", () => process.exit(code));
 }
 
-/** The stack; what the engine says on its way goes beside the review. */
-function open(folder: string, flags: Flags): Promise<Stack> {
-  const c = colours(process.stderr, process.env);
-  return openStack({
-    ...stackOptionsOf(folder, flags),
-    onEvent: (event) => {
-      const line = event.kind === "diagnostic" || event.kind === "phase" ? progressLine(c, event) : undefined;
-      if (line !== undefined) process.stderr.write(`${line}\n`);
-    },
-  });
+/** What `up` would do, each resource whole; and with `--base`, what that is compared with. */
+async function plansOf(
+  folder: string,
+  { base, head, ...flags }: Flags,
+): Promise<Omit<RevisionPlans, "compared"> & Partial<RevisionPlans>> {
+  if (base !== undefined) {
+    const { revisionPlans } = await import("./revisionPlans.ts");
+    return revisionPlans(folder, { ...flags, base, ...(head !== undefined && { head }) });
+  }
+  if (head !== undefined) {
+    throw new EngineError("usage", "--head is the revision to compare with --base, which is missing.");
+  }
+  const stack = await openForReview(folder, flags);
+  return { plan: await stack.preview({ refresh: flags.refresh, values: true }), stack, folder };
 }
 
 async function reviewedBy(plan: Plan, options: ReviewOptions): Promise<ReviewedPlan> {
@@ -107,13 +125,14 @@ async function reviewedBy(plan: Plan, options: ReviewOptions): Promise<ReviewedP
 
 async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
   const { accessMapData, accessMapHtml } = await import("../review/map/index.ts");
+  const { PLAIN, revisionsSentence, revisionsTitle } = await import("../review/sentences.ts");
   const [home] = namespaces;
   if (!home) throw new EngineError("review", "there is no namespace to draw.");
-  const { project, stack, service, unknown } = review;
+  const { project, stack, service, revisions, unknown } = review;
   const data = accessMapData(home.before, home.after, {
-    title: `Access to ${home.review.name}`,
+    title: `Access to ${home.review.name}${revisions ? revisionsTitle(revisions, PLAIN) : ""}`,
     ...{ project, stack, service, when: new Date().toISOString() },
-    notes: [...unknown, ...home.review.unknown],
+    notes: [...(revisions ? [revisionsSentence(revisions, PLAIN)] : []), ...unknown, ...home.review.unknown],
   });
   await writeFile(file, accessMapHtml(data));
   process.stderr.write(`The access map is in ${file}\n`);

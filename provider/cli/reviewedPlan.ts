@@ -57,7 +57,7 @@ async function requireAsReviewed(
   const { captured } = await import("../review/reviewed/capture.ts");
   const { compared } = await import("../review/reviewed/differences.ts");
   const { OutdatedPlanError } = await import("../review/reviewed/outdated.ts");
-  const { home, estates } = await estatesOf(connection, plan);
+  const { home, estates } = await estatesOf(connection, [plan]);
   if (home !== reviewed.home) {
     throw new EngineError(
       "plan_file",

@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { BackendError, UnsupportedError } from "./errors.ts";
-import type { Project } from "./project.ts";
+import { type Project, readProject } from "./project.ts";
 import { unsupportedUse } from "./unsupported.ts";
 
 /** Where the state is, and who said so. */
@@ -39,6 +40,19 @@ export function backendFolder(choice: BackendChoice, project: Project, env: Node
   if (path === "~") return home;
   if (path.startsWith("~/")) return join(home, path.slice(2));
   return resolve(project.root, path === "" ? "." : path);
+}
+
+/**
+ * The backend of the project in a folder, as a URL that means the same wherever a copy of the project is.
+ * Throws ProjectError, BackendError.
+ */
+export async function backendUrlOf(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const project = await readProject(folder);
+  const choice = await chooseBackend(project, env);
+  if (!choice.url.startsWith("file://")) return choice.url;
+  const [path = "", ...query] = choice.url.slice("file://".length).split("?");
+  if (isAbsolute(path) || path === "~" || path.startsWith("~/")) return choice.url;
+  return [pathToFileURL(backendFolder(choice, project, env)).href, ...query].join("?");
 }
 
 async function loggedInTo(file: string): Promise<string | undefined> {

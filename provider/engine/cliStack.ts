@@ -83,15 +83,15 @@ export class CliStack implements Stack {
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
     const more = updateOptions(options);
-    const { values = false } = options;
-    return this.#run("preview", true, (handle, run) => handle.preview({ ...run, ...more }), { values });
+    const { values = false, create = true } = options;
+    return this.#run("preview", create, (handle, run) => handle.preview({ ...run, ...more }), { values });
   }
 
   async up(options: UpOptions = {}): Promise<Result> {
     const more = updateOptions(options);
     // As the embedded engine does: what a preview finds wrong stops everything before the first write.
     await this.#confirmed(options, () => this.preview(options));
-    return this.#run("up", true, (handle, run) => handle.up({ ...run, ...more }));
+    return this.#run("up", options.create ?? true, (handle, run) => handle.up({ ...run, ...more }));
   }
 
   async refresh(options: RefreshRunOptions = {}): Promise<Result> {

@@ -93,9 +93,9 @@ export class EmbeddedStack implements Stack {
     );
   }
 
-  async #run(command: Command, targets: TargetOptions): Promise<EmbeddedRun> {
+  async #run(command: Command, targets: TargetOptions & { create?: boolean }): Promise<EmbeddedRun> {
     const started = Date.now();
-    const create = command === "preview" || command === "up";
+    const create = (command === "preview" || command === "up") && targets.create !== false;
     checkTargetOptions(targets);
     await this.#backend.prepare();
     const notes: string[] = [];

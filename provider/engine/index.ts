@@ -1,6 +1,9 @@
+export { backendUrlOf } from "./backendUrl.ts";
 export * from "./errors.ts";
+export { fieldDiff } from "./fieldDiff.ts";
 export * from "./model.ts";
 export { findOnPath, openStack } from "./openStack.ts";
+export { type Project, readProject } from "./project.ts";
 export type {
   DestroyOptions,
   PreviewOptions,
@@ -9,6 +12,7 @@ export type {
   StackOptions,
   UpOptions,
 } from "./stack.ts";
+export { stackFilePath } from "./stackConfig.ts";
 export type { TargetOptions } from "./targets.ts";
 export { UNSUPPORTED, type UnsupportedFeature } from "./unsupported.ts";
 export { typeName } from "./urn.ts";

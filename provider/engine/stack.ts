@@ -9,6 +9,8 @@ export type PreviewOptions = TargetOptions & {
   replace?: readonly string[];
   /** Every step of the plan, the unchanged ones too, tells what the resource is before and after. Default: false. */
   values?: boolean;
+  /** False: a missing stack is a StackSelectionError instead of being made. Default: true. */
+  create?: boolean;
 };
 
 /** Options of the runs that change something. */
@@ -60,7 +62,7 @@ export type Stack = {
   engine: EngineName;
   project: string;
   stack: string;
-  /** What `up` would do; nothing is changed, except that a missing stack is made. */
+  /** What `up` would do; nothing is changed, except that a missing stack is made unless `create` is false. */
   preview(options?: PreviewOptions): Promise<Plan>;
   /** Makes what the program says real, after a preview. */
   up(options?: UpOptions): Promise<Result>;

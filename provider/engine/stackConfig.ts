@@ -22,9 +22,13 @@ export type StackConfig = {
   raw: Record<string, unknown>;
 };
 
+/** Where the stack's file is, or would be. */
+export const stackFilePath = (project: Project, stack: string): string =>
+  join(project.configFolder, `Pulumi.${stack}.yaml`);
+
 /** Reads the stack's file; a missing one is an empty one. Throws ProjectError and UnsupportedError. */
 export async function readStackFile(project: Project, stack: string): Promise<StackFile> {
-  const path = join(project.configFolder, `Pulumi.${stack}.yaml`);
+  const path = stackFilePath(project, stack);
   let text: string;
   try {
     text = await readFile(path, "utf8");

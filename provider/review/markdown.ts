@@ -1,7 +1,13 @@
 import { type Step, typeName } from "../engine/index.ts";
 import { printable } from "./accessText.ts";
 import { type NamespaceReview, objections, type Review } from "./review.ts";
-import { accessSentence, domainSentence, memberSentence, restSentence } from "./sentences.ts";
+import {
+  accessSentence,
+  domainSentence,
+  memberSentence,
+  restSentence,
+  revisionsSentence,
+} from "./sentences.ts";
 
 /** Longest comment that code hosts take, in characters: GitHub's 65,536 is the smallest of the usual ones. */
 export const COMMENT_MAX = 65_000;
@@ -30,6 +36,7 @@ export function reviewMarkdown(
     reviewMarker(review),
     `## Access review of ${code(`${review.project}/${review.stack}`)}`,
     "",
+    ...(review.revisions ? [revisionsSentence(review.revisions, STYLE), ""] : []),
     reasons.length === 0
       ? "Nothing stands against this change."
       : "**This change should not be made as it is:**",

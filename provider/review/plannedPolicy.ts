@@ -35,6 +35,8 @@ export interface PlannedEstate {
 export interface PlannedEstateOptions {
   /** The namespace of resources that name none. Default: the estate's. */
   readonly home?: string;
+  /** When it is carried out, which API keys that come expire by. Default: now. */
+  readonly now?: Date;
 }
 
 /**
@@ -49,9 +51,9 @@ export interface PlannedEstateOptions {
 export function plannedEstate(
   estate: Estate,
   plan: Plan,
-  { home = estate.tenant }: PlannedEstateOptions = {},
+  { home = estate.tenant, now = new Date() }: PlannedEstateOptions = {},
 ): PlannedEstate {
-  const draft = new Draft(estate);
+  const draft = new Draft(estate, now);
   const { steps, begun, unknown } = stepsOf(plan, estate.tenant, home);
   const done = carryOut(draft, steps);
   return {

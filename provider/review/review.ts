@@ -67,6 +67,20 @@ export interface NamespaceReview {
   readonly unknown: readonly string[];
 }
 
+/** A revision of the program. */
+export interface Revision {
+  /** As it was given: a branch, a tag, a commit; "the working folder". */
+  readonly name: string;
+  /** Id of the commit; null for the working folder, whatever is committed of it. */
+  readonly commit: string | null;
+}
+
+/** The revisions that a review compares. */
+export interface Revisions {
+  readonly base: Revision;
+  readonly head: Revision;
+}
+
 /** What a change means, before it is made. */
 export interface Review {
   readonly version: 1;
@@ -75,8 +89,10 @@ export interface Review {
   readonly engine: EngineName;
   /** Address of the service. */
   readonly service: string;
+  /** Set where two revisions of the program are compared; left out where the program is compared with what is live. */
+  readonly revisions?: Revisions;
   readonly summary: Summary;
-  /** Resources that change, as the plan has them. */
+  /** Resources that change, as the plan has them; of two revisions, from the one to the other. */
   readonly changes: readonly Step[];
   readonly namespaces: readonly NamespaceReview[];
   readonly twins: readonly Twins[];

@@ -14,9 +14,9 @@ import { type Actor, incapabilities } from "./capabilities.ts";
 import { coverageOf } from "./coverage.ts";
 import { DeviceGroups } from "./deviceGroups.ts";
 import type { Estate } from "./estate.ts";
-import { deviceLockouts, memberLockouts, type ProtectedGroup, type Seat } from "./lockouts.ts";
+import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./lockouts.ts";
 import { memberChanges } from "./memberChanges.ts";
-import { type PlannedListings, plannedListings } from "./plannedListings.ts";
+import { liveState, type NamespaceState, plannedState } from "./namespaceState.ts";
 import { type PlannedEstate, plannedEstate } from "./plannedPolicy.ts";
 import { type PolicyTestResult, runPolicyTests } from "./policyTests.ts";
 import type { NamespaceReview, ReviewedFinding } from "./review.ts";
@@ -34,9 +34,11 @@ export interface NamespaceReviewOptions extends DomainOptions {
   readonly protect: readonly ProtectedGroup[];
   /** Days that are soon; see the lint. */
   readonly soonDays?: number;
+  /** What the plan is compared with: what this plan would make of the namespace. Default: the live namespace. */
+  readonly base?: Plan;
 }
 
-/** A review, and the access that it compares: of the live namespace, and as it will be. */
+/** A review, and the access that it compares: of the live or the base's namespace, and as it will be. */
 export interface ReviewedNamespace {
   readonly review: NamespaceReview;
   readonly before: Access;
@@ -50,16 +52,20 @@ export async function reviewNamespace(
   plan: Plan,
   options: NamespaceReviewOptions,
 ): Promise<ReviewedNamespace> {
-  const { home, folder, actor } = options;
+  const { home, folder, actor, base } = options;
   const isHome = estate.tenant === home;
-  const planned = plannedEstate(estate, plan, { home });
-  const { before, after } = accesses(estate, planned.policy, options);
-  const seats = { before: estate.members?.map(seatOf) ?? [], after: planned.members ?? [] };
-  const { devices, keys, rules } = planned.policy;
-  const groups = new DeviceGroups(everyDevice(estate.policy, planned.policy));
+  // One time for both, or what expires would differ by how long the review takes.
+  const now = new Date();
+  const planned = plannedEstate(estate, plan, { home, now });
+  const is = plannedState(estate, planned, actor.role);
+  const was = base
+    ? plannedState(estate, plannedEstate(estate, base, { home, now }), actor.role)
+    : liveState(estate);
+  const { before, after } = accesses(was.policy, is.policy, estate, options);
+  const { devices, keys, rules } = is.policy;
+  const groups = new DeviceGroups(everyDevice(was.policy, is.policy));
   const isManaged = new Set(planned.managed.map(({ kind, id }) => `${kind} ${id}`));
   const lines = accessLines(before, after);
-  const listed = plannedListings(estate, planned, actor.role);
   const review: NamespaceReview = {
     tenant: estate.tenant,
     name: estate.name,
@@ -71,49 +77,49 @@ export async function reviewNamespace(
       ...after.domain,
     },
     access: lines.map((line) => ({ ...line, where: groups.of(line.devices).text })),
-    members: memberChanges(seats.before, seats.after),
+    members: memberChanges(was.seats, is.seats),
     lockouts: [
-      ...memberLockouts(seats.before, seats.after, options.runningUser),
+      ...memberLockouts(was.seats, is.seats, options.runningUser),
       ...deviceLockouts(before, after, options.protect),
     ],
     incapabilities: incapabilities(actor, planned.steps, isHome ? planned.begun : []),
     lint: findings(
-      { access: before, ends: expiring(estate, options.soonDays) },
-      { access: after, ends: expiring(listed, options.soonDays) },
+      { access: before, ends: expiring(was, options.soonDays) },
+      { access: after, ends: expiring(is, options.soonDays) },
     ),
     coverage: coverageOf(estate, ({ kind, id }) => isManaged.has(`${kind} ${id}`)),
-    tests: folder === undefined ? [] : await testsOf(folder, estate, planned, listed, after),
+    tests: folder === undefined ? [] : await testsOf(folder, estate, is, after),
     unknown: [
       ...estate.unknown,
-      ...planned.unknown,
+      ...is.unknown,
+      ...was.unknown
+        .filter((sentence) => !is.unknown.includes(sentence))
+        .map((sentence) => `at the base revision, ${sentence}`),
       ...(isHome ? planned.notes : []),
-      ...listed.unknown,
       ...undistinguished(before, after, lines),
     ],
   };
   return { review, before, after, planned };
 }
 
-function accesses(estate: Estate, after: AccessPolicy, { logins = [], addresses = [] }: DomainOptions) {
-  const domain = domainOf([estate.policy, after], {
-    logins: [...estate.seen.logins, ...logins],
-    addresses: [...estate.seen.addresses, ...addresses],
+function accesses(
+  before: AccessPolicy,
+  after: AccessPolicy,
+  { seen }: Estate,
+  { logins = [], addresses = [] }: DomainOptions,
+) {
+  const domain = domainOf([before, after], {
+    logins: [...seen.logins, ...logins],
+    addresses: [...seen.addresses, ...addresses],
   });
-  const uids = everyDevice(estate.policy, after).map(({ uid }) => uid);
-  return { before: new Access(estate.policy, domain, uids), after: new Access(after, domain, uids) };
+  const uids = everyDevice(before, after).map(({ uid }) => uid);
+  return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };
 }
 
 /** Those of both; of one that is in both, as it will be. */
 const everyDevice = (before: AccessPolicy, after: AccessPolicy) => [
   ...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values(),
 ];
-
-const seatOf = ({ id, email, role, status }: NonNullable<Estate["members"]>[number]): Seat => ({
-  userId: id,
-  email,
-  role,
-  status,
-});
 
 /** What is linted. */
 interface Linted {
@@ -123,7 +129,7 @@ interface Linted {
 
 /** What ends soon or never. An invitation that the change sends would end soon whatever it is. */
 function expiring(
-  { members, apiKeys }: Pick<Estate, "members" | "apiKeys">,
+  { listed: { members, apiKeys } }: NamespaceState,
   soonDays: number | undefined,
 ): LintOptions {
   return {
@@ -149,10 +155,9 @@ function findings(before: Linted, after: Linted): ReviewedFinding[] {
 async function testsOf(
   folder: string,
   { unknown }: Estate,
-  { policy }: PlannedEstate,
-  { members, apiKeys }: PlannedListings,
+  { policy, listed }: NamespaceState,
   { domain }: Access,
 ): Promise<readonly PolicyTestResult[]> {
-  const { tests } = await runPolicyTests(folder, { policy, domain, unknown, members, apiKeys });
+  const { tests } = await runPolicyTests(folder, { policy, domain, unknown, ...listed });
   return tests;
 }

@@ -5,8 +5,18 @@ import type { Connection } from "../resources/connection.ts";
 import type { Actor } from "./capabilities.ts";
 import { type Estate, readEstate } from "./estate.ts";
 import { protectedGroup } from "./lockouts.ts";
-import type { Review } from "./review.ts";
+import type { Review, Revisions } from "./review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
+import { revisionChanges } from "./revisionChanges.ts";
+
+/** What a plan is compared with, where that is not what is live. */
+export interface Comparison {
+  /** A preview with values, of the same stack. */
+  readonly base: Plan;
+  readonly revisions: Revisions;
+  /** What nobody can tell of the two, as sentences. */
+  readonly unknown: readonly string[];
+}
 
 /** How a plan is reviewed. */
 export interface ReviewOptions {
@@ -18,6 +28,8 @@ export interface ReviewOptions {
   /** Groups of devices that must stay reachable; see `protectedGroup`. */
   readonly protect: readonly string[];
   readonly soonDays?: number;
+  /** Default: the plan is compared with what is live. */
+  readonly compared?: Comparison;
 }
 
 /** A review, what the access map draws, and what was read for it. */
@@ -28,7 +40,7 @@ export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
 
 /**
  * What a plan means for who can reach what: for the credential's namespace, and for every other one that the plan is
- * about.
+ * about. Compared with another plan, it is the difference between what the two would make of a namespace.
  * @param plan a preview with values
  * @throws RequestError when the credential's namespace cannot be read
  */
@@ -39,7 +51,12 @@ export async function reviewPlan(
 ): Promise<ReviewedPlan> {
   const identity = await connection.client.identity();
   const protect = options.protect.map(protectedGroup);
-  const { home, estates, unknown } = await estatesOf(connection, plan);
+  const { compared } = options;
+  const { home, estates, unknown } = await estatesOf(connection, [
+    plan,
+    ...(compared ? [compared.base] : []),
+  ]);
+  unknown.push(...(compared?.unknown ?? []));
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
     const { logins, addresses, folder, soonDays } = options;
@@ -49,6 +66,7 @@ export async function reviewPlan(
         // As `gatehouse test`: they are about the credential's own namespace.
         folder: estate.tenant === home ? folder : undefined,
         ...(soonDays !== undefined && { soonDays }),
+        ...(compared && { base: compared.base }),
         actor: actorOf(identity, estate),
         runningUser: identity.userId,
       }),
@@ -60,10 +78,11 @@ export async function reviewPlan(
     );
     if (!isThere) unknown.push(`--protect ${label} protects nothing: no device has that tag or name`);
   }
-  return { review: reviewOf(connection, plan, namespaces, unknown), namespaces, home, estates };
+  const review = reviewOf(connection, plan, namespaces, unknown, compared);
+  return { review, namespaces, home, estates };
 }
 
-/** The namespaces that a plan is about. */
+/** The namespaces that plans are about. */
 export interface PlanEstates {
   /** The credential's own one. */
   readonly home: string;
@@ -73,14 +92,14 @@ export interface PlanEstates {
 }
 
 /**
- * Reads the credential's namespace, and every other one that the plan is about.
+ * Reads the credential's namespace, and every other one that plans are about.
  * @throws RequestError when the credential's namespace cannot be read
  */
-export async function estatesOf(connection: Connection, plan: Plan): Promise<PlanEstates> {
+export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
   const { tenant: home } = await connection.tenant(undefined);
   const estates: Estate[] = [];
   const unknown: string[] = [];
-  for (const tenant of new Set([home, ...tenantsOf(plan)])) {
+  for (const tenant of new Set([home, ...plans.flatMap(tenantsOf)])) {
     try {
       estates.push(await readEstate(await connection.tenant(tenant)));
     } catch (error) {
@@ -94,15 +113,24 @@ export async function estatesOf(connection: Connection, plan: Plan): Promise<Pla
 
 function reviewOf(
   { client }: Connection,
-  { project, stack, engine, summary, steps }: Plan,
+  plan: Plan,
   namespaces: readonly ReviewedNamespace[],
   unknown: readonly string[],
+  compared: Comparison | undefined,
 ): Review {
+  const { project, stack, engine } = plan;
+  const {
+    summary,
+    steps,
+    unknown: untold,
+  } = compared ? revisionChanges(compared.base, plan) : { ...plan, unknown: [] };
   const changes = steps
     .filter(({ op }) => op !== "same")
     .map(({ before: _before, after: _after, ...step }) => step);
   return {
-    ...{ version: 1, project, stack, engine, service: client.url, summary, changes, unknown },
+    ...{ version: 1, project, stack, engine, service: client.url },
+    ...(compared && { revisions: compared.revisions }),
+    ...{ summary, changes, unknown: [...unknown, ...untold] },
     namespaces: namespaces.map(({ review }) => review),
     twins: namespaces.flatMap(({ planned }) => planned.twins),
   };

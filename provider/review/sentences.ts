@@ -1,6 +1,6 @@
 import { ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 import { counted, printable } from "./accessText.ts";
-import type { MemberChange, NamespaceReview, ReviewedAccess } from "./review.ts";
+import type { MemberChange, NamespaceReview, ReviewedAccess, Revision, Revisions } from "./review.ts";
 
 /** How a report writes what comes from the service. */
 export interface Style {
@@ -9,6 +9,9 @@ export interface Style {
   /** Words that hold names. */
   readonly text: (text: string) => string;
 }
+
+/** Everything as it is. */
+export const PLAIN: Style = { name: (name) => name, text: (text) => text };
 
 /** Names that a sentence lists before it counts the others. */
 const LISTED = 3;
@@ -68,6 +71,26 @@ export function domainSentence({ domain }: NamespaceReview, style: Style): strin
   const seen = sessions > 0 ? ` (the latest ${counted(sessions, "session")} among their sources)` : "";
   return `Evaluated for ${counts}, the logins ${names}, ${places}${seen}.`;
 }
+
+/** Digits of a commit's id that people are shown. */
+const SHORT = 10;
+
+/** `origin/main (0123456789)`; of a commit that is given by its id, the id alone. */
+function revisionInWords({ name, commit }: Revision, style: Style): string {
+  if (commit === null) return style.text(name);
+  const id = style.name(commit.slice(0, SHORT));
+  return commit.startsWith(name) ? id : `${style.name(printable(name))} (${id})`;
+}
+
+/** `: origin/main (0123456789) to the working folder`, for a title. */
+export const revisionsTitle = ({ base, head }: Revisions, style: Style): string =>
+  `: ${revisionInWords(base, style)} to ${revisionInWords(head, style)}`;
+
+/** That a review compares two revisions, and what that leaves out. */
+export const revisionsSentence = ({ base, head }: Revisions, style: Style): string =>
+  `From ${revisionInWords(base, style)} to ${revisionInWords(head, style)}${
+    head.commit === null ? ", uncommitted changes included" : ""
+  }. What else the live namespace differs in, such as drift or changes that are not applied yet, is left out.`;
 
 /** `nobody else changes`, or that nothing does. */
 export const restSentence = (access: readonly ReviewedAccess[]): string =>

@@ -1,6 +1,12 @@
 import { printable } from "./accessText.ts";
 import { type NamespaceReview, objections, type Review } from "./review.ts";
-import { accessSentence, domainSentence, memberSentence, restSentence } from "./sentences.ts";
+import {
+  accessSentence,
+  domainSentence,
+  memberSentence,
+  restSentence,
+  revisionsSentence,
+} from "./sentences.ts";
 
 /** How a terminal shows things; picocolors has these, with and without colours. */
 export interface Paint {
@@ -20,6 +26,7 @@ const SHOWN = 50;
 export function reviewText(c: Paint, review: Review, options: { readonly allowLockout: boolean }): string {
   const reasons = objections(review, options);
   return [
+    ...(review.revisions ? [revisionsSentence(review.revisions, { name: c.bold, text: same })] : []),
     ...review.namespaces.flatMap((namespace) => namespaceLines(c, namespace)),
     ...list(c, "Not known", review.unknown),
     "",

@@ -75,3 +75,36 @@ describe("API keys that the change brings", () => {
     expect(lint).toMatchObject([{ rule: "expires-soon", object: { name: "in30" } }]);
   });
 });
+
+describe("compared with another plan", () => {
+  const steps = (validDays: number, role = "observer") => [
+    created("Member", "mia", { email: "mia@example.org", role }),
+    created("ApiKey", "ci", { name: "ci", role: "operator", validDays }),
+  ];
+  const planOf = (some: Step[]) => ({ steps: some }) as unknown as Plan;
+
+  test("what both bring is no change, and no finding is new", async () => {
+    const base = planOf(steps(30));
+    const { members, lint } = await review(HOME, steps(30), { base, soonDays: 45 });
+    expect(members).toEqual([]);
+    expect(lint).toMatchObject([{ rule: "expires-soon", isNew: false }]);
+  });
+
+  test("what they bring differently is", async () => {
+    const base = planOf(steps(60));
+    const { members, lint } = await review(HOME, steps(30, "operator"), { base, soonDays: 45 });
+    expect(members).toEqual([{ change: "role", email: "mia@example.org", from: "observer", to: "operator" }]);
+    expect(lint).toMatchObject([{ rule: "expires-soon", isNew: true }]);
+  });
+
+  test("what only the base leaves open is said to be of the base", async () => {
+    const secret = created("Member", "mia", { email: "mia@example.org", role: "[secret]" });
+    const { unknown } = await review(HOME, steps(30), { base: planOf([secret]) });
+    expect(unknown).toEqual([
+      expect.stringMatching(/^at the base revision, Member "mia": its role is secret/),
+    ]);
+    expect((await review(HOME, [secret], { base: planOf([secret]) })).unknown).toEqual([
+      expect.stringMatching(/^Member "mia": /),
+    ]);
+  });
+});

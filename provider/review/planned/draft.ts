@@ -40,6 +40,8 @@ export const GONE = "it changes an object that is gone; a refresh plans it anew"
 /** A namespace while the steps of a plan are carried out on paper. */
 export class Draft {
   readonly estate: Estate;
+  /** When the plan is carried out. */
+  readonly now: Date;
   /** By uid; also those that are not accepted. */
   readonly devices: Map<string, Device>;
   readonly keys: Map<string, AccessKey>;
@@ -50,9 +52,10 @@ export class Draft {
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
   readonly #live: ReadonlyMap<string, Device>;
 
-  constructor(estate: Estate) {
+  constructor(estate: Estate, now: Date) {
     const { policy, devices, members, apiKeys } = estate;
     this.estate = estate;
+    this.now = now;
     this.devices = new Map(devices.map((device) => [device.uid, device]));
     this.keys = new Map(policy.keys.map((key) => [key.fingerprint, key]));
     this.rules = new Map(policy.rules.map((rule) => [rule.id, rule]));

@@ -73,10 +73,10 @@ export const apiKeyKind: Kind = {
   bring(draft, { step }, after) {
     const { name, role, validDays } = inputsOf(apiKey, after);
     const known = name === undefined || isHidden(name) ? `${step.name} (new)` : name;
-    const now = new Date();
-    const expiresIn = validDays === -1 ? -1 : Math.floor(now.getTime() / 1000) + validDays * DAY_SECONDS;
+    const seconds = Math.floor(draft.now.getTime() / 1000);
+    const expiresIn = validDays === -1 ? -1 : seconds + validDays * DAY_SECONDS;
     draft.apiKeys?.set(step.urn, {
-      ...{ name: known, role, expiresIn, createdAt: now.toISOString(), was: undefined },
+      ...{ name: known, role, expiresIn, createdAt: draft.now.toISOString(), was: undefined },
     });
   },
   change(draft, _step, before, after) {
@@ -90,7 +90,7 @@ export const apiKeyKind: Kind = {
       role,
       name: name === undefined || isHidden(name) ? key.name : name,
     });
-    const now = new Date().toISOString();
+    const now = draft.now.toISOString();
     for (const old of previousOf(before)) if (old.until <= now) draft.apiKeys.delete(old.identity);
   },
 };

@@ -1,0 +1,91 @@
+import { join } from "node:path";
+import { backendUrlOf, EngineError, type Plan, type Stack } from "../engine/index.ts";
+import type { Comparison } from "../review/reviewPlan.ts";
+import type { StackFlags } from "./flags.ts";
+import { openForReview } from "./openForReview.ts";
+import { temporaryFolder } from "./temporaryFolder.ts";
+
+/** The flags of a review of two revisions. */
+export interface RevisionFlags extends StackFlags {
+  readonly refresh: boolean;
+  readonly base: string;
+  readonly head?: string;
+}
+
+/** What is reviewed, and what it is compared with. */
+export interface RevisionPlans {
+  readonly plan: Plan;
+  /** The stack that it is a plan of. */
+  readonly stack: Stack;
+  /** Where the program is that is reviewed. */
+  readonly folder: string;
+  readonly compared: Comparison;
+}
+
+/** One of the two, before its preview. */
+interface Side {
+  /** `Base revision main (0123456789)`. */
+  readonly title: string;
+  readonly folder: string;
+  readonly stack: Stack;
+}
+
+/**
+ * Previews two revisions of a program on one state, which is only read. Both read the real objects, if one does: only
+ * then do both plans undo the same drift, and it is no difference between them.
+ * @throws EngineError saying which of the two has failed
+ */
+export async function revisionPlans(folder: string, flags: RevisionFlags): Promise<RevisionPlans> {
+  const { commitOf, openRepository, revisionProgram } = await import("../revisions/index.ts");
+  const repository = openRepository(folder);
+  const base = { name: flags.base, commit: commitOf(repository, flags.base, "--base") };
+  const head =
+    flags.head === undefined
+      ? { name: "the working folder", commit: null }
+      : { name: flags.head, commit: commitOf(repository, flags.head, "--head") };
+  // What a relative backend, or none, means is decided by the folder that was named.
+  const env = { ...process.env, PULUMI_BACKEND_URL: await backendUrlOf(folder, process.env) };
+  const { stack } = await openForReview(folder, flags, env);
+  const temporary = temporaryFolder();
+  const unknown: string[] = [];
+  const open = async (side: "base" | "head", revision: typeof base | typeof head): Promise<Side> => {
+    const { name, commit } = revision;
+    const title =
+      commit === null
+        ? name
+        : `the ${side} revision ${name}${name === commit ? "" : ` (${commit.slice(0, 10)})`}`;
+    return failing(title, async () => {
+      const checkedOut =
+        commit === null
+          ? { folder, unknown: [] }
+          : await revisionProgram(repository, { name, commit }, { root: join(temporary, side), stack });
+      unknown.push(...checkedOut.unknown);
+      const { folder: program } = checkedOut;
+      return { title, folder: program, stack: await openForReview(program, { ...flags, stack }, env) };
+    });
+  };
+  const [before, after] = [await open("base", base), await open("head", head)];
+  if (before.stack.project !== after.stack.project) {
+    throw new EngineError(
+      "project",
+      `The project is called ${before.stack.project} in ${before.title} and ${after.stack.project} in ${after.title}: ` +
+        "each has a state of its own, so that they cannot be compared.",
+    );
+  }
+  const compared = { base: await previewOf(before, flags), revisions: { base, head }, unknown };
+  return { plan: await previewOf(after, flags), stack: after.stack, folder: after.folder, compared };
+}
+
+async function previewOf({ title, stack }: Side, { refresh }: RevisionFlags): Promise<Plan> {
+  process.stderr.write(`Previewing ${title}\n`);
+  return failing(title, () => stack.preview({ refresh, values: true, create: false }));
+}
+
+async function failing<T>(title: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw new EngineError(error.code, `In ${title}: ${error.message}`, { cause: error });
+  }
+}

@@ -1,0 +1,42 @@
+import type { Role } from "@gatehouse-access/sdk/contract";
+import type { AccessPolicy } from "@gatehouse-access/sdk/policy";
+import type { Estate } from "./estate.ts";
+import type { Seat } from "./lockouts.ts";
+import { plannedListings } from "./plannedListings.ts";
+import type { PlannedEstate } from "./plannedPolicy.ts";
+
+/** A namespace at one end of a change. */
+export interface NamespaceState {
+  readonly policy: AccessPolicy;
+  readonly seats: readonly Seat[];
+  /** Members and API keys as the service lists them. */
+  readonly listed: Pick<Estate, "members" | "apiKeys">;
+  /** What is not known of this end alone, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+/** A namespace as it is. */
+export const liveState = ({ policy, members, apiKeys }: Estate): NamespaceState => ({
+  policy,
+  seats: members?.map(({ id, email, role, status }) => ({ userId: id, email, role, status })) ?? [],
+  listed: { members, apiKeys },
+  unknown: [],
+});
+
+/**
+ * A namespace as it will be.
+ * @param makerRole the role of who carries the plan out; see `plannedListings`
+ */
+export function plannedState(
+  estate: Estate,
+  planned: PlannedEstate,
+  makerRole: Role | undefined,
+): NamespaceState {
+  const { members, apiKeys, unknown } = plannedListings(estate, planned, makerRole);
+  return {
+    policy: planned.policy,
+    seats: planned.members ?? [],
+    listed: { members, apiKeys },
+    unknown: [...planned.unknown, ...unknown],
+  };
+}

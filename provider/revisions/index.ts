@@ -1,0 +1,2 @@
+export { commitOf, openRepository, type Repository } from "./repository.ts";
+export { type RevisionProgram, revisionProgram } from "./revisionProgram.ts";

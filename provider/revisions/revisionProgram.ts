@@ -1,0 +1,68 @@
+import { constants, copyFileSync, existsSync, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { EngineError, readProject, stackFilePath } from "../engine/index.ts";
+import { checkOut, hasSubmodules, requireInside } from "./checkOut.ts";
+import { linkDependencies } from "./dependencies.ts";
+import { dependencyDifferences } from "./dependencyDifferences.ts";
+import { programIn, type Repository } from "./repository.ts";
+
+/** A program as a revision has it, ready to be previewed. */
+export interface RevisionProgram {
+  /** Folder of its Pulumi.yaml. */
+  readonly folder: string;
+  /** In what its preview may differ from one of the revision as it was, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+/**
+ * Makes the program of a revision ready in a new folder: its files, the packages that are installed in the working
+ * folder, and the stack's settings from there where the revision has none.
+ * @param name of the revision, for sentences
+ * @param root the new folder, for all of the repository; absolute, and what is above it must be this user's alone
+ * @throws EngineError (`git`), ProjectError
+ */
+export async function revisionProgram(
+  repository: Repository,
+  { name, commit }: { readonly name: string; readonly commit: string },
+  { root, stack }: { readonly root: string; readonly stack: string },
+): Promise<RevisionProgram> {
+  checkOut(repository, commit, root);
+  const folder = programIn(repository, root);
+  if (!existsSync(folder)) {
+    throw new EngineError(
+      "git",
+      `${repository.program} is not part of it. A program that is new is reviewed without --base.`,
+    );
+  }
+  requireInside(root, folder);
+  linkDependencies(repository, root);
+  await copyStackFile(repository, folder, { root, stack });
+  const differing = dependencyDifferences(repository, root);
+  return {
+    folder,
+    unknown: [
+      ...(differing.length > 0
+        ? [
+            `${differing.join(", ")}: ${name} asks for other packages than the working folder, whose installed ones are used for it`,
+          ]
+        : []),
+      ...(hasSubmodules(root)
+        ? [`the submodules of ${name} are left out: of a program that reads them nobody can tell`]
+        : []),
+    ],
+  };
+}
+
+/** Stacks that only some machines have are often ignored by git. */
+async function copyStackFile(
+  repository: Repository,
+  folder: string,
+  { root, stack }: { readonly root: string; readonly stack: string },
+): Promise<void> {
+  const own = stackFilePath(await readProject(programIn(repository, repository.root)), stack);
+  const target = stackFilePath(await readProject(folder), stack);
+  requireInside(root, target);
+  if (existsSync(target) || !existsSync(own)) return;
+  mkdirSync(dirname(target), { recursive: true });
+  copyFileSync(own, target, constants.COPYFILE_EXCL);
+}

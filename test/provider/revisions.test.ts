@@ -1,0 +1,160 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { backendUrlOf } from "../../provider/dist/engine/index.js";
+import { commitOf, openRepository, revisionProgram } from "../../provider/dist/revisions/index.js";
+import { testFolder } from "../support/folder.ts";
+import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
+
+const PROJECT = "name: p\nruntime: nodejs\n";
+
+/** A repository with a program in `app`, and a function that makes one of its revisions ready. */
+function repositoryWith(files: Readonly<Record<string, string>>) {
+  const folder = testFolder();
+  mkdirSync(join(folder, "repository"));
+  const repository = new TestRepository(join(folder, "repository"));
+  repository.write({ ".gitignore": "node_modules\n", "app/Pulumi.yaml": PROJECT, ...files });
+  const root = join(folder, "checkout");
+  const ready = (commit = repository.commit("A program")) =>
+    revisionProgram(
+      openRepository(join(repository.root, "app")),
+      { name: "main", commit },
+      { root, stack: "test" },
+    );
+  return { repository, root, ready };
+}
+
+describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
+  test("is all of the commit, whatever the user's settings leave out, and nothing else", async () => {
+    const { repository, root, ready } = repositoryWith({ "app/one": "1", "shared/two": "2" });
+    const commit = repository.commit("One");
+    repository.write({ "app/one": "changed", "app/untracked": "3" });
+    for (const setting of ["core.sparseCheckout", "core.splitIndex"])
+      repository.git("config", setting, "true");
+    repository.write({
+      ".git/info/sparse-checkout": "/app/\n",
+      ".git/hooks/post-index-change": `#!/bin/sh\ntouch '${repository.root}/hooked'\n`,
+    });
+    chmodSync(join(repository.root, ".git/hooks/post-index-change"), 0o755);
+    const before = repository.files();
+    const { folder, unknown } = await ready(commit);
+    expect(readFileSync(join(folder, "one"), "utf8")).toBe("1");
+    expect(readdirSync(root).sort()).toEqual([".gitignore", "app", "shared"]);
+    expect(existsSync(join(folder, "untracked"))).toBe(false);
+    expect([repository.files(), existsSync(join(repository.root, "hooked")), unknown]).toEqual([
+      before,
+      false,
+      [],
+    ]);
+  });
+
+  test("has the stack's settings of the working folder where it has none of its own", async () => {
+    const { repository, ready } = repositoryWith({ "app/Pulumi.other.yaml": "own" });
+    const commit = repository.commit("One");
+    repository.write({ "app/Pulumi.test.yaml": "config: {}\n", "app/Pulumi.other.yaml": "changed" });
+    const { folder } = await ready(commit);
+    expect(readFileSync(join(folder, "Pulumi.test.yaml"), "utf8")).toBe("config: {}\n");
+    expect(readFileSync(join(folder, "Pulumi.other.yaml"), "utf8")).toBe("own");
+  });
+
+  test("has what is installed, and packages of the repository from the revision", async () => {
+    const { repository, ready } = repositoryWith({ "packages/own/index.js": "old" });
+    const commit = repository.commit("One");
+    repository.write({
+      "packages/own/index.js": "new",
+      "packages/own/node_modules/inner/index.js": "inner",
+      "packages/later/index.js": "later",
+      "node_modules/other/index.js": "other",
+      "node_modules/@scope/scoped/index.js": "scoped",
+      "app/node_modules/nearer/index.js": "nearer",
+    });
+    symlinkSync("../../packages/own", join(repository.root, "node_modules/@scope/own"));
+    symlinkSync("../packages/later", join(repository.root, "node_modules/later"));
+    symlinkSync("nowhere", join(repository.root, "node_modules/broken"));
+    const { folder } = await ready(commit);
+    const read = (path: string) => readFileSync(join(folder, path, "index.js"), "utf8");
+    expect(read("node_modules/nearer")).toBe("nearer");
+    expect(read("../node_modules/other")).toBe("other");
+    expect(read("../node_modules/@scope/scoped")).toBe("scoped");
+    expect(read("../node_modules/@scope/own")).toBe("old");
+    expect(read("../packages/own/node_modules/inner")).toBe("inner");
+    expect(readdirSync(join(folder, "../node_modules")).sort()).toEqual(["@scope", "other"]);
+  });
+
+  test("says where it asks for other packages, and that submodules are left out", async () => {
+    const { repository, ready } = repositoryWith({
+      "package.json": JSON.stringify({ name: "a", dependencies: { a: "1" } }),
+      "app/package.json": JSON.stringify({ name: "app", version: "1.0.0" }),
+      ".gitmodules": "",
+    });
+    const commit = repository.commit("One");
+    repository.write({
+      "package.json": JSON.stringify({ name: "a", dependencies: { a: "2" } }),
+      "app/package.json": JSON.stringify({ name: "app", version: "2.0.0" }),
+      "yarn.lock": "",
+    });
+    expect((await ready(commit)).unknown).toEqual([
+      "yarn.lock, package.json: main asks for other packages than the working folder, whose installed ones are used for it",
+      "the submodules of main are left out: of a program that reads them nobody can tell",
+    ]);
+  });
+
+  test("is refused where its links lead out of it", async () => {
+    const outside = testFolder();
+    writeFileSync(join(outside, "Pulumi.yaml"), PROJECT);
+    const { repository, ready } = repositoryWith({});
+    const whole = repository.commit("One");
+    repository.git("rm", "-r", "--quiet", "app");
+    symlinkSync(outside, join(repository.root, "app"));
+    const linked = repository.commit("A link");
+    repository.git("checkout", "--quiet", whole);
+    await expect(ready(linked)).rejects.toThrow("app leads out of the revision's files.");
+    expect(readdirSync(outside)).toEqual(["Pulumi.yaml"]);
+  });
+
+  test("is of no folder outside a repository, and of no name that means no commit", () => {
+    expect(() => openRepository(testFolder())).toThrow(/is not in a git repository: fatal: /);
+    const { repository } = repositoryWith({});
+    const commit = repository.commit("One");
+    repository.git("tag", "--annotate", "--message", "v1", "v1");
+    const opened = openRepository(repository.root);
+    expect(["v1", "HEAD", commit.slice(0, 8)].map((name) => commitOf(opened, name, "--base"))).toEqual(
+      Array(3).fill(commit),
+    );
+    for (const name of ["-1", "--all", "", "HEAD^{tree}", "v1..HEAD", "v1 HEAD", "$(touch x)"])
+      expect(() => commitOf(opened, name, "--base")).toThrow(/^--base/);
+  });
+});
+
+describe("a backend's URL", () => {
+  test.each([
+    ["file://./state", "/state"],
+    ["file://../a%20b?no_tmp_dir=true", "/../a%20b?no_tmp_dir=true"],
+    ["file://", ""],
+  ])("%s means the same from every folder", async (url, path) => {
+    const folder = testFolder();
+    writeFileSync(join(folder, "Pulumi.yaml"), PROJECT);
+    const [way = "", query] = path.split("?");
+    const expected = `file://${join(folder, way)}${query ? `?${query}` : ""}`;
+    expect(await backendUrlOf(folder, { PULUMI_BACKEND_URL: url })).toBe(expected);
+    writeFileSync(join(folder, "Pulumi.yaml"), `${PROJECT}backend: { url: "${url}" }\n`);
+    expect(await backendUrlOf(folder, {})).toBe(expected);
+  });
+
+  test.each(["file:///srv/state", "file://~", "file://~/state", "s3://bucket/x"])(
+    "%s does already",
+    async (url) => {
+      const folder = testFolder();
+      writeFileSync(join(folder, "Pulumi.yaml"), PROJECT);
+      expect(await backendUrlOf(folder, { PULUMI_BACKEND_URL: url })).toBe(url);
+    },
+  );
+});
