@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { SHORT_LIVED } from "./test/support/nodeFlags.ts";
 
 // Tests start hundreds of processes of the same few programs; Node need not compile them each time.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules", ".cache", "node");
@@ -10,6 +11,9 @@ const test = {
   hookTimeout: 60_000,
 };
 
+/** Each of these files runs the service in its own process. */
+const serverTest = { ...test, include: [server], execArgv: SHORT_LIVED };
+
 /** What the service does, it does on both databases: its tests run twice. */
 export default defineConfig({
   test: {
@@ -18,12 +22,11 @@ export default defineConfig({
     reporters: ["default"],
     projects: [
       { test: { ...test, name: "main", include: ["test/**/*.test.ts"], exclude: [server] } },
-      { test: { ...test, name: "sqlite", include: [server], exclude: ["test/server/postgresql/**"] } },
+      { test: { ...serverTest, name: "sqlite", exclude: ["test/server/postgresql/**"] } },
       {
         test: {
-          ...test,
+          ...serverTest,
           name: "postgresql",
-          include: [server],
           exclude: ["test/server/sqlite/**"],
           globalSetup: "test/support/postgresql/globalSetup.ts",
           setupFiles: "test/support/postgresql/setup.ts",

@@ -21,6 +21,7 @@ import { limitRequests } from "./http/rateLimits.ts";
 import { gatherFacts } from "./http/requestFacts.ts";
 import { absentPaths, servedOperations, serveOperations } from "./http/routes.ts";
 import { serveSaml } from "./http/samlRoutes.ts";
+import { schemaController } from "./http/schemaController.ts";
 import { securityHeaders, sendSecurityHeaders } from "./http/securityHeaders.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
 import type { Services } from "./services.ts";
@@ -61,6 +62,7 @@ export async function newApp(
     bodyLimit: BODY_LIMIT,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAMETER_LIMIT },
+    schemaController,
     // No hook runs for a URL that cannot be read, and the request has no facts.
     frameworkErrors: (_error, request, reply: FastifyReply) =>
       reply

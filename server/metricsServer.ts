@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { openToOthers, strangersMayDoAnything } from "./dataFolder.ts";
 import { HttpServers } from "./http/HttpServers.ts";
+import { schemaController } from "./http/schemaController.ts";
 import type { Metrics } from "./metrics.ts";
 import { OperatorError } from "./OperatorError.ts";
 import { digestOf } from "./secrets.ts";
@@ -22,6 +23,7 @@ export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsO
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     serverFactory: new HttpServers().make,
+    schemaController,
   });
   app.get("/metrics", async (request, reply) => {
     if (token !== undefined && !isBearer(request.headers.authorization, token)) {

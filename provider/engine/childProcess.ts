@@ -27,12 +27,15 @@ export type ChildOptions = {
  * to it. It ends when this process ends, in whatever way.
  */
 export function startNode(script: string, args: string[], options: ChildOptions): Child {
-  const watchdog = new URL("./watchdog.js", import.meta.url).href;
-  const child = spawn(
-    process.execPath,
-    [...(options.nodeArgs ?? []), `--import=${watchdog}`, script, ...args],
-    { cwd: options.cwd, env: options.env, stdio: ["ignore", "pipe", "pipe", "pipe"], detached: true },
+  const first = ["./watchdog.js", "./lazyModules.js"].map(
+    (file) => `--import=${new URL(file, import.meta.url).href}`,
   );
+  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ...first, script, ...args], {
+    cwd: options.cwd,
+    env: options.env,
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
+    detached: true,
+  });
   running.add(child);
   if (!cleaning) {
     cleaning = true;

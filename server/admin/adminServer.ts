@@ -4,6 +4,7 @@ import type { Snapshots } from "../db/snapshotSqlite.ts";
 import { presentAuditEntry, type WireEntry } from "../features/audit/presentAuditEntry.ts";
 import { createUser } from "../features/users/createUser.ts";
 import { answerTo } from "../http/errors.ts";
+import { schemaController } from "../http/schemaController.ts";
 import type { Services } from "../services.ts";
 import { setupSign } from "../setupSign.ts";
 import type { DatabaseSigningKeys } from "../signingKeys.ts";
@@ -45,6 +46,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     requestTimeout: REQUEST_TIMEOUT,
+    schemaController,
   });
 
   app.setErrorHandler((error, request, reply) => {

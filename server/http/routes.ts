@@ -16,7 +16,7 @@ import { readCreationKey } from "./idempotencyKey.ts";
 import type { IdentityOf } from "./identity.ts";
 import { readQuery } from "./query.ts";
 import type { RequestFacts } from "./requestFacts.ts";
-import { responseSchema } from "./serialization.ts";
+import { serializerOf } from "./serialization.ts";
 import { parse, parseBody } from "./validation.ts";
 
 type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;
@@ -102,7 +102,11 @@ export function serveOperations(
         url,
         config: { operation },
         bodyLimit: operation.bodyLimit,
-        ...(body && mediaType === JSON_TYPE && { schema: { response: { [status]: responseSchema(body) } } }),
+        ...(body &&
+          mediaType === JSON_TYPE && {
+            schema: { response: { [status]: {} } },
+            serializerCompiler: () => serializerOf(body),
+          }),
         handler: (request, reply) => respond(services, served, request, reply),
       });
     }

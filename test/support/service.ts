@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { callAdmin } from "../../server/dist/admin/adminClient.js";
 import { type CommandResult, environmentWithout, runCommand } from "./command.ts";
+import { SHORT_LIVED } from "./nodeFlags.ts";
 import { newPostgresql, postgresqlAddress, type TestPostgresql } from "./postgresql/database.ts";
 
 /** The command, as an installed package has it. */
@@ -90,7 +91,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
   // A test that names the database makes it, and removes it.
   const database = options.env?.GATEHOUSE_DATABASE_URL === undefined ? await databaseOf(dataDir) : undefined;
   const args = ["serve", "--data-dir", dataDir, "--port", "0", ...(options.flags ?? [])];
-  const child = spawn(process.execPath, [command, ...args], {
+  const child = spawn(process.execPath, [...SHORT_LIVED, command, ...args], {
     env: {
       ...environmentWithout(SETTINGS),
       ...(database && { GATEHOUSE_DATABASE_URL: database.url }),

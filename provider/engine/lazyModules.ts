@@ -1,0 +1,33 @@
+// Loaded into the SDK's processes before their own code. At its start the SDK loads a TypeScript compiler and npm's
+// resolver, which it needs only to write functions down as text; that takes longer than all else of most runs.
+import { createRequire, Module } from "node:module";
+import { isMainThread } from "node:worker_threads";
+import { standIn } from "./standIn.ts";
+
+/** As one file below the SDK's folder would name them. */
+const RARELY_USED = ["../../typescript-shim.js", "@npmcli/arborist"];
+
+const [, script] = process.argv;
+if (isMainThread && script !== undefined) {
+  const require = createRequire(script);
+  for (const name of RARELY_USED) {
+    const file = resolved(require, name);
+    if (file === undefined || require.cache[file]) continue;
+    const entry = new Module(file);
+    entry.loaded = true;
+    entry.exports = standIn(() => {
+      delete require.cache[file];
+      return require(file);
+    });
+    require.cache[file] = entry;
+  }
+}
+
+/** Undefined where this version of the SDK has no such module. */
+function resolved(require: NodeJS.Require, name: string): string | undefined {
+  try {
+    return require.resolve(name);
+  } catch {
+    return undefined;
+  }
+}
