@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { EngineError, openStack, type Plan } from "../engine/index.ts";
+import { EngineError, openStack, type Plan, type Stack } from "../engine/index.ts";
 import { objections } from "../review/review.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import { addStackFlags, collect, positive, type StackFlags, stackOptionsOf } from "./flags.ts";
@@ -52,8 +52,9 @@ async function review(folder: string, flags: Flags): Promise<void> {
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
   const { accessQuery } = await import("../review/accessQuery.ts");
   const { logins, addresses } = accessQuery({ login: flags.login, from: flags.from }, "text");
-  const plan = await preview(folder, flags);
-  const reviewed = await reviewedBy(plan, {
+  const stack = await open(folder, flags);
+  const plan = await stack.preview({ refresh: flags.refresh, values: true });
+  const reviewed = await reviewedBy(stack, plan, {
     ...{ folder, logins, addresses, protect: flags.protect },
     ...(flags.soonDays !== undefined && { soonDays: flags.soonDays }),
   });
@@ -73,22 +74,22 @@ async function review(folder: string, flags: Flags): Promise<void> {
   process.stdout.write("", () => process.exit(code));
 }
 
-/** What `up` would do, each resource whole. What the engine says on its way goes beside the review. */
-async function preview(folder: string, flags: Flags): Promise<Plan> {
+/** What the engine says on its way goes beside the review. */
+async function open(folder: string, flags: Flags): Promise<Stack> {
   const c = colours(process.stderr, process.env);
-  const opened = await openStack({
+  return openStack({
     ...stackOptionsOf(folder, flags),
     onEvent: (event) => {
       const line = event.kind === "diagnostic" || event.kind === "phase" ? progressLine(c, event) : undefined;
       if (line !== undefined) process.stderr.write(`${line}\n`);
     },
   });
-  return opened.preview({ refresh: flags.refresh, values: true });
 }
 
-async function reviewedBy(plan: Plan, options: ReviewOptions): Promise<ReviewedPlan> {
+async function reviewedBy(stack: Stack, plan: Plan, options: ReviewOptions): Promise<ReviewedPlan> {
   const { reviewPlan } = await import("../review/reviewPlan.ts");
-  return withConnection((connection) => reviewPlan(connection, plan, options));
+  const configuration = await stack.config();
+  return withConnection((connection) => reviewPlan(connection, plan, options), configuration);
 }
 
 async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
