@@ -2,12 +2,10 @@ import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
+import { hasPolicyTests, TESTS_FAILED } from "./policyTestRun.ts";
 import { policyTestsText } from "./policyTestsText.ts";
 import { colours } from "./render.ts";
 import { withConnection } from "./withConnection.ts";
-
-/** The exit code of `gatehouse test` where a test fails. */
-export const TESTS_FAILED = 2;
 
 type Flags = ConfigurationFlags & { json?: boolean };
 
@@ -25,28 +23,19 @@ export function addTestCommand(program: Command): void {
 }
 
 async function test(folder: string, flags: Flags): Promise<number> {
-  // With the client, which the other commands need not wait for.
-  const { liveFacts, policyTestFiles, runPolicyTests } = await import("../review/policyTests.ts");
-  const files = await policyTestFiles(folder).catch((cause: Error) => {
-    throw new EngineError("project", cause.message, { cause });
-  });
-  if (files.length === 0) {
+  if (!(await hasPolicyTests(folder))) {
     throw new EngineError(
       "policy_tests",
       `${folder} has no policy tests: files named *.policy.ts, also in policy/.`,
     );
   }
-  const { readEstate } = await import("../review/estate.ts");
   const configuration = await configurationOf(folder, flags);
-  const estate = await withConnection(
-    async (connection) => readEstate(await connection.tenant(undefined)),
-    configuration,
-  );
-  const report = await runPolicyTests(folder, liveFacts(estate));
-  const { tenant, unknown } = estate;
+  // With the client, which the other commands need not wait for.
+  const { testLive } = await import("../review/testedNamespace.ts");
+  const tested = await withConnection((connection) => testLive(connection, folder), configuration);
   const text = flags.json
-    ? JSON.stringify({ ...report, tenant, unknown }, null, 2)
-    : policyTestsText(colours(process.stdout, process.env), report, relative("", resolve(folder)));
+    ? JSON.stringify(tested, null, 2)
+    : policyTestsText(colours(process.stdout, process.env), tested, relative("", resolve(folder)));
   process.stdout.write(`${text}\n`);
-  return report.ok ? 0 : TESTS_FAILED;
+  return tested.ok ? 0 : TESTS_FAILED;
 }

@@ -2,7 +2,6 @@ import {
   Access,
   type AccessPolicy,
   type DomainOptions,
-  domainOf,
   expiryOf,
   type Finding,
   type LintOptions,
@@ -16,9 +15,10 @@ import { DeviceGroups } from "./deviceGroups.ts";
 import type { Estate } from "./estate.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup, type Seat } from "./lockouts.ts";
 import { memberChanges } from "./memberChanges.ts";
-import { type PlannedListings, plannedListings } from "./plannedListings.ts";
+import { plannedDomain, plannedFacts } from "./plannedFacts.ts";
+import { plannedListings } from "./plannedListings.ts";
 import { type PlannedEstate, plannedEstate } from "./plannedPolicy.ts";
-import { type PolicyTestResult, runPolicyTests } from "./policyTests.ts";
+import { runPolicyTests } from "./policyTests.ts";
 import type { NamespaceReview, ReviewedFinding } from "./review.ts";
 import { undistinguished } from "./undistinguished.ts";
 
@@ -60,6 +60,7 @@ export async function reviewNamespace(
   const isManaged = new Set(planned.managed.map(({ kind, id }) => `${kind} ${id}`));
   const lines = accessLines(before, after);
   const listed = plannedListings(estate, planned, actor.role);
+  const facts = plannedFacts(estate, planned, listed, after.domain);
   const review: NamespaceReview = {
     tenant: estate.tenant,
     name: estate.name,
@@ -82,7 +83,7 @@ export async function reviewNamespace(
       { access: after, ends: expiring(listed, options.soonDays) },
     ),
     coverage: coverageOf(estate, ({ kind, id }) => isManaged.has(`${kind} ${id}`)),
-    tests: folder === undefined ? [] : await testsOf(folder, estate, planned, listed, after),
+    tests: folder === undefined ? [] : (await runPolicyTests(folder, facts)).tests,
     unknown: [
       ...estate.unknown,
       ...planned.unknown,
@@ -94,11 +95,8 @@ export async function reviewNamespace(
   return { review, before, after, planned };
 }
 
-function accesses(estate: Estate, after: AccessPolicy, { logins = [], addresses = [] }: DomainOptions) {
-  const domain = domainOf([estate.policy, after], {
-    logins: [...estate.seen.logins, ...logins],
-    addresses: [...estate.seen.addresses, ...addresses],
-  });
+function accesses(estate: Estate, after: AccessPolicy, options: DomainOptions) {
+  const domain = plannedDomain(estate, after, options);
   const uids = everyDevice(estate.policy, after).map(({ uid }) => uid);
   return { before: new Access(estate.policy, domain, uids), after: new Access(after, domain, uids) };
 }
@@ -143,16 +141,4 @@ function findings(before: Linted, after: Linted): ReviewedFinding[] {
     JSON.stringify([rule, object.kind, object.id, field, message]);
   const old = new Set(lint(before.access, before.ends).map(id));
   return lint(after.access, after.ends).map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
-}
-
-/** The team's policy tests, on the namespace as it will be. */
-async function testsOf(
-  folder: string,
-  { unknown }: Estate,
-  { policy }: PlannedEstate,
-  { members, apiKeys }: PlannedListings,
-  { domain }: Access,
-): Promise<readonly PolicyTestResult[]> {
-  const { tests } = await runPolicyTests(folder, { policy, domain, unknown, members, apiKeys });
-  return tests;
 }

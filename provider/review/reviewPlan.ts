@@ -1,9 +1,9 @@
-import { type Identity, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
-import type { Plan } from "../engine/index.ts";
+import { type Plan, withoutValues } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
-import type { Actor } from "./capabilities.ts";
-import { type Estate, readEstate } from "./estate.ts";
+import { actorOf } from "./actor.ts";
+import { readEstate } from "./estate.ts";
 import { protectedGroup } from "./lockouts.ts";
 import type { Review } from "./review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
@@ -73,13 +73,12 @@ export async function reviewPlan(
 
 function reviewOf(
   { client }: Connection,
-  { project, stack, engine, summary, steps }: Plan,
+  plan: Plan,
   namespaces: readonly ReviewedNamespace[],
   unknown: readonly string[],
 ): Review {
-  const changes = steps
-    .filter(({ op }) => op !== "same")
-    .map(({ before: _before, after: _after, ...step }) => step);
+  const { project, stack, engine, summary, steps } = withoutValues(plan);
+  const changes = steps.filter(({ op }) => op !== "same");
   return {
     ...{ version: 1, project, stack, engine, service: client.url, summary, changes, unknown },
     namespaces: namespaces.map(({ review }) => review),
@@ -93,10 +92,4 @@ function tenantsOf({ steps }: Plan): string[] {
     .flatMap(({ before, after }) => [before, after])
     .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
     .flatMap((value) => tenantId.safeParse(value).data ?? []);
-}
-
-/** An API key's role is not told to who uses it. */
-function actorOf({ kind, userId }: Identity, { members }: Estate): Actor {
-  if (kind === "apiKey") return { kind: "apikey", role: undefined };
-  return { kind: "user", role: members?.find(({ id }) => id === userId)?.role };
 }
