@@ -1,6 +1,6 @@
 import type {
-  Counterexample,
   LookedAt,
+  PolicyCounterexample,
   PolicyFailure,
   PolicyTestReport,
   PolicyTestResult,
@@ -52,7 +52,7 @@ function exampleNote({ cases, counterexamples }: PolicyFailure): string {
   return cases > counterexamples.length ? `, ${counterexamples.length} of them:` : ":";
 }
 
-function exampleText({ login, address, device, key, rule, refusedBy }: Counterexample): string {
+function exampleText({ login, address, device, key, rule, refusedBy }: PolicyCounterexample): string {
   const who = `${plain(login)} on ${plain(device.name)} from ${plain(address)} with the key ${plain(JSON.stringify(key.name))} (${key.fingerprint})`;
   if (refusedBy === "login") return `${who}: refused, the key is for other login names`;
   if (refusedBy === "device") return `${who}: refused, the key is for other devices`;
