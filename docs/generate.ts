@@ -1,7 +1,11 @@
-// `npm run docs`: writes the reference from the definitions.
-import { writeFileSync } from "node:fs";
-import { pages } from "./pages.ts";
+// `npm run docs`: writes the reference from the definitions, and the schemas of what commands print.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { pages, schemaFiles } from "./pages.ts";
 
 for (const [name, text] of Object.entries(pages())) {
   writeFileSync(new URL(name, import.meta.url), text);
+}
+mkdirSync(new URL("../provider/schemas/", import.meta.url), { recursive: true });
+for (const [name, text] of Object.entries(schemaFiles())) {
+  writeFileSync(new URL(`../provider/schemas/${name}`, import.meta.url), text);
 }

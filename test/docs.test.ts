@@ -1,13 +1,17 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { pages } from "../docs/pages.ts";
+import { pages, schemaFiles } from "../docs/pages.ts";
 import { classSource } from "../provider/dist/pulumi/classSource.js";
 import { defineResource, optional, output } from "../provider/dist/resources/definition.js";
 import { definitions } from "../provider/dist/resources/index.js";
 
 it.each(Object.entries(pages()))("docs/%s is what the definitions say (else: npm run docs)", (name, text) => {
   expect(readFileSync(new URL(`../docs/${name}`, import.meta.url), "utf8")).toBe(text);
+});
+
+it.each(Object.entries(schemaFiles()))("provider/schemas/%s is what the types say", (name, text) => {
+  expect(readFileSync(new URL(`../provider/schemas/${name}`, import.meta.url), "utf8")).toBe(text);
 });
 
 it("every field of every resource is described", () => {

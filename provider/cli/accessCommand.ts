@@ -3,23 +3,25 @@ import { pipeline } from "node:stream/promises";
 import { type Command, Option } from "commander";
 import type { AccessAnswer } from "../review/access.ts";
 import type { AccessFlags } from "../review/accessQuery.ts";
+import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
 import { collect } from "./flags.ts";
 import { withConnection } from "./withConnection.ts";
 
-type Flags = AccessFlags & { json?: boolean; csv?: boolean };
+type Flags = AccessFlags & ConfigurationFlags & { folder: string; json?: boolean; csv?: boolean };
 
 /** The exit code of `gatehouse access --explain` where the login is refused. */
 export const REFUSED = 2;
 
 const EXIT_CODES = `
 Asks the service that GATEHOUSE_URL names, with the credential and in the namespace of the other GATEHOUSE_ variables.
+With --stack, what they leave open is read from that stack's configuration: gatehouse:url, gatehouse:token, …
 
 Exit codes: 0 answered, also where nobody can reach anything; 1 an error: connection, service, a wrong flag;
 ${REFUSED} the login of --explain is refused.`;
 
 /** Adds access. */
 export function addAccessCommand(program: Command): void {
-  program
+  const command = program
     .command("access")
     .description("show who can reach which devices, by which key and rule, or why")
     .option(
@@ -36,7 +38,9 @@ export function addAccessCommand(program: Command): void {
     .option("--from <address>", "only from this IP address; may be repeated", collect)
     .option("--explain", "why one key may or may not log in on one device")
     .addOption(new Option("--json", "print the whole answer as JSON").conflicts("csv"))
-    .option("--csv", "print one line for each key, login name, group of addresses and device")
+    .option("--csv", "print one line for each key, login name, group of addresses and device");
+  addConfigurationFlags(command)
+    .option("--folder <folder>", "folder with Pulumi.yaml, for --stack", ".")
     .addHelpText("after", EXIT_CODES)
     .action(access);
 }
@@ -53,8 +57,10 @@ async function answer({ json, csv, ...flags }: Flags): Promise<AccessAnswer> {
   const { accessQuery } = await import("../review/accessQuery.ts");
   const { readEstate } = await import("../review/estate.ts");
   const query = accessQuery(flags, json ? "json" : csv ? "csv" : "text");
-  return withConnection(async (connection) =>
-    accessAnswer(await readEstate(await connection.tenant(undefined)), query),
+  const configuration = await configurationOf(flags.folder, flags);
+  return withConnection(
+    async (connection) => accessAnswer(await readEstate(await connection.tenant(undefined)), query),
+    configuration,
   );
 }
 

@@ -1,7 +1,7 @@
 import { counted, firstOf, printable, ruleText } from "../review/accessText.ts";
 import type {
-  Counterexample,
   LookedAt,
+  PolicyCounterexample,
   PolicyFailure,
   PolicyTestReport,
   PolicyTestResult,
@@ -57,7 +57,7 @@ function exampleNote({ cases, counterexamples }: PolicyFailure): string {
   return cases > counterexamples.length ? `, ${counterexamples.length} of them:` : ":";
 }
 
-function exampleText({ login, address, device, key, rule, refusedBy }: Counterexample): string {
+function exampleText({ login, address, device, key, rule, refusedBy }: PolicyCounterexample): string {
   const who = `${login} on ${device.name} from ${address} with the key ${JSON.stringify(key.name)} (${key.fingerprint})`;
   if (refusedBy === "login") return `${who}: refused, the key is for other login names`;
   if (refusedBy === "device") return `${who}: refused, the key is for other devices`;

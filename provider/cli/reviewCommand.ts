@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
-import { EngineError, type Plan } from "../engine/index.ts";
+import { EngineError, type Plan, type Stack } from "../engine/index.ts";
 import { objections } from "../review/review.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import { addStackFlags, collect, positive, type StackFlags } from "./flags.ts";
@@ -74,7 +74,7 @@ async function review(folder: string, flags: Flags): Promise<void> {
   const { accessQuery } = await import("../review/accessQuery.ts");
   const { logins, addresses } = accessQuery({ login: flags.login, from: flags.from }, "text");
   const { plan, stack, ...planned } = await plansOf(folder, flags);
-  const reviewed = await reviewedBy(plan, {
+  const reviewed = await reviewedBy(stack, plan, {
     ...{ ...planned, logins, addresses, protect: flags.protect },
     ...(flags.soonDays !== undefined && { soonDays: flags.soonDays }),
   });
@@ -118,9 +118,10 @@ async function plansOf(
   return { plan: await stack.preview({ refresh: flags.refresh, values: true }), stack, folder };
 }
 
-async function reviewedBy(plan: Plan, options: ReviewOptions): Promise<ReviewedPlan> {
+async function reviewedBy(stack: Stack, plan: Plan, options: ReviewOptions): Promise<ReviewedPlan> {
   const { reviewPlan } = await import("../review/reviewPlan.ts");
-  return withConnection((connection) => reviewPlan(connection, plan, options));
+  const configuration = await stack.config();
+  return withConnection((connection) => reviewPlan(connection, plan, options), configuration);
 }
 
 async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Promise<void> {

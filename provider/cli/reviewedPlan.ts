@@ -35,7 +35,7 @@ export async function upAsReviewed(file: string, stack: Stack): Promise<Result> 
   const { readPlan } = await import("../review/reviewed/planFile.ts");
   const reviewed = await readPlan(file, stack);
   const { refresh, service } = reviewed;
-  return withConnection(async (connection) => {
+  const work = async (connection: Connection): Promise<Result> => {
     const { url } = connection.client;
     if (url !== service) {
       throw new EngineError("plan_file", `--plan ${file} was reviewed on ${service}, and this is ${url}.`);
@@ -45,7 +45,8 @@ export async function upAsReviewed(file: string, stack: Stack): Promise<Result> 
       return true;
     };
     return stack.up({ refresh, values: true, confirm });
-  });
+  };
+  return withConnection(work, await stack.config());
 }
 
 async function requireAsReviewed(

@@ -13,9 +13,11 @@ import {
   type Result,
   type Stack,
   UpdateFailedError,
+  withoutValues,
 } from "../engine/index.ts";
 import { OutdatedPlanError } from "../review/reviewed/outdated.ts";
 import { addStackFlags, type StackFlags, stackOptionsOf } from "./flags.ts";
+import { addNoTestsFlag, hasPolicyTests, printTested, TESTS_FAILED, type Tested } from "./policyTestRun.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
 import { OUTDATED, upAsReviewed } from "./reviewedPlan.ts";
 import { addReplaceFlag, addTargetFlags, type TargetFlags, targetsOf } from "./targetFlags.ts";
@@ -28,6 +30,7 @@ type Flags = TargetFlags &
     refresh?: boolean;
     yes?: boolean;
     clearPendingCreates?: boolean;
+    tests?: boolean;
   };
 
 /** Objects read between two lines that tell of it. */
@@ -36,11 +39,23 @@ const READS_PER_LINE = 100;
 /** What drift found: the exit code of `gatehouse drift` where something differs. */
 export const DRIFT_FOUND = 2;
 
+/** What preview and drift do beside. */
+const TESTING = "run the policy tests (*.policy.ts) beside the program on the namespace as it";
+
 /** Adds preview, up, refresh, destroy and drift. */
 export function addRunCommands(program: Command): void {
-  addReplaceFlag(command(program, "preview", "show what up would do"))
-    .option("--refresh", "read the real objects first")
-    .action((folder: string, flags: Flags) => run(folder, flags, (stack) => stack.preview(updating(flags))));
+  const preview = addReplaceFlag(
+    command(
+      program,
+      "preview",
+      `show what up would do, and ${TESTING} will be; exits with 2 where one fails`,
+    ),
+  ).option("--refresh", "read the real objects first");
+  addNoTestsFlag(preview).action((folder: string, flags: Flags) =>
+    run(folder, flags, (stack, _ask, values) => stack.preview({ ...updating(flags), values }), {
+      tested: "planned",
+    }),
+  );
   addReplaceFlag(command(program, "up", "make what the program says real"))
     .option("--refresh", "read the real objects first, so that drift is repaired")
     .option("-y, --yes", "do not ask")
@@ -78,14 +93,16 @@ export function addRunCommands(program: Command): void {
         stack.destroy({ ...targetsOf(flags), ...refreshing(flags), ...ask("Delete all this?") }),
       ),
     );
-  command(program, "drift", "show what differs from the state; exits with 2 where something does").action(
-    (folder: string, flags: Flags) =>
-      run(
-        folder,
-        flags,
-        (stack) => stack.drift(targetsOf(flags)),
-        (result) => (hasChanges(result) ? DRIFT_FOUND : 0),
-      ),
+  const drift = command(
+    program,
+    "drift",
+    `show what differs from the state, and ${TESTING} is; exits with 2 where something differs or a test fails`,
+  );
+  addNoTestsFlag(drift).action((folder: string, flags: Flags) =>
+    run(folder, flags, (stack) => stack.drift(targetsOf(flags)), {
+      tested: "live",
+      code: (result) => (hasChanges(result) ? DRIFT_FOUND : 0),
+    }),
   );
 }
 
@@ -105,11 +122,17 @@ function updating(flags: Flags): PreviewOptions {
 
 type Ask = (question: string) => { confirm?: (plan: Plan) => Promise<boolean> };
 
+type RunOptions = {
+  /** What the policy tests beside the program are about. Default: they are not run. */
+  tested?: Tested;
+  code?: (result: Result) => number;
+};
+
 async function run(
   folder: string,
   flags: Flags,
-  work: (stack: Stack, ask: Ask) => Promise<Result>,
-  code: (result: Result) => number = () => 0,
+  work: (stack: Stack, ask: Ask, withTests: boolean) => Promise<Result>,
+  { tested, code = () => 0 }: RunOptions = {},
 ): Promise<void> {
   const abort = new AbortController();
   let engine: EngineName | undefined;
@@ -126,6 +149,7 @@ async function run(
   process.on("SIGTERM", interrupt);
   const c = colours(process.stdout, process.env);
   const asks = !flags.yes && !flags.json && process.stdin.isTTY === true && process.stdout.isTTY === true;
+  let ended: { stack: Stack; result: Result } | undefined;
   const ask: Ask = (question) => (asks ? { confirm: (plan) => confirm(c, plan, question) } : {});
   try {
     const stack = await openStack({
@@ -134,8 +158,10 @@ async function run(
       onEvent: progress(flags.json ? colours(process.stderr, process.env) : c, flags.json ?? false),
     });
     engine = stack.engine;
-    const result = await work(stack, ask);
-    print(c, result, flags);
+    const withTests = tested !== undefined && flags.tests !== false && (await hasPolicyTests(folder));
+    const result = await work(stack, ask, withTests);
+    if (withTests) ended = { stack, result };
+    else print(c, result, flags);
     process.exitCode = code(result);
   } catch (error) {
     const failed = report(c, error, flags);
@@ -144,6 +170,11 @@ async function run(
     process.off("SIGINT", interrupt);
     process.off("SIGTERM", interrupt);
   }
+  if (!ended || tested === undefined) return;
+  const holds = await printTested({ ...ended, folder, json: flags.json ?? false }, tested);
+  const exitCode = holds ? code(ended.result) : TESTS_FAILED;
+  // What a policy test started and did not end would keep the process.
+  process.stdout.write("", () => process.exit(exitCode));
 }
 
 function progress(c: Colours, toStderr: boolean): (event: EngineEvent) => void {
@@ -163,7 +194,8 @@ function readLine(event: EngineEvent, read: number): string | undefined {
 }
 
 function print(c: Colours, result: Result, flags: Flags): void {
-  process.stdout.write(`${flags.json ? JSON.stringify(result, null, 2) : resultText(c, result)}\n`);
+  const shown = withoutValues(result);
+  process.stdout.write(`${flags.json ? JSON.stringify(shown, null, 2) : resultText(c, shown)}\n`);
 }
 
 function report(c: Colours, error: unknown, flags: Flags): number {

@@ -1,12 +1,18 @@
 import type { Connection } from "../resources/connection.ts";
 
 /**
- * Works with the service that the environment names, and closes the connection.
+ * Works with the service that the environment names, or for what that leaves open the stack's configuration, and closes
+ * the connection.
+ * @param configuration by `namespace:key`, with secrets decrypted
  * @throws ConfigurationError naming the variable that is missing or wrong
  */
-export async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+export async function withConnection<T>(
+  work: (connection: Connection) => Promise<T>,
+  configuration: ReadonlyMap<string, string> = new Map(),
+): Promise<T> {
   // Loaded here: the other commands need no client, and it would slow the start of them all.
-  const { connection } = await import("../pulumi/session.ts");
+  const { configure, connection } = await import("../pulumi/session.ts");
+  configure((key) => configuration.get(key));
   const opened = connection();
   try {
     return await work(opened);

@@ -8,6 +8,7 @@ import {
   StackNotFoundError,
 } from "@pulumi/pulumi/automation/index.js";
 import { chooseBackend } from "./backendUrl.ts";
+import { readCliConfig } from "./cliConfig.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
 import {
@@ -115,6 +116,11 @@ export class CliStack implements Stack {
   async drift(options: TargetOptions = {}): Promise<Result> {
     const more = targetOptions(options);
     return this.#run("drift", false, (handle, run) => handle.previewRefresh({ ...run, ...more }));
+  }
+
+  async config(): Promise<ReadonlyMap<string, string>> {
+    const { handle } = await this.#handle(false);
+    return readCliConfig(handle);
   }
 
   async encrypt(text: string): Promise<string> {

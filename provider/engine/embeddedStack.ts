@@ -5,6 +5,7 @@ import { StackSelectionError } from "./errors.ts";
 import { FileBackend } from "./fileBackend.ts";
 import type { Command, Plan, Result } from "./model.ts";
 import { type Project, requireNodeRuntime } from "./project.ts";
+import { readConfig } from "./readConfig.ts";
 import { recover } from "./recover.ts";
 import type { RunSettings } from "./runPass.ts";
 import type {
@@ -69,6 +70,10 @@ export class EmbeddedStack implements Stack {
 
   async drift(options: TargetOptions = {}): Promise<Result> {
     return (await this.#run("drift", options)).drift(options);
+  }
+
+  config(): Promise<ReadonlyMap<string, string>> {
+    return readConfig(this.#project, this.#backend, this.#env);
   }
 
   async encrypt(text: string): Promise<string> {

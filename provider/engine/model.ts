@@ -19,8 +19,8 @@ export type FieldChange = { path: string; old?: Shown; new?: Shown; outputOnly?:
 /** The properties of a resource at one time. */
 export type ResourceValues = { inputs: Record<string, Shown>; outputs: Record<string, Shown> };
 
-/** One resource in a plan or a result. */
-export type Step = {
+/** What happens, or happened, to one resource, as people and other programs are shown it. */
+export type ShownStep = {
   op: StepOp;
   urn: string;
   type: string;
@@ -33,6 +33,10 @@ export type Step = {
   replaceKeys?: string[];
   /** Set where the step was tried and failed. */
   error?: string;
+};
+
+/** One resource in a plan or a result. */
+export type Step = ShownStep & {
   /**
    * In a plan with values: what the state holds of the resource, after a refresh what was read; a provider may read
    * outputs alone. Left out where there is none yet.
@@ -102,6 +106,16 @@ export function summarise(steps: Step[]): Summary {
   const summary = emptySummary();
   for (const step of steps) if (step.error === undefined) summary[step.op] += 1;
   return summary;
+}
+
+/** The same without what resources are before and after: what people and other programs are shown. */
+export function withoutValues(result: Result): Result {
+  return { ...result, steps: result.steps.map(shownStep) };
+}
+
+/** A step without what its resource is before and after. */
+export function shownStep({ before: _before, after: _after, ...step }: Step): ShownStep {
+  return step;
 }
 
 /** True where any step is more than `same`. */

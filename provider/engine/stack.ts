@@ -72,6 +72,11 @@ export type Stack = {
   destroy(options?: DestroyOptions): Promise<Result>;
   /** What differs between the state and what really is; nothing is changed. */
   drift(options?: TargetOptions): Promise<Result>;
+  /**
+   * The stack's configuration as plain text by `namespace:key`, with secrets decrypted: not for showing. A missing
+   * stack is not made. Rejects with PassphraseError, StackSelectionError, or what reading its files throws.
+   */
+  config(): Promise<ReadonlyMap<string, string>>;
   /** Encrypts a text as the stack's secrets are: with its passphrase, or by its secrets provider. */
   encrypt(text: string): Promise<string>;
   /** The text again. Throws PassphraseError where it was encrypted with another key, or changed since. */

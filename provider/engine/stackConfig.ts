@@ -26,6 +26,9 @@ export type StackConfig = {
 export const stackFilePath = (project: Project, stack: string): string =>
   join(project.configFolder, `Pulumi.${stack}.yaml`);
 
+/** What secrets of a configuration are read with. */
+export type Decrypter = Pick<Crypter, "decrypt">;
+
 /** Reads the stack's file; a missing one is an empty one. Throws ProjectError and UnsupportedError. */
 export async function readStackFile(project: Project, stack: string): Promise<StackFile> {
   const path = stackFilePath(project, stack);
@@ -59,7 +62,7 @@ export async function writeSalt(file: StackFile, saltText: string): Promise<void
  * The configuration of one stack: the project's values and defaults, then the stack's own. Secrets are decrypted.
  * Throws PassphraseError for a secret of another passphrase, ProjectError for a key that must be set and is not.
  */
-export function resolveConfig(project: Project, file: StackFile, crypter: Crypter): StackConfig {
+export function resolveConfig(project: Project, file: StackFile, crypter: Decrypter): StackConfig {
   const values: StackConfig["values"] = new Map();
   for (const [key, declared] of Object.entries(project.config)) {
     const full = fullKey(project, key);
@@ -92,7 +95,7 @@ function fullKey(project: Project, key: string): string {
   return full.replace(/^([^:]+):config:/, "$1:");
 }
 
-function asText(value: unknown, crypter: Crypter): { text: string; secret: boolean } {
+function asText(value: unknown, crypter: Decrypter): { text: string; secret: boolean } {
   if (isMap(value) && Object.keys(value).length === 1 && typeof value.secure === "string") {
     return { text: crypter.decrypt(value.secure), secret: true };
   }

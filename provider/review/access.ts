@@ -2,7 +2,7 @@ import { accessCsv } from "./accessCsv.ts";
 import { domainLines, unknownLines } from "./accessDomainText.ts";
 import { accessExplanation } from "./accessExplain.ts";
 import { explanationText } from "./accessExplainText.ts";
-import { accessJson } from "./accessJson.ts";
+import { type AccessExplanationReport, accessJson } from "./accessJson.ts";
 import type { AccessQuery } from "./accessQuery.ts";
 import { accessTable } from "./accessTable.ts";
 import { type AccessView, accessView } from "./accessView.ts";
@@ -35,9 +35,10 @@ export function accessAnswer(estate: Estate, query: AccessQuery): AccessAnswer {
 function explained(view: AccessView): AccessAnswer {
   const explanation = accessExplanation(view);
   const { tenant: namespace, unknown } = view.estate;
+  const report: AccessExplanationReport = { namespace, unknown, notes: view.notes, ...explanation };
   const output =
     view.query.format === "json"
-      ? `${JSON.stringify({ namespace, unknown, notes: view.notes, ...explanation }, null, 1)}\n`
+      ? `${JSON.stringify(report, null, 1)}\n`
       : explanationText(view, explanation);
   return { output: [output], remarks: [], refused: !explanation.allowed };
 }

@@ -56,7 +56,8 @@ export interface Actor {
 
 /** An operation that a plan needs and the running credential may not call. */
 export interface Incapability {
-  readonly operation: OperationId;
+  /** Its id, as docs/operations.md has it. */
+  readonly operation: string;
   readonly reason: string;
   /** The resources of the plan that need it. */
   readonly resources: readonly string[];

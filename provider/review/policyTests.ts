@@ -9,8 +9,8 @@ import { runTest, thrown } from "./policyTests/runTest.ts";
 
 export { policyTestFiles } from "./policyTests/files.ts";
 export type {
-  Counterexample,
   LookedAt,
+  PolicyCounterexample,
   PolicyFailure,
   PolicyTestReport,
   PolicyTestResult,

@@ -1,6 +1,6 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import type { Finding } from "@gatehouse-access/sdk/policy";
-import type { EngineName, Step, Summary } from "../engine/index.ts";
+import type { EngineName, ShownStep, Summary } from "../engine/index.ts";
 import type { AccessLine } from "./accessLines.ts";
 import type { Incapability } from "./capabilities.ts";
 import type { Lockout } from "./lockouts.ts";
@@ -44,7 +44,9 @@ export interface ReviewedFinding extends Finding {
 
 /** What the change means for one namespace. */
 export interface NamespaceReview {
+  /** Id of the namespace. */
   readonly tenant: string;
+  /** Its id where the credential may not read its name. */
   readonly name: string;
   /** What access was evaluated for. */
   readonly domain: {
@@ -56,12 +58,16 @@ export interface NamespaceReview {
     readonly logins: readonly string[];
     readonly addresses: readonly string[];
   };
+  /** Losses first. */
   readonly access: readonly ReviewedAccess[];
   readonly members: readonly MemberChange[];
   readonly lockouts: readonly Lockout[];
+  /** What the credential may not do, each operation once. */
   readonly incapabilities: readonly Incapability[];
+  /** Findings after the change, older ones too. */
   readonly lint: readonly ReviewedFinding[];
   readonly coverage: Coverage;
+  /** Of the credential's own namespace. */
   readonly tests: readonly PolicyTestResult[];
   /** What the review could not know, as sentences. */
   readonly unknown: readonly string[];
@@ -83,6 +89,7 @@ export interface Revisions {
 
 /** What a change means, before it is made. */
 export interface Review {
+  /** Raised by a change that breaks what reads it (docs/review-json.md). */
   readonly version: 1;
   readonly project: string;
   readonly stack: string;
@@ -93,9 +100,12 @@ export interface Review {
   readonly revisions?: Revisions;
   readonly summary: Summary;
   /** Resources that change, as the plan has them; of two revisions, from the one to the other. */
-  readonly changes: readonly Step[];
+  readonly changes: readonly ShownStep[];
+  /** The credential's own, and every other one that the plan is about. */
   readonly namespaces: readonly NamespaceReview[];
+  /** Objects that are declared twice. */
   readonly twins: readonly Twins[];
+  /** What the review could not know beside what it could not of each namespace, as sentences. */
   readonly unknown: readonly string[];
 }
 

@@ -2,7 +2,6 @@ import {
   Access,
   type AccessPolicy,
   type DomainOptions,
-  domainOf,
   expiryOf,
   type Finding,
   type LintOptions,
@@ -13,12 +12,13 @@ import { accessLines } from "./accessLines.ts";
 import { type Actor, incapabilities } from "./capabilities.ts";
 import { coverageOf } from "./coverage.ts";
 import { DeviceGroups } from "./deviceGroups.ts";
+import { domainOfEnds, factsOf } from "./ends.ts";
 import type { Estate } from "./estate.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./lockouts.ts";
 import { memberChanges } from "./memberChanges.ts";
 import { liveState, type NamespaceState, plannedState } from "./namespaceState.ts";
 import { type PlannedEstate, plannedEstate } from "./plannedPolicy.ts";
-import { type PolicyTestResult, runPolicyTests } from "./policyTests.ts";
+import { runPolicyTests } from "./policyTests.ts";
 import type { NamespaceReview, ReviewedFinding } from "./review.ts";
 import { undistinguished } from "./undistinguished.ts";
 
@@ -66,6 +66,7 @@ export async function reviewNamespace(
   const groups = new DeviceGroups(everyDevice(was.policy, is.policy));
   const isManaged = new Set(planned.managed.map(({ kind, id }) => `${kind} ${id}`));
   const lines = accessLines(before, after);
+  const facts = factsOf(estate, is, after.domain);
   const review: NamespaceReview = {
     tenant: estate.tenant,
     name: estate.name,
@@ -88,7 +89,7 @@ export async function reviewNamespace(
       { access: after, ends: expiring(is, options.soonDays) },
     ),
     coverage: coverageOf(estate, ({ kind, id }) => isManaged.has(`${kind} ${id}`)),
-    tests: folder === undefined ? [] : await testsOf(folder, estate, is, after),
+    tests: folder === undefined ? [] : (await runPolicyTests(folder, facts)).tests,
     unknown: [
       ...estate.unknown,
       ...is.unknown,
@@ -102,16 +103,8 @@ export async function reviewNamespace(
   return { review, before, after, planned };
 }
 
-function accesses(
-  before: AccessPolicy,
-  after: AccessPolicy,
-  { seen }: Estate,
-  { logins = [], addresses = [] }: DomainOptions,
-) {
-  const domain = domainOf([before, after], {
-    logins: [...seen.logins, ...logins],
-    addresses: [...seen.addresses, ...addresses],
-  });
+function accesses(before: AccessPolicy, after: AccessPolicy, estate: Estate, options: DomainOptions) {
+  const domain = domainOfEnds([before, after], estate, options);
   const uids = everyDevice(before, after).map(({ uid }) => uid);
   return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };
 }
@@ -149,15 +142,4 @@ function findings(before: Linted, after: Linted): ReviewedFinding[] {
     JSON.stringify([rule, object.kind, object.id, field, message]);
   const old = new Set(lint(before.access, before.ends).map(id));
   return lint(after.access, after.ends).map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
-}
-
-/** The team's policy tests, on the namespace as it will be. */
-async function testsOf(
-  folder: string,
-  { unknown }: Estate,
-  { policy, listed }: NamespaceState,
-  { domain }: Access,
-): Promise<readonly PolicyTestResult[]> {
-  const { tests } = await runPolicyTests(folder, { policy, domain, unknown, ...listed });
-  return tests;
 }

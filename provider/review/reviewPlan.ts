@@ -1,8 +1,8 @@
-import { type Identity, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
-import type { Plan } from "../engine/index.ts";
+import { type Plan, shownStep } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
-import type { Actor } from "./capabilities.ts";
+import { actorOf } from "./actor.ts";
 import { type Estate, readEstate } from "./estate.ts";
 import { protectedGroup } from "./lockouts.ts";
 import type { Review, Revisions } from "./review.ts";
@@ -124,9 +124,7 @@ function reviewOf(
     steps,
     unknown: untold,
   } = compared ? revisionChanges(compared.base, plan) : { ...plan, unknown: [] };
-  const changes = steps
-    .filter(({ op }) => op !== "same")
-    .map(({ before: _before, after: _after, ...step }) => step);
+  const changes = steps.filter(({ op }) => op !== "same").map(shownStep);
   return {
     ...{ version: 1, project, stack, engine, service: client.url },
     ...(compared && { revisions: compared.revisions }),
@@ -142,10 +140,4 @@ function tenantsOf({ steps }: Plan): string[] {
     .flatMap(({ before, after }) => [before, after])
     .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
     .flatMap((value) => tenantId.safeParse(value).data ?? []);
-}
-
-/** An API key's role is not told to who uses it. */
-function actorOf({ kind, userId }: Identity, { members }: Estate): Actor {
-  if (kind === "apiKey") return { kind: "apikey", role: undefined };
-  return { kind: "user", role: members?.find(({ id }) => id === userId)?.role };
 }

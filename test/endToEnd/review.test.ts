@@ -7,6 +7,7 @@ import type { Review } from "../../provider/dist/review/review.js";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, Stack } from "../support/gatehouse.ts";
+import { schemaFaults } from "../support/schemas.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 
@@ -72,6 +73,7 @@ describe.each(engines)("a review, by the $label", ({ engine, available }) => {
   const reviewed = async (policy: Policy, code: number, args: readonly string[] = []) => {
     const run = await review(policy, ["--json", ...args], code);
     const result = JSON.parse(run.stdout) as Review;
+    expect(schemaFaults("review", result)).toEqual([]);
     const [namespace] = result.namespaces;
     if (!namespace) throw new Error("no namespace was reviewed");
     return { result, namespace };
@@ -91,7 +93,13 @@ describe.each(engines)("a review, by the $label", ({ engine, available }) => {
   });
 
   it.skipIf(!available)("says who gains and loses what", async () => {
-    const { namespace } = await reviewed(changed, 0);
+    const { result, namespace } = await reviewed(changed, 0);
+    expect(schemaFaults("review", { ...result, version: 2 })).toEqual(["/version must be equal to constant"]);
+    const { members, ...others } = namespace;
+    expect(schemaFaults("review", { ...result, namespaces: [{ ...others, people: members }] })).toEqual([
+      "/namespaces/0 must have required property 'members'",
+      "/namespaces/0 must NOT have additional properties people",
+    ]);
     const lines = namespace.access.map(({ change, keys, logins, where }) => [
       change,
       keys.map(({ name }) => name).join(),

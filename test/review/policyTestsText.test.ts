@@ -1,7 +1,7 @@
 import pc from "picocolors";
 import { expect, test } from "vitest";
 import { policyTestsText } from "../../provider/dist/cli/policyTestsText.js";
-import type { Counterexample, PolicyTestResult } from "../../provider/dist/review/policyTests.js";
+import type { PolicyCounterexample, PolicyTestResult } from "../../provider/dist/review/policyTests.js";
 
 const textOf = (more: Partial<PolicyTestResult>) => {
   const passed = { name: "it", file: "a.policy.ts", line: 3, ok: true, failures: [], warnings: [] };
@@ -16,7 +16,7 @@ const textOf = (more: Partial<PolicyTestResult>) => {
 const HOSTILE = "a\u202eb\u001b[2Jc\nd";
 const SHOWN = "a\\u{202e}b\\u{1b}[2Jc\\u{a}d";
 
-const example: Counterexample = {
+const example: PolicyCounterexample = {
   login: HOSTILE,
   address: "10.0.0.1",
   device: { uid: "1", name: HOSTILE },

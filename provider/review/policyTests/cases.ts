@@ -9,7 +9,7 @@ import {
   keyAdmits,
 } from "@gatehouse-access/sdk/policy";
 import { answerOf } from "./answer.ts";
-import type { Counterexample } from "./results.ts";
+import type { PolicyCounterexample } from "./results.ts";
 import type { Selection } from "./selection.ts";
 
 /** Most counterexamples that are shown of one assertion. */
@@ -18,13 +18,13 @@ const SHOWN_MAX = 5;
 /** Cases that a selection has, and some of them. */
 export interface Cases {
   readonly count: number;
-  readonly examples: readonly Counterexample[];
+  readonly examples: readonly PolicyCounterexample[];
 }
 
 /** The cases that are allowed; shown are different keys, login names and rules before more devices. */
 export function allowedCases(selection: Selection): Cases {
   const devices = new Map(selection.access.policy.devices.map((device) => [device.uid, device]));
-  const [first, more]: [Counterexample[], Counterexample[]] = [[], []];
+  const [first, more]: [PolicyCounterexample[], PolicyCounterexample[]] = [[], []];
   let count = 0;
   for (const grant of grantsOf(selection.access)) {
     let known = first;
@@ -48,7 +48,7 @@ function addressOf(grant: Grant, device: AccessDevice, { where }: Selection): st
 }
 
 /** Of some keys one login that is refused, and what refuses it: the one that comes nearest to being allowed. */
-export function refusedExamples({ access: { policy, domain } }: Selection): Counterexample[] {
+export function refusedExamples({ access: { policy, domain } }: Selection): PolicyCounterexample[] {
   const [address] = domain.addresses;
   return policy.keys.slice(0, SHOWN_MAX).flatMap((key) => {
     const device =
@@ -70,7 +70,7 @@ function example(
   address: string,
   device: AccessDevice,
   rule: AccessRule | null,
-): Counterexample {
+): PolicyCounterexample {
   return {
     login,
     address,

@@ -2,7 +2,7 @@ import type { MatcherName } from "../policy/matchers.ts";
 import type { CalledMatcher } from "../policy/running.ts";
 import { accessMatchers } from "./accessMatchers.ts";
 import { listMatchers } from "./listMatchers.ts";
-import type { Counterexample, LookedAt } from "./results.ts";
+import type { LookedAt, PolicyCounterexample } from "./results.ts";
 
 /** What a matcher found, whichever way it was meant. */
 export interface Finding {
@@ -10,7 +10,7 @@ export interface Finding {
   readonly holds: boolean;
   /** Why it is so. */
   readonly message: string;
-  readonly counterexamples?: readonly Counterexample[];
+  readonly counterexamples?: readonly PolicyCounterexample[];
   readonly cases?: number;
   readonly lookedAt?: LookedAt;
   /** Why the assertion would be fulfilled whatever the policy says, if so. */

@@ -1,7 +1,7 @@
 import type { AccessDomain } from "@gatehouse-access/sdk/policy";
 
 /** A login that is allowed and must not be, or the other way round. */
-export interface Counterexample {
+export interface PolicyCounterexample {
   readonly login: string;
   readonly address: string;
   readonly device: { readonly uid: string; readonly name: string };
@@ -24,7 +24,7 @@ export interface PolicyFailure {
   readonly assertion?: string;
   readonly message: string;
   /** Some of those there are. */
-  readonly counterexamples: readonly Counterexample[];
+  readonly counterexamples: readonly PolicyCounterexample[];
   /** How many cases there are: a key, a login name, a device and a rule that decides, from whatever addresses. */
   readonly cases: number;
   readonly lookedAt?: LookedAt;

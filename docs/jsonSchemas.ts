@@ -1,0 +1,119 @@
+import { fileURLToPath } from "node:url";
+import {
+  createFormatter,
+  createParser,
+  DEFAULT_CONFIG,
+  EnumType,
+  type Schema,
+  SchemaGenerator,
+  type SubNodeParser,
+} from "ts-json-schema-generator";
+import ts from "typescript";
+
+/** What a command prints as JSON. */
+export interface JsonDocument {
+  /** In provider/schemas, and of the package's `schemas/`. */
+  readonly file: string;
+  /** The type that is printed. */
+  readonly type: string;
+  /** The module that exports it, in provider/dist/review. */
+  readonly module: string;
+  /** What prints it. */
+  readonly command: string;
+}
+
+/** The documented JSON. */
+export const jsonDocuments: readonly JsonDocument[] = [
+  { file: "review.schema.json", type: "Review", module: "review", command: "gatehouse review --json" },
+  {
+    file: "policy-tests.schema.json",
+    type: "TestedNamespace",
+    module: "testedNamespace",
+    command: "gatehouse test --json",
+  },
+  {
+    file: "access.schema.json",
+    type: "AccessReport",
+    module: "accessJson",
+    command: "gatehouse access --json",
+  },
+  {
+    file: "access-explanation.schema.json",
+    type: "AccessExplanationReport",
+    module: "accessJson",
+    command: "gatehouse access --explain --json",
+  },
+];
+
+let made: ReadonlyMap<string, Schema> | undefined;
+
+/** The JSON Schemas of what commands print, by file name, from the types and their comments. */
+export function jsonSchemas(): ReadonlyMap<string, Schema> {
+  made ??= makeSchemas();
+  return made;
+}
+
+function makeSchemas(): ReadonlyMap<string, Schema> {
+  const declarations = (module: string) =>
+    fileURLToPath(new URL(`../provider/dist/review/${module}.d.ts`, import.meta.url));
+  const program = ts.createProgram([...new Set(jsonDocuments.map(({ module }) => declarations(module)))], {
+    module: ts.ModuleKind.NodeNext,
+    target: ts.ScriptTarget.ES2024,
+    types: ["node"],
+    strict: true,
+    skipLibCheck: true,
+  });
+  // What is printed has the fields of the types and no others.
+  const config = {
+    ...DEFAULT_CONFIG,
+    additionalProperties: false,
+    topRef: false,
+    jsDoc: "extended" as const,
+  };
+  const parser = createParser(program, config, (chain) => chain.addNodeParser(literals(program)));
+  const generator = new SchemaGenerator(program, parser, createFormatter(config), config);
+  return new Map(
+    jsonDocuments.map(({ file, type }) => [file, withNames(generator.createSchema(type), file, type)]),
+  );
+}
+
+/** Of names as types: those that are written down as they stand, others, as of roles, as the compiler finds them. */
+function literals(program: ts.Program): SubNodeParser {
+  const checker = program.getTypeChecker();
+  const valuesOf = (node: ts.Node): string[] | undefined => {
+    if (!ts.isTypeReferenceNode(node) && !ts.isIndexedAccessTypeNode(node)) return undefined;
+    const type = checker.getTypeFromTypeNode(node);
+    if (!type.isUnion()) return undefined;
+    const values = type.types.flatMap((member) => (member.isStringLiteral() ? [member.value] : []));
+    if (values.length < type.types.length) return undefined;
+    // The compiler's order depends on whatever else it has read.
+    return writtenOrder(type) ?? values.sort();
+  };
+  return {
+    supportsNode: (node) => valuesOf(node) !== undefined,
+    createType(node) {
+      const values = valuesOf(node) ?? [];
+      return new EnumType(`literals-${values.join("-")}`, values);
+    },
+  };
+}
+
+function writtenOrder({ aliasSymbol }: ts.Type): string[] | undefined {
+  const [declaration] = aliasSymbol?.declarations ?? [];
+  if (!declaration || !ts.isTypeAliasDeclaration(declaration)) return undefined;
+  if (!ts.isUnionTypeNode(declaration.type)) return undefined;
+  const members = declaration.type.types;
+  const values = members.flatMap((member) =>
+    ts.isLiteralTypeNode(member) && ts.isStringLiteral(member.literal) ? [member.literal.text] : [],
+  );
+  return values.length === members.length ? values : undefined;
+}
+
+function withNames({ $schema, definitions = {}, ...schema }: Schema, file: string, title: string): Schema {
+  const named = Object.entries(definitions).map(([name, definition]) => [
+    name,
+    typeof definition === "boolean" ? definition : { title: name, ...definition },
+  ]);
+  const $id = `urn:gatehouse:schema:${file.replace(".schema.json", "")}:1`;
+  return { ...($schema && { $schema }), $id, title, ...schema, definitions: Object.fromEntries(named) };
+}

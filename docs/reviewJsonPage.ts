@@ -1,0 +1,81 @@
+import type { Definition } from "ts-json-schema-generator";
+import { type JsonDocument, jsonDocuments, jsonSchemas } from "./jsonSchemas.ts";
+import { table } from "./table.ts";
+
+type Field = Definition | boolean;
+
+function typeText(field: Field | undefined): string {
+  if (field === undefined || typeof field === "boolean") return "anything";
+  if (field.$ref !== undefined) return linked(field.$ref);
+  if (field.const !== undefined) return `\`${JSON.stringify(field.const)}\``;
+  if (field.enum) return field.enum.map((value) => `\`${value}\``).join(", ");
+  if (field.anyOf) return field.anyOf.map(typeText).join(" or ");
+  if (field.type === "array") return `list of ${typeText(field.items as Field)}`;
+  if (field.type === "object" && field.additionalProperties) {
+    return `object with values of ${typeText(field.additionalProperties)}`;
+  }
+  return [field.type].flat().join(" or ");
+}
+
+function linked(reference: string): string {
+  const name = decodeURIComponent(reference.slice(reference.lastIndexOf("/") + 1));
+  return `[${name}](#${name.toLowerCase()})`;
+}
+
+/** A row for each field, and for those of objects and lists of objects that have no name of their own. */
+function rows({ properties = {}, required = [] }: Definition, prefix = ""): string[][] {
+  return Object.entries(properties).flatMap(([name, field]) => {
+    if (typeof field === "boolean") return [];
+    const inner = unnamed(field);
+    const left = required.includes(name) ? "" : "may be left out";
+    const path = `${prefix}${name}`;
+    return [
+      [`\`${path}\``, typeText(field), left, (field.description ?? "").replaceAll("\n", " ")],
+      ...(inner ? rows(inner, `${path}${field.type === "array" ? "[]" : ""}.`) : []),
+    ];
+  });
+}
+
+function unnamed(field: Definition): Definition | undefined {
+  const objects = [field, field.items, ...(field.anyOf ?? [])].filter(
+    (candidate): candidate is Definition => typeof candidate === "object" && "properties" in candidate,
+  );
+  return objects[0];
+}
+
+function definitionText(level: string, name: string, definition: Definition): string[] {
+  const body = definition.properties
+    ? table(["Field", "Type", "", "Meaning"], rows(definition))
+    : `${typeText(definition)}.`;
+  return [`${level} ${name}`, ...(definition.description ? [definition.description] : []), body];
+}
+
+function section({ file, type, command }: JsonDocument, known: Set<string>): string[] {
+  const { definitions = {}, ...schema } = jsonSchemas().get(file) ?? {};
+  const own = Object.entries(definitions).filter(([name]) => !known.has(name));
+  for (const [name] of own) known.add(name);
+  return [
+    `## \`${command}\``,
+    `Schema: [${file}](../provider/schemas/${file}), \`@gatehouse-access/provider/schemas/${file}\`.`,
+    ...definitionText("###", type, schema as Definition),
+    ...own.flatMap(([name, definition]) => definitionText("###", name, definition as Definition)),
+  ];
+}
+
+/** The page of what commands print as JSON, from the types. */
+export function reviewJsonPage(note: string): string {
+  const head = `# JSON of the review, of policy tests and of access
+
+The JSON Schemas (draft 7) are part of the package \`@gatehouse-access/provider\`, in \`schemas/\`. They take
+no fields but those of their own version of the package: check JSON with the schema of the version that printed it.
+
+\`version\` of a review is raised when a field goes, when one may be left out that had to be there, or when one changes its
+type or what it means. A new field, or a new word where there is a list of them (findings of the lint, kinds of objects),
+does not raise it: ignore what you do not know. The others have no \`version\`, and keep to the same in all minor versions
+of the package.
+
+What \`gatehouse preview --json\` and \`gatehouse drift --json\` have in \`policyTests\` is a
+[TestedNamespace](#testednamespace).`;
+  const known = new Set<string>();
+  return [note, head, ...jsonDocuments.flatMap((document) => section(document, known))].join("\n\n");
+}

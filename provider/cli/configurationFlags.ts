@@ -1,0 +1,33 @@
+import { type Command, Option } from "commander";
+import { EngineError, type EngineName, openStack } from "../engine/index.ts";
+
+/** The flags that name a stack for its configuration alone, as commander gives them. */
+export type ConfigurationFlags = { stack?: string; engine?: EngineName };
+
+/** Adds the flags of {@link ConfigurationFlags}. */
+export function addConfigurationFlags(command: Command): Command {
+  return command
+    .option("-s, --stack <name>", "take what the environment leaves open from this stack's configuration")
+    .addOption(
+      new Option("--engine <engine>", "what reads that configuration; default cli").choices([
+        "cli",
+        "embedded",
+      ]),
+    );
+}
+
+/**
+ * The configuration of the stack that is named, by `namespace:key` and with secrets decrypted; none where no stack is
+ * named. Throws what opening the stack throws, and EngineError (`usage`) for an engine without a stack.
+ */
+export async function configurationOf(
+  folder: string,
+  { stack, engine }: ConfigurationFlags,
+): Promise<ReadonlyMap<string, string>> {
+  if (stack === undefined) {
+    if (engine !== undefined) throw new EngineError("usage", "--engine is for the stack that --stack names.");
+    return new Map();
+  }
+  const opened = await openStack({ folder, stack, ...(engine !== undefined && { engine }) });
+  return opened.config();
+}

@@ -1,0 +1,75 @@
+import { relative, resolve } from "node:path";
+import type { Command } from "commander";
+import { EngineError, type Result, type Stack, withoutValues } from "../engine/index.ts";
+import { policyTestFiles } from "../review/policyTests/files.ts";
+import type { TestedNamespace } from "../review/testedNamespace.ts";
+import { policyTestsText } from "./policyTestsText.ts";
+import { type Colours, colours, resultText } from "./render.ts";
+import { withConnection } from "./withConnection.ts";
+
+/** The exit code where a policy test fails. */
+export const TESTS_FAILED = 2;
+
+/** What the policy tests of a run are about: the namespace as its plan will leave it, or as it is. */
+export type Tested = "planned" | "live";
+
+/** Adds the flag that leaves policy tests out. */
+export function addNoTestsFlag(command: Command): Command {
+  return command.option("--no-tests", "leave out the policy tests (*.policy.ts) beside the program");
+}
+
+/**
+ * Whether there are policy tests beside a program.
+ * @throws EngineError (`project`) when its folder cannot be read
+ */
+export async function hasPolicyTests(folder: string): Promise<boolean> {
+  const files = await policyTestFiles(folder).catch((cause: Error) => {
+    throw new EngineError("project", cause.message, { cause });
+  });
+  return files.length > 0;
+}
+
+/**
+ * Prints the result of a run, then that of the policy tests beside its program; as JSON both are one object. Where the
+ * tests cannot be run, the result is printed before it throws.
+ * @returns whether all tests hold
+ * @throws ConfigurationError, RequestError and others of the connection; EngineError of the stack's configuration
+ */
+export async function printTested(
+  run: { folder: string; stack: Stack; result: Result; json: boolean },
+  tested: Tested,
+): Promise<boolean> {
+  const { folder, result, json } = run;
+  const c = colours(process.stdout, process.env);
+  const print = (text: string) => process.stdout.write(`${text}\n`);
+  const shown = withoutValues(result);
+  if (!json) print(resultText(c, shown));
+  const policyTests = await test(run, tested).catch((error: unknown) => {
+    if (json) print(JSON.stringify(shown, null, 2));
+    throw error;
+  });
+  print(json ? JSON.stringify({ ...shown, policyTests }, null, 2) : await testedText(c, policyTests, folder));
+  return policyTests.ok;
+}
+
+async function test(
+  { folder, stack, result }: { folder: string; stack: Stack; result: Result },
+  tested: Tested,
+): Promise<TestedNamespace> {
+  // Loaded here: programs without policy tests need none of it.
+  const { testLive, testPlan } = await import("../review/testedNamespace.ts");
+  return withConnection(
+    (connection) =>
+      tested === "planned" ? testPlan(connection, folder, result) : testLive(connection, folder),
+    await stack.config(),
+  );
+}
+
+async function testedText(c: Colours, tested: TestedNamespace, folder: string): Promise<string> {
+  const { printable } = await import("../review/accessText.ts");
+  return [
+    c.bold("Policy tests"),
+    policyTestsText(c, tested, relative("", resolve(folder))),
+    ...tested.unknown.map((sentence) => c.yellow(`not known: ${printable(sentence)}`)),
+  ].join("\n");
+}

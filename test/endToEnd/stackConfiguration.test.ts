@@ -1,0 +1,122 @@
+import { readdirSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Review } from "../../provider/dist/review/review.js";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { gatehouse } from "../support/gatehouse.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
+
+const STACK = "prod";
+const PASSPHRASE = "correct horse battery staple";
+const POLICY = {
+  ana: {
+    type: "PublicKey",
+    args: { name: "ana", data: sshKeyLine("ana"), username: "^root$", filter: { hostname: ".*" } },
+  },
+};
+
+let fleet: Fleet;
+let program: PolicyProgram;
+
+beforeAll(async () => {
+  fleet = await startFleet();
+  await fleet.enrol("web-01");
+  program = new PolicyProgram();
+  const { GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
+  await program.configure(
+    STACK,
+    {
+      "gatehouse:url": `${GATEHOUSE_URL}`,
+      "gatehouse:username": `${GATEHOUSE_USERNAME}`,
+      "gatehouse:password": `${GATEHOUSE_PASSWORD}`,
+    },
+    PASSPHRASE,
+  );
+  program.write(
+    "access.policy.ts",
+    'import { expect, policyTest } from "@gatehouse-access/provider/policy";\n' +
+      'policyTest("one device", ({ policy }) => expect(policy.devices.length).toSatisfy((n) => n === 1));\n',
+  );
+}, 120_000);
+afterAll(async () => {
+  program?.remove();
+  await fleet?.stop();
+});
+
+const run = (args: readonly string[], env: Record<string, string> = {}) =>
+  gatehouse(args, {
+    PULUMI_BACKEND_URL: `file://${program.states}`,
+    PULUMI_CONFIG_PASSPHRASE: PASSPHRASE,
+    POLICY: JSON.stringify(POLICY),
+    ...env,
+  });
+const named = (stack: string) => ["--stack", stack, "--engine", "embedded"];
+const commands = () => ({
+  test: ["test", program.folder, "--json", ...named(STACK)],
+  access: ["access", "--folder", program.folder, "--json", ...named(STACK)],
+  review: ["review", program.folder, "--json", ...named(STACK)],
+});
+
+describe("credentials that are in the stack's configuration alone", () => {
+  it("are used by test and access, and make no stack", { timeout: 120_000 }, async () => {
+    const { test, access } = commands();
+    const tested = await run(test);
+    expect(tested).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(tested.stdout)).toMatchObject({ ok: true, tenant: fleet.tenant });
+    const answered = await run(access);
+    expect(answered).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(answered.stdout)).toMatchObject({ namespace: fleet.tenant });
+    expect(readdirSync(program.states)).toEqual([]);
+    expect(readdirSync(program.folder).filter((name) => name.startsWith("Pulumi."))).toEqual([
+      `Pulumi.${STACK}.yaml`,
+      "Pulumi.yaml",
+    ]);
+  });
+
+  it("are used by review", { timeout: 120_000 }, async () => {
+    const { code, stdout } = await run(commands().review);
+    expect(code).toBe(0);
+    const { service, namespaces } = JSON.parse(stdout) as Review;
+    expect(service).toBe(fleet.env.GATEHOUSE_URL);
+    expect(namespaces.map(({ access }) => access.map(({ where }) => where))).toEqual([["web-01"]]);
+  });
+
+  it("yield to those of the environment", { timeout: 120_000 }, async () => {
+    for (const args of Object.values(commands())) {
+      const { code, stdout, stderr } = await run(args, { GATEHOUSE_TOKEN: "of-the-environment" });
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toMatch(/error: .*(credential|token|authenti)/i);
+      expect(stderr).not.toContain("of-the-environment");
+    }
+  });
+
+  it("need the passphrase, and are told to nobody", { timeout: 120_000 }, async () => {
+    for (const args of Object.values(commands())) {
+      const { code, stdout, stderr } = await run(args, { PULUMI_CONFIG_PASSPHRASE: "another" });
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toBe("error: The passphrase is not the one this stack was made with.\n");
+    }
+  });
+
+  it("are asked for where no stack is named", { timeout: 120_000 }, async () => {
+    const { code, stderr } = await run(["test", program.folder]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining("GATEHOUSE_URL: set it to the address of the service"),
+    });
+    const usage = await run(["access", "--engine", "embedded"]);
+    expect(usage).toMatchObject({
+      code: 1,
+      stderr: "error: --engine is for the stack that --stack names.\n",
+    });
+  });
+
+  it("cannot be those of a stack that there is not, which stays so", { timeout: 120_000 }, async () => {
+    const { code, stderr } = await run(["test", program.folder, ...named("prdo")]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining("There is no stack prdo of the project commonjs-program"),
+    });
+    expect(readdirSync(program.folder)).not.toContain("Pulumi.prdo.yaml");
+  });
+});

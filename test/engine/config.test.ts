@@ -1,0 +1,92 @@
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { newCrypter } from "../../provider/dist/engine/crypter.js";
+import { Workspace } from "./workspace.ts";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let ws: Workspace;
+beforeEach(() => {
+  ws = new Workspace();
+});
+afterEach(() => ws.remove());
+
+describe("the configuration of a stack, by the embedded engine", () => {
+  const configure = (text: string) => writeFileSync(join(ws.folder, "Pulumi.test.yaml"), text);
+
+  test("is plain text, its secrets decrypted, and nothing is made", async () => {
+    const crypter = await newCrypter("correct horse");
+    const secure = (text: string) => `{ secure: "${crypter.encrypt(text)}" }`;
+    configure(
+      `encryptionsalt: ${crypter.saltText}\nconfig:\n  gatehouse:token: ${secure("swordfish")}\n` +
+        `  gatehouse:config:url: http://a.example\n  size: 3\n  nested: { pin: ${secure("1234")} }\n`,
+    );
+    expect([...(await (await ws.open()).config())]).toEqual([
+      ["gatehouse:token", "swordfish"],
+      ["gatehouse:url", "http://a.example"],
+      ["cloud:size", "3"],
+      ["cloud:nested", '{"pin":"1234"}'],
+    ]);
+    expect(readdirSync(ws.state)).toEqual([]);
+    const other = await ws.open({ env: { ...ws.env, PULUMI_CONFIG_PASSPHRASE: "another" } });
+    await expect(other.config()).rejects.toMatchObject({ code: "passphrase" });
+  });
+
+  test("needs no passphrase where nothing was ever encrypted", async () => {
+    configure("config:\n  gatehouse:url: http://a.example\n");
+    const { PULUMI_CONFIG_PASSPHRASE: _, ...env } = ws.env;
+    expect([...(await (await ws.open({ env })).config())]).toEqual([["gatehouse:url", "http://a.example"]]);
+    configure('config:\n  gatehouse:url: { secure: "v1:a:b" }\n');
+    await expect((await ws.open({ env })).config()).rejects.toMatchObject({ code: "passphrase" });
+  });
+
+  test("is none of a stack that there is not", async () => {
+    await expect((await ws.open()).config()).rejects.toMatchObject({ code: "stack_selection" });
+    expect(readdirSync(ws.folder)).not.toContain("Pulumi.test.yaml");
+  });
+});
+
+describe("the configuration of a stack, by what answers as the Pulumi CLI", () => {
+  /** Answers the commands that are expected, and no others; what is in the cases is JavaScript. */
+  const open = async (answers: { select?: string; config?: string }) => {
+    const bin = join(ws.root, "bin");
+    mkdirSync(bin);
+    const cases = Object.entries({ version: 'say("v3.270.0")', select: "", config: "", ...answers });
+    writeFileSync(
+      join(bin, "pulumi"),
+      `#!${process.execPath}\nconst say = (text) => process.stdout.write(text);\n` +
+        "const fail = (text, out = '') => { process.stdout.write(out); process.stderr.write(text); process.exitCode = 255; };\n" +
+        `const work = { ${cases.map(([name, code]) => `${name}() { ${code} }`).join(", ")} };\n` +
+        "const words = process.argv.slice(2);\nconst name = Object.keys(work).find((word) => words.includes(word));\n" +
+        'if (name) work[name](); else fail("error: unexpected: " + words.join(" "));\n',
+      { mode: 0o755 },
+    );
+    return ws.open({ engine: "cli", env: { ...ws.env, PATH: `${bin}:${process.env.PATH}` } });
+  };
+
+  test("is plain text, its secrets decrypted", async () => {
+    const config = { "gatehouse:token": { value: "swordfish", secret: true }, "cloud:size": { value: "3" } };
+    const stack = await open({ config: `say(${JSON.stringify(JSON.stringify(config))})` });
+    expect([...(await stack.config())]).toEqual([
+      ["gatehouse:token", "swordfish"],
+      ["cloud:size", "3"],
+    ]);
+  });
+
+  test("cannot be read with another passphrase, or fails with the CLI's words and nothing it had printed", async () => {
+    const wrong = await open({ config: 'fail("error: getting secrets manager: incorrect passphrase")' });
+    await expect(wrong.config()).rejects.toMatchObject({ code: "passphrase" });
+    ws.remove();
+    ws = new Workspace();
+    const broken = await open({ config: 'fail("warning: old\\nerror: it is broken\\n", "swordfish")' });
+    await expect(broken.config()).rejects.toThrow(
+      /^The Pulumi CLI could not read the stack's configuration\. error: it is broken$/,
+    );
+  });
+
+  test("is none of a stack that there is not, which is not made", async () => {
+    const stack = await open({ select: `fail("error: no stack named 'test' found")` });
+    await expect(stack.config()).rejects.toMatchObject({ code: "stack_selection" });
+  });
+});

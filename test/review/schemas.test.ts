@@ -1,0 +1,66 @@
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Connection } from "../../provider/dist/resources/connection.js";
+import { accessAnswer } from "../../provider/dist/review/access.js";
+import { type AccessFlags, accessQuery } from "../../provider/dist/review/accessQuery.js";
+import { type Estate, readEstate } from "../../provider/dist/review/estate.js";
+import { testLive } from "../../provider/dist/review/testedNamespace.js";
+import { schemaFaults } from "../support/schemas.ts";
+import { type PolicyWorld, startPolicyWorld } from "./support.ts";
+
+const EXAMPLE = fileURLToPath(new URL("../../examples/fleet-access/access.policy.ts", import.meta.url));
+
+let world: PolicyWorld;
+let connection: Connection;
+let estate: Estate;
+beforeAll(async () => {
+  world = await startPolicyWorld();
+  connection = new Connection(world.fleet.client);
+  estate = await readEstate(await connection.tenant(undefined));
+});
+afterAll(() => world?.fleet.stop());
+
+const printed = (flags: AccessFlags) =>
+  JSON.parse([...accessAnswer(estate, accessQuery(flags, "json")).output].join(""));
+
+describe("what is printed as JSON fits its schema, and nothing else does", () => {
+  test("who can reach what", () => {
+    const report = printed({});
+    expect(report.grants.length).toBeGreaterThan(0);
+    expect(schemaFaults("access", report)).toEqual([]);
+    const [grant, ...grants] = report.grants;
+    expect(schemaFaults("access", { ...report, grants: [{ ...grant, rule: 7 }, ...grants] })).toEqual([
+      "/grants/0/rule must be string,null",
+    ]);
+  });
+
+  test("why, and why not", () => {
+    for (const from of ["192.0.2.1", "203.0.113.9"]) {
+      const explanation = printed({ explain: true, key: ["bob"], device: ["web-1"], from: [from] });
+      expect(explanation.considered).toHaveLength(4);
+      expect(schemaFaults("access-explanation", explanation)).toEqual([]);
+      const { allowed, ...others } = explanation;
+      expect(schemaFaults("access-explanation", { ...others, permitted: allowed })).toEqual([
+        "must have required property 'allowed'",
+        "must NOT have additional properties permitted",
+      ]);
+    }
+  });
+
+  test("policy tests", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "gatehouse-schemas-"));
+    try {
+      cpSync(EXAMPLE, join(folder, "access.policy.ts"));
+      const tested = JSON.parse(JSON.stringify(await testLive(connection, folder)));
+      expect(tested.ok).toBe(false);
+      expect(tested.tests.flatMap(({ failures }: { failures: unknown[] }) => failures)).not.toEqual([]);
+      expect(schemaFaults("policy-tests", tested)).toEqual([]);
+      expect(schemaFaults("policy-tests", { ...tested, ok: "no" })).toEqual(["/ok must be boolean"]);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});

@@ -1,0 +1,45 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { newCrypter } from "../../provider/dist/engine/crypter.js";
+
+const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));
+const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
+
+/** A program that declares what POLICY says, in a folder of its own, with a folder for states. */
+export class PolicyProgram {
+  readonly #root = mkdtempSync(join(tmpdir(), "gatehouse-program-"));
+  readonly folder = join(this.#root, "program");
+  readonly states = join(this.#root, "states");
+
+  constructor() {
+    // Without what the stacks of tests that run at the same time have put there.
+    const filter = (source: string) => !/Pulumi\..+\.yaml$/.test(source);
+    cpSync(PROGRAM, this.folder, { recursive: true, filter });
+    symlinkSync(MODULES, join(this.folder, "node_modules"));
+    mkdirSync(this.states);
+  }
+
+  /** Puts a file beside the program. */
+  write(name: string, text: string): void {
+    writeFileSync(join(this.folder, name), text);
+  }
+
+  /** Writes the configuration of a stack, all of it secret. */
+  async configure(stack: string, values: Record<string, string>, passphrase: string): Promise<void> {
+    const crypter = await newCrypter(passphrase);
+    const config = Object.fromEntries(
+      Object.entries(values).map(([key, value]) => [key, { secure: crypter.encrypt(value) }]),
+    );
+    // What is JSON is YAML.
+    this.write(
+      `Pulumi.${stack}.yaml`,
+      `encryptionsalt: ${crypter.saltText}\nconfig: ${JSON.stringify(config)}\n`,
+    );
+  }
+
+  remove(): void {
+    rmSync(this.#root, { recursive: true, force: true });
+  }
+}
