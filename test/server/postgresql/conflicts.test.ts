@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { Client } from "pg";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { passGate } from "../../../server/dist/db/transactionGate.js";
 import { inTransaction } from "../../../server/dist/features/transaction.js";
@@ -11,7 +11,7 @@ let app: TestApp;
 let ana: TestUser;
 let url: string;
 beforeEach(async () => {
-  app = await startApp({}, (location) => {
+  app = await startApp({ maximumFirewallRules: 100 }, (location) => {
     if ("url" in location) url = location.url;
     return openDatabase(location);
   });
@@ -61,6 +61,15 @@ test.each(Object.entries(creations))("%s holds no whole table against other writ
   );
   expect(rows).not.toEqual([]);
   expect(rows.filter(({ whole }) => whole)).toEqual([]);
+});
+
+test("creations in a namespace side by side need no second attempt", async () => {
+  const CREATIONS = 12;
+  const begun = vi.spyOn(app.services.db, "$transaction");
+  const create = (n: number) => app.call("createFirewallRule", { token: ana.token, body: rule(n + 1) });
+  const answers = await Promise.all(Array.from({ length: CREATIONS }, (_, n) => create(n)));
+  expect(answers.map(({ status }) => status)).toEqual(Array(CREATIONS).fill(200));
+  expect(begun).toHaveBeenCalledTimes(CREATIONS);
 });
 
 test("of many transactions that all conflict each one succeeds", async () => {
