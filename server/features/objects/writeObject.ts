@@ -33,6 +33,12 @@ export interface Written {
 }
 
 /**
+ * Creations that count what is there already. Each changes what the others of its namespace have counted: side by side
+ * most of them would only begin again. Others do not, and are faster without taking turns.
+ */
+const COUNTING: ReadonlySet<string> = new Set(["createFirewallRule", "createTunnel"]);
+
+/**
  * Runs an operation that changes an object as one transaction: the caller may still do it, the object is as
  * `If-Match` says, and the change stands in the audit trail, or nothing has happened.
  * @throws PreconditionError the object has another revision
@@ -40,8 +46,7 @@ export interface Written {
 export async function writeObject(services: Services, request: ObjectRequest): Promise<Written> {
   const begin = () => inTransaction(services, (tx) => write(within(services, tx), request));
   const { operation, tenantId } = request;
-  // What one makes in a namespace, the others have looked for or counted: side by side most would only begin again.
-  const turn = operation.creates && tenantId ? `${operation.id} ${tenantId}` : undefined;
+  const turn = tenantId && COUNTING.has(operation.id) ? `${operation.id} ${tenantId}` : undefined;
   // Of requests with one Idempotency-Key the first one has made the object; the others find it in a second try.
   for (let again = request.creationKey !== null; ; again = false) {
     try {

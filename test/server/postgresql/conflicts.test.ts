@@ -63,7 +63,7 @@ test.each(Object.entries(creations))("%s holds no whole table against other writ
   expect(rows.filter(({ whole }) => whole)).toEqual([]);
 });
 
-test("creations in a namespace side by side need no second attempt", async () => {
+test("creations that count what is there need no second attempt side by side in a namespace", async () => {
   const CREATIONS = 12;
   const begun = vi.spyOn(app.services.db, "$transaction");
   const create = (n: number) => app.call("createFirewallRule", { token: ana.token, body: rule(n + 1) });
