@@ -256,6 +256,8 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       edition: values.edition,
       maximumLockoutMinutes: values.maximumLockout,
       maximumPendingDevices: values.maximumPendingDevices,
+      maximumFirewallRules: values.maximumFirewallRules,
+      maximumConnectors: values.maximumConnectors,
       maximumRecording: values.maximumRecording,
       maximumTunnels: values.maximumTunnels,
       tunnelsDomain: values.tunnelsDomain,

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { openToOthers, othersMayDoAnything } from "./dataFolder.ts";
-import { writeDurably } from "./durableFile.ts";
+import { createDurably } from "./durableFile.ts";
 import { OperatorError } from "./OperatorError.ts";
 import { readSecretFile } from "./readSecretFile.ts";
 
@@ -10,13 +10,14 @@ const FILE = "secret";
 
 /**
  * The secret that seals others in the database: the configured one, else that of the data folder, which is made at
- * the first start. Instances on one database need the same one.
+ * the first start; of several instances that start at once on one folder, one makes it. Instances on one database need
+ * the same one.
  * @throws OperatorError the file can be read by others than its user: what others could have read is no secret
  */
 export function instanceSecret(folder: string, configured: string | undefined): string {
   const known = knownSecret(folder, configured);
   if (known !== undefined) return known;
-  writeDurably(join(folder, FILE), `${randomBytes(32).toString("base64url")}\n`);
+  createDurably(join(folder, FILE), `${randomBytes(32).toString("base64url")}\n`);
   return readSecretFile(join(folder, FILE));
 }
 

@@ -78,6 +78,9 @@ export interface ServiceSettings {
   readonly maximumLockoutMinutes: number;
   /** Devices of a namespace that may wait to be accepted; 0 or less: any number. */
   readonly maximumPendingDevices: number;
+  /** Firewall rules and connectors that a namespace may have; 0 or less: any number. */
+  readonly maximumFirewallRules: number;
+  readonly maximumConnectors: number;
   /** Most that is kept of the recording of one session, in MiB. */
   readonly maximumRecording: number;
   /** Tunnels that a device may have at a time; 0 or less: any number. */

@@ -60,7 +60,7 @@ export const connectorCreate = defineOperation({
   scope: "namespace",
   minRole: "administrator",
   body: z.object({ enable: z.boolean().optional(), secure: z.boolean().optional(), address, port, tls }),
-  errors: { 400: INVALID, 403: BELOW_ADMINISTRATOR },
+  errors: { 400: INVALID, 403: `${BELOW_ADMINISTRATOR}, or the namespace has its maximum of connectors` },
 });
 
 export const connectorList = defineOperation({

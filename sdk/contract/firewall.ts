@@ -72,7 +72,11 @@ export const createFirewallRule = defineOperation({
   body: settings,
   idempotencyKey: true,
   success: { body: firewallRule },
-  errors: { 400: INVALID, 403: NOT_ADMINISTRATOR, 404: "a filter tag does not exist in the namespace" },
+  errors: {
+    400: INVALID,
+    403: `${NOT_ADMINISTRATOR}, or the namespace has its maximum of rules`,
+    404: "a filter tag does not exist in the namespace",
+  },
 });
 
 export const getFirewallRules = defineOperation({

@@ -7,6 +7,7 @@ import { migrationsFolder, readMigrations } from "./migrations.ts";
 import type { Database } from "./openDatabase.ts";
 import { readDirectly } from "./readRows.ts";
 import { statementNames } from "./statementNames.ts";
+import { gateTransactions } from "./transactionGate.ts";
 
 /** How long to wait for a connection to PostgreSQL, in milliseconds. */
 export const CONNECT_TIMEOUT = 10_000;
@@ -14,6 +15,13 @@ export const CONNECT_TIMEOUT = 10_000;
 const STATEMENT_TIMEOUT = 60_000;
 /** The same for a transaction whose process does not go on with it. */
 const IDLE_TRANSACTION_TIMEOUT = 60_000;
+
+/**
+ * Without sequential scans where there is an index. A serializable transaction that scans a table conflicts with
+ * whoever writes to it, in any namespace, and small tables are scanned; so are large ones by a statement that was
+ * planned while they were small.
+ */
+const PLANNER = "-c enable_seqscan=off";
 
 /** See {@link openDatabase}. Transactions are durable when they are acknowledged, as PostgreSQL is set up by default. */
 export async function openPostgresqlDatabase(location: {
@@ -35,6 +43,7 @@ export async function openPostgresqlDatabase(location: {
       statement_timeout: STATEMENT_TIMEOUT,
       idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT,
       application_name: "gatehouse",
+      options: PLANNER,
     },
     { statementNameGenerator: statementNames() },
   );
@@ -44,6 +53,7 @@ export async function openPostgresqlDatabase(location: {
     errorFormat: "minimal",
   });
   readDirectly(client, adapter);
+  gateTransactions(client);
   return {
     // Both clients come from the same models, so they differ in their names only.
     client: client as unknown as SharedClient,

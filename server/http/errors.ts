@@ -131,6 +131,9 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (isWriteConflict(error)) {
     return { status: 503, body: { message: "too many changes at once, try again" }, headers: {} };
   }
+  if (isLockTimeout(error)) {
+    return { status: 503, body: { message: "the database is busy, try again" }, headers: {} };
+  }
   if (isDatabaseError(error)) {
     const known = DATABASE_ERRORS[error.code];
     return known && { status: known.status, body: { message: known.message }, headers: {} };
@@ -159,9 +162,20 @@ const WRITE_CONFLICT = "TransactionWriteConflict";
  */
 export function isWriteConflict(error: unknown): boolean {
   if (error instanceof DriverAdapterError) return error.cause.kind === WRITE_CONFLICT;
-  if (!isDatabaseError(error)) return false;
-  const raw = error.code === "P2010" ? error.meta?.driverAdapterError : undefined;
-  return error.code === "P2034" || (raw instanceof DriverAdapterError && isWriteConflict(raw));
+  if (isDatabaseError(error, "P2034")) return true;
+  const raw = rawError(error);
+  return raw !== undefined && isWriteConflict(raw);
+}
+
+/** PostgreSQL's code of a lock that could not be had in time. */
+const LOCK_NOT_AVAILABLE = "55P03";
+
+const isLockTimeout = (error: unknown): boolean => rawError(error)?.cause.originalCode === LOCK_NOT_AVAILABLE;
+
+/** What the adapter says of a raw statement that failed. */
+function rawError(error: unknown): DriverAdapterError | undefined {
+  const raw = isDatabaseError(error, "P2010") ? error.meta?.driverAdapterError : undefined;
+  return raw instanceof DriverAdapterError ? raw : undefined;
 }
 
 function isFastifyRefusal(error: unknown): error is Error & { statusCode: number } {

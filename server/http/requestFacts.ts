@@ -71,9 +71,11 @@ function factsOf(request: FastifyRequest, isTrusted: Test, publicUrl: string | u
 }
 
 /**
- * The address that the proxies name: X-Real-IP, which is the service's own header, else the last one of
- * X-Forwarded-For that is no trusted proxy; what stands before it may be anybody's invention. Where both are
- * missing, or not to be read, the last proxy whose word was good counts as the client.
+ * The address that the proxies name: X-Real-IP, which wins because it is the wire's own header for that (rules section
+ * 3: X-Real-IP, else the peer); else the last one of X-Forwarded-For that is no trusted proxy, since what stands before
+ * it may be anybody's invention. Where both are missing, or not to be read, the last proxy whose word was good counts
+ * as the client. A trusted proxy must set or remove both: one that adds to X-Forwarded-For and lets its clients'
+ * X-Real-IP through lets them choose their address.
  */
 function clientAddress(headers: IncomingHttpHeaders, peer: string, isTrusted: Test): string {
   const realIp = normalAddress(single(headers, "x-real-ip") ?? "");

@@ -181,6 +181,7 @@ async function runWrite(
   const { services, params, body, creationKey } = context;
   const { result, revision } = await writeObject(services, {
     operation,
+    tenantId: operation.scope === "user" ? undefined : request.identity?.tenant,
     params,
     body: body as object | undefined,
     ifMatch: request.headers["if-match"],

@@ -14,6 +14,25 @@ export const deviceSettings = {
     fallback: "10000",
     schema: wholeNumber,
   }),
+  maximumFirewallRules: setting({
+    variable: "GATEHOUSE_MAXIMUM_FIREWALL_RULES",
+    flag: "--maximum-firewall-rules",
+    value: "number",
+    about:
+      "How many firewall rules a namespace may have: each login to its devices reads them; 0 or less: no limit",
+    allowed: "a whole number of rules",
+    fallback: "10000",
+    schema: wholeNumber,
+  }),
+  maximumConnectors: setting({
+    variable: "GATEHOUSE_MAXIMUM_CONNECTORS",
+    flag: "--maximum-connectors",
+    value: "number",
+    about: "How many connectors a namespace may have; 0 or less: no limit",
+    allowed: "a whole number of connectors",
+    fallback: "100",
+    schema: wholeNumber,
+  }),
   maximumTunnels: setting({
     variable: "GATEHOUSE_MAXIMUM_TUNNELS",
     flag: "--maximum-tunnels",

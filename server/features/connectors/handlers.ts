@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { connectors, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { InvalidError, NotConnectedError, NotFoundError } from "../../http/errors.ts";
+import { ForbiddenError, InvalidError, NotConnectedError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
 import { rowsOf } from "../lists/page.ts";
-import { inTransaction, within } from "../transaction.ts";
+import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { declaredConnector } from "./object.ts";
 import { presentConnector } from "./presentConnector.ts";
 import { NO_TLS, type StoredTls, sealTls, type TlsMaterial } from "./tls.ts";
@@ -30,6 +30,15 @@ function tlsColumns(
   return { sealedTls: stored.sealedTls, tlsDigest: stored.tlsDigest };
 }
 
+/** @throws ForbiddenError the namespace has as many connectors as it may have */
+async function checkNumber(services: Services, tx: Transaction, tenantId: string): Promise<void> {
+  const limit = services.settings.maximumConnectors;
+  if (limit <= 0) return;
+  if ((await tx.connector.count({ where: { tenantId }, take: limit })) >= limit) {
+    throw new ForbiddenError(`the namespace has ${limit} connectors, the most that it may have: delete one`);
+  }
+}
+
 /**
  * The answer names no connector, so this is no creation of an object with a revision; it is recorded all the same.
  */
@@ -48,6 +57,7 @@ const connectorCreate: Handler<PublicOperations["connectorCreate"]> = async (con
     createdAt: services.now(),
   };
   await inTransaction(services, async (tx) => {
+    await checkNumber(services, tx, identity.tenant);
     const row = await tx.connector.create({ data });
     await recordChange(within(services, tx), {
       tenantId: identity.tenant,

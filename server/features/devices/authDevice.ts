@@ -7,9 +7,9 @@ import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
+import { inTurn } from "../inTurn.ts";
 import { sql } from "../lists/sql.ts";
 import { inTransaction, type Transaction, within } from "../transaction.ts";
-import { inTurn } from "./inTurn.ts";
 import { declaredDevice } from "./objects.ts";
 import { deviceUid } from "./uid.ts";
 

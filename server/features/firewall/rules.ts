@@ -1,11 +1,12 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError } from "../../http/errors.ts";
+import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
+import type { Services } from "../../services.ts";
 import { createOnce } from "../createOnce.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
 import { rowsOf } from "../lists/page.ts";
 import { withTags } from "../tags/tagList.ts";
-import { inTransaction } from "../transaction.ts";
+import { inTransaction, type Transaction } from "../transaction.ts";
 import { presentFirewallRule } from "./presentFirewallRule.ts";
 
 type Body = Context<PublicOperations["createFirewallRule"]>["body"];
@@ -57,8 +58,19 @@ export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = asy
   return presentFirewallRule(row);
 };
 
+/** @throws ForbiddenError the namespace has as many rules as it may have */
+async function checkNumber(services: Services, tx: Transaction, tenantId: string): Promise<void> {
+  const limit = services.settings.maximumFirewallRules;
+  if (limit <= 0) return;
+  if ((await tx.firewallRule.count({ where: { tenantId }, take: limit })) >= limit) {
+    throw new ForbiddenError(
+      `the namespace has ${limit} firewall rules, the most that it may have: delete one`,
+    );
+  }
+}
+
 export const createFirewallRule: Handler<PublicOperations["createFirewallRule"]> = async (context) => {
-  const { identity, body, creationKey } = context;
+  const { services, identity, body, creationKey } = context;
   const tenantId = identity.tenant;
   const row = await createOnce(context, {
     taken: "the rule exists already",
@@ -68,6 +80,7 @@ export const createFirewallRule: Handler<PublicOperations["createFirewallRule"]>
         include: withTags,
       }),
     create: async (tx) => {
+      await checkNumber(services, tx, tenantId);
       await checkFilter(tx, tenantId, body.filter);
       return tx.firewallRule.create({
         data: { tenantId, creationKey, ...columnsOf(body), ...newFilter(body.filter) },

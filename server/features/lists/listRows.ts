@@ -16,6 +16,9 @@ export interface Order {
 /** Rows found by a filter that are sorted after they were found, which costs less than to look for them in order. */
 const SORTED_AFTERWARDS = 1000;
 
+/** From so many rows before a page on it is worth while to count first: the page may be nearer to the list's end. */
+const DEEP = 10_000;
+
 export interface ListRequest {
   /** Which rows the caller may see. */
   readonly where: Sql;
@@ -56,8 +59,17 @@ export async function listColumns<Row>(
   checkCost(table, groups);
   const where = groups.length === 0 ? request.where : sql`(${request.where}) AND ${filterSql(table, groups)}`;
   const offset = (page - 1) * perPage;
-  const read = (rows: Sql, limit: number) =>
-    readRows<Row>(services.db, sql`${rows} LIMIT ${limit} OFFSET ${offset}`);
+  const read = (rows: Sql, limit: number, skipped = offset) =>
+    readRows<Row>(services.db, sql`${rows} LIMIT ${limit} OFFSET ${skipped}`);
+  if (groups.length === 0 && offset >= DEEP) {
+    const total = await count(services, table, where);
+    const shown = Math.min(perPage, total - offset);
+    if (shown <= 0) return { rows: [], total };
+    if (offset <= total / 2)
+      return { rows: await read(sortedRows(table, columns, where, sort), shown), total };
+    const fromEnd = sortedRows(table, columns, where, reversed(sort));
+    return { rows: (await read(fromEnd, shown, total - offset - shown)).reverse(), total };
+  }
   if (groups.length === 0) {
     // One more than is shown tells whether the list ends here; then nothing need be counted.
     const rows = await read(sortedRows(table, columns, where, sort), perPage + 1);
@@ -82,6 +94,11 @@ async function count(services: Services, table: Table, where: Sql): Promise<numb
 }
 
 const directionSql = ({ direction }: Order): Sql => (direction === "asc" ? sql`ASC` : sql`DESC`);
+
+const reversed = ({ by, direction }: Order): Order => ({
+  by,
+  direction: direction === "asc" ? "desc" : "asc",
+});
 
 function sortedRows(table: Table, columns: Sql, where: Sql, order: Order): Sql {
   const [value, tieBreaker] = order.by;

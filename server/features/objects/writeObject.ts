@@ -5,6 +5,7 @@ import type { Caller, Member } from "../../http/identity.ts";
 import type { Services } from "../../services.ts";
 import { type Change, recordChange } from "../audit/recordChange.ts";
 import { TakenError } from "../createOnce.ts";
+import { inTurn } from "../inTurn.ts";
 import { inTransaction, within } from "../transaction.ts";
 import { type Declared, revisionOf, type Write } from "./managedObject.ts";
 import { objects } from "./objects.ts";
@@ -12,6 +13,8 @@ import { objects } from "./objects.ts";
 /** What {@link writeObject} needs of a request. */
 export interface ObjectRequest {
   readonly operation: Operation & { readonly object: ObjectKind };
+  /** Undefined for one that makes a namespace. */
+  readonly tenantId: string | undefined;
   readonly params: object;
   readonly body: object | undefined;
   readonly ifMatch: string | undefined;
@@ -30,15 +33,24 @@ export interface Written {
 }
 
 /**
+ * Creations that count what is there already. Each changes what the others of its namespace have counted: side by side
+ * most of them would only begin again. Others do not, and are faster without taking turns.
+ */
+const COUNTING: ReadonlySet<string> = new Set(["createFirewallRule", "createTunnel"]);
+
+/**
  * Runs an operation that changes an object as one transaction: the caller may still do it, the object is as
  * `If-Match` says, and the change stands in the audit trail, or nothing has happened.
  * @throws PreconditionError the object has another revision
  */
 export async function writeObject(services: Services, request: ObjectRequest): Promise<Written> {
+  const begin = () => inTransaction(services, (tx) => write(within(services, tx), request));
+  const { operation, tenantId } = request;
+  const turn = tenantId && COUNTING.has(operation.id) ? `${operation.id} ${tenantId}` : undefined;
   // Of requests with one Idempotency-Key the first one has made the object; the others find it in a second try.
   for (let again = request.creationKey !== null; ; again = false) {
     try {
-      return await inTransaction(services, (tx) => write(within(services, tx), request));
+      return await (turn === undefined ? begin() : inTurn(turn, begin));
     } catch (error) {
       if (!again || !(error instanceof TakenError)) throw error;
     }

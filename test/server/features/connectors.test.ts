@@ -182,3 +182,33 @@ describe.skipIf(!openssl)("TLS material", () => {
     expect((await stored(uid)).sealedTls).toBeNull();
   });
 });
+
+describe("the most that a namespace may have", () => {
+  const limited = async (maximumConnectors: number) => {
+    await app.stop();
+    app = await startApp({ edition: "cloud", maximumConnectors });
+    ana = await app.user("ana", "lab");
+  };
+
+  test("is the setting's; one that is deleted makes room", async () => {
+    await limited(2);
+    const { uid } = await made();
+    expect((await create(ENGINE)).status).toBe(200);
+    const refused = await create(ENGINE);
+    expect([refused.status, refused.body.message]).toEqual([
+      403,
+      "the namespace has 2 connectors, the most that it may have: delete one",
+    ]);
+    const eve = await app.user("eve", "eves");
+    expect((await app.call("connectorCreate", { token: eve.token, body: ENGINE })).status).toBe(200);
+    expect((await app.call("connectorDelete", { token: ana.token, params: { uid } })).status).toBe(200);
+    expect((await create(ENGINE)).status).toBe(200);
+  });
+
+  test("holds for creations at the same time", async () => {
+    await limited(3);
+    const answers = await Promise.all(Array.from({ length: 8 }, () => create(ENGINE)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 403, 403, 403, 403, 403]);
+    expect(await list()).toHaveLength(3);
+  });
+});

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ruleKey } from "../../../server/dist/features/firewall/rules.js";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
@@ -160,4 +160,38 @@ test("the community edition has none", async () => {
   });
   expect(status).toBe(404);
   await community.stop();
+});
+
+describe("the most that a namespace may have", () => {
+  const limited = async (maximumFirewallRules: number) => {
+    await app.stop();
+    app = await startApp({ maximumFirewallRules });
+    ana = await app.user("ana", "lab");
+  };
+
+  test("is the setting's; one that is deleted makes room, and a repeated request needs none", async () => {
+    await limited(2);
+    const headers = { "idempotency-key": "first" };
+    const first = await app.call("createFirewallRule", { token: ana.token, body: RULE, headers });
+    const second = await create();
+    const refused = await create();
+    expect([refused.status, refused.body.message]).toEqual([
+      403,
+      "the namespace has 2 firewall rules, the most that it may have: delete one",
+    ]);
+    const again = await app.call("createFirewallRule", { token: ana.token, body: RULE, headers });
+    expect([again.status, again.body.id]).toEqual([200, first.body.id]);
+    expect((await update(second.body.id, { ...RULE, priority: 7 })).status).toBe(200);
+    const eve = await app.user("eve", "eves");
+    expect((await create({}, eve.token)).status).toBe(200);
+    expect(await remove(second.body.id)).toBe(200);
+    expect((await create()).status).toBe(200);
+  });
+
+  test("holds for creations at the same time", async () => {
+    await limited(3);
+    const answers = await Promise.all(Array.from({ length: 8 }, () => create()));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 403, 403, 403, 403, 403]);
+    expect((await list()).body).toHaveLength(3);
+  });
 });

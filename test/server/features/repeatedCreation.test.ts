@@ -192,7 +192,7 @@ test("of two requests that both find nothing, the slower one is given the other'
   const make = async (blindFor: number) => {
     const { result } = await writeObject(services, {
       operation: { ...publicOperations.createFirewallRule, object: "firewallRule" },
-      ...{ params: {}, body: {}, ifMatch: undefined, creationKey: "digest" },
+      ...{ tenantId, params: {}, body: {}, ifMatch: undefined, creationKey: "digest" },
       facts: { id: "", address: "" },
       identify: async () => ({
         caller: { kind: "apikey", name: "test", tenant: tenantId, role: "owner" },

@@ -96,6 +96,8 @@ const SETTINGS: ServiceSettings = {
   edition: "enterprise",
   maximumLockoutMinutes: 60,
   maximumPendingDevices: 0,
+  maximumFirewallRules: 0,
+  maximumConnectors: 0,
   maximumRecording: 1,
   maximumTunnels: 10,
   tunnelsDomain: undefined,

@@ -1,5 +1,6 @@
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { signUserToken, verifyToken } from "../../../server/dist/http/tokens.js";
 import { instanceSecret } from "../../../server/dist/instanceSecret.js";
@@ -121,4 +122,33 @@ test("a sealed text opens for its purpose only, and not when it was changed", ()
   ] as const) {
     expect(() => sealer.open(changed, purpose)).toThrow("another instance secret");
   }
+});
+
+/** Asks for the secret of each folder at the same moment as the other threads. */
+const RACER = `
+const { parentPort, workerData } = require("node:worker_threads");
+const { module, folders, threads, counters } = workerData;
+import(module).then(({ instanceSecret }) => {
+  const arrived = new Int32Array(counters);
+  parentPort.postMessage(folders.map((folder, round) => {
+    Atomics.add(arrived, round, 1);
+    while (Atomics.load(arrived, round) < threads);
+    return instanceSecret(folder, undefined);
+  }));
+});`;
+
+test("instances that start at once on one new folder have one secret", async () => {
+  const threads = 2;
+  const folders = Array.from({ length: 50 }, () => testFolder());
+  const module = import.meta.resolve("../../../server/dist/instanceSecret.js");
+  const counters = new SharedArrayBuffer(folders.length * Int32Array.BYTES_PER_ELEMENT);
+  const race = () =>
+    new Promise<string[]>((resolve, reject) => {
+      const worker = new Worker(RACER, { eval: true, workerData: { module, folders, threads, counters } });
+      worker.once("message", resolve).once("error", reject);
+    });
+  const [first, second] = await Promise.all([race(), race()]);
+  expect(second).toEqual(first);
+  expect(folders.map((folder) => instanceSecret(folder, undefined))).toEqual(first);
+  expect(folders.flatMap((folder) => readdirSync(folder))).toEqual(folders.map(() => "secret"));
 });

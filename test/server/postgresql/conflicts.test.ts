@@ -1,0 +1,97 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { Client } from "pg";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { passGate } from "../../../server/dist/db/transactionGate.js";
+import { inTransaction } from "../../../server/dist/features/transaction.js";
+import { answerTo } from "../../../server/dist/http/errors.js";
+import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+let url: string;
+beforeEach(async () => {
+  app = await startApp({ maximumFirewallRules: 100 }, (location) => {
+    if ("url" in location) url = location.url;
+    return openDatabase(location);
+  });
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const rule = (priority: number) => ({
+  action: "deny",
+  active: true,
+  priority,
+  source_ip: ".*",
+  username: ".*",
+  filter: { hostname: ".*" },
+});
+const creations = {
+  createFirewallRule: (n: number) => rule(n + 1),
+  createApiKey: (n: number) => ({ name: `key-${n}`, expires_at: 30 }),
+};
+
+/** A further connection, with a transaction that has begun. */
+async function otherTransaction(first: string): Promise<Client> {
+  const client = new Client(url);
+  // The end of the test cuts it off.
+  client.on("error", () => {});
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query("BEGIN ISOLATION LEVEL SERIALIZABLE");
+  await client.query(first);
+  return client;
+}
+
+test.each(Object.entries(creations))("%s holds no whole table against other writers", async (id, bodyOf) => {
+  const create = async (n: number) => {
+    const body = bodyOf(n);
+    expect((await app.call(id as keyof typeof creations, { token: ana.token, body })).status).toBe(200);
+  };
+  await create(1);
+  // From now on the planner knows that all tables are small.
+  await app.services.db.$executeRaw`ANALYZE`;
+  // What a transaction has read counts as long as another one is open that began before its end.
+  const watcher = await otherTransaction("SELECT 1");
+  await create(2);
+  const { rows } = await watcher.query(
+    `SELECT relname AS name, relkind = 'r' AND locktype = 'relation' AS whole
+    FROM pg_locks JOIN pg_class ON pg_class.oid = relation WHERE mode = 'SIReadLock'`,
+  );
+  expect(rows).not.toEqual([]);
+  expect(rows.filter(({ whole }) => whole)).toEqual([]);
+});
+
+test("creations that count what is there need no second attempt side by side in a namespace", async () => {
+  const CREATIONS = 12;
+  const begun = vi.spyOn(app.services.db, "$transaction");
+  const create = (n: number) => app.call("createFirewallRule", { token: ana.token, body: rule(n + 1) });
+  const answers = await Promise.all(Array.from({ length: CREATIONS }, (_, n) => create(n)));
+  expect(answers.map(({ status }) => status)).toEqual(Array(CREATIONS).fill(200));
+  expect(begun).toHaveBeenCalledTimes(CREATIONS);
+});
+
+test("of many transactions that all conflict each one succeeds", async () => {
+  const { tenant: tenantId } = ana;
+  const WRITERS = 40;
+  const add = () =>
+    inTransaction(app.services, async (tx) => {
+      const { maxDevices } = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
+      // Time for the others to get in between.
+      await wait(50);
+      await tx.namespace.update({ where: { tenantId }, data: { maxDevices: maxDevices + 1 } });
+    });
+  await Promise.all(Array.from({ length: WRITERS }, add));
+  const { maxDevices } = await app.services.db.namespace.findUniqueOrThrow({ where: { tenantId } });
+  expect(maxDevices).toBe(-1 + WRITERS);
+});
+
+test("one that would run alone gives up when another does not end", async () => {
+  const { db } = app.services;
+  await otherTransaction('LOCK TABLE "_migration" IN ROW SHARE MODE');
+  const alone = db.$transaction((tx) => passGate(db, tx, true), { timeout: 20_000 });
+  const error = await alone.catch((reason: unknown) => reason);
+  expect(answerTo(error)).toMatchObject({ status: 503 });
+  await db.$transaction((tx) => passGate(db, tx, false));
+});

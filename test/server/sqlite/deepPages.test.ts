@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import type { RecordingDatabase } from "../plans/recording.ts";
+import { openRecordingSqlite } from "./queryPlans.ts";
+
+/** More than two times as many as the first page that counts as deep begins after. */
+const SESSIONS = 24_050;
+const PER_PAGE = 100;
+
+let app: TestApp;
+let database: RecordingDatabase;
+let ana: TestUser;
+const uidOf = (n: number) => String(n).padStart(64, "0");
+
+beforeAll(async () => {
+  app = await startApp({}, async (location) => {
+    if (!("file" in location)) throw new Error("these are SQLite's queries");
+    database = await openRecordingSqlite(location.file);
+    return database;
+  });
+  ana = await app.user("ana", "lab");
+  const { uid: deviceUid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  const now = app.services.now().getTime();
+  await app.services.db.session.createMany({
+    data: Array.from({ length: SESSIONS }, (_, n) => ({
+      ...{
+        uid: uidOf(n),
+        tenantId: ana.tenant,
+        deviceUid,
+        username: "root",
+        ipAddress: "",
+        type: "",
+        term: "",
+      },
+      // Of each two that began at once the ids decide.
+      ...{ startedAt: new Date(now - Math.floor(n / 2) * 1000), lastSeen: new Date(now) },
+    })),
+  });
+}, 120_000);
+afterAll(() => app.stop());
+
+const newestFirst = Array.from({ length: SESSIONS }, (_, n) => uidOf(n % 2 === 0 ? n + 1 : n - 1));
+
+test.each([
+  ["the first one", 1],
+  ["the last one before pages count as deep", 100],
+  ["the first deep one", 101],
+  ["the last one of the first half", 121],
+  ["the first one of the second half", 122],
+  ["the last full one", 240],
+  ["the last one", 241],
+  ["one behind the end", 242],
+])("%s has the rows that it would have if they were counted off from the start", async (_, page) => {
+  database.takeQueries();
+  const query = { page, per_page: PER_PAGE };
+  const { body, headers } = await app.call("getSessions", { token: ana.token, query });
+  const first = (page - 1) * PER_PAGE;
+  expect(body.map(({ uid }: { uid: string }) => uid)).toEqual(newestFirst.slice(first, first + PER_PAGE));
+  expect(headers.get("x-total-count")).toBe(String(SESSIONS));
+  // No page is further than half of the list away from the end that it is read from.
+  const skipped = database
+    .takeQueries()
+    .filter(({ sql }) => sql.startsWith('SELECT "Session"."uid" AS id'))
+    .map(({ args }) => Number(args.at(-1)));
+  expect(skipped.every((rows) => rows <= SESSIONS / 2)).toBe(true);
+  expect(skipped).toHaveLength(page === 242 ? 0 : 1);
+});
