@@ -44,7 +44,7 @@ export async function upAsReviewed(file: string, stack: Stack): Promise<Result> 
       await requireAsReviewed(connection, plan, reviewed);
       return true;
     };
-    return stack.up({ refresh, values: true, confirm });
+    return stack.up({ refresh, values: true, held: true, confirm });
   };
   return withConnection(work, await stack.config());
 }

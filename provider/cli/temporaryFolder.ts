@@ -1,5 +1,5 @@
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
-import { constants, tmpdir } from "node:os";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { constants, homedir } from "node:os";
 import { join } from "node:path";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -9,7 +9,10 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
  * caught: such a one ends it at once from here on.
  */
 export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(realpathSync(tmpdir()), "gatehouse-review-"));
+  // Not where all users may write: Node looks for packages in the folders above, too.
+  const above = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "gatehouse");
+  mkdirSync(above, { recursive: true, mode: 0o700 });
+  const folder = mkdtempSync(join(realpathSync(above), "review-"));
   // Programs that are still being ended may be writing.
   process.on("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   for (const name of SIGNALS) process.once(name, () => process.exit(128 + constants.signals[name]));

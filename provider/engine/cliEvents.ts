@@ -179,9 +179,14 @@ function fieldsOf(
 
 /** A replacement is told of several times, of which its deletion knows only what was; an import tells what it read. */
 function addValues(step: Step, { op, old, new: now }: StepEventMetadata): void {
-  if (old && op !== "import") step.before ??= shownValues(propsOf(old));
-  if (now && op !== "delete-replaced") step.after = shownValues(propsOf(now));
+  if (old && op !== "import") step.before ??= shownValues(valuesOf(old));
+  if (now && op !== "delete-replaced") step.after = shownValues(valuesOf(now));
 }
+
+const valuesOf = (state: NonNullable<StepEventMetadata["old"]>) => ({
+  ...propsOf(state),
+  retainOnDelete: state.retainOnDelete === true,
+});
 
 function propsOf(state: StepEventMetadata["old"]): { inputs: Props; outputs: Props } {
   return { inputs: (state?.inputs ?? {}) as Props, outputs: (state?.outputs ?? {}) as Props };

@@ -1,3 +1,5 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import {
   type EngineEvent as CliEvent,
@@ -32,6 +34,7 @@ import type {
   StackOptions,
   UpOptions,
 } from "./stack.ts";
+import { stackFilePath } from "./stackConfig.ts";
 import { checkTargetOptions, type TargetOptions } from "./targets.ts";
 
 /** Options common to every command of the CLI. */
@@ -84,15 +87,28 @@ export class CliStack implements Stack {
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
     const more = updateOptions(options);
-    const { values = false, create = true } = options;
+    return this.#preview(options, more);
+  }
+
+  #preview({ values = false, create = true }: PreviewOptions, more: CliUpdate): Promise<Plan> {
     return this.#run("preview", create, (handle, run) => handle.preview({ ...run, ...more }), { values });
   }
 
   async up(options: UpOptions = {}): Promise<Result> {
     const more = updateOptions(options);
     // As the embedded engine does: what a preview finds wrong stops everything before the first write.
-    await this.#confirmed(options, () => this.preview(options));
-    return this.#run("up", options.create ?? true, (handle, run) => handle.up({ ...run, ...more }));
+    const up = async (all: CliUpdate): Promise<Result> => {
+      await this.#confirmed(options, () => this.#preview(options, all));
+      return this.#run("up", options.create ?? true, (handle, run) => handle.up({ ...run, ...all }));
+    };
+    if (!options.held) return up(more);
+    const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
+    try {
+      // A plan of the CLI's own, encrypted as the state is: it lets no program depart from that.
+      return await up({ ...more, plan: join(folder, "plan.json") });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   }
 
   async refresh(options: RefreshRunOptions = {}): Promise<Result> {
@@ -138,7 +154,7 @@ export class CliStack implements Stack {
       env: { ...process.env, ...envVars },
       projectFolder: workDir,
       stack: this.stack,
-      stackFile: join(this.#configFolder, `Pulumi.${this.stack}.yaml`),
+      stackFile: stackFilePath({ configFolder: this.#configFolder }, this.stack),
     };
   }
 
@@ -237,7 +253,10 @@ function targetOptions(options: TargetOptions): CliTargets {
   };
 }
 
-function updateOptions(options: PreviewOptions): CliTargets & { refresh: boolean; replace: string[] } {
+/** Options of the Automation API for previews and updates. */
+type CliUpdate = CliTargets & { refresh: boolean; replace: string[]; plan?: string };
+
+function updateOptions(options: PreviewOptions): CliUpdate {
   return {
     ...targetOptions(options),
     refresh: options.refresh ?? false,

@@ -151,6 +151,7 @@ export class Deployment implements Monitor {
       done: (urn) => claims.kept(urn) !== undefined,
     });
     describePlan(plan, step);
+    this.#context.held?.require(step);
     if (step.op === "replace") replaced.set(goal.urn, step);
     if (plan.op === "replace" && plan.deleteFirst) {
       const guarded = plan.deleteFirst.find((entry) => entry.state.protect);
@@ -192,7 +193,15 @@ export class Deployment implements Monitor {
       this.#context.log,
       gone.filter(({ state }) => !deletable.has(state.urn)),
     );
+    const { held } = this.#context;
     const refuse = ({ urn }: { urn: string }): string | undefined => this.#selection.refusal(urn);
+    try {
+      for (const { state } of held ? condemned : []) held?.requireDeletion(state.urn);
+    } catch (error) {
+      this.misfit = error as EngineError;
+      stop.stop("failed");
+      return;
+    }
     await deleteAll({ ...deletionContext(this.#context), refuse }, condemned, replaced);
     if (!stop.reason) this.complete = true;
   }

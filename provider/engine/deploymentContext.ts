@@ -1,6 +1,7 @@
 import type { Claims } from "./claims.ts";
 import type { DeletionContext } from "./deletions.ts";
 import type { DynamicProvider } from "./dynamicProvider.ts";
+import type { HeldPlan } from "./heldPlan.ts";
 import type { Limiter } from "./limiter.ts";
 import type { Step } from "./model.ts";
 import type { RunLog } from "./runLog.ts";
@@ -24,6 +25,8 @@ export type DeploymentOptions = {
   targets: TargetOptions;
   /** Urns, with wildcards, of what must be replaced. */
   replace: readonly string[];
+  /** What this run must not go beyond. */
+  held?: HeldPlan;
 };
 
 /** What the parts of a deployment share. */

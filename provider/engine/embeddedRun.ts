@@ -1,4 +1,5 @@
 import { DeclinedError } from "./errors.ts";
+import { HeldPlan } from "./heldPlan.ts";
 import { Journal } from "./journal.ts";
 import { type Command, type Plan, type Result, summarise } from "./model.ts";
 import { deletePass, deployPass, refreshPass, requireTargets } from "./passes.ts";
@@ -21,12 +22,14 @@ export class EmbeddedRun {
   }
 
   async up(options: UpOptions): Promise<Result> {
+    const { held: isHeld = false, ...deploying } = options;
     return this.#locked("update", async () => {
-      await this.#confirmed(options, () => this.#dryRun("up", options));
+      const plan = await this.#confirmed(options, () => this.#dryRun("up", deploying));
+      const held = isHeld ? { held: new HeldPlan(plan) } : {};
       return async (pass) => {
         const refreshed = options.refresh ? await refreshPass(this.#settings, pass, options) : [];
         if (pass.stop.reason) return { steps: refreshed, outputs: {} };
-        return deployPass(this.#settings, pass, false, options);
+        return deployPass(this.#settings, pass, false, { ...deploying, ...held });
       };
     });
   }
@@ -58,9 +61,10 @@ export class EmbeddedRun {
     return this.#readOnly("drift", options);
   }
 
-  async #confirmed({ confirm }: Confirmable, makePlan: () => Promise<Plan>): Promise<void> {
+  async #confirmed({ confirm }: Confirmable, makePlan: () => Promise<Plan>): Promise<Plan> {
     const plan = await makePlan();
     if (confirm && !(await confirm(plan))) throw new DeclinedError();
+    return plan;
   }
 
   /** A run that changes nothing: neither state nor objects. */

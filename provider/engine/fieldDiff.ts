@@ -33,11 +33,14 @@ export function shownProps(props: Props): Record<string, Shown> {
 export function shownValues({
   inputs = {},
   outputs = {},
+  retainOnDelete = false,
 }: {
   inputs?: Props;
   outputs?: Props;
+  retainOnDelete?: boolean;
 }): ResourceValues {
-  return { inputs: shownProps(inputs), outputs: shownProps(outputs) };
+  const values = { inputs: shownProps(inputs), outputs: shownProps(outputs) };
+  return retainOnDelete ? { ...values, retained: true } : values;
 }
 
 /**

@@ -7,8 +7,11 @@ import { standIn } from "./standIn.ts";
 /** As one file below the SDK's folder would name them. */
 const RARELY_USED = ["../../typescript-shim.js", "@npmcli/arborist"];
 
+/** Its own entry points: what they start inherits the flags of Node, and is none of them. */
+const OF_THE_SDK = /[\\/]@pulumi[\\/]pulumi[\\/]cmd[\\/][\w-]+[\\/]index\.js$/;
+
 const [, script] = process.argv;
-if (isMainThread && script !== undefined) {
+if (isMainThread && script !== undefined && OF_THE_SDK.test(script)) {
   const require = createRequire(script);
   for (const name of RARELY_USED) {
     const file = resolved(require, name);

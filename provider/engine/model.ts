@@ -17,7 +17,12 @@ export type Shown = null | boolean | number | string | Shown[] | { [key: string]
 export type FieldChange = { path: string; old?: Shown; new?: Shown; outputOnly?: true };
 
 /** The properties of a resource at one time. */
-export type ResourceValues = { inputs: Record<string, Shown>; outputs: Record<string, Shown> };
+export type ResourceValues = {
+  inputs: Record<string, Shown>;
+  outputs: Record<string, Shown>;
+  /** The object stays where it is when the resource goes (`retainOnDelete`). */
+  retained?: true;
+};
 
 /** What happens, or happened, to one resource, as people and other programs are shown it. */
 export type ShownStep = {

@@ -3,6 +3,7 @@ import { deleteAll, leaveOut } from "./deletions.ts";
 import { Deployment } from "./deployment.ts";
 import type { DynamicProvider } from "./dynamicProvider.ts";
 import { UnsupportedError } from "./errors.ts";
+import type { HeldPlan } from "./heldPlan.ts";
 import { Limiter } from "./limiter.ts";
 import type { Diagnostic, Step } from "./model.ts";
 import { startProgram } from "./programProcess.ts";
@@ -74,7 +75,7 @@ export async function deployPass(
   settings: RunSettings,
   pass: Pass,
   dryRun: boolean,
-  options: PreviewOptions,
+  options: PreviewOptions & { held?: HeldPlan },
 ): Promise<Outcome> {
   const { project, stack, config, env, parallel } = settings;
   const { log, stop } = pass;
@@ -90,6 +91,7 @@ export async function deployPass(
       providerInputs: configProps(config),
       targets: options,
       replace: options.replace ?? [],
+      ...(options.held && { held: options.held }),
     });
     return deployment;
   });

@@ -20,7 +20,11 @@ export type Confirmable = {
 };
 
 /** Options of an update. */
-export type UpOptions = PreviewOptions & Confirmable;
+export type UpOptions = PreviewOptions &
+  Confirmable & {
+    /** The run stops where it would do something else than the plan that was confirmed. Default: false. */
+    held?: boolean;
+  };
 
 /** Options of a refresh. */
 export type RefreshRunOptions = TargetOptions &

@@ -22,9 +22,9 @@ export type StackConfig = {
   raw: Record<string, unknown>;
 };
 
-/** Where the stack's file is, or would be. */
-export const stackFilePath = (project: Project, stack: string): string =>
-  join(project.configFolder, `Pulumi.${stack}.yaml`);
+/** Where the stack's file is, or would be; of `organization/project/stack` the last part counts. */
+export const stackFilePath = ({ configFolder }: Pick<Project, "configFolder">, stack: string): string =>
+  join(configFolder, `Pulumi.${stack.split("/").at(-1)}.yaml`);
 
 /** What secrets of a configuration are read with. */
 export type Decrypter = Pick<Crypter, "decrypt">;

@@ -62,13 +62,20 @@ export function plannedEstate(
     apiKeys: draft.apiKeys && [...draft.apiKeys.values()],
     managed: managedBy(draft, steps, done.declared),
     twins: twinsOf(draft, done.declared),
-    unknown: [...unknown, ...done.unknown],
-    notes: begun.map(({ title, definition }) =>
-      definition.name === "Namespace"
-        ? `${title} makes a namespace: nothing of it is there yet`
-        : `${title} is for a namespace that is being made, and is no part of this one`,
-    ),
+    unknown: [...unknown, ...done.unknown, ...steps.filter(isLeft).map(leftNote)],
+    notes: begun.map(begunNote),
     steps,
     begun,
   };
 }
+
+const begunNote = ({ title, definition }: PlannedStep) =>
+  definition.name === "Namespace"
+    ? `${title} makes a namespace: nothing of it is there yet`
+    : `${title} is for a namespace that is being made, and is no part of this one`;
+
+const isLeft = ({ step: { op }, before }: PlannedStep) =>
+  before?.retained === true && (op === "delete" || op === "replace");
+
+const leftNote = ({ title }: PlannedStep) =>
+  `${title} leaves its object where it is, managed by nobody (retainOnDelete)`;

@@ -73,7 +73,7 @@ describe.each(engines)(
     const env = () => ({
       ...fleet.env,
       PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
-      TMPDIR: join(folder, "tmp"),
+      XDG_CACHE_HOME: join(folder, "tmp"),
     });
     const command = (name: string, args: readonly string[]) => [
       ...[name, join(repository.root, "infra/policy"), "--engine", engine],

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Review } from "../../provider/dist/review/review.js";
 import type { Difference } from "../../provider/dist/review/reviewed/differences.js";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
@@ -146,4 +147,22 @@ describe.each(engines)("what was reviewed, by the $label", ({ engine, available 
       });
     },
   );
+
+  it.skipIf(!available)("binds a program that declares something else when it is run", async () => {
+    await save(policyOf("^ops$"));
+    const env = { ...policyEnv(policyOf("^ops$")), POLICY_WHEN_RUN: JSON.stringify(policyOf("^.*$")) };
+    const run = await stack.run(["up", "--plan", plan], env);
+    expect([run.code, run.stdout + run.stderr]).toEqual([1, expect.stringMatching(/PublicKey|ana/)]);
+    expect(await usernames()).toEqual(["^deploy$"]);
+  });
+
+  it.skipIf(!available)("knows of objects that stay when their resource goes", async () => {
+    const { ana, closed } = policyOf("^deploy$");
+    const kept = { ...ana, options: { retainOnDelete: true } };
+    await stack.result(["up", "--yes"], policyEnv({ ana: kept, closed } as Policy));
+    const run = await stack.run(["review", "--json"], policyEnv({ closed } as Policy));
+    const [namespace] = (JSON.parse(run.stdout) as Review).namespaces;
+    expect(namespace?.access).toEqual([]);
+    expect(namespace?.unknown).toContainEqual(expect.stringContaining("leaves its object where it is"));
+  });
 });

@@ -53,6 +53,15 @@ describe("PublicKey", () => {
     ]);
   });
 
+  test("delete, but not of an object that is to stay where it is", () => {
+    const gone = step("delete", "PublicKey", "a", keyState);
+    const planned = plan({ ...gone, ...(gone.before && { before: { ...gone.before, retained: true } }) });
+    expect(planned.policy).toEqual(estate.policy);
+    expect(planned.unknown).toEqual([
+      'PublicKey "a" leaves its object where it is, managed by nobody (retainOnDelete)',
+    ]);
+  });
+
   test("import: as it is, and managed", () => {
     const planned = plan(
       step("import", "PublicKey", "a", { id: keyId, after: { ...keyInputs, username: "^root$" } }),

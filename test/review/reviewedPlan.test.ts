@@ -1,8 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
+import type { Plan, Step } from "../../provider/dist/engine/index.js";
+import type { Estate } from "../../provider/dist/review/estate.js";
+import { captured } from "../../provider/dist/review/reviewed/capture.js";
 import type {
   ReviewedContent,
   ReviewedObject,
@@ -13,7 +17,7 @@ import { OutdatedPlanError } from "../../provider/dist/review/reviewed/outdated.
 import { readPlan, savePlan } from "../../provider/dist/review/reviewed/planFile.js";
 
 const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
-  ...{ op: "update", title: 'PublicKey "ana"' },
+  ...{ op: "update", title: 'PublicKey "ana"', about: { id: "1/ab:cd" } },
   declared: { name: "ana", username: "^root$", filter: { tags: ["prod"] } },
   found: { name: "ana", username: "^ana$", filter: { tags: ["prod"] } },
   ...more,
@@ -26,7 +30,7 @@ const content = (more: Partial<ReviewedContent> = {}): ReviewedContent => ({
   steps: { "urn:ana": step() },
   namespaces: {
     1: {
-      name: "fleet",
+      ...{ name: "fleet", unread: [] },
       objects: { "FirewallRule 7": object('FirewallRule "7"', { priority: 1, action: "deny" }) },
       devices: { uid: object('device "web-1"', { name: "web-1", tags: ["prod"] }) },
     },
@@ -35,7 +39,7 @@ const content = (more: Partial<ReviewedContent> = {}): ReviewedContent => ({
 });
 
 const namespace = (more: Partial<ReviewedContent["namespaces"][string]>) =>
-  content({ namespaces: { 1: { name: "fleet", objects: {}, devices: {}, ...more } } });
+  content({ namespaces: { 1: { name: "fleet", unread: [], objects: {}, devices: {}, ...more } } });
 const messages = (was: ReviewedContent, is: ReviewedContent) =>
   compared(was, is).differences.map(({ message }) => message);
 
@@ -63,6 +67,11 @@ describe("a plan compared with the one that was reviewed", () => {
       { found: { ...step().found, username: "^bob$" } },
       'PublicKey "ana": username was "^ana$", and is "^bob$" in the state',
     ],
+    [
+      "the object that it is about",
+      { about: { id: "1/ab:ef" } },
+      'PublicKey "ana", what it is about: id was "1/ab:cd", and is "1/ab:ef" on the service',
+    ],
     ["what goes", { op: "delete", declared: null }, 'PublicKey "ana" is no longer in the program'],
     [
       "what would become of it alone",
@@ -89,6 +98,9 @@ describe("a plan compared with the one that was reviewed", () => {
       object('ApiKey "ci"', { role: "observer" }),
       object('ApiKey "ci"', { role: "owner" }),
     ];
+    expect(messages(namespace({ unread: ["API keys"] }), namespace({ objects: { k: one } }))).toEqual([
+      "API keys of fleet could be read only once: at the review, or now",
+    ]);
     expect(messages(namespace({}), namespace({ objects: { k: one } }))).toEqual([
       'ApiKey "ci" is new on the service',
     ]);
@@ -122,6 +134,50 @@ describe("a plan compared with the one that was reviewed", () => {
         expect(named.toSorted()).toEqual(changed.toSorted());
       }),
     );
+  });
+});
+
+describe("what is captured of a plan", () => {
+  const device = (uid: string, name: string, status: "accepted" | "pending") =>
+    ({ uid, name, status, tags: [], identity: { mac: "" } }) as unknown as Estate["devices"][number];
+  const estate = (devices: Estate["devices"]): Estate => ({
+    ...{ tenant: "1", name: "fleet", devices, members: [], apiKeys: [], unknown: [] },
+    policy: { devices: [], keys: [], rules: [] },
+    seen: { sessions: 0, logins: [], addresses: [] },
+  });
+  const type = "pulumi-nodejs:dynamic/gatehouse:Device";
+  const steps: Step[] = [
+    {
+      ...{ op: "create", urn: `urn:pulumi:prod::fleet::${type}::db`, type, name: "db", fields: [] },
+      after: { inputs: { device: "db-1", status: "accepted" }, outputs: {} },
+    },
+  ];
+  const of = (devices: Estate["devices"], made = steps) =>
+    captured({ project: "fleet", stack: "prod", steps: made } as unknown as Plan, {
+      ...{ service: "https://gate.example.org", home: "1", refresh: true, estates: [estate(devices)] },
+    });
+
+  test("is the device that a name means, also of one that waits", () => {
+    const [old, other] = [
+      device("a".repeat(64), "db-1", "pending"),
+      device("b".repeat(64), "db-1", "pending"),
+    ];
+    // The first of several that wait, as the provider takes it.
+    expect(messages(of([old]), of([old, other]))).toEqual([]);
+    expect(messages(of([old]), of([other]))).toEqual([
+      `Device "db", what it is about: device was "${old.uid}", and is "${other.uid}" on the service`,
+    ]);
+    expect(messages(of([old]), of([old, { ...other, status: "accepted" }]))).toContainEqual(
+      expect.stringContaining("what it is about: device was"),
+    );
+  });
+
+  test("is every object that goes, also where two share a urn", () => {
+    const gone = (id: string): Step => ({
+      ...{ op: "delete", urn: "urn", type, name: "db", fields: [], id },
+      before: { inputs: {}, outputs: {} },
+    });
+    expect(Object.keys(of([], [gone("1/a"), gone("1/b")]).steps)).toEqual(["urn", "urn 1/b"]);
   });
 });
 
@@ -176,9 +232,22 @@ describe("the file of a plan", () => {
   });
 
   test("is refused when its content is no plan", async () => {
+    const anySecret = {
+      ...stack(),
+      decrypt: async () => gzipSync(JSON.stringify(content())).toString("base64"),
+    };
+    await savePlan(file, stack(), content());
+    await expect(readPlan(file, anySecret)).rejects.toThrow("what is encrypted in it is no plan");
     await savePlan(file, stack(), { ...content(), more: 1 } as ReviewedContent);
     await expect(readPlan(file, stack())).rejects.toThrow("not as this version of gatehouse writes it");
-    const sealed = { gatehouse: "reviewed plan", version: 1, project: "fleet", stack: "prod", content: "00" };
+    const unpacked = await stack().encrypt("gatehouse reviewed plan 1 AAAA");
+    const sealed = {
+      gatehouse: "reviewed plan",
+      version: 1,
+      project: "fleet",
+      stack: "prod",
+      content: unpacked,
+    };
     writeFileSync(file, JSON.stringify(sealed));
     await expect(readPlan(file, stack())).rejects.toThrow("its content cannot be read");
     await expect(readPlan(join(folder, "none"), stack())).rejects.toThrow("ENOENT");

@@ -89,7 +89,8 @@ function attempt({ unknown }: Work, { title, before }: PlannedStep, work: () => 
 }
 
 /** From one namespace to another an object goes by a replacement: in each of them one half of it is seen. */
-const leaves = ({ step: { op } }: PlannedStep) => op === "delete" || op === "replace";
+const leaves = ({ step: { op }, before }: PlannedStep) =>
+  (op === "delete" || op === "replace") && before?.retained !== true;
 const comes = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
 
 /**

@@ -70,7 +70,7 @@ export class Draft {
           return [apiKeyIdentity(key), { name, role, expiresIn, createdAt, was: name }];
         }),
       );
-    this.#live = byKey(devices);
+    this.#live = devicesByKey(devices);
   }
 
   /**
@@ -79,7 +79,7 @@ export class Draft {
    */
   uidOf(selector: string): string {
     const key = deviceKey(selector);
-    const uid = (this.#live.get(key) ?? byKey([...this.devices.values()]).get(key))?.uid;
+    const uid = (this.#live.get(key) ?? devicesByKey([...this.devices.values()]).get(key))?.uid;
     if (uid === undefined) throw new CannotTell(`there is no device "${selector}" yet`);
     return uid;
   }
@@ -112,12 +112,17 @@ export class Draft {
   }
 }
 
-/** Of several devices of one name or MAC address the accepted one is meant. */
-function byKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
+/**
+ * Devices by uid, MAC address and name (`deviceKey`). Of several of one name or MAC address the accepted one is meant,
+ * or the first: as the provider finds them.
+ */
+export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
   const found = new Map<string, Device>();
   for (const device of devices) {
     for (const key of [device.uid, deviceKey(macOf(device)), deviceKey(device.name.toLowerCase())]) {
-      if (found.get(key)?.status !== "accepted") found.set(key, device);
+      const known = found.get(key);
+      const isBetter = known?.status !== "accepted" && device.status === "accepted";
+      if (!known || isBetter) found.set(key, device);
     }
   }
   return found;

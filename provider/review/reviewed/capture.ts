@@ -1,7 +1,8 @@
 import type { DeviceFilter } from "@gatehouse-access/sdk/policy";
 import { type Plan, type Step, typeName } from "../../engine/index.ts";
-import { apiKeyIdentity } from "../../resources/listings.ts";
+import { apiKeyIdentity, deviceKey } from "../../resources/listings.ts";
 import type { Estate } from "../estate.ts";
+import { devicesByKey } from "../planned/draft.ts";
 import { definitionOf } from "../planned/steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./content.ts";
 
@@ -23,32 +24,58 @@ export interface PlanScope {
  */
 export function captured(plan: Plan, { estates, ...scope }: PlanScope): ReviewedContent {
   const { project, stack, steps } = plan;
-  const living = new Set(steps.filter(({ op }) => op !== "delete").map(({ urn }) => urn));
-  // What an earlier replacement left over shares the urn of what replaced it.
-  const keyOf = ({ op, urn, id }: Step) => (op === "delete" && living.has(urn) ? `${urn} ${id}` : urn);
+  const devices = new Map(estates.map((estate) => [estate.tenant, devicesByKey(estate.devices)]));
+  const deviceOf = (step: Step) => {
+    const selector = step.after?.inputs.device;
+    const found = devices.get(tenantOf(step) ?? scope.home);
+    return typeof selector === "string" ? found?.get(deviceKey(selector.toLowerCase()))?.uid : undefined;
+  };
   return {
     ...{ project, stack, ...scope, at: new Date().toISOString() },
-    steps: Object.fromEntries(steps.map((step) => [keyOf(step), stepOf(step)])),
-    namespaces: Object.fromEntries(
-      estates.map((estate) => [
-        estate.tenant,
-        { name: estate.name, objects: objectsOf(estate), devices: devicesOf(estate) },
-      ]),
-    ),
+    steps: keyed(steps, (step) => stepOf(step, deviceOf(step))),
+    namespaces: Object.fromEntries(estates.map((estate) => [estate.tenant, namespaceOf(estate)])),
   };
 }
 
-function stepOf(step: Step): ReviewedStep {
-  const { op, type, name, before, after } = step;
+/** By urn. What an earlier replacement left over shares that of what replaced it, and has its id beside. */
+function keyed(steps: readonly Step[], reviewed: (step: Step) => ReviewedStep): Record<string, ReviewedStep> {
+  const found = new Map<string, ReviewedStep>();
+  const deletionsLast = (step: Step) => Number(step.op === "delete");
+  for (const step of steps.toSorted((left, right) => deletionsLast(left) - deletionsLast(right))) {
+    found.set(found.has(step.urn) ? `${step.urn} ${step.id}` : step.urn, reviewed(step));
+  }
+  return Object.fromEntries(found);
+}
+
+const tenantOf = ({ before, after }: Step): string | undefined =>
+  [before, after]
+    .map((values) => values?.outputs.tenant ?? values?.inputs.tenant)
+    .find((tenant) => typeof tenant === "string");
+
+function stepOf(step: Step, device: string | undefined): ReviewedStep {
+  const { op, type, name, id, before, after } = step;
   const inputs = Object.keys(definitionOf(step)?.inputs ?? before?.inputs ?? {});
+  const kept = before?.retained === true;
   return {
     op,
     title: `${typeName(type)} "${name}"`,
     declared: after ? picked(after.inputs, Object.keys(definitionOf(step)?.inputs ?? after.inputs)) : null,
+    about: {
+      ...(id !== undefined && { id }),
+      ...(device !== undefined && { device }),
+      ...(kept && { retainOnDelete: true }),
+    },
     // A read may answer outputs alone.
     found: before ? picked({ ...before.inputs, ...before.outputs }, inputs) : null,
   };
 }
+
+const namespaceOf = (estate: Estate) => ({
+  name: estate.name,
+  unread: [...(estate.members ? [] : ["members"]), ...(estate.apiKeys ? [] : ["API keys"])],
+  objects: objectsOf(estate),
+  devices: devicesOf(estate),
+});
 
 function picked(values: ReviewedFields, names: readonly string[]): ReviewedFields {
   return Object.fromEntries(

@@ -10,6 +10,8 @@ const step = z.strictObject({
   title: z.string(),
   /** What the program declares; null where the resource will be gone. */
   declared: fields.nullable(),
+  /** Which object it is about, as far as there is one: its id, and the uid of a device that a selector means. */
+  about: fields,
   /** The same fields as the state has them, after a refresh as they really are; null where there is none. */
   found: fields.nullable(),
 });
@@ -21,6 +23,8 @@ const object = z.strictObject({
 
 const namespace = z.strictObject({
   name: z.string(),
+  /** What the credential might not read. */
+  unread: z.array(z.string()),
   /** By kind and what never changes about them: keys, rules, members, API keys. */
   objects: z.record(z.string(), object),
   /** By uid. */

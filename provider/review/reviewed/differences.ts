@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { firstOf } from "../accessText.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./content.ts";
 
 /** Something that is no longer as it was reviewed. */
@@ -33,7 +34,11 @@ export function compared(reviewed: ReviewedContent, now: ReviewedContent): Compa
       differences.push({ in: "service", object: tenant, message });
       continue;
     }
-    differences.push(...objectDifferences(was.objects, is.objects));
+    const unread = [...new Set([...was.unread, ...is.unread])];
+    if (!isDeepStrictEqual(was.unread, is.unread)) {
+      const message = `${unread.join(" and ")} of ${is.name} could be read only once: at the review, or now`;
+      differences.push({ in: "service", object: tenant, message });
+    } else differences.push(...objectDifferences(was.objects, is.objects));
     const known = both(was.devices, is.devices).filter(([, [old, now]]) => old && now);
     differences.push(
       ...known.flatMap(([, [old, now]]) =>
@@ -74,6 +79,7 @@ function stepDifferences(
   const fields = [
     ...fieldDifferences("program", title, was.declared ?? {}, is.declared ?? {}),
     ...fieldDifferences("state", title, was.found ?? {}, is.found ?? {}),
+    ...fieldDifferences("service", `${title}, what it is about`, was.about, is.about),
   ];
   if (fields.length > 0 || was.op === is.op) return fields;
   const message = `${title}: what was reviewed is ${was.op}, and it would be ${is.op} now`;
@@ -112,6 +118,9 @@ function fieldDifferences(
     }));
 }
 
+/** Devices that a note names. */
+const DEVICES_MAX = 5;
+
 /** Longest value in a sentence, in characters. */
 const VALUE_MAX = 120;
 
@@ -128,10 +137,6 @@ function movements(
   const of = (here: typeof old, there: typeof old) =>
     Object.entries(here).flatMap(([uid, { title }]) => (Object.hasOwn(there, uid) ? [] : [title]));
   const sentence = (titles: readonly string[], what: string) =>
-    titles.length === 0
-      ? []
-      : [
-          `${titles.slice(0, 5).join(", ")}${titles.length > 5 ? ` and ${titles.length - 5} more` : ""} ${what} since the review`,
-        ];
+    titles.length === 0 ? [] : [`${firstOf(titles, DEVICES_MAX)} ${what} since the review`];
   return [...sentence(of(now, old), "came"), ...sentence(of(old, now), "went")];
 }

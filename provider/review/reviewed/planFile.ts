@@ -7,8 +7,13 @@ import { type ReviewedContent, reviewedContent } from "./content.ts";
 
 const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 
-/** Most bytes that a plan is decompressed to: ten times what 100,000 devices and 10,000 resources take. */
-const CONTENT_MAX = 512 * 1024 * 1024;
+/** Most bytes that a plan is decompressed to: five times what 100,000 devices and 10,000 resources take. */
+const CONTENT_MAX = 256 * 1024 * 1024;
+
+/** Begins what is encrypted. Secrets of a state begin as JSON does: none of them can be passed off as a plan. */
+const MARK = "gatehouse reviewed plan 1 ";
+
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
 const envelope = z.strictObject({
   /** What the file is, for people who open it. */
@@ -27,7 +32,7 @@ export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedC
   const packed = (await compress(JSON.stringify(reviewed))).toString("base64");
   const sealed: z.input<typeof envelope> = {
     ...{ gatehouse: "reviewed plan", version: 1, project: stack.project, stack: stack.stack },
-    content: await stack.encrypt(packed),
+    content: await stack.encrypt(MARK + packed),
   };
   await writeFile(file, `${JSON.stringify(sealed, null, 2)}\n`, { mode: 0o600 });
 }
@@ -42,13 +47,16 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
   if (project !== stack.project || name !== stack.stack) {
     throw broken(file, `it is for ${project}/${name}, not for ${stack.project}/${stack.stack}`);
   }
-  const packed = await stack.decrypt(content);
+  const opened = await stack.decrypt(content);
+  const packed = opened.slice(MARK.length);
+  if (!opened.startsWith(MARK) || !BASE64.test(packed))
+    throw broken(file, "what is encrypted in it is no plan");
   const text = await decompress(Buffer.from(packed, "base64"), { maxOutputLength: CONTENT_MAX }).catch(
     (cause: Error) => {
       throw broken(file, `its content cannot be read: ${cause.message}`);
     },
   );
-  const reviewed = reviewedContent.safeParse(JSON.parse(text.toString()));
+  const reviewed = reviewedContent.safeParse(parsedJson(text.toString()));
   if (!reviewed.success) throw broken(file, "its content is not as this version of gatehouse writes it");
   // What is outside is there for people; only what was encrypted is proof.
   if (reviewed.data.project !== project || reviewed.data.stack !== name) {
