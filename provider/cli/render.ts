@@ -72,11 +72,13 @@ export function stepLines(c: Colours, step: Step): string[] {
   const failed = step.error === undefined ? "" : c.red(`  failed: ${step.error}`);
   const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${title(step)}`)}${failed}`;
   if (step.op === "delete" || step.op === "same" || step.error !== undefined) return [head];
+  // What classes add for the provider is nothing that the program says.
+  const fields = step.fields.filter(({ path }) => !path.startsWith("__"));
   if (step.op === "create") {
-    const fields = step.fields.map((field) => `${field.path}: ${value(field.new)}`).join("  ");
-    if (title(step).length + fields.length <= LINE_WIDTH) return [`${head}  ${c.dim(fields)}`.trimEnd()];
+    const text = fields.map((field) => `${field.path}: ${value(field.new)}`).join("  ");
+    if (title(step).length + text.length <= LINE_WIDTH) return [`${head}  ${c.dim(text)}`.trimEnd()];
   }
-  return [head, ...step.fields.map((field) => fieldLine(c, step, field))];
+  return [head, ...fields.map((field) => fieldLine(c, step, field))];
 }
 
 /** A message; those of the engine about a failed step are not shown again. */

@@ -36,7 +36,9 @@ interface Side {
  * @throws EngineError saying which of the two has failed
  */
 export async function revisionPlans(folder: string, flags: RevisionFlags): Promise<RevisionPlans> {
-  const { commitOf, openRepository, revisionProgram } = await import("../revisions/index.ts");
+  const { commitOf, openRepository, revisionProgram, serviceDifferences } = await import(
+    "../revisions/index.ts"
+  );
   const repository = openRepository(folder);
   const base = { name: flags.base, commit: commitOf(repository, flags.base, "--base") };
   const head =
@@ -73,7 +75,14 @@ export async function revisionPlans(folder: string, flags: RevisionFlags): Promi
     );
   }
   const compared = { base: await previewOf(before, flags), revisions: { base, head }, unknown };
-  return { plan: await previewOf(after, flags), stack: after.stack, folder: after.folder, compared };
+  const plan = await previewOf(after, flags);
+  const apart = serviceDifferences(await before.stack.config(), await after.stack.config());
+  unknown.push(
+    ...apart.map(
+      (key) => `${key} differs: what is live is read where the configuration of ${after.title} says`,
+    ),
+  );
+  return { plan, stack: after.stack, folder: after.folder, compared };
 }
 
 async function previewOf({ title, stack }: Side, { refresh }: RevisionFlags): Promise<Plan> {

@@ -11,9 +11,8 @@ export async function withConnection<T>(
   configuration: ReadonlyMap<string, string> = new Map(),
 ): Promise<T> {
   // Loaded here: the other commands need no client, and it would slow the start of them all.
-  const { configure, connection } = await import("../pulumi/session.ts");
-  configure((key) => configuration.get(key));
-  const opened = connection();
+  const { newConnection } = await import("../pulumi/session.ts");
+  const opened = newConnection((key) => configuration.get(key));
   try {
     return await work(opened);
   } finally {

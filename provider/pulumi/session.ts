@@ -45,12 +45,17 @@ export function configure(lookup: Lookup): void {
  * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
  */
 export function connection(): Connection {
-  current ??= open(settings(configuration, process.env));
+  current ??= newConnection(configuration);
   return current;
 }
 
-function open(settings: Record<string, string>): Connection {
-  const { url, credential } = credentialsFromEnvironment(settings);
+/**
+ * A connection for whoever asks, who closes its client.
+ * @param lookup the stack's configuration
+ * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
+ */
+export function newConnection(lookup: Lookup): Connection {
+  const { url, credential } = credentialsFromEnvironment(settings(lookup, process.env));
   if (!url) {
     throw new ConfigurationError(
       "GATEHOUSE_URL: set it to the address of the service, for example https://access.example.org",
@@ -63,7 +68,7 @@ function open(settings: Record<string, string>): Connection {
   }
   const client = createClient({ url, credential, userAgent: USER_AGENT });
   return new Connection(client, {
-    defaultTenant: defaultTenant(),
+    defaultTenant: defaultTenant(lookup),
     opens: (secret) => opens(url, secret),
   });
 }
@@ -86,8 +91,8 @@ export async function opens(url: string, secret: string): Promise<boolean> {
  * The namespace that is meant where a resource names none; undefined: the credential's.
  * @throws ConfigurationError when GATEHOUSE_TENANT is no id of a namespace
  */
-export function defaultTenant(): string | undefined {
-  const result = tenantId.optional().safeParse(settings(configuration, process.env).GATEHOUSE_TENANT);
+export function defaultTenant(lookup: Lookup = configuration): string | undefined {
+  const result = tenantId.optional().safeParse(settings(lookup, process.env).GATEHOUSE_TENANT);
   if (!result.success)
     throw new ConfigurationError("GATEHOUSE_TENANT: must be a lower-case uuid, the id of a namespace");
   return result.data;

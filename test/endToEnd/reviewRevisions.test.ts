@@ -85,7 +85,7 @@ describe.each(engines)(
       expect(leftOver()).toEqual([]);
       return ended;
     };
-    const leftOver = () => readdirSync(join(folder, "tmp")).filter((name) => name.startsWith("gatehouse-"));
+    const leftOver = () => readdirSync(join(folder, "tmp/gatehouse"));
     const reviewed = async (args: readonly string[], code = 0) => {
       const ended = await run(["--json", ...args], code);
       const review = JSON.parse(ended.stdout) as Review;
@@ -115,7 +115,7 @@ describe.each(engines)(
       fleet = await startFleet(["bob", "eve"]);
       for (const name of ["web-01", "web-02", "db-01"]) await fleet.enrol(name);
       folder = mkdtempSync(join(tmpdir(), "gatehouse-revisions-"));
-      mkdirSync(join(folder, "tmp"));
+      mkdirSync(join(folder, "tmp/gatehouse"), { recursive: true });
       mkdirSync(join(folder, "state"));
       mkdirSync(join(folder, "repository"));
       repository = new TestRepository(join(folder, "repository"));

@@ -10,7 +10,12 @@ import {
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { backendUrlOf } from "../../provider/dist/engine/index.js";
-import { commitOf, openRepository, revisionProgram } from "../../provider/dist/revisions/index.js";
+import {
+  commitOf,
+  openRepository,
+  revisionProgram,
+  serviceDifferences,
+} from "../../provider/dist/revisions/index.js";
 import { testFolder } from "../support/folder.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 
@@ -132,6 +137,16 @@ describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
     for (const name of ["-1", "--all", "", "HEAD^{tree}", "v1..HEAD", "v1 HEAD", "$(touch x)"])
       expect(() => commitOf(opened, name, "--base")).toThrow(/^--base/);
   });
+});
+
+test("revisions that are about different services or namespaces are told apart by their configuration", () => {
+  const of = (url: string, more: [string, string][] = []) => new Map([["gatehouse:url", url], ...more]);
+  expect(
+    serviceDifferences(of("https://a.example"), of("https://a.example", [["gatehouse:token", "t"]])),
+  ).toEqual([]);
+  expect(
+    serviceDifferences(of("https://a.example"), of("https://b.example", [["gatehouse:tenant", "t"]])),
+  ).toEqual(["gatehouse:url", "gatehouse:tenant"]);
 });
 
 describe("a backend's URL", () => {
