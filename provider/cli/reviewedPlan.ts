@@ -57,6 +57,7 @@ async function requireAsReviewed(
   const { estatesOf } = await import("../review/reviewPlan.ts");
   const { captured } = await import("../review/reviewed/capture.ts");
   const { compared } = await import("../review/reviewed/differences.ts");
+  const { printable } = await import("../review/accessText.ts");
   const { OutdatedPlanError } = await import("../review/reviewed/outdated.ts");
   const { home, estates } = await estatesOf(connection, [plan]);
   if (home !== reviewed.home) {
@@ -67,6 +68,7 @@ async function requireAsReviewed(
   }
   const { service, refresh } = reviewed;
   const { differences, notes } = compared(reviewed, captured(plan, { service, home, refresh, estates }));
-  for (const note of notes) process.stderr.write(`${note}\n`);
+  // Devices name themselves.
+  for (const note of notes) process.stderr.write(`${printable(note)}\n`);
   if (differences.length > 0) throw new OutdatedPlanError(differences);
 }
