@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { connectors, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { ForbiddenError, InvalidError, NotConnectedError, NotFoundError } from "../../http/errors.ts";
+import { InvalidError, NotConnectedError, NotFoundError } from "../../http/errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
 import { rowsOf } from "../lists/page.ts";
+import { requireRoom } from "../requireRoom.ts";
 import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { declaredConnector } from "./object.ts";
 import { presentConnector } from "./presentConnector.ts";
@@ -31,12 +32,13 @@ function tlsColumns(
 }
 
 /** @throws ForbiddenError the namespace has as many connectors as it may have */
-async function checkNumber(services: Services, tx: Transaction, tenantId: string): Promise<void> {
+function checkNumber(services: Services, tx: Transaction, tenantId: string): Promise<void> {
   const limit = services.settings.maximumConnectors;
-  if (limit <= 0) return;
-  if ((await tx.connector.count({ where: { tenantId }, take: limit })) >= limit) {
-    throw new ForbiddenError(`the namespace has ${limit} connectors, the most that it may have: delete one`);
-  }
+  return requireRoom(
+    limit,
+    () => tx.connector.count({ where: { tenantId }, take: limit }),
+    `the namespace has ${limit} connectors, the most that it may have: delete one`,
+  );
 }
 
 /**

@@ -2,13 +2,14 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { readRows } from "../../db/readRows.ts";
 import { deviceToken } from "../../http/deviceTokens.ts";
-import { ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import { isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
 import { inTurn } from "../inTurn.ts";
 import { sql } from "../lists/sql.ts";
+import { requireRoom } from "../requireRoom.ts";
 import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { declaredDevice } from "./objects.ts";
 import { deviceUid } from "./uid.ts";
@@ -25,15 +26,13 @@ function firstName(hostname: string | undefined, mac: string): string {
  * Nobody vouches for a device that enrols, so there is a limit to the rows that strangers can make.
  * @throws ForbiddenError as many devices as may wait in the namespace to be accepted
  */
-async function checkPending(services: Services, tx: Transaction, tenantId: string): Promise<void> {
+function checkPending(services: Services, tx: Transaction, tenantId: string): Promise<void> {
   const limit = services.settings.maximumPendingDevices;
-  if (limit <= 0) return;
-  const pending = await tx.device.count({ where: { tenantId, status: "pending" }, take: limit });
-  if (pending >= limit) {
-    throw new ForbiddenError(
-      `${limit} devices of the namespace wait to be accepted, the most that may: accept, reject or delete some`,
-    );
-  }
+  return requireRoom(
+    limit,
+    () => tx.device.count({ where: { tenantId, status: "pending" }, take: limit }),
+    `${limit} devices of the namespace wait to be accepted, the most that may: accept, reject or delete some`,
+  );
 }
 
 type Report = z.output<NonNullable<PublicOperations["authDevice"]["body"]>>;

@@ -1,10 +1,11 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import { NotFoundError } from "../../http/errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { createOnce } from "../createOnce.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
 import { rowsOf } from "../lists/page.ts";
+import { requireRoom } from "../requireRoom.ts";
 import { withTags } from "../tags/tagList.ts";
 import { inTransaction, type Transaction } from "../transaction.ts";
 import { presentFirewallRule } from "./presentFirewallRule.ts";
@@ -59,14 +60,13 @@ export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = asy
 };
 
 /** @throws ForbiddenError the namespace has as many rules as it may have */
-async function checkNumber(services: Services, tx: Transaction, tenantId: string): Promise<void> {
+function checkNumber(services: Services, tx: Transaction, tenantId: string): Promise<void> {
   const limit = services.settings.maximumFirewallRules;
-  if (limit <= 0) return;
-  if ((await tx.firewallRule.count({ where: { tenantId }, take: limit })) >= limit) {
-    throw new ForbiddenError(
-      `the namespace has ${limit} firewall rules, the most that it may have: delete one`,
-    );
-  }
+  return requireRoom(
+    limit,
+    () => tx.firewallRule.count({ where: { tenantId }, take: limit }),
+    `the namespace has ${limit} firewall rules, the most that it may have: delete one`,
+  );
 }
 
 export const createFirewallRule: Handler<PublicOperations["createFirewallRule"]> = async (context) => {

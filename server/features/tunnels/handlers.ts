@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import type { PublicOperations, tunnels } from "@gatehouse-access/sdk/contract";
 import { normalAddress } from "../../http/addresses.ts";
-import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import { NotFoundError } from "../../http/errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { createOnce } from "../createOnce.ts";
 import { rowsOf } from "../lists/page.ts";
+import { requireRoom } from "../requireRoom.ts";
 import type { Transaction } from "../transaction.ts";
 import { endOf, living } from "./expiry.ts";
 import { presentTunnel } from "./presentTunnel.ts";
@@ -44,12 +45,13 @@ const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) =>
 };
 
 /** @throws ForbiddenError the device has as many tunnels as it may have (rules section 18, Q4) */
-async function checkNumber(services: Services, tx: Transaction, deviceUid: string): Promise<void> {
+function checkNumber(services: Services, tx: Transaction, deviceUid: string): Promise<void> {
   const limit = services.settings.maximumTunnels;
-  if (limit <= 0) return;
-  if ((await tx.tunnel.count({ where: { deviceUid, ...living(services) } })) >= limit) {
-    throw new ForbiddenError(`the device has ${limit} tunnels, the most that it may have: delete one`);
-  }
+  return requireRoom(
+    limit,
+    () => tx.tunnel.count({ where: { deviceUid, ...living(services) } }),
+    `the device has ${limit} tunnels, the most that it may have: delete one`,
+  );
 }
 
 const createTunnel: Handler<PublicOperations["createTunnel"]> = async (context) => {
