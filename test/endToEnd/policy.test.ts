@@ -6,12 +6,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
+import { type Policy, policyEnv } from "../support/policy.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 const PROJECT = "commonjs-program";
-
-type Policy = Record<string, { type: string; args: Record<string, unknown> }>;
-const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
 
 const [firstKey, secondKey] = [sshKeyLine("ana@laptop"), sshKeyLine("ana@desk")];
 

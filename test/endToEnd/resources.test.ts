@@ -8,14 +8,12 @@ import { Harness, type Program } from "../provider/support/harness.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
+import { type Policy, policyEnv } from "../support/policy.ts";
 import { startLossyProxy } from "../support/proxy.ts";
 import { requestsDuring } from "../support/requests.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 const PROJECT = "commonjs-program";
-
-type Policy = Record<string, { type: string; args: Record<string, unknown>; options?: { import: string } }>;
-const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
 
 const data = sshKeyLine("ana@laptop");
 

@@ -7,12 +7,10 @@ import type { Review } from "../../provider/dist/review/review.js";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, Stack } from "../support/gatehouse.ts";
+import { type Policy, policyEnv } from "../support/policy.ts";
 import { schemaFaults } from "../support/schemas.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
-
-type Policy = Record<string, { type: string; args: Record<string, unknown> }>;
-const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
 
 const [anaKey, bobKey] = [sshKeyLine("ana@laptop"), sshKeyLine("bob@laptop")];
 const ana = { name: "ana-laptop", data: anaKey, username: "^root$", filter: { hostname: "^web-01$" } };

@@ -10,11 +10,10 @@ import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, gatehouse } from "../support/gatehouse.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
+import type { Policy } from "../support/policy.ts";
 
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
-
-type Policy = Record<string, { type: string; args: Record<string, unknown> }>;
 
 const key = (name: string, username: string, hostname: string) => ({
   type: "PublicKey",

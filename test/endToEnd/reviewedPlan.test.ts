@@ -8,11 +8,9 @@ import type { Difference } from "../../provider/dist/review/reviewed/differences
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, Stack } from "../support/gatehouse.ts";
+import { type Policy, policyEnv } from "../support/policy.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
-
-type Policy = Record<string, { type: string; args: Record<string, unknown> }>;
-const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
 
 const data = sshKeyLine("ana@laptop");
 const policyOf = (username: string, priority = 10): Policy => ({

@@ -4,9 +4,9 @@ import type { TestedNamespace } from "../../provider/dist/review/testedNamespace
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, Stack } from "../support/gatehouse.ts";
+import type { Policy } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 
-type Policy = Record<string, { type: string; args: Record<string, unknown> }>;
 type Tested = Result & { policyTests?: TestedNamespace };
 
 const key = (name: string, username: string, filter: Record<string, unknown>) => ({
