@@ -1,5 +1,6 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { EngineError, type EngineName, openStack } from "../engine/index.ts";
+import { engineOption } from "./flags.ts";
 
 /** The flags that name a stack for its configuration alone, as commander gives them. */
 export type ConfigurationFlags = { stack?: string; engine?: EngineName };
@@ -8,12 +9,7 @@ export type ConfigurationFlags = { stack?: string; engine?: EngineName };
 export function addConfigurationFlags(command: Command): Command {
   return command
     .option("-s, --stack <name>", "take what the environment leaves open from this stack's configuration")
-    .addOption(
-      new Option("--engine <engine>", "what reads that configuration; default cli").choices([
-        "cli",
-        "embedded",
-      ]),
-    );
+    .addOption(engineOption("what reads that configuration; default cli"));
 }
 
 /**

@@ -9,9 +9,13 @@ export function addStackFlags(command: Command): Command {
   return command
     .argument("[folder]", "folder with Pulumi.yaml", ".")
     .option("-s, --stack <name>", "the stack; default PULUMI_STACK or the only one")
-    .addOption(new Option("--engine <engine>", "default cli").choices(["cli", "embedded"]))
+    .addOption(engineOption("default cli"))
     .option("--parallel <n>", "objects worked on at once", positive("--parallel"), 16);
 }
+
+/** The flag that chooses the engine. */
+export const engineOption = (about: string): Option =>
+  new Option("--engine <engine>", about).choices(["cli", "embedded"]);
 
 /** The options of the engine that the flags stand for. */
 export function stackOptionsOf(folder: string, { stack, engine, parallel }: StackFlags): StackOptions {

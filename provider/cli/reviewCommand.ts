@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
-import { EngineError, type Plan, type Stack } from "../engine/index.ts";
+import { EngineError, type Plan } from "../engine/index.ts";
 import { objections } from "../review/review.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import { addStackFlags, collect, positive, type StackFlags } from "./flags.ts";
@@ -73,8 +73,8 @@ async function review(folder: string, flags: Flags): Promise<void> {
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
   const { accessQuery } = await import("../review/accessQuery.ts");
   const { logins, addresses } = accessQuery({ login: flags.login, from: flags.from }, "text");
-  const { plan, stack, ...planned } = await plansOf(folder, flags);
-  const reviewed = await reviewedBy(stack, plan, {
+  const { plan, stack, configuration, ...planned } = await plansOf(folder, flags);
+  const reviewed = await reviewedBy(plan, configuration, {
     ...{ ...planned, logins, addresses, protect: flags.protect },
     ...(flags.soonDays !== undefined && { soonDays: flags.soonDays }),
   });
@@ -115,12 +115,16 @@ async function plansOf(
     throw new EngineError("usage", "--head is the revision to compare with --base, which is missing.");
   }
   const stack = await openForReview(folder, flags);
-  return { plan: await stack.preview({ refresh: flags.refresh, values: true }), stack, folder };
+  const plan = await stack.preview({ refresh: flags.refresh, values: true });
+  return { plan, stack, configuration: await stack.config(), folder };
 }
 
-async function reviewedBy(stack: Stack, plan: Plan, options: ReviewOptions): Promise<ReviewedPlan> {
+async function reviewedBy(
+  plan: Plan,
+  configuration: ReadonlyMap<string, string>,
+  options: ReviewOptions,
+): Promise<ReviewedPlan> {
   const { reviewPlan } = await import("../review/reviewPlan.ts");
-  const configuration = await stack.config();
   return withConnection((connection) => reviewPlan(connection, plan, options), configuration);
 }
 

@@ -17,6 +17,8 @@ export interface RevisionPlans {
   readonly plan: Plan;
   /** The stack that it is a plan of. */
   readonly stack: Stack;
+  /** Its configuration, by `namespace:key`. */
+  readonly configuration: ReadonlyMap<string, string>;
   /** Where the program is that is reviewed. */
   readonly folder: string;
   readonly compared: Comparison;
@@ -76,13 +78,14 @@ export async function revisionPlans(folder: string, flags: RevisionFlags): Promi
   }
   const compared = { base: await previewOf(before, flags), revisions: { base, head }, unknown };
   const plan = await previewOf(after, flags);
-  const apart = serviceDifferences(await before.stack.config(), await after.stack.config());
+  const configuration = await after.stack.config();
+  const apart = serviceDifferences(await before.stack.config(), configuration);
   unknown.push(
     ...apart.map(
       (key) => `${key} differs: what is live is read where the configuration of ${after.title} says`,
     ),
   );
-  return { plan, stack: after.stack, folder: after.folder, compared };
+  return { plan, stack: after.stack, configuration, folder: after.folder, compared };
 }
 
 async function previewOf({ title, stack }: Side, { refresh }: RevisionFlags): Promise<Plan> {

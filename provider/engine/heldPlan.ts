@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { EngineError } from "./errors.ts";
-import type { FieldChange, Plan, Shown, Step } from "./model.ts";
+import { type FieldChange, holds, type Plan, type Shown, type Step } from "./model.ts";
 
 /** A plan that a run may not go beyond: what the program declares while it runs can differ from its preview. */
 export class HeldPlan {
@@ -23,10 +23,9 @@ export class HeldPlan {
     if (planned.op !== step.op && !(isOpen && (step.op === "same" || step.op === "update"))) {
       throw misfit(`the plan has ${planned.op}, and it would be ${step.op}`);
     }
-    const changed = new Map(step.fields.map((field) => [field.path, field]));
-    for (const field of planned.fields) {
-      if (!changed.has(field.path) && !hasUnknown(field.new) && !isOpen) throw notAs(field);
-    }
+    const changed = new Set(step.fields.map(({ path }) => path));
+    const left = planned.fields.find(({ path }) => !changed.has(path));
+    if (left && !isOpen) throw notAs(left);
     const meant = new Map(planned.fields.map((field) => [field.path, field]));
     for (const field of step.fields) {
       const other = meant.get(field.path) ?? unknownAbove(planned.fields, field.path);
@@ -52,8 +51,4 @@ const notAs = ({ path }: FieldChange) => misfit(`${path} is not as planned`);
 const unknownAbove = (fields: readonly FieldChange[], path: string) =>
   fields.find((field) => path.startsWith(`${field.path}.`) && hasUnknown(field.new));
 
-function hasUnknown(value: Shown | undefined): boolean {
-  if (value === "[unknown]") return true;
-  if (Array.isArray(value)) return value.some(hasUnknown);
-  return typeof value === "object" && value !== null && Object.values(value).some(hasUnknown);
-}
+const hasUnknown = (value: Shown | undefined) => holds(value, "[unknown]");

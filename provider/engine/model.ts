@@ -10,6 +10,14 @@ export type StepOp = "create" | "update" | "replace" | "delete" | "import" | "sa
 /** A value fit for showing: secrets are the text `[secret]`, values not known yet `[unknown]`. */
 export type Shown = null | boolean | number | string | Shown[] | { [key: string]: Shown };
 
+/** True where a value is, or holds, one of these words. */
+export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" | "[secret]")[]): boolean {
+  if (Array.isArray(value)) return value.some((item) => holds(item, ...words));
+  if (typeof value === "object" && value !== null)
+    return Object.values(value).some((item) => holds(item, ...words));
+  return words.some((word) => word === value);
+}
+
 /**
  * One changed field; `path` is dotted. A side without value is left out. `outputOnly` marks what a refresh or drift
  * found different in the outputs alone: nothing the program sets.

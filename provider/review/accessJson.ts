@@ -21,10 +21,18 @@ export interface AccessGrant {
   readonly devices: readonly string[];
 }
 
-/** Who can reach what in a namespace: what `gatehouse access --json` prints. */
-export interface AccessReport {
+/** What answers say of the namespace, and of the question. */
+interface AccessAnswered {
   /** Id of the namespace. */
   readonly namespace: string;
+  /** What could not be read, as sentences. */
+  readonly unknown: readonly string[];
+  /** How the question was understood, as sentences. */
+  readonly notes: readonly string[];
+}
+
+/** Who can reach what in a namespace: what `gatehouse access --json` prints. */
+export interface AccessReport extends AccessAnswered {
   /** All login names and addresses that were looked at. */
   readonly domain: AccessDomain & {
     /** The address that stands for every one that no rule names. */
@@ -32,10 +40,6 @@ export interface AccessReport {
   };
   /** Latest sessions that were looked at for login names and addresses. */
   readonly sessions: number;
-  /** What could not be read, as sentences. */
-  readonly unknown: readonly string[];
-  /** How the question was understood, as sentences. */
-  readonly notes: readonly string[];
   /** Asked about. */
   readonly devices: readonly AccessDevice[];
   /** Asked about. */
@@ -46,14 +50,7 @@ export interface AccessReport {
 }
 
 /** Why one login is allowed, or is not: what `gatehouse access --explain --json` prints. */
-export interface AccessExplanationReport extends AccessExplanation {
-  /** Id of the namespace. */
-  readonly namespace: string;
-  /** What could not be read, as sentences. */
-  readonly unknown: readonly string[];
-  /** How the question was understood, as sentences. */
-  readonly notes: readonly string[];
-}
+export interface AccessExplanationReport extends AccessExplanation, AccessAnswered {}
 
 /** An {@link AccessReport} as JSON in parts: one object, in which each of `grants` stands on a line of its own. */
 export function* accessJson(view: AccessView): Generator<string> {

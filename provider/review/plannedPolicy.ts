@@ -4,7 +4,7 @@ import type { Estate } from "./estate.ts";
 import { carryOut } from "./planned/carryOut.ts";
 import { Draft, type PlannedApiKey, type PlannedMember } from "./planned/draft.ts";
 import { type ManagedObject, managedBy } from "./planned/managed.ts";
-import { type PlannedStep, stepsOf } from "./planned/steps.ts";
+import { losesObject, type PlannedStep, stepsOf } from "./planned/steps.ts";
 import { type Twins, twinsOf } from "./planned/twins.ts";
 
 export type { PlannedApiKey, PlannedMember } from "./planned/draft.ts";
@@ -74,8 +74,7 @@ const begunNote = ({ title, definition }: PlannedStep) =>
     ? `${title} makes a namespace: nothing of it is there yet`
     : `${title} is for a namespace that is being made, and is no part of this one`;
 
-const isLeft = ({ step: { op }, before }: PlannedStep) =>
-  before?.retained === true && (op === "delete" || op === "replace");
+const isLeft = ({ step, before }: PlannedStep) => losesObject(step) && before?.retained === true;
 
 const leftNote = ({ title }: PlannedStep) =>
   `${title} leaves its object where it is, managed by nobody (retainOnDelete)`;

@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { Access, type AccessDomain, domainOf } from "@gatehouse-access/sdk/policy";
+import { Access, type AccessDomain } from "@gatehouse-access/sdk/policy";
 import type { Estate } from "./estate.ts";
 import type { PolicySubjects } from "./policy/policyTest.ts";
 import { policyTestFiles } from "./policyTests/files.ts";
@@ -21,11 +21,6 @@ export type {
 export interface PolicyTestFacts extends Pick<Estate, "policy" | "members" | "apiKeys" | "unknown"> {
   /** What `access` is evaluated for, beside what assertions name. */
   readonly domain: AccessDomain;
-}
-
-/** The facts of a namespace as it is: evaluated for the login names and addresses that were seen, too. */
-export function liveFacts({ policy, members, apiKeys, unknown, seen }: Estate): PolicyTestFacts {
-  return { policy, members, apiKeys, unknown, domain: domainOf([policy], seen) };
 }
 
 /**

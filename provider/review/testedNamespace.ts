@@ -3,9 +3,9 @@ import type { Connection } from "../resources/connection.ts";
 import { actorOf } from "./actor.ts";
 import { domainOfEnds, factsOf } from "./ends.ts";
 import { readEstate } from "./estate.ts";
-import { plannedState } from "./namespaceState.ts";
+import { liveState, plannedState } from "./namespaceState.ts";
 import { plannedEstate } from "./plannedPolicy.ts";
-import { liveFacts, type PolicyTestReport, runPolicyTests } from "./policyTests.ts";
+import { type PolicyTestReport, runPolicyTests } from "./policyTests.ts";
 
 /** What came of the policy tests beside a program, on the credential's namespace. */
 export interface TestedNamespace extends PolicyTestReport {
@@ -22,8 +22,9 @@ export interface TestedNamespace extends PolicyTestReport {
  */
 export async function testLive(connection: Connection, folder: string): Promise<TestedNamespace> {
   const estate = await readEstate(await connection.tenant(undefined));
-  const { tenant, unknown } = estate;
-  return { ...(await runPolicyTests(folder, liveFacts(estate))), tenant, unknown };
+  const { tenant, unknown, policy } = estate;
+  const facts = factsOf(estate, liveState(estate), domainOfEnds([policy], estate));
+  return { ...(await runPolicyTests(folder, facts)), tenant, unknown };
 }
 
 /**

@@ -2,7 +2,7 @@ import { Claims, TwinError } from "../../resources/claims.ts";
 import { renameTags } from "./devicesAndTags.ts";
 import { CannotTell, type Draft } from "./draft.ts";
 import { kindOf, kinds } from "./kinds.ts";
-import { isHidden, type PlannedStep } from "./steps.ts";
+import { isHidden, losesObject, type PlannedStep } from "./steps.ts";
 import type { Declared } from "./twins.ts";
 
 /** What came of the steps. */
@@ -89,8 +89,7 @@ function attempt({ unknown }: Work, { title, before }: PlannedStep, work: () => 
 }
 
 /** From one namespace to another an object goes by a replacement: in each of them one half of it is seen. */
-const leaves = ({ step: { op }, before }: PlannedStep) =>
-  (op === "delete" || op === "replace") && before?.retained !== true;
+const leaves = ({ step, before }: PlannedStep) => losesObject(step) && before?.retained !== true;
 const comes = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
 
 /**

@@ -1,4 +1,4 @@
-import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
+import { holds, type Plan, type ResourceValues, type Shown, type Step } from "../../engine/index.ts";
 import type { ResourceDefinition } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
 
@@ -25,11 +25,14 @@ export interface PlannedSteps {
 }
 
 /** True when a value is not known before the change is made, or is secret: in either case nobody can tell what it is. */
-export function isHidden(value: Shown | undefined): boolean {
-  if (value === "[unknown]" || value === "[secret]") return true;
-  if (Array.isArray(value)) return value.some(isHidden);
-  return typeof value === "object" && value !== null && Object.values(value).some(isHidden);
-}
+export const isHidden = (value: Shown | undefined): boolean => holds(value, "[unknown]", "[secret]");
+
+/** The namespace that values name; undefined where they name none. */
+export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined =>
+  outputs.tenant ?? inputs.tenant;
+
+/** True where the object that a resource has goes, or another comes in its place. */
+export const losesObject = ({ op }: Step): boolean => op === "delete" || op === "replace";
 
 /**
  * Those steps of a plan with values that are about objects of the namespace.
@@ -37,8 +40,6 @@ export function isHidden(value: Shown | undefined): boolean {
  * @throws Error when the plan has no values
  */
 export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps {
-  const tenantOf = ({ tenant: input }: ResourceDefinition["inputs"], { inputs, outputs }: ResourceValues) =>
-    outputs.tenant ?? inputs.tenant ?? (input ? home : undefined);
   const steps: PlannedStep[] = [];
   const begun: PlannedStep[] = [];
   const unknown: string[] = [];
@@ -49,7 +50,8 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
       throw new Error(`${step.urn}: the plan does not tell what it is; preview with values`);
     }
     const title = `${definition.name} "${step.name}"`;
-    const isHere = (values: ResourceValues) => tenantOf(definition.inputs, values) === tenant;
+    const unnamed = definition.inputs.tenant ? home : undefined;
+    const isHere = (values: ResourceValues) => (tenantIn(values) ?? unnamed) === tenant;
     const before = step.before && isHere(step.before) ? step.before : undefined;
     if (definition.name === "Namespace" && step.op === "create") {
       begun.push({ step, definition, title, before: undefined, after: step.after });

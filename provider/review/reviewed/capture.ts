@@ -3,7 +3,7 @@ import { type Plan, type Step, typeName } from "../../engine/index.ts";
 import { apiKeyIdentity, deviceKey } from "../../resources/listings.ts";
 import type { Estate } from "../estate.ts";
 import { devicesByKey } from "../planned/draft.ts";
-import { definitionOf } from "../planned/steps.ts";
+import { definitionOf, tenantIn } from "../planned/steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./content.ts";
 
 /** What a plan is about, beside its steps. */
@@ -48,25 +48,22 @@ function keyed(steps: readonly Step[], reviewed: (step: Step) => ReviewedStep): 
 }
 
 const tenantOf = ({ before, after }: Step): string | undefined =>
-  [before, after]
-    .map((values) => values?.outputs.tenant ?? values?.inputs.tenant)
-    .find((tenant) => typeof tenant === "string");
+  [before, after].map((values) => values && tenantIn(values)).find((tenant) => typeof tenant === "string");
 
 function stepOf(step: Step, device: string | undefined): ReviewedStep {
   const { op, type, name, id, before, after } = step;
-  const inputs = Object.keys(definitionOf(step)?.inputs ?? before?.inputs ?? {});
-  const kept = before?.retained === true;
+  const own = definitionOf(step)?.inputs;
   return {
     op,
     title: `${typeName(type)} "${name}"`,
-    declared: after ? picked(after.inputs, Object.keys(definitionOf(step)?.inputs ?? after.inputs)) : null,
+    declared: after ? picked(after.inputs, Object.keys(own ?? after.inputs)) : null,
     about: {
       ...(id !== undefined && { id }),
       ...(device !== undefined && { device }),
-      ...(kept && { retainOnDelete: true }),
+      ...(before?.retained && { retainOnDelete: true }),
     },
     // A read may answer outputs alone.
-    found: before ? picked({ ...before.inputs, ...before.outputs }, inputs) : null,
+    found: before ? picked({ ...before.inputs, ...before.outputs }, Object.keys(own ?? before.inputs)) : null,
   };
 }
 
