@@ -67,7 +67,7 @@ describe("the table", () => {
   });
 
   test("is of the devices, keys, login names and addresses that are asked about", () => {
-    const prod = ask({ device: ["tag:prod"], key: ["b*"], login: ["root", "x"] });
+    const prod = ask({ device: ["tag:prod"], key: ["bo*"], login: ["root", "x"] });
     expect(rowsOf(prod.stdout)).toEqual([
       [`bob (${short("bob")})`, "root", "any but 203.0.113.1", "5 devices tagged web", "none matches"],
     ]);
