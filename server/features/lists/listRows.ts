@@ -13,8 +13,8 @@ export interface Order {
   readonly direction: "asc" | "desc";
 }
 
-/** Rows found by a filter that are sorted after they were found, which costs less than to look for them in order. */
-const SORTED_AFTERWARDS = 1000;
+/** Rows found by a filter that are counted and sorted after they were found: nothing need be looked for twice. */
+const FEW = 1000;
 
 /** From so many rows before a page on it is worth while to count first: the page may be nearer to the list's end. */
 const DEEP = 10_000;
@@ -59,8 +59,8 @@ export async function listColumns<Row>(
   checkCost(table, groups);
   const where = groups.length === 0 ? request.where : sql`(${request.where}) AND ${filterSql(table, groups)}`;
   const offset = (page - 1) * perPage;
-  const read = (rows: Sql, limit: number, skipped = offset) =>
-    readRows<Row>(services.db, sql`${rows} LIMIT ${limit} OFFSET ${skipped}`);
+  const read = <Read = Row>(rows: Sql, limit: number, skipped = offset) =>
+    readRows<Read>(services.db, sql`${rows} LIMIT ${limit} OFFSET ${skipped}`);
   if (groups.length === 0 && offset >= DEEP) {
     const total = await count(services, table, where);
     const shown = Math.min(perPage, total - offset);
@@ -77,12 +77,17 @@ export async function listColumns<Row>(
     const total = isLastPage ? offset + rows.length : await count(services, table, where);
     return { rows: rows.slice(0, perPage), total };
   }
+  const found = await read<Row & { foundRows: number | bigint }>(
+    foundThenSorted(table, columns, { visible: request.where, wanted: where }, sort),
+    perPage,
+  );
+  const few = Number(found[0]?.foundRows ?? 0);
+  if (few <= FEW && (few > 0 || offset === 0)) {
+    return { rows: found.map(({ foundRows: _, ...row }) => row as Row), total: few };
+  }
   const total = await count(services, table, where);
   if (offset >= total) return { rows: [], total };
-  // A last page that is not full makes a search in order go on to the very end.
-  const few = total <= Math.min(offset + perPage, SORTED_AFTERWARDS);
-  const ordered = few ? foundThenSorted : sortedRows;
-  return { rows: await read(ordered(table, columns, where, sort), perPage), total };
+  return { rows: await read(sortedRows(table, columns, where, sort), perPage), total };
 }
 
 async function count(services: Services, table: Table, where: Sql): Promise<number> {
@@ -107,13 +112,23 @@ function sortedRows(table: Table, columns: Sql, where: Sql, order: Order): Sql {
     ORDER BY ${value} ${direction}, ${tieBreaker} ${direction}`;
 }
 
-/** The database cannot know that a filter leaves few rows, and would go through all of them in their order. */
-function foundThenSorted(table: Table, columns: Sql, where: Sql, order: Order): Sql {
+/**
+ * The database cannot know that a filter leaves few rows, and would go through all of them in their order. Ids are
+ * unique only among the rows that the caller may see.
+ */
+function foundThenSorted(
+  table: Table,
+  columns: Sql,
+  { visible, wanted }: { readonly visible: Sql; readonly wanted: Sql },
+  order: Order,
+): Sql {
   const [value, tieBreaker] = order.by;
   const direction = directionSql(order);
-  return sql`WITH found AS MATERIALIZED (SELECT ${columns}, ${value} AS "sortValue", ${tieBreaker} AS "sortTie"
-    FROM ${table.from} WHERE ${where})
-    SELECT * FROM found ORDER BY "sortValue" ${direction}, "sortTie" ${direction}`;
+  return sql`WITH found AS MATERIALIZED
+      (SELECT ${table.id} AS "foundId" FROM ${table.from} WHERE ${wanted} LIMIT ${FEW + 1})
+    SELECT ${columns}, (SELECT COUNT(*) FROM found) AS "foundRows" FROM found CROSS JOIN ${table.from}
+    WHERE ${table.id} = found."foundId" AND (${visible})
+    ORDER BY ${value} ${direction}, ${tieBreaker} ${direction}`;
 }
 
 /** The rows in the order of the ids; one that was deleted since is left out. */
