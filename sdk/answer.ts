@@ -5,6 +5,7 @@ import {
   ConflictError,
   LockoutError,
   NotFoundError,
+  PaymentError,
   PermissionError,
   PreconditionFailedError,
   ProtocolError,
@@ -53,8 +54,8 @@ function clean(message: string, secrets: readonly string[]): string {
   return text.length > MESSAGE_LENGTH ? `${text.slice(0, MESSAGE_LENGTH)}…` : text;
 }
 
-/** Message and field names of an error body: `{message}`, `{message, fields}` or an array of names. */
-function readErrorBody(answer: RawAnswer): { message?: string; fields: string[] } {
+/** What an error body says: `{message}`, `{message, fields}`, `{message, code}` or an array of names. */
+function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fields: string[] } {
   let body: unknown;
   try {
     body = JSON.parse(answer.text);
@@ -69,9 +70,10 @@ function readErrorBody(answer: RawAnswer): { message?: string; fields: string[] 
   if (typeof body !== "object" || body === null) {
     return { fields: [] };
   }
-  const { message, fields } = body as { message?: unknown; fields?: unknown };
+  const { message, code, fields } = body as { message?: unknown; code?: unknown; fields?: unknown };
   return {
     ...(typeof message === "string" && { message }),
+    ...(typeof code === "string" && { code }),
     fields: typeof fields === "object" && fields !== null ? Object.keys(fields) : [],
   };
 }
@@ -124,6 +126,10 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
       return new ConflictError("conflicts with what exists (409)", details, fields);
     case 412:
       return new PreconditionFailedError("the object has changed since it was read (412)", details);
+    case 424: {
+      const code = body.code === undefined ? undefined : clean(body.code, context.secrets);
+      return new PaymentError("the payment gateway refused or failed (424)", details, code);
+    }
     case 429:
       // A limit of requests says when to come back; a lockout says when it ends.
       return LOGIN_OPERATIONS.has(operation.id) &&

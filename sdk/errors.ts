@@ -147,6 +147,18 @@ export class LockoutError extends RequestError {
   }
 }
 
+/** 424: the payment gateway of a cloud instance refused, or failed (rules section 18). */
+export class PaymentError extends RequestError {
+  override readonly name = "PaymentError";
+  /** What went wrong, as the gateway calls it: `card_declined`, `processing_error`, … */
+  readonly code?: string;
+
+  constructor(what: string, details: RequestErrorDetails, code?: string) {
+    super(what, details);
+    if (code !== undefined) this.code = code;
+  }
+}
+
 /** 429 that is no lockout: too many requests. A login is not repeated by the client. */
 export class RateLimitError extends RequestError {
   override readonly name = "RateLimitError";

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { addAccessCommand } from "./accessCommand.ts";
@@ -5,7 +6,13 @@ import { addReviewCommand } from "./reviewCommand.ts";
 import { addRunCommands } from "./runCommands.ts";
 import { addTestCommand } from "./testCommand.ts";
 
-const program = new Command("gatehouse").description("Access policy as code").showHelpAfterError();
+const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+const { version } = JSON.parse(manifest) as { version: string };
+
+const program = new Command("gatehouse")
+  .description("Access policy as code")
+  .version(version)
+  .showHelpAfterError();
 addRunCommands(program);
 addReviewCommand(program);
 addAccessCommand(program);

@@ -40,7 +40,8 @@ const npm = (args: readonly string[], cwd: string) =>
 /** Packs a workspace as a release would; answers the tarball's file. */
 async function pack(name: string): Promise<string> {
   const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], join(ROOT, name));
-  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
+  const [{ filename, files }] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
+  expect(files.map(({ path }) => path)).toEqual(expect.arrayContaining(["LICENSE", "README.md"]));
   return join(folder, filename);
 }
 
@@ -84,12 +85,14 @@ it("the packages install elsewhere within a minute, without compiling, and run a
     PULUMI_BACKEND_URL: `file://${mkdtempSync(join(folder, "state-"))}`,
     PULUMI_CONFIG_PASSPHRASE: "install",
   };
+  const command = join(project, "node_modules/.bin/gatehouse");
   const gatehouse = (...args: string[]) =>
-    run(
-      process.execPath,
-      [join(project, "node_modules/.bin/gatehouse"), ...args, "--stack", "s", "--engine", "embedded"],
-      { cwd: project, env: settings },
-    );
+    run(process.execPath, [command, ...args, "--stack", "s", "--engine", "embedded"], {
+      cwd: project,
+      env: settings,
+    });
+  const released = JSON.parse(readFileSync(join(ROOT, "provider/package.json"), "utf8"));
+  expect((await run(process.execPath, [command, "--version"])).stdout).toBe(`${released.version}\n`);
   expect((await gatehouse("up", "--yes")).stdout).toMatch(/\d+ created/);
   expect((await gatehouse("drift")).stdout).toMatch(/as in the state/);
   await gatehouse("destroy", "--yes");

@@ -5,6 +5,7 @@ import {
   createClient,
   isNotFound,
   NotFoundError,
+  PaymentError,
   PermissionError,
   PreconditionFailedError,
   ProtocolError,
@@ -127,6 +128,7 @@ test.each([
   [409, ConflictError],
   [406, RequestError],
   [412, PreconditionFailedError],
+  [424, PaymentError],
   [500, ServerError],
   [302, ProtocolError],
 ])("%i is a %o with all that helps", async (status, kind) => {
@@ -146,6 +148,15 @@ test.each([
   expect(error.message).toContain(`${status}`);
   expect(isNotFound(error)).toBe(status === 404);
   expect(server.requests).toHaveLength(1);
+});
+
+test("424 has the code of what went wrong with the payment", async () => {
+  const { server, client } = await start();
+  server.script({ status: 424, body: { message: "declined", code: "card_declined\u001b[0m" } });
+  const error = await failure(client.createSubscription(), PaymentError);
+  expect(error).toMatchObject({ status: 424, code: "card_declined [0m", serverMessage: "declined" });
+  server.script({ status: 424, body: { message: "declined", code: 7 } });
+  expect((await failure(client.createSubscription(), PaymentError)).code).toBeUndefined();
 });
 
 test.each([
