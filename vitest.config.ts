@@ -9,6 +9,8 @@ const server = "test/server/**/*.test.ts";
 const test = {
   testTimeout: 60_000,
   hookTimeout: 60_000,
+  // What is waited for comes at once where the machine has time; one second is too short where it has none.
+  expect: { poll: { timeout: 20_000 } },
 };
 
 /** Each of these files runs the service in its own process. */

@@ -33,6 +33,8 @@ import { type Chore, startChores } from "./upkeep.ts";
 /** A service that accepts requests. */
 export interface RunningService {
   readonly log: FastifyInstance["log"];
+  /** Says in the log where it listens. Signals must be handled by then: who reads the line may send one. */
+  announce(): void;
   /** Lets requests in flight end, within the configured time, and gives back everything that it holds. */
   stop(): Promise<void>;
   /** Reads certificate, key and positions again; with wrong ones it goes on with the old. Only where it has any. */
@@ -109,13 +111,14 @@ export async function serve(config: Config): Promise<RunningService> {
     if (config.internal) running.push(await serveInternal(services, config.internal, app.log));
     await listen(app, config, { what: "service", flags: "--host, --port" });
     warnOfPlainHttp(app, config);
-    app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
+    const announce = () =>
+      app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
     const { tls } = config;
     const reload = () => {
       if (tls) renewTls(app, servers, tls);
       if (positions) renewPositions(app, positions);
     };
-    return { log: app.log, stop, ...((tls || positions) && { reload }) };
+    return { log: app.log, announce, stop, ...((tls || positions) && { reload }) };
   } catch (error) {
     await stop();
     throw error;

@@ -25,6 +25,7 @@ export function serveCommand(): Command {
         process.exit(0);
       });
     }
+    service.announce();
   });
 }
 

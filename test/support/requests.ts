@@ -1,17 +1,27 @@
+import { vi } from "vitest";
 import type { TestService } from "./service.ts";
 
 /** The requests that the service saw while `work` ran, as `METHOD /path` without the query. */
 export async function requestsDuring(service: TestService, work: () => Promise<unknown>): Promise<string[]> {
-  const seen = () => service.logs().filter((line) => line.msg === "request");
-  await settled();
-  const before = seen().length;
+  const from = await mark(service);
   await work();
-  await settled();
-  return seen()
-    .slice(before)
+  const to = await mark(service);
+  return requestsOf(service)
+    .slice(from + 1, to)
     .map((line) => line.req as { method: string; url: string })
     .map(({ method, url }) => `${method} ${url.split("?")[0]}`);
 }
 
-/** The log is read through a pipe: what was answered may still be on its way. */
-const settled = () => new Promise((resolve) => setTimeout(resolve, 150));
+const requestsOf = (service: TestService) => service.logs().filter((line) => line.msg === "request");
+
+/**
+ * Sends a request and answers its place in the log. The log is read through a pipe, in order: once this request is
+ * there, all that were answered before it are.
+ */
+async function mark(service: TestService): Promise<number> {
+  const { headers } = await fetch(`${service.url}/healthcheck`);
+  const id = headers.get("x-request-id");
+  const place = () => requestsOf(service).findIndex((line) => line.reqId === id);
+  await vi.waitUntil(() => place() >= 0, { timeout: 20_000, interval: 5 });
+  return place();
+}

@@ -105,10 +105,11 @@ describe("an agent", () => {
   });
 
   test("is online for two minutes after a report, unless marked offline", async () => {
+    app.stopClock();
     const uid = await device("00:00:00:00:00:01");
-    app.pass(115);
+    app.pass(119);
     expect((await get(uid)).online).toBe(true);
-    app.pass(10);
+    app.pass(2);
     expect((await get(uid)).online).toBe(false);
     await device("00:00:00:00:00:01");
     await app.services.heartbeats.flush();
@@ -156,8 +157,9 @@ describe("of the devices that wait to be accepted", () => {
   test("many may come at once", async () => {
     const fleet = await startApp({ maximumPendingDevices: 10_000 });
     const { tenant } = await fleet.user("ana", "fleet");
-    const reports = names(200).map((hostname) => enrol(fleet, tenant, hostname, { hostname }));
-    expect(new Set((await Promise.all(reports)).map(({ uid }) => uid)).size).toBe(200);
+    // More than the database has connections; each waits for its turn, but not for ever.
+    const reports = names(80).map((hostname) => enrol(fleet, tenant, hostname, { hostname }));
+    expect(new Set((await Promise.all(reports)).map(({ uid }) => uid)).size).toBe(80);
     await fleet.stop();
   });
 

@@ -60,6 +60,7 @@ test("the penalties of the rules", () => {
 
 describe.each(["ana", "nobody"])("wrong passwords of %s", (username) => {
   test("are 401 twice, then lock: 1, 4, 16, 60 minutes", async () => {
+    app.stopClock();
     for (const _ of [1, 2]) {
       const { status, headers, body } = await wrong(username);
       expect([status, headers.get("x-account-lockout")]).toEqual([401, "0"]);
@@ -69,7 +70,7 @@ describe.each(["ana", "nobody"])("wrong passwords of %s", (username) => {
       const { status, headers } = await wrong(username);
       expect(status).toBe(429);
       const end = Number(headers.get("x-account-lockout"));
-      expect(Math.abs(end - now() - minutes * 60)).toBeLessThan(3);
+      expect(end).toBe(now() + minutes * 60);
       // While it lasts every try is refused, the right one too, and none counts.
       for (const password of ["wrong", PASSWORD]) {
         const locked = await login(username, password);
@@ -147,9 +148,17 @@ test("an unknown name takes as long as a wrong password", async () => {
     await wrong(username);
     return performance.now() - started;
   };
+  // The shortest of some: a machine that is busy with something else makes any of them longer.
+  const shortest = async (...usernames: string[]) => {
+    const times: number[] = [];
+    for (const username of usernames) times.push(await time(username));
+    return Math.min(...times);
+  };
+  const names = ["ben", "cleo", "dan", "eve"];
+  for (const name of names) await app.user(name);
   await time("warm");
-  const known = await time("ana");
-  const unknown = await time("nobody");
+  const known = await shortest("ana", ...names);
+  const unknown = await shortest("nobody", "no-one", "none", "stranger", "who");
   expect(unknown).toBeGreaterThan(known / 4);
 });
 

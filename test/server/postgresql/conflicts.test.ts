@@ -55,9 +55,11 @@ test.each(Object.entries(creations))("%s holds no whole table against other writ
   // What a transaction has read counts as long as another one is open that began before its end.
   const watcher = await otherTransaction("SELECT 1");
   await create(2);
+  // Other tests' databases are on the same server, and their tables have the same ids.
   const { rows } = await watcher.query(
     `SELECT relname AS name, relkind = 'r' AND locktype = 'relation' AS whole
-    FROM pg_locks JOIN pg_class ON pg_class.oid = relation WHERE mode = 'SIReadLock'`,
+    FROM pg_locks JOIN pg_class ON pg_class.oid = relation JOIN pg_database ON pg_database.oid = database
+    WHERE mode = 'SIReadLock' AND datname = current_database()`,
   );
   expect(rows).not.toEqual([]);
   expect(rows.filter(({ whole }) => whole)).toEqual([]);

@@ -84,7 +84,10 @@ test("of a running service a snapshot is copied, with a word on what is missing"
   onTestFinished(() => blocker.end());
   await blocker.query('BEGIN; LOCK TABLE "User"');
   const running = migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL: url });
-  const waiting = async () => (await blocker.query("SELECT 1 FROM pg_locks WHERE NOT granted")).rowCount;
+  // Other tests' databases are on the same server.
+  const locks = "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = database";
+  const waiting = async () =>
+    (await blocker.query(`${locks} WHERE NOT granted AND datname = current_database()`)).rowCount;
   await expect.poll(waiting, { timeout: 20_000 }).toBe(1);
   await service.createUser({ username: "late", password: "hunter22" });
   await blocker.query("COMMIT");

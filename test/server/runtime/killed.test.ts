@@ -24,7 +24,9 @@ async function namespaceNames(service: TestService, headers: Record<string, stri
   }
 }
 
-test("every write that was acknowledged before the process was killed is there afterwards", async () => {
+test("every write that was acknowledged before the process was killed is there afterwards", {
+  timeout: 180_000,
+}, async () => {
   const dataDir = testFolder();
   const first = await startService({ dataDir });
   const user = await first.setup();
@@ -44,7 +46,7 @@ test("every write that was acknowledged before the process was killed is there a
     }
   };
   const writers = ["a", "b", "c", "d"].map(writer);
-  await expect.poll(() => acknowledged.length, { timeout: 20_000, interval: 5 }).toBeGreaterThan(150);
+  await expect.poll(() => acknowledged.length, { timeout: 120_000, interval: 5 }).toBeGreaterThan(150);
   killed = true;
   await first.kill();
   await Promise.all(writers);

@@ -19,20 +19,23 @@ test("a request's log has neither credentials nor secret query parameters", asyn
   const { app, text } = logged();
   app.get("/setup", async (request) => {
     request.log.info(
-      { headers: request.headers, body: { password: "pw-1", user: { token: "tk-1" } } },
+      { headers: request.headers, body: { password: "secret-of-body", user: { token: "secret-of-user" } } },
       "seen",
     );
     return {};
   });
   await app.inject({
-    url: "/setup?sign=sg-1&page=2&token=tk-2&x=y&status=accepted",
-    headers: { authorization: "Bearer jw-1", "x-api-key": "ak-1", cookie: "session=ck-1" },
+    url: "/setup?sign=secret-of-sign&page=2&token=secret-of-query&x=y&status=accepted",
+    headers: {
+      authorization: "Bearer secret-of-bearer",
+      "x-api-key": "secret-of-api-key",
+      cookie: "session=secret-of-cookie",
+    },
   });
   expect(text()).toContain("/setup?sign=[redacted]&page=2&token=[redacted]&x=[redacted]&status=accepted");
   expect(text()).toContain('"msg":"seen"');
-  for (const secret of ["sg-1", "tk-1", "tk-2", "pw-1", "jw-1", "ak-1", "ck-1"]) {
-    expect(text()).not.toContain(secret);
-  }
+  // The log has this machine's name too, which could hold anything shorter.
+  expect(text()).not.toContain("secret-of-");
 });
 
 test.each([

@@ -10,7 +10,7 @@ test("SIGHUP reads the positions again, and goes on with the old ones when they 
   writeFileSync(file, mmdbOf({ "8.8.8.8": at(1, 2) }));
   const service = await startService({ env: { GATEHOUSE_GEOIP_FILE: file } });
   onTestFinished(async () => void (await service.stop()));
-  const said = (text: string) => vi.waitUntil(() => service.logs().some(({ msg }) => msg === text), 5000);
+  const said = (text: string) => vi.waitUntil(() => service.logs().some(({ msg }) => msg === text), 20_000);
   process.kill(service.pid, "SIGHUP");
   await said("positions of addresses renewed");
   writeFileSync(file, "nonsense");

@@ -2,8 +2,8 @@ import type { BillingGateway } from "../../../../server/dist/billing/gateway.js"
 import { enrol, startApp, type TestApp, type TestUser } from "../../http/testApp.ts";
 
 /** A payment method as the ledger takes it. */
-export const VISA = "pm_visa_4242_203010_a1";
-export const ELO = "pm_elo_0005_203112_b2";
+export const VISA = "pm_visa_4242_209910_a1";
+export const ELO = "pm_elo_0005_209912_b2";
 
 /** A cloud instance that ends with the test. */
 export const startCloud = (timeout = 10_000): Promise<TestApp> =>
