@@ -80,7 +80,7 @@ describe("reads of many", () => {
       keys[`key-${index}`] = { type: "PublicKey", args };
     }
     await harness.up(keys);
-  }, 120_000);
+  }, 300_000);
   afterAll(async () => {
     await harness.close();
     await fleet.stop();
@@ -111,7 +111,7 @@ describe("reads of many", () => {
   });
 
   it("devices that report while their list is read are never taken for deleted", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const many = new Harness(fleet.env);
     await many.up(tagged(uids));

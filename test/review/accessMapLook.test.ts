@@ -57,7 +57,7 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
   });
 });
 
-it("2,000 devices and 300 keys open and react", async () => {
+it("2,000 devices and 300 keys open and react", { timeout: 180_000 }, async () => {
   const { before, after } = largeEstate(2000, 300);
   const large = accessMapData(before, after, meta);
   const times: Record<string, number> = {};
