@@ -20,7 +20,8 @@ const TOKEN = RE2JS.compile(
     // is no pattern, and is one token, so that it is gone through once.
     String.raw`\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]?`,
     String.raw`\(\?(?:P?<[^>]*>?|[^:)]*[:)]?)`,
-    String.raw`\{\d+(?:,\d*)?\}`,
+    // A count with leading zeros is none: its characters are literals.
+    String.raw`\{(?:0|[1-9]\d*)(?:,(?:0|[1-9]\d*)?)?\}`,
     ".",
   ].join("|"),
   RE2JS.DOTALL,

@@ -36,7 +36,7 @@ const changed: Policy = {
   },
 };
 
-describe.each(engines)("a review, by the $label", ({ engine, available }) => {
+describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
   let fleet: Fleet;
   let stack: Stack;
   let folder: string;

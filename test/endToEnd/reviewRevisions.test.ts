@@ -105,7 +105,8 @@ describe.each(engines)(
       state: readFileSync(join(folder, "state/.pulumi/stacks/revisions/test.json"), "utf8"),
       stacks: readdirSync(join(folder, "state/.pulumi/stacks/revisions")).sort(),
       git: repository.files(),
-      worktree: repository.git("status", "--porcelain", "--ignored"),
+      // Without its locks it leaves the index as it is, which it would write anew where a file is as young.
+      worktree: repository.git("--no-optional-locks", "status", "--porcelain", "--ignored"),
     });
     const restore = () => repository.git("checkout", "--quiet", "--force", "main");
 

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findOnPath, type Result } from "../../provider/dist/engine/index.js";
-import { Workspace } from "./workspace.ts";
+import { until, Workspace } from "./workspace.ts";
 
 const cli = findOnPath("pulumi", process.env);
 const why = cli ? "" : " (skipped: there is no pulumi on the PATH)";
@@ -80,10 +80,7 @@ describe.skipIf(!cli)(`one stack, run by the Pulumi CLI and by the embedded engi
   test("a lock or a journal of ours keeps the CLI out", async () => {
     ws.plan({ things: [{ name: "a", args: { slow: 30_000 } }] });
     const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
-    const started = Date.now();
-    while (!run.output().includes("Updating") && Date.now() - started < 20_000) {
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+    await until(() => ws.asked().includes("create a"));
     run.kill("SIGKILL");
     await run.done;
     writeFileSync(join(ws.root, "plan.json"), "{}");

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -20,48 +20,49 @@ function locks(): string[] {
   return readdirSync(join(ws.state, ".pulumi/locks/organization/cloud/test"));
 }
 
-function asked(): string {
-  try {
-    return readFileSync(join(ws.cloud, "calls.log"), "utf8");
-  } catch {
-    return "";
-  }
+const JOURNAL = ".pulumi/stacks/cloud/test.gatehouse-journal";
+
+/** Names of the things whose creation the journal has whole. */
+function journalled(): Set<string> {
+  const file = join(ws.state, JOURNAL);
+  const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+  const ends = text
+    .split("\n")
+    .slice(0, -1)
+    .filter((line) => JSON.parse(line).line === "end");
+  return new Set(ends.flatMap((line) => [...line.matchAll(/::(fast\d+)"/g)].map(([, name]) => `${name}`)));
 }
 
-/** Ids of all processes that have the workspace's folder as their working directory. */
-function processesHere(): string[] {
-  return readdirSync("/proc").filter((pid) => {
-    if (!/^\d+$/.test(pid)) return false;
+/** Commands of all processes that work for the workspace, by their ids. */
+function processesHere(): Map<number, string> {
+  const found = new Map<number, string>();
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
-      const environment = readFileSync(`/proc/${pid}/environ`, "utf8");
-      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-      return environment.includes(`CLOUD=${ws.cloud}\0`) && !/\) Z /.test(stat);
+      const [environment = "", stat = "", command = ""] = ["environ", "stat", "cmdline"].map((file) =>
+        readFileSync(`/proc/${pid}/${file}`, "utf8"),
+      );
+      if (environment.includes(`CLOUD=${ws.cloud}\0`) && !/\) Z /.test(stat)) found.set(Number(pid), command);
     } catch {
-      return false;
+      // It is another user's, or has ended meanwhile.
     }
-  });
+  }
+  return found;
 }
+const nobodyHere = () => until(() => processesHere().size === 0);
 
 test("a run killed in the middle loses no finished step, and leaves no process", async () => {
   ws.plan({
     things: [...fast, { name: "slow", args: { slow: 60_000, password: "swordfish" }, secret: ["password"] }],
   });
   const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
-  await until(
-    () =>
-      asked()
-        .split("\n")
-        .filter((line) => line.startsWith("created")).length === 12 && asked().includes("create slow"),
-  );
-  // What a provider has answered is in the journal after the next sync.
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await until(() => journalled().size === 12 && ws.asked().includes("create slow"));
   run.kill("SIGKILL");
   await run.done;
-  await until(() => processesHere().length === 0);
+  await nobodyHere();
 
   expect(locks()).toHaveLength(1);
   expect(ws.names()).toEqual([]);
-  const journal = readFileSync(join(ws.state, ".pulumi/stacks/cloud/test.gatehouse-journal"), "utf8");
+  const journal = readFileSync(join(ws.state, JOURNAL), "utf8");
   expect(journal).not.toContain("swordfish");
 
   const preview = await ws.gatehouse("preview", ws.folder, "--stack", "test", "--engine", "embedded").done;
@@ -82,19 +83,20 @@ test("a run killed in the middle loses no finished step, and leaves no process",
 });
 
 test("whenever it is killed, every object is in the state or noted as pending", async () => {
-  const things = Array.from({ length: 40 }, (_, i) => ({
+  const things = Array.from({ length: 42 }, (_, i) => ({
     name: `t${i}`,
     args: { slow: 20 + ((i * 37) % 60) },
   }));
-  ws.plan({ things });
-  for (const wait of [0, 35, 90]) {
+  for (const [round, wait] of [0, 35, 90].entries()) {
+    // Each time there is something to make, however far the run before has come.
+    ws.plan({ things: things.slice(0, (round + 1) * 14) });
     const before = ws.objects().length;
     const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded", "--parallel", "4");
     await until(() => ws.objects().length > before);
     await new Promise((resolve) => setTimeout(resolve, wait));
     run.kill("SIGKILL");
     await run.done;
-    await until(() => processesHere().length === 0);
+    await nobodyHere();
     await (await ws.open()).preview();
     const pending = (ws.stored().pending_operations ?? []).map(
       (operation) => operation.resource.urn.split("::")[3],
@@ -103,7 +105,7 @@ test("whenever it is killed, every object is in the state or noted as pending", 
     expect(ws.objects().filter((name) => !known.has(name))).toEqual([]);
   }
   expect((await (await ws.open()).up()).ok).toBe(true);
-  expect(ws.names()).toHaveLength(42);
+  expect(ws.names()).toHaveLength(44);
 });
 
 test("killed between a deletion and the creation that follows, the next run makes what is missing", async () => {
@@ -116,10 +118,10 @@ test("killed between a deletion and the creation that follows, the next run make
   ws.calls();
   ws.plan({ things: things({ label: "z", slow: 60_000 }) });
   const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
-  await until(() => asked().includes("create z"));
+  await until(() => ws.asked().includes("create z"));
   run.kill("SIGKILL");
   await run.done;
-  await until(() => processesHere().length === 0);
+  await nobodyHere();
   expect(ws.calls().filter((call) => !call.startsWith("delete "))).toEqual([
     "deleted b",
     "deleted a",
@@ -139,34 +141,37 @@ test("killed between a deletion and the creation that follows, the next run make
 test("an interrupt lets the steps in flight finish and starts no other", async () => {
   ws.plan({
     things: [
-      { name: "first", args: { slow: 1500 } },
+      { name: "first", args: { held: true } },
       { name: "then", options: { dependsOn: ["first"] } },
     ],
   });
   const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
-  await until(() => asked().includes("create first"));
+  await until(() => ws.asked().includes("create first"));
   run.kill("SIGINT");
+  await until(() => run.output().includes("Finishing what is in flight"));
+  ws.release();
   const { code } = await run.done;
   expect(code).toBe(130);
-  expect(asked()).toContain("created first");
-  expect(asked()).not.toContain("create then");
+  expect(ws.asked()).toContain("created first");
+  expect(ws.asked()).not.toContain("create then");
   expect(ws.names()).toEqual(["cloud-test", "default", "first"]);
   expect(locks()).toEqual([]);
-  expect(processesHere()).toEqual([]);
+  await nobodyHere();
 });
 
 test("an abort signal does the same to the programmatic run", async () => {
   ws.plan({
     things: [
-      { name: "first", args: { slow: 800 } },
+      { name: "first", args: { held: true } },
       { name: "then", options: { dependsOn: ["first"] } },
     ],
   });
   const abort = new AbortController();
   const running = (await ws.open({ signal: abort.signal })).up();
   const failed = running.catch((error: unknown) => error);
-  await until(() => asked().includes("create first"));
+  await until(() => ws.asked().includes("create first"));
   abort.abort();
+  ws.release();
   expect(await failed).toBeInstanceOf(CancelledError);
   expect(ws.names()).toEqual(["cloud-test", "default", "first"]);
 });
@@ -189,10 +194,9 @@ test("another process's lock keeps writers out, not a preview", async () => {
 test("a provider that dies leaves its operation pending", async () => {
   ws.plan({ things: [{ name: "a", args: { slow: 60_000 } }] });
   const running = (await ws.open()).up().catch((error: unknown) => error);
-  await until(() => asked().includes("create a"));
-  for (const pid of processesHere()) {
-    const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-    if (command.includes("dynamic-provider")) process.kill(Number(pid), "SIGKILL");
+  await until(() => ws.asked().includes("create a"));
+  for (const [pid, command] of processesHere()) {
+    if (command.includes("dynamic-provider")) process.kill(pid, "SIGKILL");
   }
   expect(await running).toMatchObject({ code: "failed" });
   expect(ws.stored().pending_operations).toMatchObject([{ type: "creating" }]);

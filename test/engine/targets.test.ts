@@ -90,8 +90,10 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
 
   test.skipIf(!available)("--parallel bounds creations, updates, reads and deletions", async () => {
     const names = Array.from({ length: 6 }, (_, i) => `t${i}`);
-    const plan = (size: number) =>
-      ws.plan({ things: names.map((name) => ({ name, args: { size, slow: 150, slowRead: 150 } })) });
+    const plan = (size: number, together: number) =>
+      ws.plan({
+        things: names.map((name) => ({ name, args: { size, together, slow: 150, slowRead: 150 } })),
+      });
     const most = (): number => {
       let running = 0;
       let highest = 0;
@@ -102,10 +104,10 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
       return highest;
     };
     for (const limit of [1, 3]) {
-      plan(limit);
+      plan(limit, limit);
       await gatehouse("up", "--yes", "--parallel", String(limit));
       expect(most()).toBe(limit);
-      plan(limit + 10);
+      plan(limit + 10, limit);
       await gatehouse("up", "--yes", "--parallel", String(limit));
       expect(most()).toBe(limit);
       await gatehouse("drift", "--parallel", String(limit));

@@ -80,15 +80,20 @@ export class Workspace {
 
   /** What was asked of the cloud since the last look. */
   calls(): string[] {
-    const file = join(this.cloud, "calls.log");
-    let text = "";
-    try {
-      text = readFileSync(file, "utf8");
-    } catch {
-      // Nothing was asked.
-    }
-    rmSync(file, { force: true });
+    const text = this.asked();
+    rmSync(join(this.cloud, "calls.log"), { force: true });
     return text.split("\n").filter((line) => line !== "" && !line.startsWith("read "));
+  }
+
+  /** The same as text, while a run goes on: it stays for `calls`. */
+  asked(): string {
+    const file = join(this.cloud, "calls.log");
+    return existsSync(file) ? readFileSync(file, "utf8") : "";
+  }
+
+  /** Lets calls go on that wait because an argument `held` is true. */
+  release(): void {
+    writeFileSync(join(this.cloud, "released"), "");
   }
 
   /** What was asked of the cloud since the last look, with arguments, and what it finished. */
@@ -147,11 +152,11 @@ export class Workspace {
       stdio: ["ignore", "pipe", "pipe"],
     });
     let output = "";
-    const take = (chunk: Buffer): void => {
-      output += chunk.toString();
+    const take = (chunk: string): void => {
+      output += chunk;
     };
-    child.stdout.on("data", take);
-    child.stderr.on("data", take);
+    child.stdout.setEncoding("utf8").on("data", take);
+    child.stderr.setEncoding("utf8").on("data", take);
     return {
       pid: child.pid ?? 0,
       kill: (signal) => child.kill(signal),
@@ -193,9 +198,9 @@ export type StoredState = {
   pending_operations?: { type: string; resource: { urn: string } }[];
 };
 
-/** Waits until the test is true; fails after thirty seconds. */
+/** Waits until the test is true; fails after two minutes, which a busy machine may need to start a run. */
 export async function until(test: () => boolean): Promise<void> {
-  const end = Date.now() + 30_000;
+  const end = Date.now() + 120_000;
   while (!test()) {
     if (Date.now() > end) throw new Error(`it never came true: ${test}`);
     await new Promise((resolve) => setTimeout(resolve, 20));

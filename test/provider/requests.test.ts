@@ -80,7 +80,7 @@ describe("reads of many", () => {
       keys[`key-${index}`] = { type: "PublicKey", args };
     }
     await harness.up(keys);
-  }, 120_000);
+  }, 300_000);
   afterAll(async () => {
     await harness.close();
     await fleet.stop();
@@ -111,7 +111,7 @@ describe("reads of many", () => {
   });
 
   it("devices that report while their list is read are never taken for deleted", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const many = new Harness(fleet.env);
     await many.up(tagged(uids));
@@ -123,7 +123,7 @@ describe("reads of many", () => {
         reports += 1;
       }
     });
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 5 || reports <= 100; round += 1) {
       const requests = await requestsDuring(fleet.service, async () => {
         expect(await many.refresh()).toEqual([]);
       });
@@ -132,7 +132,6 @@ describe("reads of many", () => {
     }
     stopped = true;
     await Promise.all(beats);
-    expect(reports).toBeGreaterThan(100);
     await many.close();
   });
 });

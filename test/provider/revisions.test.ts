@@ -126,7 +126,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
   });
 
   test("is of no folder outside a repository, and of no name that means no commit", () => {
-    expect(() => openRepository(testFolder())).toThrow(/is not in a git repository: fatal: /);
+    expect(() => openRepository(testFolder())).toThrow(/is not in a git repository: \S/);
     const { repository } = repositoryWith({});
     const commit = repository.commit("One");
     repository.git("tag", "--annotate", "--message", "v1", "v1");

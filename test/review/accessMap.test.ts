@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { accessMapData, accessMapHtml } from "../../provider/dist/review/map/index.js";
 import { accessesOf, example, meta } from "./support/example.ts";
-import { chooseLine, names, useMaps } from "./support/useMaps.ts";
+import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 
 const data = accessMapData(example.before, example.after, meta);
 const { show, shown } = useMaps();
@@ -12,7 +12,7 @@ const details = (page: Page) => page.locator("#details").innerText();
 /** Waits until the page says that it shows so many keys and devices. */
 async function expectShown(page: Page, keys: number, devices: string): Promise<void> {
   const text = `Shown: ${keys} of 8 keys, with access to ${devices} of 29 devices`;
-  await expect.poll(() => status(page).textContent()).toBe(text);
+  await expect.poll(() => status(page).textContent(), PATIENCE).toBe(text);
 }
 
 describe("what it shows", () => {
@@ -271,7 +271,8 @@ it("allows the browser its own script and style alone", async () => {
     return document.title;
   });
   expect(ran).toBe(meta.title);
-  expect(open.complaints.splice(0).join()).toContain("Content Security Policy");
+  await expect.poll(() => open.complaints.join(), PATIENCE).toContain("Content Security Policy");
+  open.complaints.length = 0;
   for (const text of ["d3-selection", "d3-shape", "d3-path"])
     expect(html).toContain(`/*! ${text}\nCopyright`);
 });

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { accessMapData } from "../../provider/dist/review/map/index.js";
 import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
-import { chooseLine, names, useMaps } from "./support/useMaps.ts";
+import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const data = accessMapData(example.before, example.after, meta);
@@ -57,7 +57,7 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
   });
 });
 
-it("2,000 devices and 300 keys open and react", async () => {
+it("2,000 devices and 300 keys open and react", { timeout: 180_000 }, async () => {
   const { before, after } = largeEstate(2000, 300);
   const large = accessMapData(before, after, meta);
   const times: Record<string, number> = {};
@@ -108,7 +108,7 @@ it("what is folded away is said, and a filter finds it", async () => {
   expect(await page.locator("#devices .line").count()).toBe(202);
   expect(await page.locator("#devices .line").last().textContent()).toContain("250 more devices");
   await page.getByLabel("Device", { exact: true }).fill("unit-449");
-  await expect.poll(() => names(page, "devices")).toEqual(["unit-449"]);
+  await expect.poll(() => names(page, "devices"), PATIENCE).toEqual(["unit-449"]);
 });
 
 it("everything that it reads at run time is packed", { timeout: 120_000 }, () => {

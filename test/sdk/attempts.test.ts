@@ -1,4 +1,3 @@
-import { createServer } from "node:net";
 import { MockAgent } from "undici";
 import { expect, test } from "vitest";
 import {
@@ -11,6 +10,7 @@ import {
   TransportError,
   where,
 } from "../../sdk/dist/index.js";
+import { SYSTEM_TIMING } from "../../sdk/dist/retry.js";
 import { connect, createKey, failure, start, wireKey } from "./scriptedClient.ts";
 import { fakeTiming, scriptedServer } from "./scriptedServer.ts";
 
@@ -97,18 +97,12 @@ test("a Retry-After beyond the deadline fails at once", async () => {
   expect(clock.slept).toEqual([]);
 });
 
-/** A port on which nothing listens. */
-async function closedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
+/** Nothing listens there, and no system gives it to those who ask for any port. */
+const CLOSED_PORT = 9;
 
 test("a refused connection is tried again even for a creation, and has had no effect", async () => {
   const clock = fakeTiming();
-  const client = connect(`http://127.0.0.1:${await closedPort()}`, { timing: clock.timing });
+  const client = connect(`http://127.0.0.1:${CLOSED_PORT}`, { timing: clock.timing });
   const error = await failure(createKey(client), TransportError);
   expect(error).toMatchObject({ reason: "unreachable", outcome: "none", attempts: 4 });
   expect(clock.slept).toEqual([125, 250, 500]);
@@ -133,7 +127,7 @@ test.each([
 });
 
 test("a name that resolves to several closed addresses is unreachable", async () => {
-  const client = connect(`http://localhost:${await closedPort()}`, { timing: fakeTiming().timing });
+  const client = connect(`http://localhost:${CLOSED_PORT}`, { timing: fakeTiming().timing });
   expect(await failure(createKey(client), TransportError)).toMatchObject({ reason: "unreachable" });
 });
 
@@ -148,14 +142,13 @@ test("a slow answer is a time-out, and unclear for a creation", async () => {
     reason: "timeout",
     outcome: "unknown",
   });
-}, 10_000);
+});
 
 test("the deadline ends a call that hangs", async () => {
-  const { server, client } = await start({ retry: { deadline: 150 } });
+  // Nothing else would end it before the test's own time is over.
+  const { server, client } = await start({ headersTimeout: 600_000, retry: { deadline: 150 } });
   server.always("hang");
-  const started = performance.now();
   expect((await failure(client.getTags(), TransportError)).reason).toBe("timeout");
-  expect(performance.now() - started).toBeLessThan(2000);
 });
 
 test("the caller's signal ends a call, before and during", async () => {
@@ -175,14 +168,17 @@ test("the caller's signal ends a call, before and during", async () => {
 test("the caller's signal ends a pause between attempts", async () => {
   const controller = new AbortController();
   const server = await scriptedServer();
-  const client = connect(server.url, { retry: { baseDelay: 60_000, maxDelay: 60_000, deadline: 600_000 } });
-  server.always(() => {
-    setTimeout(() => controller.abort(), 50);
-    return { status: 503 };
+  const client = connect(server.url, {
+    retry: { baseDelay: 600_000, maxDelay: 600_000, deadline: 6_000_000 },
+    timing: { ...SYSTEM_TIMING, random: () => 0.5 },
+    // The attempt has ended; by the next turn of the event loop the pause has begun.
+    onRequest: () => setImmediate(() => controller.abort()),
   });
+  server.always({ status: 503 });
   const error = await failure(client.getTags({}, { signal: controller.signal }), TransportError);
-  expect(error.reason).toBe("aborted");
-}, 5000);
+  expect(error).toMatchObject({ reason: "aborted", attempts: 1 });
+  expect(server.requests).toHaveLength(1);
+});
 
 test("the hook sees every attempt", async () => {
   const reports: RequestReport[] = [];

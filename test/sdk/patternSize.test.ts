@@ -26,6 +26,7 @@ describe("a pattern", () => {
     `(?i)[${"B-\uff80".repeat(300)}]`,
     `(?i:${"[\\x{42}-\\x{ff80}]".repeat(50)})`,
     `(?i)${"\\pL".repeat(340)}`,
+    `({${"0".repeat(900)}1}){490}`,
   ])("that costs too much is refused, and says what is allowed: %#", (text) => {
     expect(text.length).toBeLessThanOrEqual(1024);
     expect(message(text)).toEqual([
@@ -80,6 +81,8 @@ const atom = fc.constantFrom(
   "(?s-i)",
   "{",
   "{,3}",
+  "{02}",
+  "{1,02}",
   "}",
   "]",
 );

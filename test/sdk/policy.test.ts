@@ -64,8 +64,8 @@ test.each(["(a+)+$", "(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*)*x"])(
     expect(pattern.test("warm up")).toBe(false);
     const started = performance.now();
     expect(pattern.test(input)).toBe(false);
-    // Measured: under 50 ms; backtracking would take longer than the universe. Room for a busy machine.
-    expect(performance.now() - started).toBeLessThan(1000);
+    // Measured: under 50 ms; backtracking would take longer than the universe. Room for a slow and busy machine.
+    expect(performance.now() - started).toBeLessThan(5000);
   },
 );
 

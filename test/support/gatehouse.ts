@@ -45,6 +45,12 @@ export function gatehouse(
   });
 }
 
+/**
+ * For a copy of a program's folder: without the settings that stacks of tests put there, which come and go at any time,
+ * as do the files that they are written to first.
+ */
+export const isNoSettings = (file: string): boolean => !/Pulumi\.[^/\\]+\.yaml(\.|$)/.test(file);
+
 /** A stack of one program, with a state folder of its own. */
 export class Stack {
   readonly #options: StackOptions;

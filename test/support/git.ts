@@ -8,7 +8,14 @@ export const gitOnPath = spawnSync("git", ["--version"]).status === 0;
 /** What a test's name says where there is none. */
 export const gitLabel = gitOnPath ? "git" : "git (skipped: there is no git on the PATH)";
 
-const SETTINGS = ["user.name=Test", "user.email=test@example.org", "commit.gpgSign=false"];
+const SETTINGS = [
+  "user.name=Test",
+  "user.email=test@example.org",
+  "commit.gpgSign=false",
+  "tag.gpgSign=false",
+  // A commit starts it, and newer versions of git go on with it after the commit has ended.
+  "maintenance.auto=false",
+];
 
 /** A git repository in a folder that is there. */
 export class TestRepository {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { newCrypter } from "../../provider/dist/engine/crypter.js";
+import { isNoSettings } from "./gatehouse.ts";
 
 const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
@@ -14,9 +15,7 @@ export class PolicyProgram {
   readonly states = join(this.#root, "states");
 
   constructor() {
-    // Without what the stacks of tests that run at the same time have put there.
-    const filter = (source: string) => !/Pulumi\..+\.yaml$/.test(source);
-    cpSync(PROGRAM, this.folder, { recursive: true, filter });
+    cpSync(PROGRAM, this.folder, { recursive: true, filter: isNoSettings });
     symlinkSync(MODULES, join(this.folder, "node_modules"));
     mkdirSync(this.states);
   }

@@ -152,7 +152,8 @@ async function end(
 }
 
 function parseLog(line: string): LogLine | undefined {
-  return line.startsWith("{") ? (JSON.parse(line) as LogLine) : undefined;
+  // A process that is killed may leave the beginning of a line.
+  return line.startsWith("{") && line.endsWith("}") ? (JSON.parse(line) as LogLine) : undefined;
 }
 
 // The administration socket, as the command uses it: a process for each user takes longer than most tests.

@@ -4,6 +4,9 @@ import type { AccessMapData } from "../../../provider/dist/review/map/index.js";
 import { type Started, startBrowser } from "./browser.ts";
 import { type OpenMap, openMap } from "./page.ts";
 
+/** How long a test waits for what a page shows soon: as long as the browser's own tools do. */
+export const PATIENCE = { timeout: 30_000 };
+
 /** Opens a map, see `openMap`. */
 export type Show = (map: AccessMapData, options?: Parameters<typeof openMap>[2]) => Promise<OpenMap>;
 

@@ -44,19 +44,19 @@ function copyPrograms(folder: string): string {
   return join(native, "bin");
 }
 
-/**
- * A free port below those that systems give to whoever asks for any: until PostgreSQL listens, and while it is
- * halted, nobody is given this one.
- */
+/** A free port that no system gives to those who ask for any: nobody else gets it before a start, or while halted. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 30_000);
-    const probe = createServer();
-    const free = await new Promise<boolean>((resolve) => {
-      probe.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
-    });
+    const probe = createServer().listen(port, "127.0.0.1");
+    try {
+      await once(probe, "listening");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") continue;
+      throw error;
+    }
     await new Promise((resolve) => probe.close(resolve));
-    if (free) return port;
+    return port;
   }
 }
 
