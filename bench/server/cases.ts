@@ -10,6 +10,8 @@ export interface Case {
   readonly request: (index: number) => BenchRequest;
   /** Requests that go before the measured ones, so that the service has met all that they are about. */
   readonly before?: number;
+  /** Asked of the floor's server instead of the service: what that costs without all that a service does beside. */
+  readonly bare?: true;
 }
 
 const get = (path: string) => (): BenchRequest => ({ method: "GET", path });
@@ -55,6 +57,7 @@ export const CASES: Readonly<Record<string, Case>> = {
     namespace: "keys",
     request: get("/api/sshkeys/public-keys?per_page=100"),
   },
+  "keys-bare": { title: "the same 100 rows by a bare route", bare: true, request: get("/keys") },
   "key-create": {
     title: "key create",
     namespace: "created",
