@@ -5,9 +5,8 @@ import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { onlineSince } from "../devices/online.ts";
 import { presentDevice } from "../devices/presentDevice.ts";
-import { inOrder } from "../lists/listRows.ts";
+import { readDevices } from "../devices/readDevices.ts";
 import { sql } from "../lists/sql.ts";
-import { withTags } from "../tags/tagList.ts";
 import { inTransaction, within } from "../transaction.ts";
 import { recordBilling } from "./trace.ts";
 
@@ -31,14 +30,14 @@ export const getDevicesMostUsed: Handler<PublicOperations["getDevicesMostUsed"]>
   const { services, identity, header } = context;
   const uids = await mostUsed(services, identity.tenant);
   header("X-Total-Count", uids.length);
-  const rows = await services.db.device.findMany({
-    where: { uid: { in: uids } },
-    include: { ...withTags, namespace: { select: { name: true } } },
-  });
+  const [namespace, rows] = await Promise.all([
+    services.db.namespace.findUniqueOrThrow({ where: { tenantId: identity.tenant } }),
+    readDevices(services, uids),
+  ]);
   const since = onlineSince(services);
-  return inOrder(uids, rows, (row) => row.uid).map((row) =>
+  return rows.map((row) =>
     // Accepted ones need not be accepted.
-    presentDevice(row, { namespace: row.namespace, onlineSince: since, acceptable: false }),
+    presentDevice(row, { namespace, onlineSince: since, acceptable: false }),
   );
 };
 

@@ -4,7 +4,7 @@ import { ConflictError, NotFoundError } from "../../http/errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { billingOf, isActive } from "../billing/record.ts";
-import { inOrder, listRows, sortedBy } from "../lists/listRows.ts";
+import { listRows, sortedBy } from "../lists/listRows.ts";
 import { type Sql, sql } from "../lists/sql.ts";
 import { withTags } from "../tags/tagList.ts";
 import { inTransaction, within } from "../transaction.ts";
@@ -12,6 +12,7 @@ import { isAcceptable, isFull } from "./deviceLimit.ts";
 import { deviceTable } from "./deviceTable.ts";
 import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
+import { readDevices } from "./readDevices.ts";
 
 /** Platform of what is listed as a container, not as a device (rules section 7). */
 export const CONTAINER = "connector";
@@ -43,11 +44,11 @@ async function listDevices(context: Context<PublicOperations["getDevices"]>, pla
   if (ids.length === 0) return [];
   const [namespace, rows] = await Promise.all([
     db.namespace.findUniqueOrThrow({ where: { tenantId } }),
-    db.device.findMany({ where: { uid: { in: ids } }, include: withTags }),
+    readDevices(services, ids),
   ]);
   const full = await isFull(services, db, namespace);
   const since = onlineSince(services);
-  return inOrder(ids, rows, (row) => row.uid).map((row) =>
+  return rows.map((row) =>
     presentDevice(row, { namespace, onlineSince: since, acceptable: isAcceptable(services, row, full) }),
   );
 }

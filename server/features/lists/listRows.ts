@@ -45,22 +45,26 @@ export async function listRows(
 }
 
 /**
- * The same with columns of the rows instead of their ids: one statement less where no other table is needed.
- * @throws InvalidError the filter is none
+ * The same with columns of the rows instead of their ids: one statement less.
+ * @param ofPage further ones that are worked out for the rows of the page alone, which are called `page` there
+ * @throws InvalidError the filter is none, or costs too much
  */
 export async function listColumns<Row>(
   services: Services,
   table: Table,
   columns: Sql,
   request: ListRequest,
+  ofPage?: Sql,
 ): Promise<{ rows: Row[]; total: number }> {
   const { filter, page, perPage, sort } = request;
   const groups = filter === undefined ? [] : parseFilter(filter, request.trailing);
   checkCost(table, groups);
   const where = groups.length === 0 ? request.where : sql`(${request.where}) AND ${filterSql(table, groups)}`;
   const offset = (page - 1) * perPage;
-  const read = <Read = Row>(rows: Sql, limit: number, skipped = offset) =>
-    readRows<Read>(services.db, sql`${rows} LIMIT ${limit} OFFSET ${skipped}`);
+  const read = <Read = Row>(rows: Sql, limit: number, skipped = offset) => {
+    const page = sql`${rows} LIMIT ${limit} OFFSET ${skipped}`;
+    return readRows<Read>(services.db, ofPage ? sql`SELECT page.*, ${ofPage} FROM (${page}) AS page` : page);
+  };
   if (groups.length === 0 && offset >= DEEP) {
     const total = await count(services, table, where);
     const shown = Math.min(perPage, total - offset);

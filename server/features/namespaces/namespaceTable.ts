@@ -1,8 +1,11 @@
-import { sql } from "../lists/sql.ts";
+import { type Sql, sql } from "../lists/sql.ts";
 import { column, countOf, largeText, listOf, type Table } from "../lists/table.ts";
 
-const acceptedDevices = countOf(sql`SELECT COUNT(*) FROM "Device"
-  WHERE "Device"."tenantId" = "Namespace"."tenantId" AND "Device"."status" = 'accepted'`);
+/** A query for the number of a namespace's accepted devices. */
+export const acceptedDevices = (tenantId: Sql): Sql =>
+  sql`SELECT COUNT(*) FROM "Device" WHERE "Device"."tenantId" = ${tenantId} AND "Device"."status" = 'accepted'`;
+
+const deviceCount = countOf(acceptedDevices(sql`"Namespace"."tenantId"`));
 
 const memberField = (name: string) =>
   listOf(sql`"Member"`, sql`"Member"."tenantId" = "Namespace"."tenantId"`, sql`"Member".${sql.column(name)}`);
@@ -17,8 +20,8 @@ export const namespaceTable: Table = {
     tenant_id: column("text", "Namespace", "tenantId"),
     type: column("text", "Namespace", "type"),
     max_devices: column("number", "Namespace", "maxDevices"),
-    device_count: acceptedDevices,
-    devices_count: acceptedDevices,
+    device_count: deviceCount,
+    devices_count: deviceCount,
     created_at: column("date", "Namespace", "createdAt"),
     "settings.session_record": column("boolean", "Namespace", "sessionRecord"),
     "settings.connection_announcement": largeText("Namespace", "connectionAnnouncement"),

@@ -1,20 +1,26 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { readRows } from "../../db/readRows.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { createOnce } from "../createOnce.ts";
-import { listRows } from "../lists/listRows.ts";
+import { listColumns } from "../lists/listRows.ts";
 import { sql } from "../lists/sql.ts";
 import { inTransaction } from "../transaction.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { insertNamespace, type NewNamespaceRow } from "./insertNamespace.ts";
-import { namespaceTable } from "./namespaceTable.ts";
-import { presentNamespace, presentNamespaces } from "./presentNamespace.ts";
+import { acceptedDevices, namespaceTable } from "./namespaceTable.ts";
+import { type CountedNamespace, presentNamespace, presentNamespaces } from "./presentNamespace.ts";
 import { WELCOME } from "./welcome.ts";
 
 /** @throws NotFoundError deleted since the caller was checked */
 export async function readNamespace(services: Services, tenantId: string) {
-  const [namespace] = await presentNamespaces(services, [tenantId]);
+  const rows = await readRows<CountedNamespace>(
+    services.db,
+    sql`SELECT "Namespace".*, (${acceptedDevices(sql`"Namespace"."tenantId"`)}) AS accepted
+      FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
+  );
+  const [namespace] = await presentNamespaces(services, rows);
   if (!namespace) throw new NotFoundError("no such namespace");
   return namespace;
 }
@@ -31,16 +37,22 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
       ? sql`"Namespace"."tenantId" = ${identity.tenant}`
       : sql`"Namespace"."tenantId" IN (SELECT "tenantId" FROM "Member"
           WHERE "userId" = ${identity.userId} AND "status" = 'accepted')`;
-  const { ids, total } = await listRows(services, namespaceTable, {
-    where: mine,
-    filter: query.filter,
-    trailing: "or",
-    sort: { by: [sql`"createdAt"`, sql`"tenantId"`], direction: "asc" },
-    page: query.page,
-    perPage: query.per_page,
-  });
+  const { rows, total } = await listColumns<CountedNamespace>(
+    services,
+    namespaceTable,
+    sql`"Namespace".*`,
+    {
+      where: mine,
+      filter: query.filter,
+      trailing: "or",
+      sort: { by: [sql`"createdAt"`, sql`"tenantId"`], direction: "asc" },
+      page: query.page,
+      perPage: query.per_page,
+    },
+    sql`(${acceptedDevices(sql`page."tenantId"`)}) AS accepted`,
+  );
   header("X-Total-Count", total);
-  return ids.length === 0 ? [] : presentNamespaces(services, ids);
+  return presentNamespaces(services, rows);
 };
 
 export const createNamespace: Handler<PublicOperations["createNamespace"]> = async (context) => {

@@ -4,7 +4,6 @@ import type { Billing, Member, Namespace } from "../../db/generated/sqlite/clien
 import { readRows } from "../../db/readRows.ts";
 import type { Services } from "../../services.ts";
 import { presentBilling } from "../billing/record.ts";
-import { inOrder } from "../lists/listRows.ts";
 import { sql } from "../lists/sql.ts";
 import { revisionOf } from "../objects/managedObject.ts";
 import { wireDate } from "../wireDate.ts";
@@ -16,6 +15,9 @@ type WireMember = z.output<typeof namespaces.member>;
 interface NamespaceRow extends Namespace {
   readonly members: readonly (Member & { readonly user?: { readonly email: string } })[];
 }
+
+/** A namespace with the number of its accepted devices: {@link acceptedDevices}. */
+export type CountedNamespace = Namespace & { readonly accepted: number | bigint };
 
 /** A namespace as the wire has it (models section 4). */
 export function presentNamespace(
@@ -50,35 +52,30 @@ export function presentNamespace(
   };
 }
 
-/** Namespaces with their members and counts, in the order of the ids; unknown ids are left out. */
+/** Namespaces with their members, in the order of the rows. */
 export async function presentNamespaces(
   services: Services,
-  tenantIds: readonly string[],
+  rows: readonly CountedNamespace[],
 ): Promise<WireNamespace[]> {
-  if (tenantIds.length === 0) return [];
+  if (rows.length === 0) return [];
+  const tenantIds = rows.map((row) => row.tenantId);
   const ids = sql.join(
     tenantIds.map((id) => sql`${id}`),
     ", ",
   );
-  const [rows, members, billings] = await Promise.all([
-    readRows<Namespace & { accepted: number | bigint }>(
-      services.db,
-      sql`SELECT "Namespace".*, (SELECT COUNT(*) FROM "Device" WHERE "Device"."tenantId" = "Namespace"."tenantId"
-          AND "Device"."status" = 'accepted') AS accepted
-        FROM "Namespace" WHERE "Namespace"."tenantId" IN (${ids})`,
-    ),
+  const [members, billings] = await Promise.all([
     readRows<Member & { email: string }>(
       services.db,
       sql`SELECT "Member".*, "User"."email" FROM "Member" JOIN "User" ON "User"."id" = "Member"."userId"
         WHERE "Member"."tenantId" IN (${ids}) ORDER BY "Member"."addedAt" ASC, "Member"."userId" ASC`,
     ),
     services.settings.edition === "cloud"
-      ? services.db.billing.findMany({ where: { tenantId: { in: [...tenantIds] } } })
+      ? services.db.billing.findMany({ where: { tenantId: { in: tenantIds } } })
       : [],
   ]);
   const billingOf = new Map(billings.map((billing) => [billing.tenantId, billing]));
   const membersOf = Map.groupBy(members, (member) => member.tenantId);
-  return inOrder(tenantIds, rows, (row) => row.tenantId).map((row) => {
+  return rows.map((row) => {
     const own = membersOf.get(row.tenantId) ?? [];
     const withEmail = own.map(({ email, ...member }) => ({ ...member, user: { email } }));
     return presentNamespace(
