@@ -22,6 +22,10 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PACKAGES = ["sdk", "provider", "server"];
 const MINUTE = 60_000;
 
+/** What was fetched before is taken as it is, and an answer that does not come is asked for again. */
+const INSTALL =
+  "install --no-audit --no-fund --foreground-scripts --prefer-offline --fetch-timeout=30000".split(" ");
+
 const run = promisify(execFile);
 let folder: string;
 let fleet: Fleet;
@@ -63,7 +67,7 @@ it("the packages install elsewhere, without compiling, and run an example", {
 
   const started = Date.now();
   try {
-    await npm(["install", "--no-audit", "--no-fund", "--foreground-scripts"], project);
+    await npm(INSTALL, project);
   } catch (error) {
     const text = String((error as { stderr?: string }).stderr ?? error);
     if (/E(NOTFOUND|AI_AGAIN|CONNREFUSED|TIMEDOUT|NETUNREACH)/.test(text)) skip("npm reaches no registry");
