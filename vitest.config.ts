@@ -13,8 +13,11 @@ const test = {
   expect: { poll: { timeout: 20_000 } },
 };
 
-/** Each of these files runs the service in its own process. */
-const serverTest = { ...test, include: [server], execArgv: SHORT_LIVED };
+/**
+ * These files run the service in their own process, where it is loaded and compiled once for all of them: a fifth less
+ * work than a process for each. What they share is the service's modules, as its instances in one process would.
+ */
+const serverTest = { ...test, include: [server], execArgv: SHORT_LIVED, isolate: false };
 
 /** What the service does, it does on both databases: its tests run twice. */
 export default defineConfig({

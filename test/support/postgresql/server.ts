@@ -1,7 +1,16 @@
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -22,6 +31,27 @@ export interface PostgresqlServer {
 const USER = "gatehouse";
 /** PostgreSQL refuses to run as root; `nobody` has this id on every common system. */
 const NOBODY = 65_534;
+
+/** Where Linux has files in memory. */
+const MEMORY = "/dev/shm";
+/** Bytes that must be free there: all databases of a run, and PostgreSQL's log. */
+const ROOM = 4 * 1024 ** 3;
+
+/** The folder for data that may be lost: each test's database is three hundred files, which come and go. */
+function folderForData(): string {
+  if (!existsSync(MEMORY)) return tmpdir();
+  const { bavail, bsize } = statfsSync(MEMORY);
+  return bavail * bsize >= ROOM ? MEMORY : tmpdir();
+}
+
+/** A new folder in that one, which `nobody` may write to where this process is root. */
+function newFolder(parent: string): string {
+  const folder = mkdtempSync(join(parent, "gatehouse-postgresql-"));
+  if (isRoot) chownSync(folder, NOBODY, NOBODY);
+  return folder;
+}
+
+const isRoot = process.getuid?.() === 0;
 
 /**
  * The programs of the package for this machine, in a copy: the package leaves out the links between its libraries
@@ -80,6 +110,13 @@ async function launch(
   return child;
 }
 
+const TEST_SETTINGS: Readonly<Record<string, string | number>> = {
+  listen_addresses: "127.0.0.1",
+  unix_socket_directories: "",
+  fsync: "off",
+  max_connections: 200,
+};
+
 /**
  * Starts PostgreSQL on a free port of this machine, for everybody on it: for tests only. What it acknowledges does not
  * survive the end of the machine, unless the settings say so.
@@ -88,27 +125,18 @@ async function launch(
 export async function startPostgresql(
   changed: Readonly<Record<string, string | number>> = {},
 ): Promise<PostgresqlServer> {
-  const folder = mkdtempSync(join(tmpdir(), "gatehouse-postgresql-"));
-  const root = process.getuid?.() === 0;
-  const asUser = root ? { uid: NOBODY, gid: NOBODY } : {};
-  if (root) chownSync(folder, NOBODY, NOBODY);
+  const settings = { ...TEST_SETTINGS, ...changed };
+  const asUser = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+  const folder = newFolder(tmpdir());
   const programs = copyPrograms(folder);
-  const data = join(folder, "data");
+  const data = newFolder(settings.fsync === "off" ? folderForData() : folder);
   const initialise = ["-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"];
   const made = spawnSync(join(programs, "initdb"), initialise, { ...asUser, cwd: folder, encoding: "utf8" });
   if (made.status !== 0)
     throw new Error(`initdb ended with ${made.status}: ${made.stderr}${made.error ?? ""}`);
 
   const port = await freePort();
-  const settings = {
-    port,
-    listen_addresses: "127.0.0.1",
-    unix_socket_directories: "",
-    fsync: "off",
-    max_connections: 200,
-    ...changed,
-  };
-  const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  const flags = Object.entries({ ...settings, port }).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const start = () => launch(join(programs, "postgres"), ["-D", data, ...flags], { ...asUser, cwd: folder });
   let child: ChildProcess | undefined = await start();
   const halt = async () => {
@@ -127,7 +155,7 @@ export async function startPostgresql(
     },
     async stop() {
       await halt();
-      rmSync(folder, { recursive: true, force: true });
+      for (const made of [data, folder]) rmSync(made, { recursive: true, force: true });
     },
   };
 }
