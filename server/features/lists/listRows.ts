@@ -55,46 +55,87 @@ export async function listColumns<Row>(
   columns: Sql,
   request: ListRequest,
   ofPage?: Sql,
-): Promise<{ rows: Row[]; total: number }> {
+): Promise<Page<Row>> {
   const { filter, page, perPage, sort } = request;
   const groups = filter === undefined ? [] : parseFilter(filter, request.trailing);
   checkCost(table, groups);
-  const where = groups.length === 0 ? request.where : sql`(${request.where}) AND ${filterSql(table, groups)}`;
-  const offset = (page - 1) * perPage;
-  const read = <Read = Row>(rows: Sql, limit: number, skipped = offset) => {
-    const page = sql`${rows} LIMIT ${limit} OFFSET ${skipped}`;
-    return readRows<Read>(services.db, ofPage ? sql`SELECT page.*, ${ofPage} FROM (${page}) AS page` : page);
-  };
-  if (groups.length === 0 && offset >= DEEP) {
-    const total = await count(services, table, where);
-    const shown = Math.min(perPage, total - offset);
-    if (shown <= 0) return { rows: [], total };
-    if (offset <= total / 2)
-      return { rows: await read(sortedRows(table, columns, where, sort), shown), total };
-    const fromEnd = sortedRows(table, columns, where, reversed(sort));
-    return { rows: (await read(fromEnd, shown, total - offset - shown)).reverse(), total };
+  const listing = { services, table, columns, ofPage, sort, offset: (page - 1) * perPage, perPage };
+  if (groups.length > 0) {
+    const where = sql`(${request.where}) AND ${filterSql(table, groups)}`;
+    return filteredPage({ ...listing, where }, request.where);
   }
-  if (groups.length === 0) {
-    // One more than is shown tells whether the list ends here; then nothing need be counted.
-    const rows = await read(sortedRows(table, columns, where, sort), perPage + 1);
-    const isLastPage = rows.length <= perPage && (rows.length > 0 || offset === 0);
-    const total = isLastPage ? offset + rows.length : await count(services, table, where);
-    return { rows: rows.slice(0, perPage), total };
-  }
+  const read = listing.offset >= DEEP ? deepPage : earlyPage;
+  return read({ ...listing, where: request.where });
+}
+
+/** A page that is asked for. */
+interface Listing {
+  readonly services: Services;
+  readonly table: Table;
+  readonly columns: Sql;
+  readonly ofPage: Sql | undefined;
+  /** Which rows are listed. */
+  readonly where: Sql;
+  readonly sort: Order;
+  /** Rows before the page. */
+  readonly offset: number;
+  readonly perPage: number;
+}
+
+interface Page<Row> {
+  readonly rows: Row[];
+  readonly total: number;
+}
+
+/** One more row than is shown tells whether the list ends here; then nothing need be counted. */
+async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
+  const { offset, perPage, sort } = listing;
+  const rows = await read<Row>(listing, sortedRows(listing, sort), perPage + 1);
+  const isLastPage = rows.length <= perPage && (rows.length > 0 || offset === 0);
+  const total = isLastPage ? offset + rows.length : await count(listing);
+  return { rows: rows.slice(0, perPage), total };
+}
+
+/** Read from the nearer end of the list. */
+async function deepPage<Row>(listing: Listing): Promise<Page<Row>> {
+  const { offset, perPage, sort } = listing;
+  const total = await count(listing);
+  const shown = Math.min(perPage, total - offset);
+  if (shown <= 0) return { rows: [], total };
+  if (offset <= total / 2) return { rows: await read(listing, sortedRows(listing, sort), shown), total };
+  const fromEnd = sortedRows(listing, reversed(sort));
+  const rows = await read<Row>(listing, fromEnd, shown, total - offset - shown);
+  return { rows: rows.reverse(), total };
+}
+
+/** @param visible which rows the caller may see, whatever the filter says */
+async function filteredPage<Row>(listing: Listing, visible: Sql): Promise<Page<Row>> {
+  const { offset, perPage, sort } = listing;
   const found = await read<Row & { foundRows: number | bigint }>(
-    foundThenSorted(table, columns, { visible: request.where, wanted: where }, sort),
+    listing,
+    foundThenSorted(listing, visible),
     perPage,
   );
   const few = Number(found[0]?.foundRows ?? 0);
   if (few <= FEW && (few > 0 || offset === 0)) {
     return { rows: found.map(({ foundRows: _, ...row }) => row as Row), total: few };
   }
-  const total = await count(services, table, where);
+  const total = await count(listing);
   if (offset >= total) return { rows: [], total };
-  return { rows: await read(sortedRows(table, columns, where, sort), perPage), total };
+  return { rows: await read(listing, sortedRows(listing, sort), perPage), total };
 }
 
-async function count(services: Services, table: Table, where: Sql): Promise<number> {
+function read<Row>(
+  { services, ofPage, offset }: Listing,
+  rows: Sql,
+  limit: number,
+  skipped = offset,
+): Promise<Row[]> {
+  const page = sql`${rows} LIMIT ${limit} OFFSET ${skipped}`;
+  return readRows<Row>(services.db, ofPage ? sql`SELECT page.*, ${ofPage} FROM (${page}) AS page` : page);
+}
+
+async function count({ services, table, where }: Listing): Promise<number> {
   const [counted] = await readRows<{ total: number | bigint }>(
     services.db,
     sql`SELECT COUNT(*) AS total FROM ${table.from} WHERE ${where}`,
@@ -109,7 +150,7 @@ const reversed = ({ by, direction }: Order): Order => ({
   direction: direction === "asc" ? "desc" : "asc",
 });
 
-function sortedRows(table: Table, columns: Sql, where: Sql, order: Order): Sql {
+function sortedRows({ table, columns, where }: Listing, order: Order): Sql {
   const [value, tieBreaker] = order.by;
   const direction = directionSql(order);
   return sql`SELECT ${columns} FROM ${table.from} WHERE ${where}
@@ -120,16 +161,11 @@ function sortedRows(table: Table, columns: Sql, where: Sql, order: Order): Sql {
  * The database cannot know that a filter leaves few rows, and would go through all of them in their order. Ids are
  * unique only among the rows that the caller may see.
  */
-function foundThenSorted(
-  table: Table,
-  columns: Sql,
-  { visible, wanted }: { readonly visible: Sql; readonly wanted: Sql },
-  order: Order,
-): Sql {
-  const [value, tieBreaker] = order.by;
-  const direction = directionSql(order);
+function foundThenSorted({ table, columns, where, sort }: Listing, visible: Sql): Sql {
+  const [value, tieBreaker] = sort.by;
+  const direction = directionSql(sort);
   return sql`WITH found AS MATERIALIZED
-      (SELECT ${table.id} AS "foundId" FROM ${table.from} WHERE ${wanted} LIMIT ${FEW + 1})
+      (SELECT ${table.id} AS "foundId" FROM ${table.from} WHERE ${where} LIMIT ${FEW + 1})
     SELECT ${columns}, (SELECT COUNT(*) FROM found) AS "foundRows" FROM found CROSS JOIN ${table.from}
     WHERE ${table.id} = found."foundId" AND (${visible})
     ORDER BY ${value} ${direction}, ${tieBreaker} ${direction}`;
