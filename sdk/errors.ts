@@ -159,9 +159,8 @@ export class PaymentError extends RequestError {
   }
 }
 
-/** 429 that is no lockout: too many requests. A login is not repeated by the client. */
-export class RateLimitError extends RequestError {
-  override readonly name = "RateLimitError";
+/** An answer that may say when to come back. */
+class RetryAfterError extends RequestError {
   /** How long the server asks to wait, in milliseconds. */
   readonly retryAfter?: number;
 
@@ -171,16 +170,14 @@ export class RateLimitError extends RequestError {
   }
 }
 
-/** 500 and up. */
-export class ServerError extends RequestError {
-  override readonly name = "ServerError";
-  /** How long the server asks to wait, in milliseconds. */
-  readonly retryAfter?: number;
+/** 429 that is no lockout: too many requests. A login is not repeated by the client. */
+export class RateLimitError extends RetryAfterError {
+  override readonly name = "RateLimitError";
+}
 
-  constructor(what: string, details: RequestErrorDetails, retryAfter?: number) {
-    super(what, details);
-    if (retryAfter !== undefined) this.retryAfter = retryAfter;
-  }
+/** 500 and up. */
+export class ServerError extends RetryAfterError {
+  override readonly name = "ServerError";
 }
 
 /**

@@ -10,7 +10,7 @@ export interface Case {
   readonly request: (index: number) => BenchRequest;
   /** Requests that go before the measured ones, so that the service has met all that they are about. */
   readonly before?: number;
-  /** Asked of the floor's server instead of the service: what that costs without all that a service does beside. */
+  /** Asked of a server like the floor's instead of the service: what that costs without all that a service does beside. */
   readonly bare?: true;
 }
 

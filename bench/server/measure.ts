@@ -1,7 +1,14 @@
 import { join } from "node:path";
 import type { Case } from "./cases.ts";
 import { type BenchRequest, CONNECTIONS, type Load, load, type Measured } from "./load.ts";
-import { coreTimeOf, memoryOf, SERVICE_COMMAND, type ServerProcess, startProcess } from "./process.ts";
+import {
+  coreTimeOf,
+  FLOOR_COMMAND,
+  memoryOf,
+  SERVICE_COMMAND,
+  type ServerProcess,
+  startProcess,
+} from "./process.ts";
 import { NAMESPACES, PASSWORD, tenantOf } from "./seed.ts";
 
 /** Where and how long is measured. */
@@ -25,8 +32,8 @@ export interface Result extends Omit<Measured, "count"> {
   readonly floorCore: number;
   /** Megabytes that the server held at the end. */
   readonly megabytes: number;
-  /** SQL statements for each request; undefined of what the floor's server answers, which counts none. */
-  readonly statements: number | undefined;
+  /** SQL statements for each request. */
+  readonly statements: number;
 }
 
 /** Before anything is measured: the compiler and the caches have done their work by then. */
@@ -68,7 +75,6 @@ export async function measureCase(run: Run, one: Case): Promise<Result> {
     }
     return { ...medians(rounds), megabytes: memoryOf(server.pid) };
   });
-  if (one.bare) return { ...measured, statements: undefined };
   const statements = await withService(run, one, true, async (server, target) => {
     const limit = { requests: COUNTED_REQUESTS };
     await load({ ...target, limit });
@@ -102,21 +108,22 @@ function medians<T extends Record<string, number>>(rounds: readonly T[]): T {
 }
 
 async function withService<T>(
-  { folder, url, floor }: Run,
+  { folder, url }: Run,
   one: Case,
   counting: boolean,
   work: (server: ServerProcess, target: Target) => Promise<T>,
 ): Promise<T> {
-  let index = 0;
-  const next = (): BenchRequest => one.request(index++);
-  if (one.bare) return work(floor, { url: floor.url, headers: {}, next });
-  const args = [SERVICE_COMMAND, "serve", "--data-dir", folder, "--port", "0"];
+  const args = one.bare
+    ? [FLOOR_COMMAND, url]
+    : [SERVICE_COMMAND, "serve", "--data-dir", folder, "--port", "0"];
   const server = await startProcess(args, {
     log: join(folder, "service.log"),
     // All requests come from one address.
     env: { GATEHOUSE_DATABASE_URL: url, ...WITHOUT_LIMITS },
     counting,
   });
+  let index = 0;
+  const next = (): BenchRequest => one.request(index++);
   try {
     return await work(server, { url: server.url, headers: await credential(server.url, one), next });
   } finally {

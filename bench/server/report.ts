@@ -39,7 +39,7 @@ export function row(database: string, title: string, result: Result): string {
     result.p50.toFixed(1),
     result.p99.toFixed(1),
     result.megabytes,
-    result.statements?.toFixed(1) ?? "–",
+    result.statements.toFixed(1),
   ];
   return `| ${cells.join(" | ")} |`;
 }

@@ -178,3 +178,6 @@ async function setup(
   if (!response.ok) throw new Error(`setup answered ${response.status}: ${await response.text()}`);
   return { username, password };
 }
+
+/** What is in a data folder when its service has ended. */
+export const KEPT_FILES = postgresqlAddress() === undefined ? ["gatehouse.db", "secret"] : ["secret"];

@@ -11,10 +11,7 @@ export interface TaggedDevice extends Device {
 /** Devices with their tags, in the order of the uids; one that was deleted since is left out. */
 export async function readDevices(services: Services, uids: readonly string[]): Promise<TaggedDevice[]> {
   if (uids.length === 0) return [];
-  const listed = sql.join(
-    uids.map((uid) => sql`${uid}`),
-    ", ",
-  );
+  const listed = sql.list(uids);
   const [devices, tags] = await Promise.all([
     readRows<Device>(services.db, sql`SELECT * FROM "Device" WHERE "uid" IN (${listed})`),
     readRows<DeviceTag>(

@@ -64,8 +64,8 @@ export async function listColumns<Row>(
     const where = sql`(${request.where}) AND ${filterSql(table, groups)}`;
     return filteredPage({ ...listing, where }, request.where);
   }
-  const read = listing.offset >= DEEP ? deepPage : earlyPage;
-  return read({ ...listing, where: request.where });
+  const pageOf = listing.offset >= DEEP ? deepPage : earlyPage;
+  return pageOf({ ...listing, where: request.where });
 }
 
 /** A page that is asked for. */
@@ -89,8 +89,8 @@ interface Page<Row> {
 
 /** One more row than is shown tells whether the list ends here; then nothing need be counted. */
 async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
-  const { offset, perPage, sort } = listing;
-  const rows = await read<Row>(listing, sortedRows(listing, sort), perPage + 1);
+  const { offset, perPage } = listing;
+  const rows = await read<Row>(listing, sortedRows(listing), perPage + 1);
   const isLastPage = rows.length <= perPage && (rows.length > 0 || offset === 0);
   const total = isLastPage ? offset + rows.length : await count(listing);
   return { rows: rows.slice(0, perPage), total };
@@ -102,15 +102,15 @@ async function deepPage<Row>(listing: Listing): Promise<Page<Row>> {
   const total = await count(listing);
   const shown = Math.min(perPage, total - offset);
   if (shown <= 0) return { rows: [], total };
-  if (offset <= total / 2) return { rows: await read(listing, sortedRows(listing, sort), shown), total };
-  const fromEnd = sortedRows(listing, reversed(sort));
+  if (offset <= total / 2) return { rows: await read(listing, sortedRows(listing), shown), total };
+  const fromEnd = sortedRows({ ...listing, sort: reversed(sort) });
   const rows = await read<Row>(listing, fromEnd, shown, total - offset - shown);
   return { rows: rows.reverse(), total };
 }
 
 /** @param visible which rows the caller may see, whatever the filter says */
 async function filteredPage<Row>(listing: Listing, visible: Sql): Promise<Page<Row>> {
-  const { offset, perPage, sort } = listing;
+  const { offset, perPage } = listing;
   const found = await read<Row & { foundRows: number | bigint }>(
     listing,
     foundThenSorted(listing, visible),
@@ -122,7 +122,7 @@ async function filteredPage<Row>(listing: Listing, visible: Sql): Promise<Page<R
   }
   const total = await count(listing);
   if (offset >= total) return { rows: [], total };
-  return { rows: await read(listing, sortedRows(listing, sort), perPage), total };
+  return { rows: await read(listing, sortedRows(listing), perPage), total };
 }
 
 function read<Row>(
@@ -143,18 +143,18 @@ async function count({ services, table, where }: Listing): Promise<number> {
   return Number(counted?.total ?? 0);
 }
 
-const directionSql = ({ direction }: Order): Sql => (direction === "asc" ? sql`ASC` : sql`DESC`);
+function orderSql({ by: [value, tieBreaker], direction }: Order): Sql {
+  const way = direction === "asc" ? sql`ASC` : sql`DESC`;
+  return sql`ORDER BY ${value} ${way}, ${tieBreaker} ${way}`;
+}
 
 const reversed = ({ by, direction }: Order): Order => ({
   by,
   direction: direction === "asc" ? "desc" : "asc",
 });
 
-function sortedRows({ table, columns, where }: Listing, order: Order): Sql {
-  const [value, tieBreaker] = order.by;
-  const direction = directionSql(order);
-  return sql`SELECT ${columns} FROM ${table.from} WHERE ${where}
-    ORDER BY ${value} ${direction}, ${tieBreaker} ${direction}`;
+function sortedRows({ table, columns, where, sort }: Listing): Sql {
+  return sql`SELECT ${columns} FROM ${table.from} WHERE ${where} ${orderSql(sort)}`;
 }
 
 /**
@@ -162,13 +162,10 @@ function sortedRows({ table, columns, where }: Listing, order: Order): Sql {
  * unique only among the rows that the caller may see.
  */
 function foundThenSorted({ table, columns, where, sort }: Listing, visible: Sql): Sql {
-  const [value, tieBreaker] = sort.by;
-  const direction = directionSql(sort);
   return sql`WITH found AS MATERIALIZED
       (SELECT ${table.id} AS "foundId" FROM ${table.from} WHERE ${where} LIMIT ${FEW + 1})
     SELECT ${columns}, (SELECT COUNT(*) FROM found) AS "foundRows" FROM found CROSS JOIN ${table.from}
-    WHERE ${table.id} = found."foundId" AND (${visible})
-    ORDER BY ${value} ${direction}, ${tieBreaker} ${direction}`;
+    WHERE ${table.id} = found."foundId" AND (${visible}) ${orderSql(sort)}`;
 }
 
 /** The rows in the order of the ids; one that was deleted since is left out. */

@@ -9,15 +9,20 @@ import { sql } from "../lists/sql.ts";
 import { inTransaction } from "../transaction.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { insertNamespace, type NewNamespaceRow } from "./insertNamespace.ts";
-import { acceptedDevices, namespaceTable } from "./namespaceTable.ts";
-import { type CountedNamespace, presentNamespace, presentNamespaces } from "./presentNamespace.ts";
+import { namespaceTable } from "./namespaceTable.ts";
+import {
+  acceptedColumn,
+  type CountedNamespace,
+  presentNamespace,
+  presentNamespaces,
+} from "./presentNamespace.ts";
 import { WELCOME } from "./welcome.ts";
 
 /** @throws NotFoundError deleted since the caller was checked */
 export async function readNamespace(services: Services, tenantId: string) {
   const rows = await readRows<CountedNamespace>(
     services.db,
-    sql`SELECT "Namespace".*, (${acceptedDevices(sql`"Namespace"."tenantId"`)}) AS accepted
+    sql`SELECT "Namespace".*, ${acceptedColumn(sql`"Namespace"."tenantId"`)}
       FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
   );
   const [namespace] = await presentNamespaces(services, rows);
@@ -49,7 +54,7 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
       page: query.page,
       perPage: query.per_page,
     },
-    sql`(${acceptedDevices(sql`page."tenantId"`)}) AS accepted`,
+    acceptedColumn(sql`page."tenantId"`),
   );
   header("X-Total-Count", total);
   return presentNamespaces(services, rows);

@@ -4,9 +4,10 @@ import type { Billing, Member, Namespace } from "../../db/generated/sqlite/clien
 import { readRows } from "../../db/readRows.ts";
 import type { Services } from "../../services.ts";
 import { presentBilling } from "../billing/record.ts";
-import { sql } from "../lists/sql.ts";
+import { type Sql, sql } from "../lists/sql.ts";
 import { revisionOf } from "../objects/managedObject.ts";
 import { wireDate } from "../wireDate.ts";
+import { acceptedDevices } from "./namespaceTable.ts";
 import { declaredMember, declaredNamespace } from "./objects.ts";
 
 type WireNamespace = z.output<typeof namespaces.namespace>;
@@ -16,8 +17,11 @@ interface NamespaceRow extends Namespace {
   readonly members: readonly (Member & { readonly user?: { readonly email: string } })[];
 }
 
-/** A namespace with the number of its accepted devices: {@link acceptedDevices}. */
+/** A namespace's row with {@link acceptedColumn}. */
 export type CountedNamespace = Namespace & { readonly accepted: number | bigint };
+
+/** The number of a namespace's accepted devices, as a column. */
+export const acceptedColumn = (tenantId: Sql): Sql => sql`(${acceptedDevices(tenantId)}) AS accepted`;
 
 /** A namespace as the wire has it (models section 4). */
 export function presentNamespace(
@@ -59,15 +63,11 @@ export async function presentNamespaces(
 ): Promise<WireNamespace[]> {
   if (rows.length === 0) return [];
   const tenantIds = rows.map((row) => row.tenantId);
-  const ids = sql.join(
-    tenantIds.map((id) => sql`${id}`),
-    ", ",
-  );
   const [members, billings] = await Promise.all([
     readRows<Member & { email: string }>(
       services.db,
       sql`SELECT "Member".*, "User"."email" FROM "Member" JOIN "User" ON "User"."id" = "Member"."userId"
-        WHERE "Member"."tenantId" IN (${ids}) ORDER BY "Member"."addedAt" ASC, "Member"."userId" ASC`,
+        WHERE "Member"."tenantId" IN (${sql.list(tenantIds)}) ORDER BY "Member"."addedAt" ASC, "Member"."userId" ASC`,
     ),
     services.settings.edition === "cloud"
       ? services.db.billing.findMany({ where: { tenantId: { in: tenantIds } } })

@@ -13,12 +13,7 @@ export async function knownTags(
   tenantId: string,
   among?: readonly string[],
 ): Promise<string[]> {
-  const wanted = among
-    ? sql`"tag" IN (${sql.join(
-        among.map((tag) => sql`${tag}`),
-        ", ",
-      )})`
-    : sql.true;
+  const wanted = among ? sql`"tag" IN (${sql.list(among)})` : sql.true;
   const used = TABLES.map(
     (table) => sql`SELECT "tag" FROM ${table} WHERE "tenantId" = ${tenantId} AND ${wanted}`,
   );

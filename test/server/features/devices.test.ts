@@ -158,8 +158,8 @@ describe("of the devices that wait to be accepted", () => {
     const fleet = await startApp({ maximumPendingDevices: 10_000 });
     const { tenant } = await fleet.user("ana", "fleet");
     // More than the database has connections; each waits for its turn, but not for ever.
-    const reports = names(80).map((hostname) => enrol(fleet, tenant, hostname, { hostname }));
-    expect(new Set((await Promise.all(reports)).map(({ uid }) => uid)).size).toBe(80);
+    const reports = names(200).map((hostname) => enrol(fleet, tenant, hostname, { hostname }));
+    expect(new Set((await Promise.all(reports)).map(({ uid }) => uid)).size).toBe(200);
     await fleet.stop();
   });
 

@@ -1,61 +1,11 @@
-import { once } from "node:events";
 import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
-import { runServerCommand, startService, type TestService } from "../support.ts";
-
-/** What a data folder keeps. */
-const files = postgresqlAddress() === undefined ? ["gatehouse.db", "secret"] : ["secret"];
-
-const internalToken = "internal-token-of-a-test-process-0";
-
-const startInternal = (env: Record<string, string>) =>
-  startService({
-    env: { GATEHOUSE_INTERNAL_PORT: "0", GATEHOUSE_INTERNAL_TOKEN: internalToken, ...env },
-  });
-
-const internalUrl = (service: TestService) =>
-  String(service.logs().find((line) => line.msg === "listening for internal operations")?.address);
-
-/**
- * Sends the head and the first part of a request whose rest follows when `finish` is called. It is in flight: the
- * service has read the head, and asked for the body.
- */
-async function slowRequest(to: number | string, path: string, content: object, headers: string[] = []) {
-  const socket = typeof to === "string" ? connect(to) : connect(to, "127.0.0.1");
-  const body = JSON.stringify(content);
-  const head = [
-    `POST ${path} HTTP/1.1`,
-    "Host: test",
-    "Content-Type: application/json",
-    `Content-Length: ${body.length}`,
-    "Expect: 100-continue",
-    ...headers,
-  ];
-  // Who is cut off may be told so by an error.
-  socket.on("error", () => {});
-  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-  socket.setEncoding("utf8").write(`${head.join("\r\n")}\r\n\r\n`);
-  expect(String(await once(socket, "data"))).toBe("HTTP/1.1 100 Continue\r\n\r\n");
-  let answer = "";
-  socket.on("data", (chunk: string) => {
-    answer += chunk;
-  });
-  socket.write(body.slice(0, 10));
-  return {
-    finish: () => socket.write(body.slice(10)),
-    closed: closed.then(() => answer),
-  };
-}
-
-const portOf = (url: string) => Number(new URL(url).port);
-
-const slowLogin = ({ url }: TestService) =>
-  slowRequest(portOf(url), "/api/login", { username: "nobody", password: "wrong-password" });
+import { KEPT_FILES, runServerCommand, startService, type TestService } from "../support.ts";
+import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
 
 describe("a running service", () => {
   let service: TestService;
@@ -72,7 +22,9 @@ describe("a running service", () => {
   });
 
   test("keeps all its files for its user alone", () => {
-    expect(readdirSync(service.dataDir).sort()).toEqual(expect.arrayContaining(["admin.sock", ...files]));
+    expect(readdirSync(service.dataDir).sort()).toEqual(
+      expect.arrayContaining(["admin.sock", ...KEPT_FILES]),
+    );
     for (const name of readdirSync(service.dataDir)) {
       expect([name, statSync(join(service.dataDir, name)).mode & 0o777]).toEqual([name, 0o600]);
     }
@@ -171,75 +123,6 @@ describe("the listener for internal operations", () => {
     expect(second.code).toBe(1);
     expect(second.stderr).toContain(`port ${port} (--internal-host, --internal-port): `);
     await service.stop();
-  });
-});
-
-describe("stopping", () => {
-  test.each(["SIGTERM", "SIGINT"] as const)(
-    "%s lets a request in flight end, then gives back everything",
-    async (signal) => {
-      const dataDir = testFolder();
-      const service = await startService({ dataDir });
-      const login = await slowLogin(service);
-      process.kill(service.pid, signal);
-      await expect.poll(() => service.output()).toContain('"msg":"stopping"');
-      // Time for one that does not wait to end.
-      await sleep(100);
-      login.finish();
-      expect(await login.closed).toMatch(/^HTTP\/1\.1 401 /);
-      // Until then a further signal would end it at once.
-      await expect.poll(() => service.output()).toContain('"msg":"stopped"');
-      expect(await service.stop()).toBe(0);
-      expect(service.logs().at(-1)).toMatchObject({ msg: "stopped" });
-      expect(service.output()).not.toContain("cut off");
-      expect(readdirSync(dataDir).sort()).toEqual(files);
-      await expect(fetch(service.url)).rejects.toThrow();
-    },
-  );
-
-  test("does not wait longer than it may for a request that does not end", async () => {
-    const service = await startService({ env: { GATEHOUSE_SHUTDOWN_TIMEOUT: "1" } });
-    const login = await slowLogin(service);
-    const started = performance.now();
-    expect(await service.stop()).toBe(0);
-    const seconds = (performance.now() - started) / 1000;
-    expect(seconds).toBeGreaterThan(0.9);
-    // Without the setting it would be ten.
-    expect(seconds).toBeLessThan(9);
-    expect(await login.closed).not.toContain("200");
-    expect(service.output()).toContain("requests did not end in time and are cut off");
-  });
-
-  test("nor for an administration request", async () => {
-    const service = await startService({ env: { GATEHOUSE_SHUTDOWN_TIMEOUT: "1" } });
-    const user = await slowRequest(join(service.dataDir, "admin.sock"), "/users", { username: "ann" });
-    expect(await service.stop()).toBe(0);
-    await user.closed;
-    expect(service.output()).toContain("requests did not end in time and are cut off");
-  });
-
-  test("ends both listeners within one time, requests in flight on both", async () => {
-    const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "1" });
-    const authorised = [`X-Internal-Token: ${internalToken}`];
-    const session = { uid: "0".repeat(64) };
-    const hanging = [
-      await slowLogin(service),
-      await slowRequest(portOf(internalUrl(service)), "/internal/sessions", session, authorised),
-    ];
-    expect(await service.stop()).toBe(0);
-    // One after the other, each would have had a time of its own.
-    const cutOff = service.logs().filter((line) => String(line.msg).includes("cut off"));
-    expect(cutOff).toHaveLength(1);
-    await Promise.all(hanging.map(({ closed }) => closed));
-    await expect(fetch(internalUrl(service))).rejects.toThrow();
-  });
-
-  test("a second signal ends it at once", async () => {
-    const service = await startService();
-    await slowLogin(service);
-    process.kill(service.pid, "SIGTERM");
-    await expect.poll(() => service.output()).toContain('"msg":"stopping"');
-    expect(await service.stop()).toBe(1);
   });
 });
 

@@ -1,0 +1,14 @@
+import { startService, type TestService } from "../support.ts";
+
+/** The token of {@link startInternal}. */
+export const internalToken = "internal-token-of-a-test-process-0";
+
+/** A service that has the listener for internal operations, too. */
+export const startInternal = (env: Record<string, string>) =>
+  startService({
+    env: { GATEHOUSE_INTERNAL_PORT: "0", GATEHOUSE_INTERNAL_TOKEN: internalToken, ...env },
+  });
+
+/** Where that listens. */
+export const internalUrl = (service: TestService) =>
+  String(service.logs().find((line) => line.msg === "listening for internal operations")?.address);
