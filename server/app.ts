@@ -70,6 +70,7 @@ export async function newApp(
         .headers(securityHeaders(request.id, servers.secure))
         .send({ message: "URL: must be well-formed" }),
   });
+  servers.closeWith(app);
   gatherFacts(app, services.settings);
   sendSecurityHeaders(app);
   await allowOrigins(app, corsOrigins);
@@ -97,12 +98,13 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   const operations = servedOperations(allOperations, settings.edition);
   serveOperations(app, services, operations, handlers);
   // Made when it is first asked for: few instances ever are, and it takes a tenth of the start.
-  let document: string | undefined;
+  // One buffer for all answers: a text would be copied for each that its reader is slow to take.
+  let document: Buffer | undefined;
   app.get(
     "/openapi.json",
     { config: { publicBecause: "describes the interface, holds no data" } },
     async (_request, reply) => {
-      document ??= JSON.stringify(openApiDocument(operations));
+      document ??= Buffer.from(JSON.stringify(openApiDocument(operations)));
       return reply.type("application/json; charset=utf-8").send(document);
     },
   );

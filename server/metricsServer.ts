@@ -19,12 +19,14 @@ interface MetricsOptions {
 
 /** Serves `/metrics` for Prometheus, on a listener of its own: figures of all namespaces are the operator's. */
 export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsOptions): FastifyInstance {
+  const servers = new HttpServers();
   const app: FastifyInstance = Fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
-    serverFactory: new HttpServers().make,
+    serverFactory: servers.make,
     schemaController,
   });
+  servers.closeWith(app);
   app.get("/metrics", async (request, reply) => {
     if (token !== undefined && !isBearer(request.headers.authorization, token)) {
       return reply

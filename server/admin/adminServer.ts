@@ -4,6 +4,7 @@ import type { Snapshots } from "../db/snapshotSqlite.ts";
 import { presentAuditEntry, type WireEntry } from "../features/audit/presentAuditEntry.ts";
 import { createUser } from "../features/users/createUser.ts";
 import { answerTo } from "../http/errors.ts";
+import { HttpServers } from "../http/HttpServers.ts";
 import { schemaController } from "../http/schemaController.ts";
 import type { Services } from "../services.ts";
 import { setupSign } from "../setupSign.ts";
@@ -32,22 +33,21 @@ interface AdminOptions {
   readonly snapshots: Snapshots | undefined;
 }
 
-/** How long a request may take to arrive, in milliseconds. */
-const REQUEST_TIMEOUT = 30_000;
-
 /**
  * What the commands of `gatehouse-server admin` talk to, on a socket that only the service's user may open:
  * that, and no login, is what guards it.
  */
 export function buildAdminServer(services: Services, options: AdminOptions): FastifyInstance {
   const { logger, address, keys, snapshots } = options;
+  const servers = new HttpServers();
   const app: FastifyInstance = Fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
-    requestTimeout: REQUEST_TIMEOUT,
+    serverFactory: servers.make,
     schemaController,
   });
+  servers.closeWith(app);
 
   app.setErrorHandler((error, request, reply) => {
     const answer = answerTo(error);

@@ -1,7 +1,8 @@
 import http from "node:http";
 import https from "node:https";
-import type { FastifyServerFactory } from "fastify";
+import type { FastifyInstance, FastifyServerFactory } from "fastify";
 import type { TlsIdentity } from "../tls.ts";
+import { Connections } from "./Connections.ts";
 
 /** Largest request line with headers, in bytes: room for the longest filter, percent-encoded. */
 const HEADER_LIMIT = 64 * 1024;
@@ -32,6 +33,7 @@ const bounds: http.ServerOptions = {
 export class HttpServers {
   #tls: TlsIdentity | undefined;
   readonly #secure: https.Server[] = [];
+  readonly #connections = new Connections();
 
   /** @param tls left out: plain HTTP */
   constructor(tls?: TlsIdentity) {
@@ -40,7 +42,9 @@ export class HttpServers {
 
   /** Fastify's `serverFactory`. */
   readonly make: FastifyServerFactory = (handler) => {
-    const server = this.#tls ? this.#makeSecure(this.#tls, handler) : http.createServer(bounds, handler);
+    const inTurn = this.#connections.inTurn(handler);
+    const server = this.#tls ? this.#makeSecure(this.#tls, inTurn) : http.createServer(bounds, inTurn);
+    this.#connections.watch(server, this.secure);
     server.maxHeadersCount = HEADER_COUNT;
     return server.setTimeout(SILENCE_TIMEOUT);
   };
@@ -49,6 +53,11 @@ export class HttpServers {
     const server = https.createServer({ ...bounds, ...tls }, handler);
     this.#secure.push(server);
     return server;
+  }
+
+  /** Has the connections on which nothing is answered end as soon as the app is told to close. */
+  closeWith(app: FastifyInstance): void {
+    app.addHook("preClose", async () => this.#connections.close());
   }
 
   /** True when the servers speak TLS. */

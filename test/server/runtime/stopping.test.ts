@@ -104,6 +104,32 @@ describe("stopping", () => {
     await expect(fetch(internalUrl(service))).rejects.toThrow();
   });
 
+  test("connections without a request end at once", async () => {
+    const metrics = { GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0" };
+    const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "3600", ...metrics });
+    const metricsPort = portOf(service.output().match(/metrics open at (http:[^"]+)/)?.[1] ?? "");
+    const silent = [
+      ...[portOf(service.url), portOf(internalUrl(service)), metricsPort].map((port) =>
+        connect(port, "127.0.0.1"),
+      ),
+      connect(join(service.dataDir, "admin.sock")),
+    ];
+    const closed = silent.map((socket) =>
+      once(
+        socket.on("error", () => {}),
+        "close",
+      ),
+    );
+    await Promise.all(silent.map((socket) => once(socket, "connect")));
+    // One of them has begun to speak.
+    silent[0]?.write("GET /info HTTP/1.1\r\nHost:");
+    const answered = await fetch(service.url);
+    await answered.arrayBuffer();
+    expect(await service.stop()).toBe(0);
+    await Promise.all(closed);
+    expect(service.output()).not.toContain("cut off");
+  });
+
   test("a second signal ends it at once", async () => {
     const service = await startService();
     await slowLogin(service);

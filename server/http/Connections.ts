@@ -1,0 +1,84 @@
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+/** Requests that a connection may have sent while an earlier one of it is answered; with more it is cut off. */
+const WAITING = 100;
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** One connection: whether a request of it is being answered, and those that wait for that. */
+interface Line {
+  answering: boolean;
+  readonly waiting: Exchange[];
+}
+
+/**
+ * The open connections of servers. Node would begin all that a client sends on one connection at once, and keep every
+ * answer until the client reads it; here a connection has one request answered at a time, and the next one begins when
+ * the client's system has taken the answer. What a connection that is gone had asked for is not begun.
+ */
+export class Connections {
+  readonly #lines = new Map<Socket, Line>();
+  readonly #handshakes = new Map<string, Socket>();
+  #closing = false;
+
+  /** Makes a server's handler take the requests of a connection one by one. */
+  inTurn(handler: RequestListener): RequestListener {
+    return (request, response) => {
+      const line = this.#lines.get(request.socket);
+      if (line === undefined) handler(request, response);
+      else if (!line.answering) this.#answer(line, { request, response }, handler);
+      else if (line.waiting.length < WAITING) line.waiting.push({ request, response });
+      else request.socket.destroy();
+    };
+  }
+
+  #answer(line: Line, { request, response }: Exchange, handler: RequestListener): void {
+    line.answering = true;
+    response.once("close", () => {
+      const next = line.waiting.shift();
+      if (next !== undefined && !request.socket.destroyed) {
+        this.#answer(line, next, handler);
+        return;
+      }
+      line.answering = false;
+      if (this.#closing) request.socket.destroySoon();
+    });
+    handler(request, response);
+  }
+
+  /** Keeps account of the server's connections from now on. */
+  watch(server: Server, secure: boolean): void {
+    server.on(secure ? "secureConnection" : "connection", (socket: Socket) => this.#add(socket));
+    if (!secure) return;
+    // The socket of the handshake is another one, which has the peer in common with the one that follows.
+    server.on("connection", (socket: Socket) => {
+      const peer = peerOf(socket);
+      this.#handshakes.set(peer, socket);
+      socket.once("close", () => this.#handshakes.delete(peer));
+      if (this.#closing) socket.destroy();
+    });
+    server.on("secureConnection", (socket: Socket) => this.#handshakes.delete(peerOf(socket)));
+  }
+
+  #add(socket: Socket): void {
+    if (this.#closing) {
+      socket.destroy();
+      return;
+    }
+    this.#lines.set(socket, { answering: false, waiting: [] });
+    socket.once("close", () => this.#lines.delete(socket));
+  }
+
+  /** Ends the connections on which nothing is answered, new ones, and the others as soon as nothing is. */
+  close(): void {
+    this.#closing = true;
+    for (const socket of this.#handshakes.values()) socket.destroy();
+    for (const [socket, { answering }] of this.#lines) if (!answering) socket.destroy();
+  }
+}
+
+const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;

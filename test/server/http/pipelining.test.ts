@@ -1,0 +1,116 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import type { FastifyInstance } from "fastify";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { buildApp } from "../../../server/dist/app.js";
+import { startApp, type TestApp } from "./testApp.ts";
+
+let services: TestApp;
+let app: FastifyInstance;
+/** Requests that have begun, and that are being answered. */
+const begun: string[] = [];
+let inFlight = 0;
+let mostInFlight = 0;
+/** The service's ends of the connections. */
+const accepted: Socket[] = [];
+
+beforeAll(async () => {
+  services = await startApp();
+});
+afterAll(() => services.stop());
+
+beforeEach(async () => {
+  begun.length = 0;
+  accepted.length = 0;
+  inFlight = 0;
+  mostInFlight = 0;
+  app = await buildApp(services.services);
+  app.addHook("onRequest", async ({ url }) => {
+    begun.push(url);
+    inFlight += 1;
+    mostInFlight = Math.max(mostInFlight, inFlight);
+  });
+  app.addHook("onResponse", async () => {
+    inFlight -= 1;
+  });
+  app.addHook("onRequestAbort", async (_request) => {
+    inFlight -= 1;
+  });
+  app.server.on("connection", (socket: Socket) => accepted.push(socket));
+  await app.listen({ host: "127.0.0.1", port: 0 });
+});
+afterEach(async () => {
+  for (const socket of accepted) socket.destroy();
+  await app.close();
+});
+
+const portOf = () => (app.server.address() as AddressInfo).port;
+const requestsOf = (paths: readonly string[]) =>
+  paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`).join("");
+const numbered = (count: number) =>
+  Array.from({ length: count }, (_, index) => `/info?agent_version=${index}`);
+
+function openConnection(): Socket {
+  const socket = connect(portOf(), "127.0.0.1").setEncoding("utf8");
+  // Who is cut off may be told so by an error.
+  return socket.on("error", () => {});
+}
+
+test("requests that come together on one connection are answered one by one, in their order", async () => {
+  const socket = openConnection();
+  let answers = "";
+  socket.on("data", (chunk: string) => {
+    answers += chunk;
+  });
+  const paths = numbered(80);
+  socket.write(requestsOf(paths));
+  await expect.poll(() => answers.split("HTTP/1.1 200 OK").length - 1).toBe(80);
+  expect(begun).toEqual(paths);
+  expect(mostInFlight).toBe(1);
+  // The connection goes on.
+  socket.write(requestsOf(["/info?agent_version=last"]));
+  await expect.poll(() => begun.at(-1)).toBe("/info?agent_version=last");
+  socket.destroy();
+});
+
+test("a connection that sends more than may wait is cut off, and what it asked for is not begun", async () => {
+  const socket = openConnection();
+  socket.resume();
+  socket.write(requestsOf(numbered(1800)));
+  await expect.poll(() => socket.closed).toBe(true);
+  // On another connection the service goes on.
+  expect((await fetch(`http://127.0.0.1:${portOf()}/healthcheck`)).status).toBe(200);
+  expect(begun.filter((url) => url.startsWith("/info")).length).toBeLessThan(101);
+  expect(mostInFlight).toBeLessThanOrEqual(2);
+});
+
+test("answers that nobody reads are not made: one waits for its reader", async () => {
+  const document = await (await fetch(`http://127.0.0.1:${portOf()}/openapi.json`)).text();
+  const socket = openConnection().pause();
+  await once(socket, "connect");
+  socket.write(requestsOf(Array(100).fill("/openapi.json")));
+  const held = () => Math.max(...accepted.map(({ writableLength }) => writableLength));
+  // What the two ends of the connection hold in their systems is full by then.
+  await expect.poll(held).toBeGreaterThan(0);
+  for (let turn = 0; turn < 5; turn += 1) {
+    expect((await fetch(`http://127.0.0.1:${portOf()}/healthcheck`)).status).toBe(200);
+    expect(held()).toBeLessThan(1.1 * Buffer.byteLength(document));
+  }
+  expect(begun.length).toBeLessThan(100);
+  socket.destroy();
+});
+
+test("what a connection had asked for is not begun when it is gone", async () => {
+  const socket = openConnection().pause();
+  await once(socket, "connect");
+  socket.write(requestsOf([...Array(90).fill("/openapi.json"), ...numbered(8)]));
+  await expect
+    .poll(() => Math.max(...accepted.map(({ writableLength }) => writableLength)))
+    .toBeGreaterThan(0);
+  const before = begun.length;
+  socket.destroy();
+  await expect.poll(() => accepted.every(({ closed }) => closed)).toBe(true);
+  expect((await fetch(`http://127.0.0.1:${portOf()}/healthcheck`)).status).toBe(200);
+  expect(begun.filter((url) => url.startsWith("/info"))).toEqual([]);
+  expect(begun.length).toBe(before + 1);
+});
