@@ -11,6 +11,7 @@ const identifier = z.string().min(1).max(254).describe("Username or e-mail");
 const mailedCode = z.string().min(1).max(64);
 
 const LOCKED = "too many wrong codes; X-Account-Lockout is the unix second when it ends";
+const LOCKED_NETWORK = LOCKED.replace("codes", "codes from the caller's network");
 
 export const disableMfa = defineOperation({
   id: "disableMfa",
@@ -51,12 +52,12 @@ export const recoverMfa = defineOperation({
   auth: ["none"],
   scope: "public",
   body: z.object({ identifier, recovery_code: recoveryCode }),
-  limit: { kind: "login", account: "identifier" },
+  limit: { kind: "login" },
   success: { headers: ["X-Expires-At"], body: userSession },
   errors: {
     400: "identifier or recovery_code missing",
     401: "unknown user, MFA not enabled, or code unknown or already used",
-    429: LOCKED,
+    429: LOCKED_NETWORK,
   },
 });
 
@@ -70,12 +71,12 @@ export const requestResetMfa = defineOperation({
   auth: ["none"],
   scope: "public",
   body: z.object({ identifier }),
-  limit: { kind: "login", account: "identifier" },
+  limit: { kind: "login" },
   errors: {
     400: "identifier missing",
     // Rules section 10 lists it. It would tell who has an account (rules section 11, password recovery).
     401: "user unknown or has no MFA on other servers; this one answers 200, whoever is named",
-    429: "too many requests for the user; X-Account-Lockout is the unix second when it ends",
+    429: "too many requests for the user from the caller's network; X-Account-Lockout is the unix second when it ends",
   },
 });
 
@@ -98,6 +99,6 @@ export const resetMfa = defineOperation({
     400: "a code is missing",
     401: "a code is wrong or older than 1 day",
     404: "user id unknown",
-    429: LOCKED,
+    429: LOCKED_NETWORK,
   },
 });

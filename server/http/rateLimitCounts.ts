@@ -1,4 +1,5 @@
 import { sql } from "../features/lists/sql.ts";
+import { hasEnded, latestEnd } from "../hasEnded.ts";
 import { digestOf } from "../secrets.ts";
 import type { Services } from "../services.ts";
 
@@ -15,15 +16,21 @@ export const WINDOW = 60_000;
 /**
  * Counts a request in the database, where all instances of the service count: one statement, so that requests
  * side by side are counted one by one.
+ * @param window how long is counted together, in milliseconds; always the same for one key
  */
-export async function countInDatabase({ db, now }: Services, key: string): Promise<Counted> {
+export async function countInDatabase(
+  { db, now }: Services,
+  key: string,
+  window: number = WINDOW,
+): Promise<Counted> {
   const time = now().getTime();
-  const [start, end] = [BigInt(time), BigInt(time + WINDOW)];
+  const [start, end, latest] = [BigInt(time), BigInt(time + window), BigInt(latestEnd(time, window))];
+  const ended = sql`"RateLimit"."endsAt" <= ${start} OR "RateLimit"."endsAt" > ${latest}`;
   const [row] = await db.$queryRaw<{ count: number | bigint; endsAt: number | bigint }[]>(
     sql`INSERT INTO "RateLimit" ("key", "count", "endsAt") VALUES (${key}, 1, ${end})
       ON CONFLICT ("key") DO UPDATE SET
-        "count" = CASE WHEN "RateLimit"."endsAt" <= ${start} THEN 1 ELSE "RateLimit"."count" + 1 END,
-        "endsAt" = CASE WHEN "RateLimit"."endsAt" <= ${start} THEN ${end} ELSE "RateLimit"."endsAt" END
+        "count" = CASE WHEN ${ended} THEN 1 ELSE "RateLimit"."count" + 1 END,
+        "endsAt" = CASE WHEN ${ended} THEN ${end} ELSE "RateLimit"."endsAt" END
       RETURNING "count", "endsAt"`,
   );
   if (row === undefined) throw new Error("the database counted a request and told no count");
@@ -58,7 +65,7 @@ export async function isKnownNetwork(
   network: string,
 ): Promise<boolean> {
   const row = await db.rateLimit.findUnique({ where: { key: knownKey(account, network) } });
-  return row !== null && row.endsAt > BigInt(now().getTime());
+  return row !== null && !hasEnded(Number(row.endsAt), now().getTime(), KNOWN);
 }
 
 /** Counts in this process alone: for what is too frequent for a write to the database each time. */
@@ -69,7 +76,7 @@ export class MemoryCounts {
   /** @param time in milliseconds since 1970 */
   count(key: string, time: number): Counted {
     // One window for all keys, so that forgetting them costs nothing.
-    if (time >= this.#endsAt) {
+    if (hasEnded(this.#endsAt, time, WINDOW)) {
       this.#counts.clear();
       this.#endsAt = time + WINDOW;
     }
@@ -84,13 +91,13 @@ export class Exhausted {
   readonly #until = new Map<string, number>();
 
   add(key: string, endsAt: number, time: number): void {
-    for (const [known, end] of this.#until) if (end <= time) this.#until.delete(known);
+    for (const [known, end] of this.#until) if (hasEnded(end, time, WINDOW)) this.#until.delete(known);
     this.#until.set(key, endsAt);
   }
 
   /** When the key may be used again, in milliseconds since 1970; undefined for one that may be used now. */
   endOf(key: string, time: number): number | undefined {
     const end = this.#until.get(key);
-    return end !== undefined && end > time ? end : undefined;
+    return end !== undefined && !hasEnded(end, time, WINDOW) ? end : undefined;
   }
 }

@@ -1,8 +1,12 @@
+import type { LoginFailure } from "../../db/generated/sqlite/client.ts";
+import { hasEnded } from "../../hasEnded.ts";
 import { LockedOutError } from "../../http/errors.ts";
 import type { Services } from "../../services.ts";
 import { inTransaction } from "../transaction.ts";
 
 const MINUTE = 60_000;
+/** How long the first wrong attempts are remembered, in minutes. */
+const FIRST_KEPT = 2;
 
 /** Who is counted: wrong logins of a source for a subject, which is a user or a name that no user has. */
 export interface LockoutKey {
@@ -19,15 +23,28 @@ export function penaltyOf(
   maximum: number,
 ): { readonly lock: number; readonly kept: number } {
   const lock = attempts < 3 ? 0 : Math.min(4 ** (attempts - 3), maximum);
-  return { lock, kept: Math.max(2, Math.floor(Math.min(2.5 * lock, maximum))) };
+  return { lock, kept: Math.max(FIRST_KEPT, Math.floor(Math.min(2.5 * lock, maximum))) };
 }
 
 /** When the lock on the key ends; null without one. */
 export async function lockEnd(services: Services, key: LockoutKey): Promise<Date | null> {
-  if (services.settings.maximumLockoutMinutes <= 0) return null;
+  const maximum = services.settings.maximumLockoutMinutes;
+  if (maximum <= 0) return null;
   const failure = await services.db.loginFailure.findUnique({ where: { source_subject: key } });
-  return failure?.lockedUntil && failure.lockedUntil > services.now() ? failure.lockedUntil : null;
+  return lockOf(failure, services.now(), maximum);
 }
+
+function lockOf(failure: Pick<LoginFailure, "lockedUntil"> | null, now: Date, maximum: number): Date | null {
+  const end = failure?.lockedUntil ?? null;
+  return end && !hasEnded(end.getTime(), now.getTime(), maximum * MINUTE) ? end : null;
+}
+
+/**
+ * How many attempts under the key are remembered, as a part of a transaction.
+ * @param kept how long one is remembered, in milliseconds
+ */
+export const attemptsOf = (failure: LoginFailure | null, now: Date, kept: number): number =>
+  failure && !hasEnded(failure.expiresAt.getTime(), now.getTime(), kept) ? failure.attempts : 0;
 
 /** Counts a wrong attempt, unless the key is locked already. Returns when the lock ends; null without one. */
 export async function countFailure(services: Services, key: LockoutKey): Promise<Date | null> {
@@ -40,8 +57,9 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
     // Otherwise a stranger who tries many names could fill the disk.
     await tx.loginFailure.deleteMany({ where: { expiresAt: { lte: now } } });
     const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });
-    if (known?.lockedUntil && known.lockedUntil > now) return known.lockedUntil;
-    const attempts = (known?.attempts ?? 0) + 1;
+    const locked = lockOf(known, now, maximum);
+    if (locked) return locked;
+    const attempts = attemptsOf(known, now, Math.max(FIRST_KEPT, maximum) * MINUTE) + 1;
     const { lock, kept } = penaltyOf(attempts, maximum);
     const data = {
       attempts,
@@ -60,7 +78,10 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
   return end;
 }
 
-/** Forgets the wrong attempts. */
+/**
+ * Forgets the wrong attempts. Where a secret proved right, in the transaction that uses it: another attempt under the
+ * same key then comes before or after both.
+ */
 export async function forgetFailures(services: Services, key: LockoutKey): Promise<void> {
   await services.db.loginFailure.deleteMany({ where: key });
 }

@@ -3,8 +3,8 @@ import type { User } from "../../db/generated/sqlite/client.ts";
 import { UnauthenticatedError } from "../../http/errors.ts";
 import { digestOf } from "../../secrets.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction } from "../transaction.ts";
-import { forgetFailures, type LockoutKey, lockedOut } from "./lockout.ts";
+import { inTransaction, within } from "../transaction.ts";
+import { attemptsOf, forgetFailures, type LockoutKey, lockedOut } from "./lockout.ts";
 
 /** How long a login waits for its second factor, in milliseconds (rules section 10.4). */
 const CHALLENGE_LIFE = 30 * 60_000;
@@ -49,8 +49,7 @@ export function startMfa(
   return inTransaction(services, async (tx) => {
     if ((await tx.user.count({ where: { id: userId, tokenVersion } })) === 0) return false;
     const counter = await tx.loginFailure.findUnique({ where: { source_subject: mfaCounter(userId) } });
-    if (counter && counter.attempts >= ATTEMPTS && counter.expiresAt > now)
-      throw lockedOut(counter.expiresAt);
+    if (counter && attemptsOf(counter, now, LOCK) >= ATTEMPTS) throw lockedOut(counter.expiresAt);
     await tx.mfaChallenge.deleteMany({ where: { expiresAt: { lte: now } } });
     const waiting = await tx.mfaChallenge.findMany({
       where: { userId },
@@ -77,21 +76,35 @@ export async function finishMfa(services: Services, token: string, code: string)
   if (!challenge || challenge.expiresAt <= services.now()) throw refused();
   const { user } = challenge;
   // Taken before the code is looked at, so that guesses sent side by side count one by one.
-  const counter = mfaCounter(user.id);
-  await takeAttempt(services, counter);
-  if (!(await acceptCode(services, user, code))) throw refused();
-  const consumed = await services.db.mfaChallenge.deleteMany({ where: { digest } });
-  if (consumed.count === 0) throw refused();
-  // Whoever has the second factor is no guesser.
-  await forgetFailures(services, counter);
+  await takeAttempt(services, mfaCounter(user.id));
+  const accepted = await inTransaction(services, async (tx) => {
+    if (!(await acceptCode(within(services, tx), user, code))) return false;
+    return (await tx.mfaChallenge.deleteMany({ where: { digest } })).count > 0;
+  });
+  if (!accepted) throw refused();
   return user;
 }
 
-/** True for a right TOTP code of the user, which is then used. */
+/**
+ * True for a right TOTP code of the user, which is then used, and ends the count of wrong ones: whoever has the second
+ * factor is no guesser. One that was used already is refused, but the attempt that was taken for it is given back: of
+ * requests that come at once with one code, one is accepted, and the others are no guesses.
+ * @param services inside of a transaction, which must not be undone for a code that is refused
+ */
 export async function acceptCode(services: Services, user: User, code: string): Promise<boolean> {
   const secret = mfaSecretOf(services, user);
   const step = secret === null ? null : matchingStep(services, secret, code);
-  return step !== null && (await claimStep(services, user.id, step));
+  if (step === null) return false;
+  const counter = mfaCounter(user.id);
+  if (await claimStep(services, user.id, step)) {
+    await forgetFailures(services, counter);
+    return true;
+  }
+  await services.db.loginFailure.updateMany({
+    where: { ...counter, attempts: { gt: 0 } },
+    data: { attempts: { decrement: 1 } },
+  });
+  return false;
 }
 
 /**
@@ -104,7 +117,7 @@ export async function takeAttempt(services: Services, key: LockoutKey): Promise<
     // Otherwise a stranger who tries many names could fill the disk.
     await tx.loginFailure.deleteMany({ where: { expiresAt: { lte: now } } });
     const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });
-    const attempts = known?.attempts ?? 0;
+    const attempts = attemptsOf(known, now, LOCK);
     if (known && attempts >= ATTEMPTS) throw lockedOut(known.expiresAt);
     const data = { attempts: attempts + 1, expiresAt: new Date(now.getTime() + LOCK) };
     await tx.loginFailure.upsert({
@@ -126,10 +139,21 @@ function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null
   return mfaSecret === null ? null : services.sealer.open(mfaSecret, sealPurpose(id));
 }
 
+/**
+ * How much later than the step of a code that is right now the last one can be, in steps: two between neighbours, and two
+ * between the clocks of instances. What is later yet was used by a clock that was ahead.
+ */
+const AHEAD = 4;
+
 /** Marks a step as used; false when it, or a later one, was used before. */
 async function claimStep(services: Services, id: string, step: number): Promise<boolean> {
+  const unused = [
+    { mfaLastStep: null },
+    { mfaLastStep: { lt: step } },
+    { mfaLastStep: { gt: step + AHEAD } },
+  ];
   const { count } = await services.db.user.updateMany({
-    where: { id, OR: [{ mfaLastStep: null }, { mfaLastStep: { lt: step } }] },
+    where: { id, OR: unused },
     data: { mfaLastStep: step },
   });
   return count === 1;

@@ -1,10 +1,11 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { ForbiddenError, InvalidError, UnauthenticatedError } from "../../http/errors.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Handler } from "../../http/routes.ts";
 import { digestOf } from "../../secrets.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction, type Transaction } from "../transaction.ts";
+import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { callingUser } from "./callingUser.ts";
 import { type AccountChange, changeAccount } from "./changeAccount.ts";
 import { forgetFailures, type LockoutKey } from "./lockout.ts";
@@ -25,28 +26,36 @@ export async function findMfaUser(services: Services, identifier: string): Promi
 }
 
 /**
- * Where something is counted that strangers may try for any name. Not together with the codes of logins: else a
- * stranger, who needs no password here, could keep a user from logging in. Names that no user with MFA has are
- * counted too, so that a lock does not tell who has one.
+ * Where something is counted that strangers may try for any name, by the network that they come from: else they, who need
+ * no password here, could keep a user from it for ever. Codes of 80 bits need no lock that counts for all networks. Names
+ * that no user with MFA has are counted too, so that a lock does not tell who has one.
  */
-export const strangersCounter = (source: string, user: User | null, identifier: string): LockoutKey => ({
-  source,
-  subject: user?.id ?? digestOf(identifier.toLowerCase()),
+export const strangersCounter = (what: string, { network }: RequestFacts, subject: string): LockoutKey => ({
+  source: `${what} from ${network}`,
+  subject,
 });
 
+/** Whom attempts for an identifier are counted for: the user, else a digest of the name that no user with MFA has. */
+export const subjectOf = (user: User | null, identifier: string): string =>
+  user?.id ?? digestOf(identifier.toLowerCase());
+
 /** Login by a recovery code alone (rules section 10.6); MFA stays on. */
-export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async ({ services, body, header }) => {
+export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async (context) => {
+  const { services, body, request, header } = context;
   const user = await findMfaUser(services, body.identifier);
-  const counter = strangersCounter("mfa recovery", user, body.identifier);
+  const counter = strangersCounter("mfa recovery", request, subjectOf(user, body.identifier));
   await takeAttempt(services, counter);
   const now = services.now();
   const disablesUntil = new Date(Math.floor((now.getTime() + DISABLING_LIFE) / 1000) * 1000);
-  const { count } = await services.db.recoveryCode.updateMany({
-    where: { userId: user?.id ?? "", digest: digestOf(body.recovery_code), disablesUntil: null },
-    data: { disablesUntil },
+  const used = await inTransaction(services, async (tx) => {
+    const { count } = await tx.recoveryCode.updateMany({
+      where: { userId: user?.id ?? "", digest: digestOf(body.recovery_code), disablesUntil: null },
+      data: { disablesUntil },
+    });
+    if (count > 0) await forgetFailures(within(services, tx), counter);
+    return count > 0;
   });
-  if (user === null || count === 0) throw new UnauthenticatedError("wrong identifier or recovery_code");
-  await forgetFailures(services, counter);
+  if (user === null || !used) throw new UnauthenticatedError("wrong identifier or recovery_code");
   await services.db.user.update({ where: { id: user.id }, data: { lastLogin: now } });
   header("X-Expires-At", disablesUntil.getTime() / 1000);
   return sessionOf(services, user, await homeOf(services, user));
@@ -64,13 +73,18 @@ export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (contex
   const counter = mfaCounter(user.id);
   // Taken before the code is looked at, so that guesses sent side by side count one by one.
   await takeAttempt(services, counter);
-  if (code && !(await acceptCode(services, user, code))) throw wrong();
   const change = { caller: identity, request, operation: "disableMfa" };
-  await inTransaction(services, async (tx) => {
-    if (recoveryCode && !(await useRecoveryCode(services, tx, user, recoveryCode))) throw wrong();
+  const accepted = await inTransaction(services, async (tx) => {
+    const inside = within(services, tx);
+    const right = code
+      ? await acceptCode(inside, user, code)
+      : await useRecoveryCode(services, tx, user, recoveryCode ?? "");
+    if (!right) return false;
+    await forgetFailures(inside, counter);
     await turnMfaOff(services, tx, user, change);
+    return true;
   });
-  await forgetFailures(services, counter);
+  if (!accepted) throw wrong();
   return undefined;
 };
 

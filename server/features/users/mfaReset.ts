@@ -1,17 +1,18 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError, UnauthenticatedError } from "../../http/errors.ts";
+import { countInDatabase } from "../../http/rateLimitCounts.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Mail } from "../../mail/mail.ts";
 import { digestOf } from "../../secrets.ts";
 import type { Services } from "../../services.ts";
 import { queueAccountMail } from "../mails/outbox.ts";
-import { inTransaction } from "../transaction.ts";
+import { inTransaction, within } from "../transaction.ts";
 import { actingUser } from "./callingUser.ts";
 import { forgetFailures } from "./lockout.ts";
 import { newRecoveryCode } from "./mfa.ts";
 import { takeAttempt } from "./mfaChallenge.ts";
-import { findMfaUser, strangersCounter, turnMfaOff } from "./mfaRecovery.ts";
+import { findMfaUser, strangersCounter, subjectOf, turnMfaOff } from "./mfaRecovery.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
 /** How long the codes work, in milliseconds (rules section 10.8). */
@@ -21,16 +22,24 @@ const RESET_LIFE = 24 * 60 * 60_000;
  * who asks for the user does not make the codes void that the user is typing in.
  */
 const WAITING = 10;
+/**
+ * Requests from all networks for which a user is mailed in the time, in milliseconds. Further ones are answered as these:
+ * the user has the mails of the earlier ones, whose codes work, whoever asked for them.
+ */
+const MAILS = { most: 5, window: 60 * 60_000 };
 
 /** Of an address and a code, so that the code ends when the user takes another address. */
 const digestFor = (address: string, code: string): string => digestOf(`${address} ${code}`);
 
 /** Asks for two codes by mail (rules section 10.8). Whoever is named, the answer is the same, and comes as fast. */
 export const requestResetMfa: Handler<PublicOperations["requestResetMfa"]> = async (context) => {
-  const { services, body } = context;
+  const { services, body, request } = context;
   const user = await findMfaUser(services, body.identifier);
-  await takeAttempt(services, strangersCounter("mfa reset mail", user, body.identifier));
-  await queueAccountMail(services, { purpose: "mfaReset", account: body.identifier.toLowerCase() });
+  const subject = subjectOf(user, body.identifier);
+  await takeAttempt(services, strangersCounter("mfa reset mail", request, subject));
+  const { count } = await countInDatabase(services, `mfa reset mails to ${subject}`, MAILS.window);
+  if (count <= MAILS.most)
+    await queueAccountMail(services, { purpose: "mfaReset", account: body.identifier.toLowerCase() });
   return undefined;
 };
 
@@ -106,7 +115,7 @@ export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
   const id = params["user-id"];
   const user = await services.db.user.findUnique({ where: { id } });
   if (user === null) throw new NotFoundError("user-id: no such user");
-  const counter = { source: "mfa reset", subject: id };
+  const counter = strangersCounter("mfa reset", request, id);
   await takeAttempt(services, counter);
   const caller = actingUser(user);
   await inTransaction(services, async (tx) => {
@@ -120,9 +129,9 @@ export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
     });
     if (count === 0)
       throw new UnauthenticatedError("main_email_code, recovery_email_code: wrong, used or too old");
+    await forgetFailures(within(services, tx), counter);
     await turnMfaOff(services, tx, user, { caller, request, operation: "resetMfa" }, true);
   });
-  await forgetFailures(services, counter);
   const lastLogin = services.now();
   const changed = await services.db.user.update({ where: { id }, data: { lastLogin } });
   return sessionOf(services, changed, await homeOf(services, changed));

@@ -37,6 +37,15 @@ test("answers a session, by name or e-mail, whatever their case, on both paths",
   expect((await app.call("authUser", { body: { username: "ana", password: PASSWORD } })).status).toBe(200);
 });
 
+test("a lock, and wrong passwords, of a clock that was ahead are over", async () => {
+  const month = 30 * 24 * 60 * 60;
+  app.pass(month);
+  for (const status of [401, 401, 429]) expect((await wrong()).status).toBe(status);
+  app.pass(-month);
+  // Neither the lock nor the count: it begins anew.
+  for (const status of [401, 401, 429]) expect((await wrong()).status).toBe(status);
+});
+
 test.each([
   [{}, 400],
   [{ username: "ana" }, 400],

@@ -109,6 +109,41 @@ test("of two that come at once with one code, one gets in", async () => {
   expect(answers.filter((answer) => answer.status === 200)).toHaveLength(1);
 });
 
+test("requests that come at once with one right code leave no wrong ones counted", async () => {
+  await enabled();
+  for (let round = 0; round < 4; round += 1) {
+    const tokens = await Promise.all(Array.from({ length: 5 }, challenge));
+    const given = code();
+    const answers = await Promise.all(tokens.map((token) => second(token, given)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401, 401]);
+    expect(await app.services.db.loginFailure.findMany({ where: { attempts: { gt: 0 } } })).toEqual([]);
+    app.pass(90);
+  }
+});
+
+test("a right code that was used before is refused, and is no guess", async () => {
+  await enabled();
+  const given = code();
+  expect((await second(await challenge(), given)).status).toBe(200);
+  for (let tries = 0; tries < 6; tries += 1) {
+    expect((await second(await challenge(), given)).status).toBe(401);
+  }
+  app.pass(60);
+  expect((await second(await challenge(), code())).status).toBe(200);
+});
+
+test("codes that were wrong, or used, by a clock that was ahead count no more", async () => {
+  await enabled();
+  const month = 30 * 24 * 60 * 60;
+  app.pass(month);
+  expect((await second(await challenge(), code())).status).toBe(200);
+  const token = await challenge();
+  for (let tries = 0; tries < 5; tries += 1) expect((await second(token, wrongCode())).status).toBe(401);
+  expect((await login()).status).toBe(429);
+  app.pass(-month);
+  expect((await second(await challenge(), code())).status).toBe(200);
+});
+
 test("a token that comes twice at once, with two good codes, works once", async () => {
   await enabled();
   const token = await challenge();

@@ -10,7 +10,7 @@ let recoveryCodes: string[];
 const RECOVERY = "ana@recovery.org";
 
 beforeEach(async () => {
-  app = await startApp();
+  app = await startApp({ trustedProxies: ["127.0.0.1"] });
   ana = await app.user("ana", "lab");
   await app.call("updateUser", { token: ana.token, body: { recovery_email: RECOVERY } });
   const { body } = await app.call("generateMfa", { token: ana.token });
@@ -28,17 +28,20 @@ const wrongCode = () => {
 const enable = () =>
   app.call("enableMfa", { token: ana.token, body: { code: code(), secret, recovery_codes: recoveryCodes } });
 const disable = (body: object) => app.call("disableMfa", { token: ana.token, body });
-const recover = (recovery_code: string, identifier = "ana") =>
-  app.call("recoverMfa", { body: { identifier, recovery_code } });
-async function requestReset(identifier: string) {
-  const answer = await app.call("requestResetMfa", { body: { identifier } });
+const HOME = "203.0.113.1";
+const from = (ip: string) => ({ headers: { "x-real-ip": ip } });
+const recover = (recovery_code: string, identifier = "ana", ip = HOME) =>
+  app.call("recoverMfa", { body: { identifier, recovery_code }, ...from(ip) });
+async function requestReset(identifier: string, ip = HOME) {
+  const answer = await app.call("requestResetMfa", { body: { identifier }, ...from(ip) });
   await app.deliverMails();
   return answer;
 }
-const reset = (main: string, recovery: string, id = ana.id) =>
+const reset = (main: string, recovery: string, id = ana.id, ip = HOME) =>
   app.call("resetMfa", {
     params: { "user-id": id },
     body: { main_email_code: main, recovery_email_code: recovery },
+    ...from(ip),
   });
 const enabled = async () => (await login()).status === 401;
 const login = () => app.call("login", { body: { username: "ana", password: PASSWORD } });
@@ -146,6 +149,30 @@ test.each(["ana", "nobody"])("guessing recovery codes ends after five for %s", a
   expect((await recover(recoveryCode(0))).status).toBe(200);
 });
 
+test("attempts that a clock counted which was ahead are over", async () => {
+  const month = 30 * 24 * 60 * 60;
+  app.pass(month);
+  for (let tries = 0; tries < 6; tries += 1) await recover("AAAABBBBCCCCDDDD");
+  expect((await recover(recoveryCode(0))).status).toBe(429);
+  app.pass(-month);
+  expect((await recover(recoveryCode(0))).status).toBe(200);
+});
+
+test("strangers elsewhere do not keep a user from recovering, nor from resetting", async () => {
+  const guess = "AAAABBBBCCCCDDDD";
+  await requestReset("ana");
+  const { main, recovery } = mailedCodes();
+  for (const ip of ["198.51.100.1", "198.51.100.2"]) {
+    for (let tries = 0; tries < 6; tries += 1) {
+      const status = tries < 5 ? 401 : 429;
+      expect((await recover(guess, "ana", ip)).status).toBe(status);
+      expect((await reset(guess, guess, ana.id, ip)).status).toBe(status);
+    }
+  }
+  expect((await recover(recoveryCode(0))).status).toBe(200);
+  expect((await reset(main, recovery)).status).toBe(200);
+});
+
 test("two mailed codes, different ones, turn MFA off and log in", async () => {
   expect((await requestReset("ana")).status).toBe(200);
   expect(app.mails.map(({ to }) => to).sort()).toEqual([ana.email, RECOVERY].sort());
@@ -177,6 +204,16 @@ test.each(["ana", "nobody"])("at most five mails in a row are asked for %s", asy
   for (let count = 0; count < 5; count += 1) expect((await requestReset(name)).status).toBe(200);
   expect((await requestReset(name)).status).toBe(429);
   expect(app.mails.length).toBe(name === "ana" ? 10 : 0);
+});
+
+test("mails to one user are few, from how many networks they may be asked for", async () => {
+  for (let network = 0; network < 20; network += 1) {
+    expect((await requestReset("ana", `198.51.100.${network}`)).status).toBe(200);
+  }
+  expect(app.mails.length).toBe(10);
+  // Whoever asked for them: they went to the user, and work.
+  const { main, recovery } = mailedCodes();
+  expect((await reset(main, recovery)).status).toBe(200);
 });
 
 test("mailed codes work for a day, and older ones beside newer ones", async () => {

@@ -121,6 +121,25 @@ test("the counts are the database's: another instance knows them, names stand th
   expect((await login("bob", "203.0.113.7")).status).toBe(429);
 });
 
+test("counts of a clock that was ahead are over, also on another instance and after a start", async () => {
+  await start({ loginsPerAddress: 2, loginsPerAccount: 2, reportsPerAddress: 1 });
+  const ana = await app.user("ana", "home");
+  const info = { id: "", pretty_name: "", version: "", arch: "", platform: "" };
+  const body = { info, hostname: "h", public_key: "k", tenant_id: ana.tenant };
+  const report = async () => (await app.call("authDevice", { body, ...from("203.0.113.7") })).status;
+  const month = 30 * 24 * 60 * 60;
+  app.pass(month);
+  for (const status of [401, 401, 429]) expect((await login("ana", "203.0.113.7")).status).toBe(status);
+  expect([await report(), await report()]).toEqual([200, 429]);
+  // What is over a month away in the database, this instance has not seen.
+  await app.services.db.rateLimit.updateMany({
+    data: { endsAt: BigInt(app.services.now().getTime() + 1000) },
+  });
+  app.pass(-month);
+  for (const status of [401, 401, 429]) expect((await login("ana", "203.0.113.7")).status).toBe(status);
+  expect(await report()).toBe(200);
+});
+
 test("counts of windows that are over are forgotten", async () => {
   await start({ loginsPerAddress: 9, loginsPerAccount: 9 });
   await login("ana", "203.0.113.7");
