@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineOperation } from "./operation.ts";
 import { email, password, userId, username } from "./schemas.ts";
-import { userFields, userSession } from "./users.ts";
+import { pendingAddresses, userFields, userSession } from "./users.ts";
 
 const part = "Authentication and users";
 
@@ -9,7 +9,7 @@ const part = "Authentication and users";
 const account = z.union([username, email]).describe("Username or e-mail");
 
 /** From a mail; 128 random bits in the form of a uuid, which need not be one of a version. */
-const mailToken = z
+export const mailToken = z
   .string()
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i, "must be a uuid")
   .describe("From the mail");
@@ -118,13 +118,16 @@ export const updateRecoverPassword = defineOperation({
 export const updateUserData = defineOperation({
   id: "updateUserData",
   part,
-  summary: "Change the calling user without the password (older form of updateUser)",
+  summary:
+    "Change the calling user without the password (older form of updateUser); addresses take effect when they are " +
+    "confirmed",
   method: "PATCH",
   path: "/api/users/{id}/data",
   auth: ["jwt"],
   scope: "user",
   params: { id: userId },
   body: z.object(userFields),
+  success: { body: pendingAddresses, mayBeEmpty: true },
   errors: {
     400: "array of invalid field names",
     403: "called with an API key, or id is not the caller",
@@ -136,7 +139,7 @@ export const updateUserData = defineOperation({
 export const updateUserPassword = defineOperation({
   id: "updateUserPassword",
   part,
-  summary: "Change the calling user's password (older form of updateUser); ends all logins of the user",
+  summary: "Change the calling user's password (older form of updateUser); ends the user's other logins",
   method: "PATCH",
   path: "/api/users/{id}/password",
   auth: ["jwt"],

@@ -1,4 +1,5 @@
 import * as accounts from "./accounts.ts";
+import * as addresses from "./addresses.ts";
 import * as announcements from "./announcements.ts";
 import * as apiKeys from "./apiKeys.ts";
 import * as audit from "./audit.ts";
@@ -29,6 +30,7 @@ export * from "./schemas.ts";
 export * from "./sshKey.ts";
 export {
   accounts,
+  addresses,
   announcements,
   apiKeys,
   audit,
@@ -89,7 +91,7 @@ export const publicOperations = {
 export type PublicOperations = typeof publicOperations;
 
 /** Operations that only this service has. */
-export const additionalOperations = { ...operationsOf(audit) };
+export const additionalOperations = { ...operationsOf(audit), ...operationsOf(addresses) };
 
 /** Everything that the public listener serves and the client calls, by id. */
 export const operations = { ...publicOperations, ...additionalOperations };

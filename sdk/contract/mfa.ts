@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineOperation } from "./operation.ts";
 import { userId } from "./schemas.ts";
-import { userSession } from "./users.ts";
+import { totpCode, userSession } from "./users.ts";
 
 const part = "Authentication and users";
 
@@ -23,10 +23,7 @@ export const disableMfa = defineOperation({
   auth: ["jwt"],
   scope: "user",
   body: z.object({
-    code: z
-      .union([z.string().regex(/^\d{6}$/, "must be 6 digits"), z.literal("")])
-      .optional()
-      .describe("TOTP; empty counts as absent"),
+    code: totpCode,
     recovery_code: z
       .string()
       .max(64)

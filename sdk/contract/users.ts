@@ -186,10 +186,28 @@ export const userFields = {
   recovery_email: orEmpty(email),
 };
 
+export const pendingAddresses = model(
+  "PendingAddresses",
+  "Addresses that take effect when they are confirmed",
+  z.object({ message: z.string(), pending: z.array(z.enum(["email", "recovery_email"])) }),
+);
+
+/** The user's present password; any other is wrong, whatever its length. */
+export const currentPassword = z.string().min(1).max(1024);
+/** A TOTP code where it may be left out. */
+export const totpCode = z
+  .union([z.string().regex(/^\d{6}$/, "must be 6 digits"), z.literal("")])
+  .optional()
+  .describe("TOTP; empty counts as absent");
+
 export const updateUser = defineOperation({
   id: "updateUser",
   part,
-  summary: "Change the calling user; an empty string leaves a field unchanged",
+  summary:
+    "Change the calling user; an empty string leaves a field unchanged. A new e-mail or recovery e-mail takes effect at " +
+    "once with current_password, and with code where the user has MFA; else when it is confirmed, which the answer " +
+    "says. The first recovery e-mail of a user without MFA always does. A new password ends the user's other logins; " +
+    "the token that set it ends within an hour",
   method: "PATCH",
   path: "/api/users",
   auth: ["jwt"],
@@ -197,14 +215,20 @@ export const updateUser = defineOperation({
   body: z.object({
     ...userFields,
     password: orEmpty(password),
-    current_password: z.string().max(1024).optional().describe("Required when password is given"),
+    current_password: z
+      .string()
+      .max(1024)
+      .optional()
+      .describe("Required when password is given; lets new addresses take effect at once"),
+    code: totpCode.describe("TOTP; lets new addresses take effect at once where the user has MFA"),
   }),
+  success: { body: pendingAddresses, mayBeEmpty: true },
   errors: {
-    400: 'array of invalid field names; wrong current_password gives ["password"]',
+    400: 'array of invalid field names; wrong current_password gives ["password"] where password is given',
     403: "called with an API key",
     404: "user no longer exists",
     409: "array of taken field names",
-    429: "too many wrong values of current_password; X-Account-Lockout is the unix second when it ends",
+    429: "too many wrong values of current_password or code; X-Account-Lockout is the unix second when it ends; or too many addresses asked for, Retry-After says for how many seconds",
   },
 });
 

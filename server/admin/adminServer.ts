@@ -10,12 +10,13 @@ import type { Services } from "../services.ts";
 import { setupSign } from "../setupSign.ts";
 import type { DatabaseSigningKeys } from "../signingKeys.ts";
 import { registerAnnouncements } from "./announcementRoutes.ts";
-import { disableMfa, resetPassword, signOut } from "./changeUser.ts";
+import { confirmAddresses, disableMfa, resetPassword, signOut } from "./changeUser.ts";
 import { registerInvoices } from "./invoiceRoutes.ts";
 import { parseRequest } from "./parseRequest.ts";
 import { recordOperator } from "./recordOperator.ts";
 import {
   auditQuery,
+  type ConfirmedAddresses,
   createUserRequest,
   type ListedUser,
   resetPasswordRequest,
@@ -112,6 +113,13 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     const id = await signOut(services, { request, user });
     request.log.info({ userId: id }, "logins ended by an administrator");
     return reply.code(200).send({ id });
+  });
+
+  app.post("/confirm-address", async (request, reply) => {
+    const { user } = parseRequest(userRequest, request.body);
+    const confirmed: ConfirmedAddresses = await confirmAddresses(services, { request, user });
+    request.log.info({ userId: confirmed.id }, "address confirmed by an administrator");
+    return reply.code(200).send(confirmed);
   });
 
   app.post("/signing-key", async (request, reply) => {

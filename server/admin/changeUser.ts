@@ -1,6 +1,7 @@
 import type { Prisma, User } from "../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../features/transaction.ts";
-import { changeAccount } from "../features/users/changeAccount.ts";
+import { type Addresses, confirmAll } from "../features/users/addresses.ts";
+import { type AccountChange, changeAccount } from "../features/users/changeAccount.ts";
 import { findUser } from "../features/users/login.ts";
 import { mfaCounter } from "../features/users/mfaChallenge.ts";
 import { forgetMfa } from "../features/users/mfaRecovery.ts";
@@ -15,6 +16,15 @@ export interface UserCommand {
   readonly user: string;
 }
 
+const unknownUser = (user: string) =>
+  new NotFoundError(`no user has the name or e-mail ${JSON.stringify(user)}`);
+
+const operatorChange = ({ id }: UserCommand["request"], operation: string): AccountChange => ({
+  caller: { kind: "operator" },
+  request: { id, address: "" },
+  operation,
+});
+
 /**
  * Changes a user, with its entry in the audit trail.
  * @returns the user's id
@@ -28,16 +38,34 @@ async function change(
   more?: (tx: Transaction, user: User) => Promise<unknown>,
 ): Promise<string> {
   const found = await findUser(services, user.toLowerCase());
-  if (found === null) throw new NotFoundError(`no user has the name or e-mail ${JSON.stringify(user)}`);
+  if (found === null) throw unknownUser(user);
   await inTransaction(services, async (tx) => {
-    await changeAccount(services, tx, found, data, {
-      caller: { kind: "operator" },
-      request: { id: request.id, address: "" },
-      operation: command,
-    });
+    await changeAccount(services, tx, found, data, operatorChange(request, command));
     await more?.(tx, found);
   });
   return found.id;
+}
+
+/**
+ * Gives a user the addresses that wait to be confirmed.
+ * @returns the user's id, and the addresses
+ * @throws NotFoundError no such user, or nothing waits
+ * @throws ConflictError somebody has the address by now
+ */
+export async function confirmAddresses(
+  services: Services,
+  { request, user }: UserCommand,
+): Promise<{ id: string } & Addresses> {
+  const found = await findUser(services, user.toLowerCase());
+  const addresses =
+    found &&
+    (await inTransaction(services, (tx) =>
+      confirmAll(services, tx, found, operatorChange(request, "confirm-address")),
+    ));
+  if (!found) throw unknownUser(user);
+  if (!addresses || Object.keys(addresses).length === 0)
+    throw new NotFoundError(`no address of ${JSON.stringify(user)} waits to be confirmed`);
+  return { id: found.id, ...addresses };
 }
 
 const endTokens = { tokenVersion: { increment: 1 } };

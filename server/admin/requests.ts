@@ -94,6 +94,13 @@ export interface ListedUser {
   readonly createdAt: string;
 }
 
+/** What `user confirm-address` answers: what the user has from now on. */
+export interface ConfirmedAddresses {
+  readonly id: string;
+  readonly email?: string;
+  readonly recoveryEmail?: string;
+}
+
 export interface SetupLink {
   readonly sign: string;
   readonly url: string;

@@ -1,6 +1,12 @@
 import { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
-import type { CreateUserRequest, ListedUser, ResetPasswordRequest, UserRequest } from "../admin/requests.ts";
+import type {
+  ConfirmedAddresses,
+  CreateUserRequest,
+  ListedUser,
+  ResetPasswordRequest,
+  UserRequest,
+} from "../admin/requests.ts";
 import type { Flags } from "../config.ts";
 import { OperatorError } from "../OperatorError.ts";
 import { type PasswordFlags, readPassword } from "./readPassword.ts";
@@ -71,6 +77,15 @@ async function disableMfa(user: string, flags: Flags): Promise<void> {
   print(`${user} logs in without a second factor from now on`);
 }
 
+async function confirmAddress(user: string, flags: Flags): Promise<void> {
+  const request: UserRequest = { user };
+  const confirmed = await callAdmin<ConfirmedAddresses>(folderOf(flags), "POST", "/confirm-address", request);
+  const { email, recoveryEmail } = confirmed;
+  if (email !== undefined) print(`The e-mail address of ${user} is ${email} from now on`);
+  if (recoveryEmail !== undefined)
+    print(`The recovery e-mail address of ${user} is ${recoveryEmail} from now on`);
+}
+
 async function signOut(user: string, flags: Flags): Promise<void> {
   const request: UserRequest = { user };
   await callAdmin(folderOf(flags), "POST", "/sign-out", request);
@@ -99,6 +114,14 @@ export function userCommand(): Command {
     subcommand("disable-mfa", "Turn MFA off for a user who has lost the second factor; its logins go on")
       .argument("<user>", "Username or e-mail")
       .action(disableMfa),
+  );
+  user.addCommand(
+    subcommand(
+      "confirm-address",
+      "Let an e-mail address take effect that the user has asked for and not confirmed",
+    )
+      .argument("<user>", "Username or e-mail")
+      .action(confirmAddress),
   );
   user.addCommand(
     subcommand("sign-out", "End all logins of a user; API keys are not affected")

@@ -20,6 +20,7 @@ import { supportHandlers } from "./support/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
 import { tunnelHandlers } from "./tunnels/handlers.ts";
 import { accountHandlers } from "./users/accountHandlers.ts";
+import { confirmAddress } from "./users/addresses.ts";
 import { mfaHandlers, userHandlers } from "./users/handlers.ts";
 
 /** The behaviour of every operation of the contract; an operation without one does not compile. */
@@ -46,4 +47,5 @@ export const handlers: Handlers<Operations> = {
   ...supportHandlers,
   ...tunnelHandlers,
   ...auditHandlers,
+  confirmAddress,
 };

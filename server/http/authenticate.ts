@@ -3,11 +3,12 @@ import type { Role } from "@gatehouse-access/sdk/contract";
 import type { Member as Membership } from "../db/generated/sqlite/client.ts";
 import { readRows } from "../db/readRows.ts";
 import { sql } from "../features/lists/sql.ts";
+import { hasEnded } from "../hasEnded.ts";
 import { digestOf } from "../secrets.ts";
 import type { Services } from "../services.ts";
 import { UnauthenticatedError } from "./errors.ts";
-import type { Caller, DeviceCaller, KeyCaller } from "./identity.ts";
-import { verifyToken } from "./tokens.ts";
+import type { Caller, DeviceCaller, KeyCaller, UserCaller } from "./identity.ts";
+import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 
 /** The answer to a credential that is not accepted. */
 export const refusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
@@ -41,10 +42,10 @@ async function authenticateToken(services: Services, token: string): Promise<Cal
   if (claims === undefined) throw refusal();
   const { tenant } = claims;
   if (claims.claims === "device") return authenticateDevice(services, claims);
-  const role = await presentRole(services, claims);
-  if (role === undefined || (tenant !== "" && role === null)) throw refusal();
-  const { id: userId, name: username, version: tokenVersion } = claims;
-  return { kind: "user", userId, username, tokenVersion, tenant, role };
+  const present = await presentUser(services, claims);
+  if (present === undefined || (tenant !== "" && present.role === null)) throw refusal();
+  const { id: userId, name: username } = claims;
+  return { kind: "user", userId, username, tenant, ...present };
 }
 
 /** A device's token has no end of its own; it ends with the device. */
@@ -62,27 +63,42 @@ async function authenticateDevice(
 
 interface CallerRow {
   readonly tokenVersion: number;
+  readonly keptToken: string | null;
+  readonly keptUntil: Date | null;
   readonly userStatus: string;
   readonly role: string | null;
   readonly status: string | null;
 }
 
 /**
- * The present role of a token's user in its namespace, read with every request so that a change counts at once;
- * null without a membership, undefined when the token is void: the user was deleted, or its tokens were revoked.
+ * What a token's user is now, with its role in the token's namespace, null without a membership: read with every request
+ * so that a change counts at once. Undefined when the token is void: the user was deleted, or its tokens were revoked.
  */
-async function presentRole(
+async function presentUser(
   services: Services,
-  token: { readonly id: string; readonly tenant: string; readonly version: number },
-): Promise<Role | null | undefined> {
+  token: TokenClaims & { readonly claims: "user" },
+): Promise<Pick<UserCaller, "tokenVersion" | "token" | "role"> | undefined> {
   const [row] = await readRows<CallerRow>(
     services.db,
-    sql`SELECT "User"."tokenVersion" AS "tokenVersion", "User"."status" AS "userStatus", "Member"."role", "Member"."status"
+    sql`SELECT "User"."tokenVersion" AS "tokenVersion", "User"."keptToken" AS "keptToken",
+      "User"."keptUntil" AS "keptUntil", "User"."status" AS "userStatus", "Member"."role", "Member"."status"
     FROM "User" LEFT JOIN "Member" ON "Member"."userId" = "User"."id" AND "Member"."tenantId" = ${token.tenant}
     WHERE "User"."id" = ${token.id}`,
   );
-  if (row?.userStatus !== "confirmed" || Number(row.tokenVersion) !== token.version) return undefined;
-  return row.status === "accepted" ? (row.role as Role) : null;
+  if (row?.userStatus !== "confirmed") return undefined;
+  const { jti, expires, version } = token;
+  const tokenVersion = Number(row.tokenVersion);
+  const isKept = tokenVersion !== version;
+  const endsAt = isKept ? keptUntil(row, jti, services.now()) : new Date(expires * 1000);
+  if (endsAt === undefined) return undefined;
+  const role = row.status === "accepted" ? (row.role as Role) : null;
+  return { tokenVersion, token: { id: jti, endsAt, isKept }, role };
+}
+
+/** Until when a token of an earlier version counts nevertheless; undefined for one that does not. */
+function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: Date): Date | undefined {
+  if (keptToken !== jti || end === null) return undefined;
+  return hasEnded(end.getTime(), now.getTime(), KEPT_LIFE) ? undefined : end;
 }
 
 /** The user's role in a namespace; null for one who is no member, or a pending one (rules Q6). */

@@ -1,5 +1,15 @@
 import type { Operation, Role } from "@gatehouse-access/sdk/contract";
 
+/** The token of a user. */
+export interface UserToken {
+  /** Its id, `jti`. */
+  readonly id: string;
+  /** When it ends. */
+  readonly endsAt: Date;
+  /** It made the change that ended the user's others. It is not renewed. */
+  readonly isKept: boolean;
+}
+
 /** A user who sent a token of its own. */
 export interface UserCaller {
   readonly kind: "user";
@@ -7,6 +17,8 @@ export interface UserCaller {
   readonly username: string;
   /** The user's token version when the token was accepted: once the user has another one, the token is void. */
   readonly tokenVersion: number;
+  /** Null where something else than a token has shown who it is. */
+  readonly token: UserToken | null;
   /** The token's namespace, empty without one. */
   readonly tenant: string;
   /** The user's present role there; null without a namespace. */

@@ -21,17 +21,17 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
     if (limit <= 0) return;
     const time = services.now().getTime();
     const end = exhausted.endOf(key, time);
-    if (end !== undefined) throw refusal(end, time);
+    if (end !== undefined) throw tooMany(end, time);
     const { count, endsAt } = await countInDatabase(services, key);
     if (count <= limit) return;
     exhausted.add(key, endsAt, time);
-    throw refusal(endsAt, time);
+    throw tooMany(endsAt, time);
   };
   const limitReports = (network: string): void => {
     if (reportsPerAddress <= 0) return;
     const time = services.now().getTime();
     const { count, endsAt } = reports.count(network, time);
-    if (count > reportsPerAddress) throw refusal(endsAt, time);
+    if (count > reportsPerAddress) throw tooMany(endsAt, time);
   };
 
   app.addHook("onRequest", async ({ facts, routeOptions }) => {
@@ -51,7 +51,11 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
   });
 }
 
-function refusal(endsAt: number, time: number): RateLimitedError {
+/**
+ * The refusal of a request that comes too often.
+ * @param endsAt when it may come again, in milliseconds since 1970, as `time`
+ */
+export function tooMany(endsAt: number, time: number): RateLimitedError {
   const seconds = Math.max(1, Math.ceil((endsAt - time) / 1000));
   return new RateLimitedError(`too many requests, try again in ${seconds} s`, {
     "Retry-After": String(seconds),

@@ -1,8 +1,11 @@
 import { type KeyObject, randomUUID } from "node:crypto";
 import { decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import type { Services } from "../services.ts";
+import type { UserToken } from "./identity.ts";
 import { recallToken, rememberToken } from "./verifiedTokens.ts";
 
+/** How long a token lives at most that ended the user's others by a new password, in milliseconds (rules D48). */
+export const KEPT_LIFE = 60 * 60_000;
 /** Life of a user's token in seconds (rules section 2). */
 const USER_TOKEN_LIFE = 72 * 60 * 60;
 
@@ -13,6 +16,9 @@ export type TokenClaims =
       readonly name: string;
       readonly tenant: string;
       readonly version: number;
+      readonly jti: string;
+      /** Unix second. */
+      readonly expires: number;
     }
   | { readonly claims: "device"; readonly uid: string; readonly tenant: string };
 
@@ -28,11 +34,24 @@ interface UserTokenSubject {
   readonly tenant: string;
 }
 
-/** A token for 72 hours. It carries no role: that is looked up with every request (rules section 1.4). */
-export function signUserToken(services: Services, user: UserTokenSubject): Promise<string> {
+/** The version of a token that counts by its id alone. */
+const NO_VERSION = -1;
+
+/**
+ * A token for 72 hours. It carries no role: that is looked up with every request (rules section 1.4).
+ * @param kept a token that is not renewed: the new one has its id, and ends when it does
+ */
+export function signUserToken(
+  services: Services,
+  user: UserTokenSubject,
+  kept?: Pick<UserToken, "id" | "endsAt">,
+): Promise<string> {
   const { id, origin, tenant, username, mfa, tokenVersion } = user;
-  const claims = { claims: "user", id, origin, tenant, name: username, mfa, ver: tokenVersion };
-  return sign(services, claims, USER_TOKEN_LIFE);
+  const claims = { claims: "user", id, origin, tenant, name: username, mfa };
+  if (kept)
+    return sign(services, { ...claims, ver: NO_VERSION }, { jti: kept.id, end: seconds(kept.endsAt) });
+  const end = seconds(services.now()) + USER_TOKEN_LIFE;
+  return sign(services, { ...claims, ver: tokenVersion }, { jti: randomUUID(), end });
 }
 
 /** A token that a device's agent keeps; it does not expire. */
@@ -40,17 +59,22 @@ export function signDeviceToken(
   services: Services,
   device: { readonly uid: string; readonly tenant: string },
 ): Promise<string> {
-  return sign(services, { claims: "device", uid: device.uid, tenant: device.tenant });
+  return sign(services, { claims: "device", uid: device.uid, tenant: device.tenant }, { jti: randomUUID() });
 }
 
-function sign(services: Services, claims: Record<string, unknown>, life?: number): Promise<string> {
+/** @param end unix second; left out: none */
+function sign(
+  services: Services,
+  claims: Record<string, unknown>,
+  { jti, end }: { readonly jti: string; readonly end?: number },
+): Promise<string> {
   const now = seconds(services.now());
   const jwt = new SignJWT(claims)
     .setProtectedHeader({ alg: "RS256", typ: "JWT", kid: services.keys.kid })
-    .setJti(randomUUID())
+    .setJti(jti)
     .setIssuedAt(now)
     .setNotBefore(now);
-  if (life !== undefined) jwt.setExpirationTime(now + life);
+  if (end !== undefined) jwt.setExpirationTime(end);
   return jwt.sign(services.keys.privateKey);
 }
 
@@ -94,11 +118,13 @@ async function checkToken(
   return claims;
 }
 
-function claimsOf({ claims, id, name, tenant, uid, exp, ver: version }: JWTPayload): TokenClaims | undefined {
+function claimsOf(payload: JWTPayload): TokenClaims | undefined {
+  const { claims, id, name, tenant, uid, exp: expires, jti, ver: version } = payload;
   if (typeof tenant !== "string") return undefined;
   if (claims === "user") {
     const complete = typeof id === "string" && typeof name === "string" && typeof version === "number";
-    return complete && exp !== undefined ? { claims, id, name, tenant, version } : undefined;
+    if (!complete || expires === undefined || jti === undefined) return undefined;
+    return { claims, id, name, tenant, version, jti, expires };
   }
   if (claims === "device" && typeof uid === "string") return { claims, uid, tenant };
   return undefined;

@@ -14,6 +14,16 @@ export function mailedLink(
   return linkAt(settings.publicUrl, path, parameters);
 }
 
+/** The same for a mail that every edition sends: where the public address is not known, the page's path alone. */
+export function pageLink(
+  services: Services,
+  path: string,
+  parameters: Readonly<Record<string, string>>,
+): string {
+  if (services.settings.publicUrl !== undefined) return mailedLink(services, path, parameters);
+  return `${path}?${new URLSearchParams(parameters)}`;
+}
+
 /** A link to a page of the service at the origin. */
 export function linkAt(origin: string, path: string, parameters: Readonly<Record<string, string>>): string {
   const url = new URL(path, origin);

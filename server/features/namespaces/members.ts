@@ -124,5 +124,5 @@ export const leaveNamespace: Handler<PublicOperations["leaveNamespace"]> = async
   await services.db.member.delete({ where: { tenantId_userId: { tenantId, userId: caller.userId } } });
   if (caller.tenant !== tenantId) return undefined;
   const user = await callingUser(services, caller);
-  return sessionOf(services, user, await homeOf(services, user));
+  return sessionOf(services, user, await homeOf(services, user), caller.token);
 };

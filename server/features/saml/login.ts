@@ -44,7 +44,7 @@ export async function finishSamlLogin(
     return page(settings, "/mfa-login", { token });
   }
   await services.db.user.update({ where: { id: user.id }, data: { lastLogin: services.now() } });
-  const { token } = await sessionOf(services, user, await homeOf(services, user));
+  const { token } = await sessionOf(services, user, await homeOf(services, user), null);
   return page(settings, "/login", { token });
 }
 

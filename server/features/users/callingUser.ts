@@ -30,6 +30,7 @@ export const actingUser = ({ id, username, tokenVersion }: User): UserCaller => 
   userId: id,
   username,
   tokenVersion,
+  token: null,
   tenant: "",
   role: null,
 });

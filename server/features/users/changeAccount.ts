@@ -7,6 +7,20 @@ import type { Declared } from "../objects/managedObject.ts";
 import { type Transaction, within } from "../transaction.ts";
 import { checkVersion } from "./callingUser.ts";
 
+/**
+ * Purposes of the mailed tokens that a change ends: those that went to the old address, or are older than a new password;
+ * of wishes for addresses those that the change makes old, and those that a login made that is ended.
+ */
+function endedTokens(user: User, changed: User): string[] {
+  const isNew = (column: "email" | "recoveryEmail" | "passwordHash" | "tokenVersion") =>
+    changed[column] !== user[column];
+  const ended: string[] = [];
+  if (isNew("email") || isNew("passwordHash")) ended.push("activation", "recovery");
+  if (isNew("email") || isNew("tokenVersion")) ended.push("email");
+  if (isNew("recoveryEmail") || isNew("tokenVersion")) ended.push("recoveryEmail");
+  return ended;
+}
+
 /** What the audit trail shows of a user: of the password only that it changed. */
 function shown(user: User, password: string): Declared {
   const { username, name, email, recoveryEmail, mfaSecret, status } = user;
@@ -36,12 +50,14 @@ export async function changeAccount(
 ): Promise<void> {
   const user = await tx.user.findUniqueOrThrow({ where: { id } });
   if (caller.kind === "user") checkVersion(user, caller);
-  const changed = await tx.user.update({ where: { id }, data });
+  const endsTokens = data.tokenVersion !== undefined;
+  const changed = await tx.user.update({
+    where: { id },
+    data: { ...(endsTokens && { keptToken: null, keptUntil: null }), ...data },
+  });
   if (changed.tokenVersion !== user.tokenVersion) await tx.mfaChallenge.deleteMany({ where: { userId: id } });
-  // Mailed tokens were for the old address, or are older than the new password.
-  if (changed.email !== user.email || changed.passwordHash !== user.passwordHash) {
-    await tx.mailToken.deleteMany({ where: { userId: id } });
-  }
+  const ended = endedTokens(user, changed);
+  if (ended.length > 0) await tx.mailToken.deleteMany({ where: { userId: id, purpose: { in: ended } } });
   const before = shown(user, "***");
   const after = {
     ...shown(changed, changed.passwordHash === user.passwordHash ? "***" : "*** (changed)"),

@@ -6,7 +6,8 @@ import { hashPassword } from "../../passwords.ts";
 import { inTransaction } from "../transaction.ts";
 import { callingUser } from "./callingUser.ts";
 import { changeAccount } from "./changeAccount.ts";
-import { changeUser, isCurrentPassword } from "./updateUser.ts";
+import { isCurrentPassword } from "./proveOwner.ts";
+import { changeUser, newPassword } from "./updateUser.ts";
 
 /** @throws ForbiddenError the path names somebody else (rules D40) */
 function checkOwnId({ userId }: UserCaller, id: string): void {
@@ -28,7 +29,7 @@ export const updateUserPassword: Handler<PublicOperations["updateUserPassword"]>
     throw new InvalidError("current_password: is wrong");
   }
   const passwordHash = await hashPassword(password, signal);
-  const data = { passwordHash, tokenVersion: { increment: 1 } };
+  const data = newPassword(services, identity, passwordHash);
   await inTransaction(services, (tx) =>
     changeAccount(services, tx, user, data, { caller: identity, request, operation: "updateUserPassword" }),
   );

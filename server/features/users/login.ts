@@ -59,5 +59,5 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
     throw new UnauthenticatedError("a second factor is needed", { "X-MFA-Token": token });
   }
   await services.db.user.update({ where: { id: user.id }, data: { lastLogin: services.now() } });
-  return sessionOf(services, user, await homeOf(services, user));
+  return sessionOf(services, user, await homeOf(services, user), null);
 };

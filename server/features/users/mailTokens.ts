@@ -13,14 +13,22 @@ function newToken(): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** A new token of a user, in place of an earlier one for the same purpose; only a digest of it is kept. */
+/** What a mailed token is for; the address that is to be taken has a purpose of the column's name. */
+type TokenPurpose = AccountPurpose | "email" | "recoveryEmail";
+
+/**
+ * A new token of a user, in place of an earlier one for the same purpose; only a digest of it is kept.
+ * @param address the one that its use sets
+ */
 export async function makeToken(
   services: Services,
   userId: string,
-  purpose: AccountPurpose,
+  purpose: TokenPurpose,
+  address: string | null = null,
 ): Promise<string> {
   const token = newToken();
   const data = {
+    address,
     digest: digestOf(token),
     expiresAt: new Date(services.now().getTime() + TOKEN_LIFE),
   };
@@ -32,31 +40,41 @@ export async function makeToken(
   return token;
 }
 
-const whereToken = (services: Services, userId: string, purpose: AccountPurpose, token: string) => ({
+/** A user's tokens for the purposes that still work. */
+export const whereWaiting = (services: Services, userId: string, purposes: readonly TokenPurpose[]) => ({
   userId,
-  purpose,
-  digest: digestOf(token.toLowerCase()),
+  purpose: { in: [...purposes] },
   expiresAt: { gt: services.now() },
+});
+
+const whereToken = (services: Services, userId: string, purpose: TokenPurpose, token: string) => ({
+  ...whereWaiting(services, userId, [purpose]),
+  digest: digestOf(token.toLowerCase()),
 });
 
 /** True for a token that {@link useToken} would take. */
 export async function isToken(
   services: Services,
   userId: string,
-  purpose: AccountPurpose,
+  purpose: TokenPurpose,
   token: string,
 ): Promise<boolean> {
   return (await services.db.mailToken.count({ where: whereToken(services, userId, purpose, token) })) > 0;
 }
 
-/** Takes a token, which then works no more; false for one that is wrong, used or too old. */
+/**
+ * Takes a token, which then works no more.
+ * @returns the address that its use sets, null for one that sets none; undefined for a token that is wrong, used or too old
+ */
 export async function useToken(
   services: Services,
   tx: Transaction,
   userId: string,
-  purpose: AccountPurpose,
+  purpose: TokenPurpose,
   token: string,
-): Promise<boolean> {
-  const { count } = await tx.mailToken.deleteMany({ where: whereToken(services, userId, purpose, token) });
-  return count > 0;
+): Promise<string | null | undefined> {
+  const where = whereToken(services, userId, purpose, token);
+  const row = await tx.mailToken.findFirst({ where, select: { address: true } });
+  const { count } = await tx.mailToken.deleteMany({ where });
+  return count > 0 ? row?.address : undefined;
 }

@@ -23,7 +23,8 @@ export const validateAccount: Handler<PublicOperations["validateAccount"]> = asy
   await inTransaction(services, async (tx) => {
     const user = await tx.user.findUnique({ where: { email: query.email.toLowerCase() } });
     const valid =
-      user?.status === "not-confirmed" && (await useToken(services, tx, user.id, "activation", query.token));
+      user?.status === "not-confirmed" &&
+      (await useToken(services, tx, user.id, "activation", query.token)) !== undefined;
     if (!valid) throw new NotFoundError("token: is unknown, was used or is too old");
     const change = { caller: actingUser(user), request, operation: "validateAccount" };
     await changeAccount(services, tx, user, { status: "confirmed" }, change);
@@ -43,7 +44,8 @@ export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassw
   const passwordHash = await hashPassword(body.password, signal);
   await inTransaction(services, async (tx) => {
     const user = await tx.user.findUnique({ where: { id: params.uid } });
-    if (!user || !(await useToken(services, tx, user.id, "recovery", body.token))) throw refused();
+    const used = user && (await useToken(services, tx, user.id, "recovery", body.token));
+    if (!user || used === undefined) throw refused();
     const data = { passwordHash, tokenVersion: { increment: 1 } };
     const change = { caller: actingUser(user), request, operation: "updateRecoverPassword" };
     await changeAccount(services, tx, user, data, change);

@@ -20,7 +20,7 @@ const RECOVERY_CODE_BYTES = 10;
 export const authMfa: Handler<PublicOperations["authMfa"]> = async ({ services, body }) => {
   const user = await finishMfa(services, body.token, body.code);
   await services.db.user.update({ where: { id: user.id }, data: { lastLogin: services.now() } });
-  return sessionOf(services, user, await homeOf(services, user));
+  return sessionOf(services, user, await homeOf(services, user), null);
 };
 
 /** A new code to recover or reset MFA with: 80 random bits in base32. */

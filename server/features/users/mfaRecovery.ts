@@ -58,7 +58,7 @@ export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async (contex
   if (user === null || !used) throw new UnauthenticatedError("wrong identifier or recovery_code");
   await services.db.user.update({ where: { id: user.id }, data: { lastLogin: now } });
   header("X-Expires-At", disablesUntil.getTime() / 1000);
-  return sessionOf(services, user, await homeOf(services, user));
+  return sessionOf(services, user, await homeOf(services, user), null);
 };
 
 /** Wrong codes count as those of logins do: six digits could be guessed here with a stolen token. */

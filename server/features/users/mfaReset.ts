@@ -6,6 +6,7 @@ import type { Handler } from "../../http/routes.ts";
 import type { Mail } from "../../mail/mail.ts";
 import { digestOf } from "../../secrets.ts";
 import type { Services } from "../../services.ts";
+import { pageLink } from "../mails/links.ts";
 import { queueAccountMail } from "../mails/outbox.ts";
 import { inTransaction, within } from "../transaction.ts";
 import { actingUser } from "./callingUser.ts";
@@ -88,8 +89,7 @@ function resetMail(
   which: "first" | "second",
   code: string,
 ): Mail {
-  // Without a configured address there is none to trust: the request's own is its sender's choice.
-  const page = `${services.settings.publicUrl ?? ""}/reset-mfa?id=${user.id}`;
+  const page = pageLink(services, "/reset-mfa", { id: user.id });
   const other = which === "first" ? "recovery e-mail address" : "main e-mail address";
   return {
     to,
@@ -134,5 +134,5 @@ export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
   });
   const lastLogin = services.now();
   const changed = await services.db.user.update({ where: { id }, data: { lastLogin } });
-  return sessionOf(services, changed, await homeOf(services, changed));
+  return sessionOf(services, changed, await homeOf(services, changed), null);
 };

@@ -94,5 +94,7 @@ export const registerUser: Handler<PublicOperations["registerUser"]> = async (co
     if (isDatabaseError(error, "P2002")) await invitedUser(services, body);
     throw error;
   }
-  return user.status === "confirmed" ? sessionOf(services, user, await homeOf(services, user)) : undefined;
+  return user.status === "confirmed"
+    ? sessionOf(services, user, await homeOf(services, user), null)
+    : undefined;
 };

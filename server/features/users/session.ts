@@ -1,6 +1,7 @@
 import type { publicOperations, Role } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { User } from "../../db/generated/sqlite/client.ts";
+import type { UserToken } from "../../http/identity.ts";
 import { signUserToken } from "../../http/tokens.ts";
 import type { Services } from "../../services.ts";
 
@@ -32,13 +33,26 @@ export async function homeOf(services: Services, user: User): Promise<Place | nu
   return member?.status === "accepted" ? { tenant: member.tenantId, role: member.role as Role } : null;
 }
 
-/** A token with what a client shows of the user (models section 1). */
-export async function sessionOf(services: Services, user: User, place: Place | null): Promise<Session> {
+/**
+ * A token with what a client shows of the user (models section 1).
+ * @param given the token that asks for it; null where a secret does. One that is not renewed comes back for the
+ * namespace that is asked for, with the end that it had
+ */
+export async function sessionOf(
+  services: Services,
+  user: User,
+  place: Place | null,
+  given: UserToken | null,
+): Promise<Session> {
   const tenant = place?.tenant ?? "";
   const mfa = user.mfaSecret !== null;
   const { id, origin, username, tokenVersion } = user;
   return {
-    token: await signUserToken(services, { id, origin, username, mfa, tenant, tokenVersion }),
+    token: await signUserToken(
+      services,
+      { id, origin, username, mfa, tenant, tokenVersion },
+      given?.isKept ? given : undefined,
+    ),
     id,
     origin,
     auth_methods: [origin.toLowerCase()],

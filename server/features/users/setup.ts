@@ -54,6 +54,7 @@ export const setup: Handler<PublicOperations["setup"]> = async (context) => {
         userId: user.id,
         username: body.username,
         tokenVersion: 0,
+        token: null,
         tenant: tenantId,
         role: "owner",
       },

@@ -8,7 +8,7 @@ import { homeOf, sessionOf } from "./session.ts";
 /** A fresh session for the preferred namespace, as a login makes (rules section 5.14). */
 export const getUserInfo: Handler<PublicOperations["getUserInfo"]> = async ({ services, identity }) => {
   const user = await callingUser(services, identity);
-  return sessionOf(services, user, await homeOf(services, user));
+  return sessionOf(services, user, await homeOf(services, user), identity.token);
 };
 
 /** Switches to another namespace of the user, which becomes the preferred one (rules section 5.14). */
@@ -21,7 +21,7 @@ export const getNamespaceToken: Handler<PublicOperations["getNamespaceToken"]> =
   if (user.preferredTenantId !== tenant) {
     await services.db.user.update({ where: { id: user.id }, data: { preferredTenantId: tenant } });
   }
-  return sessionOf(services, user, { tenant, role });
+  return sessionOf(services, user, { tenant, role }, identity.token);
 };
 
 /** A session for a user whom a trusted service names. */
@@ -32,5 +32,5 @@ export const createUserToken: Handler<InternalOperations["createUserToken"]> = a
   const user = await services.db.user.findUnique({ where: { id: params.id } });
   if (!user) throw new NotFoundError("no such user");
   if (user.status !== "confirmed") throw new ForbiddenError("the user is not confirmed");
-  return sessionOf(services, user, await homeOf(services, user));
+  return sessionOf(services, user, await homeOf(services, user), null);
 };

@@ -1,13 +1,23 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import type { User } from "../../db/generated/sqlite/client.ts";
+import type { Prisma, User } from "../../db/generated/sqlite/client.ts";
 import { InvalidFieldsError, isDatabaseError, TakenFieldsError } from "../../http/errors.ts";
+import type { UserCaller } from "../../http/identity.ts";
 import type { Context, Handler } from "../../http/routes.ts";
-import { hashPassword, verifyPassword } from "../../passwords.ts";
+import { KEPT_LIFE } from "../../http/tokens.ts";
+import { hashPassword } from "../../passwords.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction } from "../transaction.ts";
+import { inTransaction, within } from "../transaction.ts";
+import {
+  type AddressField,
+  askForAddresses,
+  changedAddresses,
+  countRequest,
+  isFirstRecovery,
+  tellOfChange,
+} from "./addresses.ts";
 import { callingUser } from "./callingUser.ts";
 import { changeAccount } from "./changeAccount.ts";
-import { countFailure, forgetFailures, lockEnd, lockedOut } from "./lockout.ts";
+import { proveOwner } from "./proveOwner.ts";
 
 type Body = Context<PublicOperations["updateUser"]>["body"];
 type ChangeContext = Pick<
@@ -44,33 +54,34 @@ function checkRecoveryEmail(user: User, changes: Changes): void {
 }
 
 /**
- * Whether it is the user's password. Wrong ones are counted as wrong logins are, from wherever they come: with a stolen token the password could be
- * guessed here.
- * @throws LockedOutError too many wrong ones
+ * Whether the request shows that it is the user who sends it, not somebody who has borrowed the login.
+ * @throws InvalidFieldsError what would show it is missing or wrong
  */
-export async function isCurrentPassword(
-  services: Services,
-  user: User,
-  password: string,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const key = { source: "password", subject: user.id };
-  const locked = await lockEnd(services, key);
-  if (locked) throw lockedOut(locked);
-  if (await verifyPassword(password, user.passwordHash, signal)) {
-    await forgetFailures(services, key);
-    return true;
+async function isProven(services: Services, user: User, body: Body, signal: AbortSignal): Promise<boolean> {
+  const { password, current_password: current, code } = body;
+  if (!current) {
+    if (password || code) throw new InvalidFieldsError(["current_password"]);
+    return false;
   }
-  const end = await countFailure(services, key);
-  if (end) throw lockedOut(end);
-  return false;
+  const proof = await proveOwner(services, user, { password: current, code }, signal);
+  if (proof === "wrong password") throw new InvalidFieldsError([password ? "password" : "current_password"]);
+  if (proof === "wrong code") throw new InvalidFieldsError(["code"]);
+  return proof === "proved";
 }
 
-async function checkPassword(services: Services, user: User, body: Body, signal: AbortSignal): Promise<void> {
-  if (!body.password) return;
-  if (!body.current_password) throw new InvalidFieldsError(["current_password"]);
-  if (await isCurrentPassword(services, user, body.current_password, signal)) return;
-  throw new InvalidFieldsError(["password"]);
+/**
+ * A new password. It ends all tokens of the user, so that whoever has a copy of one is out; the caller's own one lives on
+ * for an hour at most (rules D48): clients go on with it.
+ */
+export function newPassword(
+  { now }: Services,
+  { token }: UserCaller,
+  passwordHash: string,
+): Prisma.UserUpdateInput {
+  const data = { passwordHash, tokenVersion: { increment: 1 } };
+  if (token === null) return data;
+  const until = Math.min(token.endsAt.getTime(), now().getTime() + KEPT_LIFE);
+  return { ...data, keptToken: token.id, keptUntil: new Date(until) };
 }
 
 /** Which of the changed names belong to another user. */
@@ -86,31 +97,51 @@ async function takenFields(services: Services, user: User, changes: Changes): Pr
 }
 
 /**
- * Changes the calling user. A new password makes all tokens void, the caller's own too: whoever has a copy of one is
- * out.
+ * Changes the calling user; see {@link newPassword}. Addresses that nothing shows to be the user's wish wait to be
+ * confirmed (rules D47).
  * @param operation id of the operation, for the audit trail
+ * @returns what waits; undefined when nothing does
  * @throws InvalidFieldsError, TakenFieldsError
  */
-export async function changeUser(context: ChangeContext, operation: string): Promise<undefined> {
+export async function changeUser(context: ChangeContext, operation: string) {
   const { services, identity, body, signal, request } = context;
   const user = await callingUser(services, identity);
   const changes = changesOf(body);
   checkRecoveryEmail(user, changes);
-  await checkPassword(services, user, body, signal);
+  const addresses = changedAddresses(user, changes);
+  const proven = (body.password || addresses.length > 0) && (await isProven(services, user, body, signal));
   const taken = await takenFields(services, user, changes);
   if (taken.length > 0) throw new TakenFieldsError(taken);
   const passwordHash = body.password ? await hashPassword(body.password, signal) : undefined;
+  const waiting = proven ? [] : addresses.filter((field) => !isFirstRecovery(user, field));
+  if (waiting.length > 0) await countRequest(services, user);
   try {
-    const data = { ...changes, ...(passwordHash && { passwordHash, tokenVersion: { increment: 1 } }) };
-    await inTransaction(services, (tx) =>
-      changeAccount(services, tx, user, data, { caller: identity, request, operation }),
-    );
+    return await inTransaction(services, async (tx) => {
+      const inside = within(services, tx);
+      const data = {
+        ...without(changes, waiting),
+        ...(passwordHash && newPassword(services, identity, passwordHash)),
+      };
+      await changeAccount(services, tx, user, data, { caller: identity, request, operation });
+      const done = addresses.filter((field) => !waiting.includes(field));
+      await tellOfChange(inside, user, done);
+      return askForAddresses(
+        inside,
+        user,
+        Object.fromEntries(waiting.map((field) => [field, changes[field]])),
+      );
+    });
   } catch (error) {
     if (!isDatabaseError(error, "P2002")) throw error;
     // Somebody took the name since it was looked for.
     throw new TakenFieldsError(await takenFields(services, user, changes));
   }
-  return undefined;
+}
+
+function without(changes: Changes, fields: readonly AddressField[]): Changes {
+  return Object.fromEntries(
+    Object.entries(changes).filter(([name]) => !fields.some((field) => field === name)),
+  );
 }
 
 export const updateUser: Handler<PublicOperations["updateUser"]> = (context) =>

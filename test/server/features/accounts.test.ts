@@ -140,7 +140,7 @@ describe("recovery", () => {
   test("a change of password or address makes the token void", async () => {
     for (const [name, body] of [
       ["ida", { password: "another-horse", current_password: PASSWORD }],
-      ["jan", { email: "jan-new@example.org" }],
+      ["jan", { email: "jan-new@example.org", current_password: PASSWORD }],
     ] as const) {
       const user = await app.user(name);
       await ask(name);

@@ -1,5 +1,7 @@
 import { createHash, sign } from "node:crypto";
+import { decodeJwt } from "jose";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { signOut } from "../../../server/dist/admin/changeUser.js";
 import { createUser } from "../../../server/dist/features/users/createUser.js";
 import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
@@ -26,6 +28,7 @@ describe("updateUser", () => {
         username: "Ana.R",
         email: "Ana.R@example.org",
         recovery_email: "A@r.org",
+        current_password: PASSWORD,
       }),
     ).toEqual([200, undefined]);
     expect(
@@ -225,16 +228,74 @@ describe("a new password", () => {
   const change = (token: string, current: string) =>
     app.call("updateUser", { token, body: { password: "another-horse", current_password: current } });
 
-  test("makes every token of the user void", async () => {
+  const statusWith = async (token: string, id: "getUserInfo" | "getDevices" = "getUserInfo") =>
+    (await app.call(id, { token })).status;
+  const secondsLeft = (token: string) => Number(decodeJwt(token).exp) - app.services.now().getTime() / 1000;
+
+  test("makes the user's other tokens void", async () => {
     const user = await app.user("pat", "pats");
     const { body } = await app.call("login", { body: { username: "pat", password: PASSWORD } });
     expect((await change(user.token, PASSWORD)).status).toBe(200);
-    for (const token of [user.token, body.token]) {
-      expect((await app.call("getUserInfo", { token })).status).toBe(401);
-      expect((await app.call("getDevices", { token })).status).toBe(401);
-    }
+    expect([await statusWith(body.token), await statusWith(body.token, "getDevices")]).toEqual([401, 401]);
     const login = await app.call("login", { body: { username: "pat", password: "another-horse" } });
-    expect((await app.call("getUserInfo", { token: login.body.token })).status).toBe(200);
+    expect(await statusWith(login.body.token)).toBe(200);
+  });
+
+  test("leaves the token that made it, for an hour, and what comes from it ends with it", async () => {
+    const user = await app.user("kim", "kims");
+    const other = await app.call("createNamespace", { token: user.token, body: { name: "kims-other" } });
+    expect((await change(user.token, PASSWORD)).status).toBe(200);
+    app.pass(59 * 60);
+    expect([await statusWith(user.token), await statusWith(user.token, "getDevices")]).toEqual([200, 200]);
+    const session = await app.call("getUserInfo", { token: user.token });
+    const switched = await app.call("getToken", {
+      token: user.token,
+      params: { tenant: other.body.tenant_id },
+    });
+    const derived: string[] = [session.body.token, switched.body.token];
+    for (const token of derived) {
+      expect(await statusWith(token, "getDevices")).toBe(200);
+      expect(secondsLeft(token)).toBeLessThanOrEqual(60);
+      const again = await app.call("getUserInfo", { token });
+      expect(secondsLeft(again.body.token)).toBeLessThanOrEqual(60);
+    }
+    app.pass(61);
+    for (const token of [user.token, ...derived]) expect(await statusWith(token)).toBe(401);
+  });
+
+  test("set once more by that token gives it no further hour", async () => {
+    const { token } = await app.user("lou");
+    expect((await change(token, PASSWORD)).status).toBe(200);
+    app.pass(30 * 60);
+    const body = { password: "third-horse", current_password: "another-horse" };
+    expect((await app.call("updateUser", { token, body })).status).toBe(200);
+    expect(await statusWith(token)).toBe(200);
+    app.pass(30 * 60 + 1);
+    expect(await statusWith(token)).toBe(401);
+  });
+
+  test.each(["the operator's command", "a password set elsewhere"])(
+    "ends that token with %s",
+    async (how) => {
+      const username = how.startsWith("the") ? "mia" : "nik";
+      const user = await app.user(username);
+      expect((await change(user.token, PASSWORD)).status).toBe(200);
+      if (username === "mia") {
+        await signOut(app.services, { request: { id: "test" }, user: username });
+      } else {
+        const login = await app.call("login", { body: { username, password: "another-horse" } });
+        const body = { password: "third-horse", current_password: "another-horse" };
+        expect((await app.call("updateUser", { token: login.body.token, body })).status).toBe(200);
+      }
+      expect(await statusWith(user.token)).toBe(401);
+    },
+  );
+
+  test("in the older form leaves the token, too", async () => {
+    const { id, token } = await app.user("oda");
+    const body = { current_password: PASSWORD, new_password: "another-horse" };
+    const { status } = await app.call("updateUserPassword", { token, params: { id }, body });
+    expect([status, await statusWith(token)]).toEqual([200, 200]);
   });
 
   test("cannot be set by guessing the old one: wrong ones lock, as logins do", async () => {

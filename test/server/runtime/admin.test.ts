@@ -149,6 +149,29 @@ const unknown = {
   stderr: 'gatehouse-server: no user has the name or e-mail "nobody"\n',
 };
 
+describe("user confirm-address", () => {
+  test("lets an address take effect that the user has asked for", async () => {
+    await service.admin(create("kai"), "old-password");
+    const token = await tokenOf("kai", "old-password");
+    const address = "kai@elsewhere.example.net";
+    expect((await send("PATCH", "/api/users", token, { email: address })).status).toBe(200);
+    const before = (await (await send("GET", "/api/auth/user", token)).json()) as { email: string };
+    expect(before.email).not.toBe(address);
+    expect(await service.admin(["user", "confirm-address", "kai"])).toEqual({
+      code: 0,
+      stdout: `The e-mail address of kai is ${address} from now on\n`,
+      stderr: "",
+    });
+    expect(await tokenOf(address, "old-password")).toBeDefined();
+    expect(await service.admin(["user", "confirm-address", "kai"])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: 'gatehouse-server: no address of "kai" waits to be confirmed\n',
+    });
+    expect(await service.admin(["user", "confirm-address", "nobody"])).toEqual(unknown);
+  });
+});
+
 describe("user disable-mfa", () => {
   test("lets a user who lost the second factor log in with the password, and enable MFA anew", async () => {
     await service.admin(create("fay"), "old-password");

@@ -19,7 +19,7 @@ export function planLogin(model: Model, user: User, right: boolean): Plan {
     apply: ({ body: session }) => {
       user.failures.delete("login");
       expect(model.homesOf(user)).toContain(session.tenant);
-      model.addToken(user, session.tenant, session.token);
+      model.addToken(user, session.tenant, session.token, null);
     },
   };
 }
@@ -40,12 +40,12 @@ export function planSwitch(model: Model, credential: Credential, place: Place): 
     refusals: refusedBy([!place.members.has(user), 404]),
     apply: ({ body }) => {
       user.preferred = place.tenant;
-      model.addToken(user, place.tenant, body.token);
+      model.addToken(user, place.tenant, body.token, credential.kind === "token" ? credential : null);
     },
   };
 }
 
-/** A new password voids every token of the user; wrong present ones are counted as wrong logins are. */
+/** A new password voids the other tokens of the user; wrong present ones are counted as wrong logins are. */
 export function planChangePassword(model: Model, credential: Credential, right: boolean): Plan {
   const sender = senderOf(model, credential);
   const user = credential.kind === "token" ? credential.user : undefined;
@@ -76,8 +76,7 @@ export function planChangePassword(model: Model, credential: Credential, right: 
     },
     apply: () => {
       self.failures.delete("password");
-      self.password = password;
-      self.version += 1;
+      if (credential.kind === "token") model.changePassword(self, password, credential);
     },
   };
 }

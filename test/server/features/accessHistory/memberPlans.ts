@@ -100,7 +100,7 @@ export function planLeave({ model, credential, place }: Omit<Members, "user">): 
       expect(body !== undefined).toBe(tenant === place.tenant);
       if (body === undefined) return;
       expect(model.homesOf(user)).toContain(body.tenant);
-      model.addToken(user, body.tenant, body.token);
+      model.addToken(user, body.tenant, body.token, credential.kind === "token" ? credential : null);
     },
   };
 }

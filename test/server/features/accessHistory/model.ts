@@ -9,6 +9,8 @@ export const above = (role: Role): Role | undefined => LEVELS[rank(role) + 1];
 const MINUTE = 60;
 /** Life of a user's token (rules section 2). */
 const TOKEN_LIFE = 259_200;
+/** Of one that changed the password (rules D48). */
+const KEPT_LIFE = 3600;
 
 /** Wrong passwords in a row (rules section 9); times are unix seconds. */
 interface Failures {
@@ -25,6 +27,8 @@ export interface User {
   password: string;
   /** How often it was changed. */
   version: number;
+  /** The token that changed it last, with those made from that: they live on for a while. */
+  kept: { readonly family: number; readonly until: number } | null;
   preferred: string | null;
   readonly failures: Map<Counter, Failures>;
 }
@@ -41,7 +45,10 @@ export interface Token {
   readonly secret: string;
   readonly user: User;
   readonly tenant: string;
-  readonly version: number;
+  /** Null: made from a kept one. */
+  readonly version: number | null;
+  /** The same for those that were made from a kept one. */
+  readonly family: number;
   readonly expires: number;
 }
 
@@ -80,10 +87,27 @@ export class Model {
     return this.places.find((place) => place.tenant === tenant);
   }
 
-  addToken(user: User, tenant: string, secret: string): void {
-    const { version } = user;
-    const expires = this.now + TOKEN_LIFE;
-    this.credentials.push({ kind: "token", secret, user, tenant, version, expires });
+  /** @param from the token that it was made from; null: a password */
+  addToken(user: User, tenant: string, secret: string, from: Token | null): void {
+    const isKept = from !== null && from.version !== user.version;
+    const version = isKept ? null : user.version;
+    const family = isKept ? from.family : this.credentials.length;
+    const expires = isKept ? this.endOf(from) : this.now + TOKEN_LIFE;
+    this.credentials.push({ kind: "token", secret, user, tenant, version, family, expires });
+  }
+
+  /** When a token ends; in the past for one that is void. Rules D48. */
+  endOf({ user, version, family, expires }: Token): number {
+    if (version === user.version) return expires;
+    return user.kept?.family === family ? Math.min(expires, user.kept.until) : 0;
+  }
+
+  /** A token gives its user a new password. */
+  changePassword(user: User, password: string, by: Token): void {
+    const until = Math.min(this.endOf(by), this.now + KEPT_LIFE);
+    user.kept = { family: by.family, until };
+    user.password = password;
+    user.version += 1;
   }
 
   /** Null: the credential is worth nothing (rules sections 1 and 15.7). */
@@ -93,7 +117,7 @@ export class Model {
       const key = place?.keys.get(credential.name);
       return key === undefined || this.now >= credential.expires ? null : { role: key.role };
     }
-    if (this.now >= credential.expires || credential.version !== credential.user.version) return null;
+    if (this.now >= this.endOf(credential)) return null;
     if (credential.tenant === "") return { role: null };
     const member = place?.members.get(credential.user);
     return member === undefined ? null : { role: member.role };

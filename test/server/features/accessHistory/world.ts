@@ -22,6 +22,7 @@ export async function makeModel(app: TestApp): Promise<Model> {
       email,
       password: PASSWORD,
       version: 0,
+      kept: null,
       preferred: null,
       failures: new Map(),
     };
@@ -31,7 +32,7 @@ export async function makeModel(app: TestApp): Promise<Model> {
     if (owns) places.push({ tenant, members, keys: new Map() });
   }
   const model = new Model(now, users, places);
-  for (const { user, tenant, token } of tokens) model.addToken(user, tenant, token);
+  for (const { user, tenant, token } of tokens) model.addToken(user, tenant, token, null);
   const [lab] = places;
   for (const [index, role] of [
     [2, "administrator"],
@@ -46,7 +47,7 @@ export async function makeModel(app: TestApp): Promise<Model> {
     lab.members.set(user, { role, since: now });
     const session = await app.call("getNamespaceToken", { token: tokens[index]?.token, params });
     user.preferred = lab.tenant;
-    model.addToken(user, lab.tenant, session.body.token);
+    model.addToken(user, lab.tenant, session.body.token, null);
   }
   return model;
 }

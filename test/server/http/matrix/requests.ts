@@ -53,6 +53,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     requestResetMfa: { body: {}, status: 400 },
     resetMfa: { params: { "user-id": "0".repeat(24) }, body: {}, status: 400 },
     setup: { body: {}, status: 400 },
+    confirmAddress: { body: {}, status: 400 },
     authDevice: { body: {}, status: 400 },
     authSshPublicKey: { body: { ...fingerprint, data: "text" }, ...missing },
     offlineDevice: { params: uid, ...missing },

@@ -1,0 +1,224 @@
+import { TOTP } from "otpauth";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { confirmAddresses, signOut } from "../../../server/dist/admin/changeUser.js";
+import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+const NEW = "ana@new.example.org";
+const DAY = 24 * 60 * 60;
+
+beforeEach(async () => {
+  app = await startApp({ edition: "cloud" });
+  ana = await app.user("ana", "lab");
+});
+afterEach(() => app.stop());
+
+const update = async (body: object, token = ana.token) => {
+  const answer = await app.call("updateUser", { token, body });
+  return [answer.status, answer.body];
+};
+const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
+const pending = (...fields: string[]) => ({ message: expect.stringContaining("confirmed"), pending: fields });
+const confirm = async (link: URL, more: object = { password: PASSWORD }) => {
+  const [id, token] = [link.searchParams.get("id"), link.searchParams.get("token")];
+  const answer = await app.call("confirmAddress", { body: { id, token, ...more } });
+  return answer.status;
+};
+const mailsTo = async (address: string) => {
+  await app.deliverMails();
+  return app.mails.filter(({ to }) => to === address);
+};
+async function linkTo(address: string): Promise<URL> {
+  const mail = (await mailsTo(address)).at(-1);
+  return new URL(/^\S*confirm-address\S*$/m.exec(mail?.text ?? "")?.[0] ?? "", app.url);
+}
+
+async function enableMfa() {
+  await update({ recovery_email: "ana@recovery.org" });
+  const { body } = await app.call("generateMfa", { token: ana.token });
+  const totp = new TOTP({ secret: body.secret });
+  const code = (steps = 0) => totp.generate({ timestamp: app.services.now().getTime() + steps * 30_000 });
+  const enabling = { code: code(), secret: body.secret, recovery_codes: body.recovery_codes };
+  expect((await app.call("enableMfa", { token: ana.token, body: enabling })).status).toBe(200);
+  return code;
+}
+
+describe("a token alone", () => {
+  test("changes no address: the answer says so, the old one is told, and resets go there", async () => {
+    expect(await update({ name: "Ana R", email: NEW })).toEqual([200, pending("email")]);
+    expect(await stored()).toMatchObject({ name: "Ana R", email: ana.email });
+    const [notice] = await mailsTo(ana.email);
+    expect(notice?.text).toContain("asked for another e-mail address");
+    expect(notice?.text).not.toContain(NEW);
+    const before = (await mailsTo(NEW)).length;
+    for (const username of [NEW, "ana"]) await app.call("recoverPassword", { body: { username } });
+    expect((await mailsTo(NEW)).length).toBe(before);
+    expect((await mailsTo(ana.email)).at(-1)?.subject).toBe("Set a new password");
+  });
+
+  test("with the mailbox that it named does not either: the password is needed, and guesses lock", async () => {
+    await update({ email: "thief@example.net" });
+    const link = await linkTo("thief@example.net");
+    expect(await confirm(link, {})).toBe(400);
+    const statuses = [];
+    for (let tries = 0; tries < 3; tries += 1) statuses.push(await confirm(link, { password: "guess" }));
+    expect(statuses).toEqual([400, 400, 429]);
+    expect(await confirm(link)).toBe(429);
+    expect((await stored()).email).toBe(ana.email);
+  });
+
+  test("sets the first recovery e-mail of a user without MFA, of which the user is told, and no later one", async () => {
+    expect(await update({ recovery_email: "ana@recovery.org" })).toEqual([200, undefined]);
+    expect((await mailsTo(ana.email))[0]?.text).toContain(
+      "recovery e-mail address of your account was changed",
+    );
+    expect(await update({ recovery_email: NEW })).toEqual([200, pending("recovery_email")]);
+    expect((await stored()).recoveryEmail).toBe("ana@recovery.org");
+    for (const address of [ana.email, "ana@recovery.org"]) {
+      expect((await mailsTo(address)).at(-1)?.text).toContain("asked for another recovery e-mail address");
+    }
+  });
+
+  test("in the older form changes none", async () => {
+    const params = { id: ana.id };
+    const answer = await app.call("updateUserData", { token: ana.token, params, body: { email: NEW } });
+    expect([answer.status, answer.body]).toEqual([200, pending("email")]);
+    expect((await stored()).email).toBe(ana.email);
+  });
+
+  test("asks for few in an hour", async () => {
+    for (let count = 0; count < 10; count += 1) {
+      expect((await update({ email: `ana@new-${count}.example.org` }))[0]).toBe(200);
+    }
+    const refused = await app.call("updateUser", { token: ana.token, body: { email: NEW } });
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    // Whoever knows the password is not held up.
+    expect(await update({ email: NEW, current_password: PASSWORD })).toEqual([200, undefined]);
+  });
+});
+
+describe("with the password", () => {
+  test("addresses change at once, and the old ones are told", async () => {
+    const body = { email: NEW, recovery_email: "ana@recovery.org", current_password: PASSWORD };
+    expect(await update(body)).toEqual([200, undefined]);
+    expect(await stored()).toMatchObject({ email: NEW, recoveryEmail: "ana@recovery.org" });
+    expect((await mailsTo(ana.email))[0]?.text).toContain(
+      "The e-mail address and recovery e-mail address of your account was changed",
+    );
+  });
+
+  test("a wrong one is refused, and so is a code without it", async () => {
+    expect(await update({ email: NEW, current_password: "wrong" })).toEqual([400, ["current_password"]]);
+    expect(await update({ email: NEW, code: "123456" })).toEqual([400, ["current_password"]]);
+    expect((await stored()).email).toBe(ana.email);
+  });
+
+  test("and MFA it takes a code too", async () => {
+    const code = await enableMfa();
+    const body = { email: NEW, current_password: PASSWORD };
+    expect(await update(body)).toEqual([200, pending("email")]);
+    const link = await linkTo(NEW);
+    expect(await confirm(link)).toBe(400);
+    const used = code();
+    expect(await update({ ...body, email: "ana@other.example.org", code: used })).toEqual([200, undefined]);
+    expect((await stored()).email).toBe("ana@other.example.org");
+    expect(await update({ ...body, code: used })).toEqual([400, ["code"]]);
+    // A newer change of the same address ends the older wish.
+    expect(await confirm(link, { password: PASSWORD, code: code(1) })).toBe(401);
+    await update({ email: NEW });
+    const again = await linkTo(NEW);
+    expect(await confirm(again, { password: PASSWORD, code: code(1) })).toBe(200);
+    expect((await stored()).email).toBe(NEW);
+  });
+});
+
+describe("confirming", () => {
+  test("takes the address, once, within a day", async () => {
+    await update({ email: NEW, recovery_email: "ana@recovery.org" });
+    const link = await linkTo(NEW);
+    expect(link.pathname).toBe("/confirm-address");
+    expect(await confirm(link)).toBe(200);
+    expect((await stored()).email).toBe(NEW);
+    expect(await confirm(link)).toBe(401);
+    const entry = await app.services.db.auditEntry.findFirst({ where: { operation: "confirmAddress" } });
+    expect(entry).toMatchObject({ actorId: ana.id, objectId: ana.id });
+    await update({ email: "ana@late.example.org" });
+    const late = await linkTo("ana@late.example.org");
+    app.pass(DAY + 1);
+    expect(await confirm(late)).toBe(401);
+  });
+
+  test("of two addresses that wait, each goes by itself", async () => {
+    await update({ recovery_email: "first@recovery.org" });
+    expect(await update({ email: NEW, recovery_email: "ana@recovery.org" })).toEqual([
+      200,
+      pending("email", "recovery_email"),
+    ]);
+    expect(await confirm(await linkTo(NEW))).toBe(200);
+    expect(await stored()).toMatchObject({ email: NEW, recoveryEmail: "first@recovery.org" });
+    expect(await confirm(await linkTo("ana@recovery.org"))).toBe(200);
+    expect((await stored()).recoveryEmail).toBe("ana@recovery.org");
+  });
+
+  test("an address that waits is reserved for nobody", async () => {
+    await update({ email: NEW });
+    const link = await linkTo(NEW);
+    const bob = await app.user("bob");
+    expect(await update({ email: NEW, current_password: PASSWORD }, bob.token)).toEqual([200, undefined]);
+    expect(await confirm(link)).toBe(409);
+    expect((await stored()).email).toBe(ana.email);
+  });
+
+  test("a token is of one user, and stored as a digest", async () => {
+    await update({ email: NEW });
+    const link = await linkTo(NEW);
+    const bob = await app.user("bob");
+    const token = link.searchParams.get("token") ?? "";
+    const answer = await app.call("confirmAddress", { body: { id: bob.id, token, password: PASSWORD } });
+    expect(answer.status).toBe(401);
+    expect(JSON.stringify(await app.services.db.mailToken.findMany())).not.toContain(token);
+  });
+
+  test.each(["a new password", "the operator, who ends the logins"])("ends with %s", async (how) => {
+    await update({ email: NEW });
+    const link = await linkTo(NEW);
+    if (how === "a new password") {
+      await update({ password: "another-horse", current_password: PASSWORD });
+      expect(await confirm(link, { password: "another-horse" })).toBe(401);
+    } else {
+      await signOut(app.services, { request: { id: "test" }, user: "ana" });
+      expect(await confirm(link)).toBe(401);
+    }
+    expect((await stored()).email).toBe(ana.email);
+  });
+
+  test("is the operator's where there is no password, or no mail", async () => {
+    await app.services.db.user.update({ where: { id: ana.id }, data: { origin: "SAML" } });
+    await update({ email: NEW });
+    expect(await confirm(await linkTo(NEW))).toBe(403);
+    const command = { request: { id: "test" }, user: "ana" };
+    const confirmed = await confirmAddresses(app.services, command);
+    expect(confirmed).toEqual({ id: ana.id, email: NEW });
+    expect((await stored()).email).toBe(NEW);
+    await expect(confirmAddresses(app.services, command)).rejects.toThrow("waits to be confirmed");
+  });
+});
+
+test.each(["community", "enterprise"] as const)("the %s edition confirms addresses too", async (edition) => {
+  const other = await startApp({ edition });
+  const { id, token, email } = await other.user("eve");
+  expect((await other.call("updateUser", { token, body: { email: NEW } })).body).toEqual(pending("email"));
+  await other.deliverMails();
+  expect(other.mails.map(({ to }) => to).sort()).toEqual([NEW, email].sort());
+  // Without a public address there is none to trust.
+  const link = new URL(
+    /^\/confirm-address\S*$/m.exec(other.mails.find(({ to }) => to === NEW)?.text ?? "")?.[0] ?? "",
+    other.url,
+  );
+  const body = { id, token: link.searchParams.get("token"), password: PASSWORD };
+  expect((await other.call("confirmAddress", { body })).status).toBe(200);
+  expect(await other.services.db.user.count({ where: { email: NEW } })).toBe(1);
+  await other.stop();
+});
