@@ -98,6 +98,10 @@ const commands = {
     build();
     run("bench:server", node(), ["bench/server.ts", ...args], { quiet: false });
   },
+  "bench:attack"() {
+    build();
+    run("bench:attack", node(), ["bench/attack.ts", ...args], { quiet: false });
+  },
   "bench:policy"() {
     build();
     run("bench:policy", node(), ["bench/policy.ts", ...args], { quiet: false });

@@ -6,7 +6,7 @@ import { sshKeyLine } from "../../test/provider/support/programs.ts";
 import { benchDatabases, type DatabaseName, openForBench, type Row } from "./database.ts";
 
 /** The users, who own a namespace or more each. */
-export const USERNAMES = ["small", "large"] as const;
+export const USERNAMES = ["small", "large", "fleet"] as const;
 export type Username = (typeof USERNAMES)[number];
 export const PASSWORD = "correct-horse";
 
@@ -17,6 +17,8 @@ export const NAMESPACES = {
   one: { owner: "small", devices: 1, keys: 0 },
   thousand: { owner: "large", devices: 1000, keys: 0 },
   many: { owner: "large", devices: 100_000, keys: 0 },
+  // Of the attacks alone.
+  fleet: { owner: "fleet", devices: 20_000, keys: 0 },
 } as const;
 export type NamespaceName = keyof typeof NAMESPACES;
 

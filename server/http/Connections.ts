@@ -1,8 +1,8 @@
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import { IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 /** Requests that a connection may have sent while an earlier one of it is answered; with more it is cut off. */
-const WAITING = 100;
+const WAITING = 32;
 
 interface Exchange {
   readonly request: IncomingMessage;
@@ -24,6 +24,15 @@ export class Connections {
   readonly #lines = new Map<Socket, Line>();
   readonly #handshakes = new Map<string, Socket>();
   #closing = false;
+
+  /**
+   * The class of a server's requests. A client can send thousands in one packet, and Node reads all of them before
+   * anything else; it reads on no further than a request that asks for another protocol, and ends a connection for which
+   * nobody listens to that. So the request that is one too many says that it does.
+   */
+  readonly Request: typeof IncomingMessage = requestClass(
+    (socket) => (this.#lines.get(socket)?.waiting.length ?? 0) >= WAITING,
+  );
 
   /** Makes a server's handler take the requests of a connection one by one. */
   inTurn(handler: RequestListener): RequestListener {
@@ -79,6 +88,21 @@ export class Connections {
     for (const socket of this.#handshakes.values()) socket.destroy();
     for (const [socket, { answering }] of this.#lines) if (!answering) socket.destroy();
   }
+}
+
+function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMessage {
+  return class extends IncomingMessage {
+    declare asksForUpgrade: boolean | null;
+
+    // Node sets it when it has read a request's head, and looks at it before and after the request is begun.
+    get upgrade(): boolean | null {
+      return this.asksForUpgrade;
+    }
+
+    set upgrade(asked: boolean | null) {
+      this.asksForUpgrade = isTooMany(this.socket) || asked;
+    }
+  };
 }
 
 const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;

@@ -43,14 +43,17 @@ export class HttpServers {
   /** Fastify's `serverFactory`. */
   readonly make: FastifyServerFactory = (handler) => {
     const inTurn = this.#connections.inTurn(handler);
-    const server = this.#tls ? this.#makeSecure(this.#tls, inTurn) : http.createServer(bounds, inTurn);
+    const options = { ...bounds, IncomingMessage: this.#connections.Request };
+    const server = this.#tls
+      ? this.#makeSecure({ ...options, ...this.#tls }, inTurn)
+      : http.createServer(options, inTurn);
     this.#connections.watch(server, this.secure);
     server.maxHeadersCount = HEADER_COUNT;
     return server.setTimeout(SILENCE_TIMEOUT);
   };
 
-  #makeSecure(tls: TlsIdentity, handler: http.RequestListener): https.Server {
-    const server = https.createServer({ ...bounds, ...tls }, handler);
+  #makeSecure(options: https.ServerOptions, handler: http.RequestListener): https.Server {
+    const server = https.createServer(options, handler);
     this.#secure.push(server);
     return server;
   }

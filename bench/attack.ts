@@ -1,0 +1,174 @@
+// What others notice while strangers wear the service out: `npm run bench:attack [-- --database … --cases … --output FILE]`.
+// Each case has a service to itself; a healthy client asks one request after another meanwhile.
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { Client } from "undici";
+import type { Attack, Order } from "./attack/attacker.ts";
+import { Printout, readCommandLine } from "./commandLine.ts";
+import { benchDatabases, type DatabaseName } from "./server/database.ts";
+import { memoryOf, SERVICE_COMMAND, startProcess } from "./server/process.ts";
+import { PASSWORD, seed } from "./server/seed.ts";
+
+interface Case {
+  readonly title: string;
+  readonly connections: number;
+  readonly attack: (token: string) => Attack;
+  readonly env?: Readonly<Record<string, string>>;
+  /** What the healthy client asks, with its token. */
+  readonly healthy: string;
+}
+
+const HEALTH = "/healthcheck";
+const LIST = "/api/namespaces";
+const ENROLMENTS = { kind: "enrolments", namespace: "many" } as const;
+
+const CASES: Readonly<Record<string, Case>> = {
+  quiet: { title: "nobody", connections: 0, attack: () => ({ kind: "none" }), healthy: LIST },
+  pipelined: {
+    title: "1,800 pipelined `GET /info` on each of 100 connections",
+    connections: 100,
+    attack: () => ({ kind: "pipelined", path: "/info", requests: 1800, unread: false }),
+    healthy: HEALTH,
+  },
+  unread: {
+    title: "1,600 `GET /openapi.json` on each of 100 connections, whose answers nobody reads",
+    connections: 100,
+    attack: () => ({ kind: "pipelined", path: "/openapi.json", requests: 1600, unread: true }),
+    healthy: HEALTH,
+  },
+  full: {
+    title: "300 connections that enrol in a namespace where as many devices wait as may",
+    connections: 300,
+    attack: () => ENROLMENTS,
+    healthy: LIST,
+  },
+  enrol: {
+    title: "300 connections that enrol, from one address",
+    connections: 300,
+    attack: () => ENROLMENTS,
+    env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0" },
+    healthy: LIST,
+  },
+  unlimited: {
+    title: "300 connections that enrol, without a limit for their address",
+    connections: 300,
+    attack: () => ENROLMENTS,
+    env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0", GATEHOUSE_ENROLMENTS_PER_ADDRESS: "0" },
+    healthy: LIST,
+  },
+  stats: {
+    title: "20 callers of `GET /api/stats` with 20,000 devices",
+    connections: 20,
+    attack: (token) => ({ kind: "requests", path: "/api/stats", token }),
+    healthy: LIST,
+  },
+};
+
+const USAGE = `Usage: npm run bench:attack [-- --database sqlite|postgresql|both --cases ${Object.keys(CASES).join(",")} --seconds N --output FILE]`;
+
+const options = readCommandLine(
+  {
+    database: { type: "string", default: "both" },
+    cases: { type: "string", default: Object.keys(CASES).join() },
+    seconds: { type: "string", default: "10" },
+    output: { type: "string" },
+  },
+  USAGE,
+  ({ database = "", cases = "", seconds = "", output }) => {
+    if (!["sqlite", "postgresql", "both"].includes(database)) return "--database is none of those";
+    const chosen = cases.split(",");
+    if (!chosen.every((name) => name in CASES)) return "--cases has one that is none of those";
+    if (!/^[1-9]\d*$/.test(seconds)) return "--seconds must be a whole number";
+    const databases = (database === "both" ? ["sqlite", "postgresql"] : [database]) as DatabaseName[];
+    return { databases, chosen, seconds: Number(seconds), output };
+  },
+);
+
+/** Answers of a healthy client that asks again as soon as it has one, in milliseconds; those that wait count too. */
+async function healthyTimes(url: string, path: string, token: string, seconds: number): Promise<number[]> {
+  const client = new Client(url, { headersTimeout: 0, bodyTimeout: 0 });
+  const times: number[] = [];
+  const end = performance.now() + seconds * 1000;
+  while (performance.now() < end) {
+    const started = performance.now();
+    const answer = await client.request({
+      method: "GET",
+      path,
+      headers: { authorization: `Bearer ${token}` },
+    });
+    await answer.body.dump();
+    if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}`);
+    times.push(performance.now() - started);
+    await sleep(5);
+  }
+  await client.destroy();
+  return times.sort((one, other) => one - other);
+}
+
+async function login(url: string, username: string): Promise<string> {
+  const response = await fetch(`${url}/api/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ username, password: PASSWORD }),
+  });
+  return ((await response.json()) as { token: string }).token;
+}
+
+async function measure(folder: string, databaseUrl: string, one: Case) {
+  const env = { GATEHOUSE_DATABASE_URL: databaseUrl, ...one.env };
+  const args = [SERVICE_COMMAND, "serve", "--data-dir", folder, "--port", "0"];
+  const service = await startProcess(args, { log: join(folder, "service.log"), env });
+  try {
+    const token = await login(service.url, "fleet");
+    await healthyTimes(service.url, one.healthy, token, 1);
+    const order: Order = { url: service.url, connections: one.connections, attack: one.attack(token) };
+    const attacker = new Worker(new URL("./attack/attacker.ts", import.meta.url), { workerData: order });
+    // From when all connections are there.
+    await sleep(1000);
+    let most = 0;
+    const watch = setInterval(() => {
+      most = Math.max(most, memoryOf(service.pid));
+    }, 100);
+    const times = await healthyTimes(service.url, one.healthy, token, options.seconds);
+    clearInterval(watch);
+    const counted = once(attacker, "message");
+    attacker.postMessage("count");
+    const [answers] = (await counted) as [Record<string, number>];
+    await attacker.terminate();
+    const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
+    return { p50: at(0.5), p99: at(0.99), worst: at(1), most, answers };
+  } finally {
+    await service.stop();
+  }
+}
+
+const printout = new Printout();
+printout.print(`# What others notice of an attack
+
+\`npm run bench:attack\`, ${options.seconds} s each, on ${cpus().length} cores (${cpus()[0]?.model.trim()}) that the attacker shares. A healthy client asks \`${HEALTH}\` or
+\`${LIST}\` meanwhile, one request after another.
+
+| Database | Attack | median (ms) | p99 (ms) | worst (ms) | most memory (MB) | answers to the attacker |
+| --- | --- | --- | --- | --- | --- | --- |`);
+for (const name of options.databases) {
+  const folder = mkdtempSync(join(tmpdir(), "gatehouse-attack-"));
+  const database = await benchDatabases[name].start(folder, undefined);
+  try {
+    await seed(name, database.url, ["many", "fleet"]);
+    for (const chosen of options.chosen) {
+      const one = CASES[chosen] as Case;
+      const { p50, p99, worst, most, answers } = await measure(folder, database.url, one);
+      const told = Object.entries(answers).map(([status, count]) => `${count} times ${status}`);
+      const figures = [p50, p99, worst].map((time) => time.toFixed(1));
+      printout.print(`| ${[name, one.title, ...figures, most, told.join(", ") || "–"].join(" | ")} |`);
+    }
+  } finally {
+    await database.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+printout.write(options.output);
