@@ -271,6 +271,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
         loginsPerAddress: values.loginsPerAddress,
         loginsPerAccount: values.loginsPerAccount,
         reportsPerAddress: values.reportsPerAddress,
+        enrolmentsPerAddress: values.enrolmentsPerAddress,
       },
       corsOrigins: values.corsOrigins ?? [],
       billing: {

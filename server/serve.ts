@@ -10,6 +10,7 @@ import { prepareDataFolder } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
 import { forgetRemovedDevices, refreshBilling } from "./features/billing/upkeep.ts";
+import { Enrolments } from "./features/devices/Enrolments.ts";
 import { Heartbeats } from "./features/devices/heartbeats.ts";
 import { deliverMails } from "./features/mails/deliverMails.ts";
 import { trimSessions } from "./features/sessions/retention.ts";
@@ -83,6 +84,7 @@ export async function serve(config: Config): Promise<RunningService> {
       heartbeats: new Heartbeats(database.client, (error) => {
         app.log.error({ err: error }, "reports of devices could not be written, and will be later");
       }),
+      enrolments: new Enrolments(),
       positionOf: (address: string) => positions?.of(address) ?? UNKNOWN_POSITION,
     };
     const billing = openGateway({ ...base, settings: config.service });

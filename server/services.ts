@@ -2,6 +2,7 @@ import type { KeyObject } from "node:crypto";
 import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { BillingGateway } from "./billing/gateway.ts";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
+import type { Enrolments } from "./features/devices/Enrolments.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
 import type { Mailer } from "./mail/mail.ts";
 import type { Metrics } from "./metrics.ts";
@@ -20,6 +21,7 @@ export interface Services {
   readonly now: () => Date;
   /** Reports of devices that wait to be written. */
   readonly heartbeats: Heartbeats;
+  readonly enrolments: Enrolments;
   /** Who takes the money; features call it by `callGateway` alone. */
   readonly billing: BillingGateway;
   /** Where an IP address is; 0,0 when that is not known. */
@@ -44,6 +46,8 @@ export interface RequestLimits {
   readonly loginsPerAccount: number;
   /** Devices' reports of one address, counted in each process. */
   readonly reportsPerAddress: number;
+  /** Devices that are new, of one address, counted in each process. */
+  readonly enrolmentsPerAddress: number;
 }
 
 /** The identity provider (SAML 2.0) whose users may log in. */

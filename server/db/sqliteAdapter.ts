@@ -170,7 +170,10 @@ class SqliteTransaction implements Transaction {
   }
 }
 
-/** Statements outside of a transaction wait for the open one to end, else they would become a part of it. */
+/**
+ * Statements outside of a transaction wait for the open one to end, else they would become a part of it; and for no
+ * transaction that has yet to begin.
+ */
 class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
   readonly provider = "sqlite";
   readonly adapterName = adapterName;
@@ -212,7 +215,7 @@ class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
   }
 
   async #inTurn<T>(work: () => T): Promise<T> {
-    const endTurn = await this.#turns.take();
+    const endTurn = await this.#turns.take(true);
     try {
       return work();
     } finally {

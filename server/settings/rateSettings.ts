@@ -35,4 +35,15 @@ export const rateSettings = {
     fallback: "60000",
     schema: countOrNone,
   }),
+  enrolmentsPerAddress: setting({
+    variable: "GATEHOUSE_ENROLMENTS_PER_ADDRESS",
+    flag: "--enrolments-per-address",
+    value: "number",
+    about:
+      "Most devices of one address in a minute that the service does not know yet, counted by each instance for " +
+      "itself: as many can be brought into use behind one address at a time; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "2000",
+    schema: countOrNone,
+  }),
 };

@@ -2,14 +2,13 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { readRows } from "../../db/readRows.ts";
 import { deviceToken } from "../../http/deviceTokens.ts";
-import { isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import { ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { recordChange } from "../audit/recordChange.ts";
 import { inTurn } from "../inTurn.ts";
 import { sql } from "../lists/sql.ts";
-import { requireRoom } from "../requireRoom.ts";
 import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { declaredDevice } from "./objects.ts";
 import { deviceUid } from "./uid.ts";
@@ -22,17 +21,21 @@ function firstName(hostname: string | undefined, mac: string): string {
   return (hostname || mac).toLowerCase().replaceAll(/[^a-z0-9_-]/g, "-");
 }
 
+const full = ({ settings }: Services) =>
+  new ForbiddenError(
+    `${settings.maximumPendingDevices} devices of the namespace wait to be accepted, the most that may: accept, reject or delete some`,
+  );
+
 /**
  * Nobody vouches for a device that enrols, so there is a limit to the rows that strangers can make.
  * @throws ForbiddenError as many devices as may wait in the namespace to be accepted
  */
-function checkPending(services: Services, tx: Transaction, tenantId: string): Promise<void> {
+async function checkPending(services: Services, tx: Transaction, tenantId: string): Promise<void> {
   const limit = services.settings.maximumPendingDevices;
-  return requireRoom(
-    limit,
-    () => tx.device.count({ where: { tenantId, status: "pending" }, take: limit }),
-    `${limit} devices of the namespace wait to be accepted, the most that may: accept, reject or delete some`,
-  );
+  if (limit <= 0) return;
+  if ((await tx.device.count({ where: { tenantId, status: "pending" }, take: limit })) < limit) return;
+  services.enrolments.noteFull(services, tenantId);
+  throw full(services);
 }
 
 type Report = z.output<NonNullable<PublicOperations["authDevice"]["body"]>>;
@@ -80,6 +83,22 @@ async function namesOfUnchanged(
   return names;
 }
 
+interface Place {
+  readonly namespace: string;
+  /** The device has enrolled. */
+  readonly known: number | bigint;
+}
+
+/** What is asked before anything is written: strangers may ask it as often as they like. */
+async function placeOf(services: Services, tenantId: string, uid: string): Promise<Place | undefined> {
+  const [place] = await readRows<Place>(
+    services.db,
+    sql`SELECT "name" AS namespace, (SELECT COUNT(*) FROM "Device" WHERE "uid" = ${uid}) AS known
+      FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
+  );
+  return place;
+}
+
 /** Writes what is new of a known device; undefined for one that is not known. */
 async function renew(tx: Transaction, uid: string, update: object): Promise<{ name: string } | undefined> {
   const { count } = await tx.device.updateMany({ where: { uid }, data: update });
@@ -91,12 +110,14 @@ async function renew(tx: Transaction, uid: string, update: object): Promise<{ na
  * Stores a device that is new, or of which something is.
  * @throws NotFoundError no such namespace; nothing is stored
  * @throws ForbiddenError see {@link checkPending}; a known device passes whatever the limit
+ * @throws RateLimitedError too many new devices came from the address
+ * @throws BusyError too many devices enrol at a time
  */
 async function store(services: Services, uid: string, body: Report, request: RequestFacts): Promise<Names> {
   const { tenant_id: tenantId, public_key: publicKey, hostname, identity } = body;
   const unknown = () => new NotFoundError("tenant_id: no such namespace");
-  const namespace = await services.db.namespace.findUnique({ where: { tenantId }, select: { name: true } });
-  if (!namespace) throw unknown();
+  const place = await placeOf(services, tenantId, uid);
+  if (!place) throw unknown();
   const now = services.now();
   const mac = identity?.mac ?? "";
   const update = { ...reportedOf(services, body, request), lastSeen: now };
@@ -117,14 +138,19 @@ async function store(services: Services, uid: string, body: Report, request: Req
     });
     return device;
   };
+  const { namespace } = place;
   try {
-    const device =
-      (await renew(services.db, uid, update)) ??
-      // Every enrolment changes what the others have counted: side by side most of them would only begin again.
-      (await inTurn(tenantId, () =>
-        inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx)),
-      ));
-    return { name: device.name, namespace: namespace.name };
+    const known = Number(place.known) > 0 ? await renew(services.db, uid, update) : undefined;
+    if (known) return { name: known.name, namespace };
+    if (services.enrolments.isFull(services, tenantId)) throw full(services);
+    services.enrolments.count(services, request.network);
+    // Every enrolment changes what the others have counted: side by side most of them would only begin again.
+    const device = await inTurn(tenantId, () =>
+      services.enrolments.isFull(services, tenantId)
+        ? Promise.reject(full(services))
+        : inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx)),
+    );
+    return { name: device.name, namespace };
   } catch (error) {
     // Another report of the same device was faster.
     if (isDatabaseError(error, "P2002")) return store(services, uid, body, request);

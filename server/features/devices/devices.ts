@@ -97,6 +97,7 @@ export const deleteDevice: Handler<PublicOperations["deleteDevice"]> = async (co
     } else {
       await tx.device.delete({ where: { uid } });
     }
+    services.enrolments.noteRoom(tenantId);
   });
   return undefined;
 };

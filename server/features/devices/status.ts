@@ -67,6 +67,7 @@ function accept(uid: string, acceptance: Acceptance): Promise<void> {
   return inTransaction(services, async (tx) => {
     const device = await deviceIn(tx, identity.tenant, uid);
     if (device.status !== "accepted") await acceptIn(tx, device, acceptance);
+    services.enrolments.noteRoom(identity.tenant);
   });
 }
 
@@ -96,6 +97,7 @@ export const updateDeviceStatus: Handler<PublicOperations["updateDeviceStatus"]>
       where: { uid },
       data: { status: TARGETS[status], statusUpdatedAt: services.now() },
     });
+    services.enrolments.noteRoom(identity.tenant);
   });
   return undefined;
 };

@@ -1,34 +1,41 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { readRows } from "../../db/readRows.ts";
 import type { Handler } from "../../http/routes.ts";
 import { onlineSince } from "../devices/online.ts";
 import { sql } from "../lists/sql.ts";
 import { countActive } from "../sessions/active.ts";
 
 interface Counts {
-  readonly status: string;
-  readonly devices: number | bigint;
+  readonly accepted: number | bigint;
+  readonly pending: number | bigint;
+  readonly rejected: number | bigint;
   readonly online: number | bigint;
 }
 
-/** A container is a device, so it counts as one; removed devices are gone (rules section 7, models section 13). */
+/**
+ * A container is a device, so it counts as one; removed devices are gone (rules section 7, models section 13). Each count
+ * is read from an index alone: of a large fleet the rows take ten times as long.
+ */
 export const getStats: Handler<PublicOperations["getStats"]> = async ({ services, identity }) => {
   const { tenant } = identity;
-  const [rows, sessions] = await Promise.all([
-    services.db.$queryRaw<Counts[]>(
-      sql`SELECT "Device"."status" AS status, COUNT(*) AS devices,
-          COUNT(CASE WHEN "Device"."lastSeen" > ${onlineSince(services)} AND "Device"."offline" = ${false}
-            THEN 1 END) AS online
-        FROM "Device" WHERE "Device"."tenantId" = ${tenant} GROUP BY "Device"."status"`,
+  const devices = (status: string) =>
+    sql`SELECT COUNT(*) FROM "Device" WHERE "Device"."tenantId" = ${tenant} AND "Device"."status" = ${status}`;
+  const online = sql`${devices("accepted")} AND "Device"."lastSeen" > ${onlineSince(services)}
+    AND "Device"."offline" = ${false}`;
+  const [[counts], sessions] = await Promise.all([
+    readRows<Counts>(
+      services.db,
+      sql`SELECT (${devices("accepted")}) AS accepted, (${devices("pending")}) AS pending,
+        (${devices("rejected")}) AS rejected, (${online}) AS online`,
     ),
     countActive(services, tenant),
   ]);
-  const of = (status: string) => rows.find((row) => row.status === status);
-  const devices = (status: string) => Number(of(status)?.devices ?? 0);
+  if (counts === undefined) throw new Error("the database counted devices and told no count");
   return {
-    registered_devices: devices("accepted"),
-    online_devices: Number(of("accepted")?.online ?? 0),
-    pending_devices: devices("pending"),
-    rejected_devices: devices("rejected"),
+    registered_devices: Number(counts.accepted),
+    online_devices: Number(counts.online),
+    pending_devices: Number(counts.pending),
+    rejected_devices: Number(counts.rejected),
     active_sessions: sessions,
   };
 };

@@ -5,7 +5,12 @@ import { PASSWORD, startApp, type TestApp } from "./testApp.ts";
 let app: TestApp;
 afterEach(() => app.stop());
 
-const OFF: RequestLimits = { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0 };
+const OFF: RequestLimits = {
+  loginsPerAddress: 0,
+  loginsPerAccount: 0,
+  reportsPerAddress: 0,
+  enrolmentsPerAddress: 0,
+};
 const start = async (limits: Partial<RequestLimits>) => {
   app = await startApp({
     limits: { ...OFF, ...limits },

@@ -7,6 +7,7 @@ import { expect } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
 import { openGateway } from "../../../server/dist/billing/openGateway.js";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { Enrolments } from "../../../server/dist/features/devices/Enrolments.js";
 import { Heartbeats } from "../../../server/dist/features/devices/heartbeats.js";
 import { deliverMails } from "../../../server/dist/features/mails/deliverMails.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
@@ -110,7 +111,7 @@ const SETTINGS: ServiceSettings = {
   corsOrigins: [],
   billing: { gateway: "ledger", timeout: 10_000, devicePrice: 250, currency: "usd" },
   // Tests log in more often than people do.
-  limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0 },
+  limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0, enrolmentsPerAddress: 0 },
 };
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;
@@ -149,6 +150,7 @@ export async function startApp(
     heartbeats: new Heartbeats(database.client, (error) => {
       throw error;
     }),
+    enrolments: new Enrolments(),
     positionOf,
   };
   const app = await buildApp(services);

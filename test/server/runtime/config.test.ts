@@ -35,7 +35,12 @@ describe("without any setting", () => {
       trustedProxies: [],
       corsOrigins: [],
       billing: { gateway: "ledger", timeout: 10_000, devicePrice: 0, currency: "usd" },
-      limits: { loginsPerAddress: 60, loginsPerAccount: 30, reportsPerAddress: 60_000 },
+      limits: {
+        loginsPerAddress: 60,
+        loginsPerAccount: 30,
+        reportsPerAddress: 60_000,
+        enrolmentsPerAddress: 2000,
+      },
     });
   });
 });
@@ -84,6 +89,7 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_LOGINS_PER_ADDRESS: "30",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       GATEHOUSE_REPORTS_PER_ADDRESS: "100",
+      GATEHOUSE_ENROLMENTS_PER_ADDRESS: "0",
       GATEHOUSE_METRICS_ADDRESS: "[::1]:9464",
       GATEHOUSE_METRICS_TOKEN_FILE: "/run/token",
       GATEHOUSE_LOG_LEVEL: "debug",
@@ -149,7 +155,7 @@ test("every setting can come from the environment", () => {
         serviceUrl: "https://gate.example.org",
       },
       trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
-      limits: { loginsPerAddress: 30, loginsPerAccount: 0, reportsPerAddress: 100 },
+      limits: { loginsPerAddress: 30, loginsPerAccount: 0, reportsPerAddress: 100, enrolmentsPerAddress: 0 },
       corsOrigins: ["https://console.example.org", "http://localhost:3000"],
       billing: { gateway: "ledger", timeout: 5000, devicePrice: 199, currency: "brl" },
     },

@@ -50,3 +50,29 @@ test("a transaction that waited too long for its turn leaves nothing open", asyn
   await client.$transaction(async (transaction) => transaction.user.create({ data: user("second") }));
   expect(await client.user.count()).toBe(2);
 });
+
+test("a statement waits for the open transaction to end, and for none that has yet to begin", async () => {
+  const { client } = await testDatabase();
+  const [begun, mayEnd] = [signal(), signal()];
+  const order: string[] = [];
+  const first = client.$transaction(async (transaction) => {
+    await transaction.user.create({ data: user("first") });
+    begun.resolve();
+    await mayEnd.promise;
+    order.push("first");
+  });
+  await begun.promise;
+  const later = Array.from({ length: 5 }, (_, n) =>
+    client.$transaction(async (transaction) => {
+      await transaction.user.create({ data: user(`later-${n}`) });
+      order.push("later");
+    }),
+  );
+  // They have taken their places before the statement comes.
+  await new Promise((resolve) => setImmediate(resolve));
+  const read = client.user.count().then((count) => order.push(`read ${count}`));
+  await new Promise((resolve) => setImmediate(resolve));
+  mayEnd.resolve();
+  await Promise.all([first, ...later, read]);
+  expect(order).toEqual(["first", "read 1", ...Array(5).fill("later")]);
+});

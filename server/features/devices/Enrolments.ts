@@ -1,0 +1,48 @@
+import { LRUCache } from "lru-cache";
+import { hasEnded } from "../../hasEnded.ts";
+import { MemoryCounts } from "../../http/rateLimitCounts.ts";
+import { tooMany } from "../../http/rateLimits.ts";
+import type { Services } from "../../services.ts";
+
+/** How long a namespace is taken for full without another look, in milliseconds. */
+const FULL = 5_000;
+/** Namespaces of which it is remembered. */
+const REMEMBERED = 10_000;
+
+/**
+ * What one process remembers of devices that nobody knew, so that strangers who enrol some cost little: which namespaces
+ * take no more, and how many came from an address.
+ */
+export class Enrolments {
+  /** When a namespace is to be looked at again, in milliseconds since 1970. */
+  readonly #full = new LRUCache<string, number>({ max: REMEMBERED });
+  readonly #fromAddress = new MemoryCounts();
+
+  /** Whether as many devices waited in the namespace as may, a moment ago. */
+  isFull({ now }: Pick<Services, "now">, tenantId: string): boolean {
+    const end = this.#full.get(tenantId);
+    return end !== undefined && !hasEnded(end, now().getTime(), FULL);
+  }
+
+  /** Remembers that as many wait as may. */
+  noteFull({ now }: Pick<Services, "now">, tenantId: string): void {
+    this.#full.set(tenantId, now().getTime() + FULL);
+  }
+
+  /** To be called when a device of the namespace is accepted, rejected or deleted. */
+  noteRoom(tenantId: string): void {
+    this.#full.delete(tenantId);
+  }
+
+  /**
+   * Counts a device that is new to the service.
+   * @throws RateLimitedError too many came from the address
+   */
+  count({ now, settings }: Pick<Services, "now" | "settings">, network: string): void {
+    const most = settings.limits.enrolmentsPerAddress;
+    if (most <= 0) return;
+    const time = now().getTime();
+    const { count, endsAt } = this.#fromAddress.count(network, time);
+    if (count > most) throw tooMany(endsAt, time);
+  }
+}

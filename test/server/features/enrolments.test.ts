@@ -1,0 +1,111 @@
+import { afterEach, expect, test } from "vitest";
+import { type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { inTurn } from "../../../server/dist/features/inTurn.js";
+import type { ServiceSettings, Services } from "../../../server/dist/services.js";
+import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let eve: TestUser;
+let transactions = 0;
+afterEach(() => app.stop());
+
+async function openCounting(location: DatabaseLocation) {
+  const { client, close } = await openDatabase(location);
+  const counting = new Proxy(client, {
+    get(target, name) {
+      if (name === "$transaction") transactions += 1;
+      return Reflect.get(target, name, target);
+    },
+  });
+  return { client: counting as Services["db"], close };
+}
+
+async function start(settings: Partial<ServiceSettings>) {
+  app = await startApp({ trustedProxies: ["127.0.0.1"], ...settings }, openCounting);
+  app.stopClock();
+  eve = await app.user("eve", "lab");
+}
+
+const limits = { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0, enrolmentsPerAddress: 0 };
+
+const report = (hostname: string, { tenant = eve.tenant, version = "", ip = "203.0.113.1" } = {}) =>
+  app.call("authDevice", {
+    body: {
+      info: { id: "", pretty_name: "", version, arch: "", platform: "" },
+      hostname,
+      public_key: hostname,
+      tenant_id: tenant,
+    },
+    headers: { "x-real-ip": ip },
+  });
+
+/** How many transactions the work begins. */
+async function transactionsOf(work: () => Promise<unknown>): Promise<number> {
+  const before = transactions;
+  await work();
+  return transactions - before;
+}
+
+test("a namespace that is full refuses further devices for seconds without a transaction", async () => {
+  await start({ maximumPendingDevices: 3 });
+  const uids: string[] = [];
+  for (const name of ["one", "two", "three"]) uids.push((await report(name)).body.uid);
+  const refuse = async (name: string) => {
+    const { status, body } = await report(name);
+    expect([status, body.message]).toEqual([403, expect.stringContaining("wait to be accepted")]);
+  };
+  expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
+  const flood = () => Promise.all(Array.from({ length: 30 }, (_, n) => refuse(`new-${n}`)));
+  expect(await transactionsOf(flood)).toBe(0);
+  // Known devices are not asked, nor other namespaces.
+  expect((await report("one", { version: "v2" })).status).toBe(200);
+  const bob = await app.user("bob", "home");
+  expect((await report("one", { tenant: bob.tenant })).status).toBe(200);
+  // It is no longer than seconds.
+  app.pass(6);
+  expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
+  const [one = "", two = "", three = ""] = uids;
+  const on = { token: eve.token };
+  const room = [
+    () => app.call("acceptDevice", { ...on, params: { uid: one } }),
+    () => app.call("updateDeviceStatus", { ...on, params: { uid: two, status: "reject" } }),
+    () => app.call("deleteDevice", { ...on, params: { uid: three } }),
+  ];
+  for (const [index, make] of room.entries()) {
+    await refuse("new-0");
+    expect((await make()).status).toBe(200);
+    expect((await report(`fits-${index}`)).status).toBe(200);
+  }
+});
+
+test("devices that are new have a limit of their own for each address, apart from reports", async () => {
+  await start({ limits: { ...limits, enrolmentsPerAddress: 3 } });
+  for (const name of ["one", "two", "three"]) expect((await report(name)).status).toBe(200);
+  const refused = await report("four");
+  expect(refused.status).toBe(429);
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  for (const name of ["one", "two", "three"]) {
+    expect((await report(name)).status).toBe(200);
+    expect((await report(name, { version: "v2" })).status).toBe(200);
+  }
+  expect((await report("four", { ip: "203.0.113.2" })).status).toBe(200);
+  app.pass(60);
+  expect((await report("five")).status).toBe(200);
+});
+
+test("no more than 500 wait for their turn in a namespace: others are told to come again", async () => {
+  await start({});
+  expect((await report("known")).status).toBe(200);
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const line = Array.from({ length: 501 }, () => inTurn(eve.tenant, () => held));
+  const refused = await report("one");
+  expect(refused.status).toBe(503);
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect((await report("known", { version: "v2" })).status).toBe(200);
+  release();
+  await Promise.all(line);
+  expect((await report("one")).status).toBe(200);
+});
