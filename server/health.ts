@@ -16,6 +16,7 @@ const health: FastifyPluginAsync<{ database: Pick<Database, "client" | "tryWrite
   { database },
 ) => {
   const writes = new WriteCheck(database);
+  app.addHook("onError", async (_request, _reply, error) => writes.saw(error));
   app.get("/healthz", options, async () => ({ status: "ok" }));
 
   app.get("/readyz", options, async (request, reply) => {
@@ -35,6 +36,11 @@ const health: FastifyPluginAsync<{ database: Pick<Database, "client" | "tryWrite
 
 /** How often a write is tried at most, in milliseconds: each one waits for the disk. */
 const EVERY = 5_000;
+/**
+ * How long the failure of a request's write counts, in milliseconds: one that is tried here needs less room than
+ * others, and PostgreSQL may have that.
+ */
+const REMEMBERED = 15_000;
 /** How long a probe waits for one, in milliseconds; after that the one before it counts. */
 const PATIENCE = 1_000;
 
@@ -44,9 +50,15 @@ class WriteCheck {
   #begun = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
   #failure: unknown;
+  #seen: { readonly error: unknown; readonly until: number } | undefined;
 
   constructor(database: Pick<Database, "tryWrite">) {
     this.#database = database;
+  }
+
+  /** Takes down what a request failed with. */
+  saw(error: unknown): void {
+    if (outageOf(error) === "unwritable") this.#seen = { error, until: performance.now() + REMEMBERED };
   }
 
   /** Why the last write failed; undefined when it did not. */
@@ -57,7 +69,7 @@ class WriteCheck {
       this.#running = this.#run();
     }
     await Promise.race([this.#running, wait(PATIENCE, undefined, { ref: false })]);
-    return this.#failure;
+    return this.#failure ?? (this.#seen && this.#seen.until > now ? this.#seen.error : undefined);
   }
 
   async #run(): Promise<void> {

@@ -17,7 +17,7 @@ const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   // Lock not available; a statement, and an idle transaction, that took too long; no memory.
   [/^(55P03|57014|25P03|53200)$/, "busy"],
   // Connection exceptions, too many connections, shutdown, crash, start, the database dropped, the login refused.
-  [/^(08...|53[34]00|57P0[1-5]|3D000|28000|28P01)$/, "unreachable"],
+  [/^(08...|53300|57P0[1-5]|3D000|28000|28P01)$/, "unreachable"],
 ];
 
 /** The same as the adapters call it, where they keep no code. */

@@ -1,7 +1,10 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { readdirSync } from "node:fs";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
 import { type Database, openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { healthPlugin } from "../../../server/dist/health.js";
+import { testFolder } from "../../support/folder.ts";
+import { startService } from "../../support/service.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
@@ -71,6 +74,53 @@ test("readiness turns when writes fail, and back without a request but its own",
   // What it writes is no row, of which the command that moves to PostgreSQL would say that it is missing.
   expect((await database.client.$queryRaw<{ n: bigint }[]>`SELECT total_changes() AS n`)[0]?.n).toBe(before);
 });
+
+test("a write that failed counts for a while, also where smaller ones find room", async () => {
+  const probed = await buildApp(app.services);
+  await probed.register(healthPlugin, { database });
+  onTestFinished(() => probed.close());
+  const ready = async () => (await probed.inject({ method: "GET", url: "/readyz" })).statusCode;
+  const make = async (name: string) => {
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const payload = { name, expires_at: 30 };
+    return (await probed.inject({ method: "POST", url: "/api/namespaces/api-key", headers, payload }))
+      .statusCode;
+  };
+  await pragma(`max_page_count = ${await pragma("page_count")}`);
+  onTestFinished(async () => {
+    await pragma("max_page_count = 1000000000");
+  });
+  for (let n = 0, status = 200; status !== 503; n += 1) {
+    expect(n).toBeLessThan(100);
+    status = await make(`small-${n}`);
+  }
+  expect(await ready()).toBe(503);
+  // A minute later, without any other request.
+  const { now } = performance;
+  const later = vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + 60_000);
+  onTestFinished(() => later.mockRestore());
+  expect(await ready()).toBe(200);
+});
+
+test.skipIf(process.platform === "win32")(
+  "readiness turns where a small write finds room and a larger one does not",
+  async () => {
+    const dataDir = testFolder();
+    await (await startService({ dataDir })).stop();
+    const service = await startService({ dataDir, fileLimit: 200 * 1024 });
+    const answer = await fetch(`${service.url}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      { message: "the database cannot be written" },
+    ]);
+    await service.createUser({ username: "ana", password: "hunter22" });
+    await service.stop();
+    const roomy = await startService({ dataDir });
+    expect((await fetch(`${roomy.url}/readyz`)).status).toBe(200);
+    await roomy.stop();
+    expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret"]);
+  },
+);
 
 test("few writes are tried, however many probes come", async () => {
   let tried = 0;
