@@ -72,8 +72,9 @@ describe.skipIf(process.platform === "win32")("where there is no room, says so a
   const LIMIT = 2 * 1024 * 1024;
   const largerThanThat = async () => {
     const dataDir = testFolder();
-    await (await startService({ dataDir })).stop();
-    const sqlite = new Sqlite(join(dataDir, "gatehouse.db"));
+    const file = join(dataDir, "gatehouse.db");
+    await (await openDatabase({ file })).close();
+    const sqlite = new Sqlite(file);
     sqlite.exec(`CREATE TABLE "Filler" AS SELECT zeroblob(${LIMIT}) AS "data"`);
     sqlite.close();
     return dataDir;
