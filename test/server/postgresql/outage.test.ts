@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 /** The database takes its time to end and to recover. */
-const patiently = { timeout: 30_000 };
+const patiently = { timeout: 60_000 };
 
 const ready = async () => (await call(service, "GET /readyz")).status;
 const makeKey = (token: string, name: string) =>
@@ -69,7 +69,9 @@ test("a database that goes away and comes back: no crash, no wrong answer, and t
   expect(service.output()).toContain("the database does not answer");
 });
 
-test("readiness turns while the database takes no writes, and back by itself", async () => {
+test("readiness turns while the database takes no writes, and back by itself", {
+  timeout: 180_000,
+}, async () => {
   // As on a server that has become a standby; new connections are opened by it.
   const become = async (readOnly: "on" | "off") => {
     const client = new Client(postgresql.url);
