@@ -18,7 +18,7 @@ import { HttpServers } from "./http/HttpServers.ts";
 import { measureRequests } from "./http/measureRequests.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { limitRequests } from "./http/rateLimits.ts";
-import { gatherFacts } from "./http/requestFacts.ts";
+import { gatherFacts, requireOneHost } from "./http/requestFacts.ts";
 import { absentPaths, servedOperations, serveOperations } from "./http/routes.ts";
 import { serveSaml } from "./http/samlRoutes.ts";
 import { schemaController } from "./http/schemaController.ts";
@@ -73,6 +73,7 @@ export async function newApp(
   servers.closeWith(app);
   gatherFacts(app, services.settings);
   sendSecurityHeaders(app);
+  requireOneHost(app);
   await allowOrigins(app, corsOrigins);
   requireDeclaredAccess(app);
   answerErrors(app);

@@ -1,4 +1,5 @@
-import { mkdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { OperatorError } from "./OperatorError.ts";
 
 /** Permission bits of the group and of others. Windows has none of them. */
@@ -27,4 +28,22 @@ export function prepareDataFolder(folder: string): void {
   if (openToOthers(folder, othersMayWrite)) {
     throw new OperatorError(`Others may write into the data folder ${folder}: run \`chmod 700 ${folder}\``);
   }
+}
+
+/** Name of the file with the instance secret. */
+export const SECRET_FILE = "secret";
+
+/**
+ * An empty file where the database was is what a broken disk or a copy that failed leaves. The service would begin anew
+ * on it, without its users, and SQLite would throw away what is still in the write-ahead log.
+ * @throws OperatorError the file is empty, and the data folder's secret or a write-ahead log says that there was data
+ */
+export function refuseEmptiedDatabase(folder: string, database: string): void {
+  const size = (file: string) => statSync(file, { throwIfNoEntry: false })?.size;
+  if (size(database) !== 0) return;
+  if (!existsSync(join(folder, SECRET_FILE)) && !size(`${database}-wal`)) return;
+  throw new OperatorError(
+    `The database ${database} is empty (0 bytes), but a service has run here: put a backup in its place with ` +
+      `\`gatehouse-server restore <file> --data-dir ${folder}\`. If there never was any data, remove the empty file`,
+  );
 }

@@ -1,12 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { openToOthers, othersMayDoAnything } from "./dataFolder.ts";
+import { openToOthers, othersMayDoAnything, SECRET_FILE } from "./dataFolder.ts";
 import { createDurably } from "./durableFile.ts";
 import { OperatorError } from "./OperatorError.ts";
 import { readSecretFile } from "./readSecretFile.ts";
-
-const FILE = "secret";
 
 /**
  * The secret that seals others in the database: the configured one, else that of the data folder, which is made at
@@ -17,8 +15,8 @@ const FILE = "secret";
 export function instanceSecret(folder: string, configured: string | undefined): string {
   const known = knownSecret(folder, configured);
   if (known !== undefined) return known;
-  createDurably(join(folder, FILE), `${randomBytes(32).toString("base64url")}\n`);
-  return readSecretFile(join(folder, FILE));
+  createDurably(join(folder, SECRET_FILE), `${randomBytes(32).toString("base64url")}\n`);
+  return readSecretFile(join(folder, SECRET_FILE));
 }
 
 /**
@@ -27,7 +25,7 @@ export function instanceSecret(folder: string, configured: string | undefined): 
  */
 export function knownSecret(folder: string, configured: string | undefined): string | undefined {
   if (configured !== undefined) return configured;
-  const file = join(folder, FILE);
+  const file = join(folder, SECRET_FILE);
   if (!existsSync(file)) return undefined;
   if (openToOthers(file, othersMayDoAnything)) {
     throw new OperatorError(

@@ -6,7 +6,7 @@ import { buildApp } from "./app.ts";
 import { openGateway } from "./billing/openGateway.ts";
 import { closeInTime } from "./closeInTime.ts";
 import type { Config } from "./config.ts";
-import { prepareDataFolder } from "./dataFolder.ts";
+import { prepareDataFolder, refuseEmptiedDatabase } from "./dataFolder.ts";
 import { openDatabase } from "./db/openDatabase.ts";
 import { trimAuditTrail } from "./features/audit/retention.ts";
 import { forgetRemovedDevices, refreshBilling } from "./features/billing/upkeep.ts";
@@ -71,6 +71,7 @@ export async function serve(config: Config): Promise<RunningService> {
             app.log.warn({ err: error }, "the position of an address could not be read from its file");
           });
     prepareDataFolder(config.dataDir);
+    if ("file" in config.database) refuseEmptiedDatabase(config.dataDir, config.database.file);
     const database = await openDatabase(config.database);
     undo.push(() => database.close());
     const socket = await prepareSocketPath(config.dataDir);
@@ -94,7 +95,7 @@ export async function serve(config: Config): Promise<RunningService> {
     undo.push(() => services.heartbeats.flush());
 
     const app = await buildApp(services, { logger: loggerOptions(config.logLevel), servers });
-    await app.register(healthPlugin, { services });
+    await app.register(healthPlugin, { database });
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
 
     const admin = buildAdminServer(services, {

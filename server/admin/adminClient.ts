@@ -7,6 +7,9 @@ import { socketPath } from "./socketPath.ts";
 /** Codes of a socket that nobody listens on. */
 const nobody = new Set(["ENOENT", "ECONNREFUSED"]);
 
+/** Codes of a file that finds no room: the disk is full, or the user's share of it, or files may not be so large. */
+const noRoom = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
+
 type Answered = Pick<Dispatcher.ResponseData, "body" | "headers">;
 
 /**
@@ -57,7 +60,11 @@ export function callAdmin<T>(
 export function fetchDatabase(folder: string, file: string): Promise<number> {
   return ask(folder, { method: "GET", path: "/database" }, async ({ body, headers }) => {
     await streamDurably(file, body).catch((error: Error) => {
-      throw new OperatorError(`Cannot copy the database into ${file}: ${error.message}`, { cause: error });
+      const needed =
+        "code" in error && noRoom.has(String(error.code)) ? ` (${headers["content-length"]} bytes)` : "";
+      throw new OperatorError(`Cannot copy the database${needed} into ${file}: ${error.message}`, {
+        cause: error,
+      });
     });
     return Number(headers[CHANGES_HEADER]);
   });

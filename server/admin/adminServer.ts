@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { outageOf } from "../db/outage.ts";
 import type { Snapshots } from "../db/snapshotSqlite.ts";
 import { presentAuditEntry, type WireEntry } from "../features/audit/presentAuditEntry.ts";
 import { createUser } from "../features/users/createUser.ts";
 import { answerTo } from "../http/errors.ts";
 import { HttpServers } from "../http/HttpServers.ts";
 import { schemaController } from "../http/schemaController.ts";
+import { OperatorError } from "../OperatorError.ts";
 import type { Services } from "../services.ts";
 import { setupSign } from "../setupSign.ts";
 import type { DatabaseSigningKeys } from "../signingKeys.ts";
@@ -52,8 +54,12 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
 
   app.setErrorHandler((error, request, reply) => {
     const answer = answerTo(error);
-    if (answer === undefined) {
+    if (answer === undefined || outageOf(error)) {
       request.log.error({ err: error }, "administration request failed");
+    }
+    // Whoever reads the answer runs the service.
+    if (error instanceof OperatorError) return reply.code(500).send({ message: error.message });
+    if (answer === undefined) {
       return reply.code(500).send({ message: "internal error; the service's log says more" });
     }
     const { status, body } = answer;

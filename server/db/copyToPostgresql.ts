@@ -3,7 +3,7 @@ import { Client } from "pg";
 import { DatabaseError } from "./DatabaseError.ts";
 import { migratePostgresql } from "./migratePostgresql.ts";
 import { type AppliedMigration, migrationsFolder, pendingMigrations, readMigrations } from "./migrations.ts";
-import { CONNECT_TIMEOUT, shownUrl, unusable } from "./openPostgresql.ts";
+import { SILENCE_TIMEOUT, shownUrl, unusable } from "./openPostgresql.ts";
 import { rowsOf, type SqliteTable, sqliteTables } from "./sqliteTables.ts";
 
 /** Rows in one statement. */
@@ -31,7 +31,7 @@ export async function copyToPostgresql(
   progress: Progress,
 ): Promise<CopiedTable[]> {
   checkVersion(sqlite);
-  const config = { connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT };
+  const config = { connectionString: url, connectionTimeoutMillis: SILENCE_TIMEOUT };
   const client = new Client({ ...config, application_name: "gatehouse" });
   // A connection that breaks off fails the statement in flight as well.
   client.on("error", () => {});

@@ -9,6 +9,8 @@ export interface Database {
   readonly migrated: readonly string[];
   /** Undefined on PostgreSQL, which has programs of its own for that. */
   readonly snapshots: Snapshots | undefined;
+  /** Writes something that changes nothing, as durably as anything else; rejects when the database cannot be written. */
+  tryWrite(): Promise<void>;
   /** Ends the use of the database. Statements that have begun end first; none can follow. */
   close(): Promise<void>;
 }
@@ -24,6 +26,8 @@ export type DatabaseLocation =
       readonly url: string;
       /** Most connections that this process opens. */
       readonly connections: number;
+      /** How long the database may give no sign of life, in milliseconds; left out: as the service has it. */
+      readonly silence?: number;
     };
 
 /**

@@ -6,11 +6,15 @@ import { migratePostgresql } from "./migratePostgresql.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
 import type { Database } from "./openDatabase.ts";
 import { readDirectly } from "./readRows.ts";
+import { endSilence } from "./silence.ts";
 import { statementNames } from "./statementNames.ts";
 import { gateTransactions } from "./transactionGate.ts";
 
-/** How long to wait for a connection to PostgreSQL, in milliseconds. */
-export const CONNECT_TIMEOUT = 10_000;
+/**
+ * How long PostgreSQL may give no sign of life, in milliseconds: after that a new connection, and whatever waits on
+ * an open one, a read or a write, has failed.
+ */
+export const SILENCE_TIMEOUT = 10_000;
 /** After how many milliseconds the database gives up a statement, so that none can hold a connection for ever. */
 const STATEMENT_TIMEOUT = 60_000;
 /** The same for a transaction whose process does not go on with it. */
@@ -27,10 +31,11 @@ const PLANNER = "-c enable_seqscan=off";
 export async function openPostgresqlDatabase(location: {
   readonly url: string;
   readonly connections: number;
+  readonly silence?: number;
 }): Promise<Database> {
-  const { url, connections } = location;
+  const { url, connections, silence = SILENCE_TIMEOUT } = location;
   const migrated = await migratePostgresql(
-    { connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT },
+    { connectionString: url, connectionTimeoutMillis: silence },
     readMigrations(migrationsFolder("postgresql")),
   ).catch((error: unknown) => {
     throw unusable(url, error);
@@ -39,7 +44,7 @@ export async function openPostgresqlDatabase(location: {
     {
       connectionString: url,
       max: connections,
-      connectionTimeoutMillis: CONNECT_TIMEOUT,
+      connectionTimeoutMillis: silence,
       statement_timeout: STATEMENT_TIMEOUT,
       idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT,
       application_name: "gatehouse",
@@ -48,6 +53,7 @@ export async function openPostgresqlDatabase(location: {
     { statementNameGenerator: statementNames() },
   );
   const adapter = await factory.connect();
+  endSilence(adapter.underlyingDriver(), url, { database: silence, connection: STATEMENT_TIMEOUT });
   const client = new PrismaClient({
     adapter: { provider: factory.provider, adapterName: factory.adapterName, connect: async () => adapter },
     errorFormat: "minimal",
@@ -59,6 +65,10 @@ export async function openPostgresqlDatabase(location: {
     client: client as unknown as SharedClient,
     migrated,
     snapshots: undefined,
+    async tryWrite() {
+      await client.$executeRaw`UPDATE "SigningKey" SET "createdAt" = "createdAt"
+        WHERE "kid" = (SELECT max("kid") FROM "SigningKey")`;
+    },
     close: () => client.$disconnect(),
   };
 }

@@ -1,6 +1,9 @@
 import { rmSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, statfs } from "node:fs/promises";
+import { dirname } from "node:path";
+import { DatabaseError } from "./DatabaseError.ts";
 import type { PrismaClient } from "./generated/sqlite/client.ts";
+import { adapterErrorOf, outageOf } from "./outage.ts";
 import { TurnQueue } from "./turnQueue.ts";
 
 /** The database as it was at one moment, as a SQLite file that has no name. */
@@ -15,6 +18,7 @@ export interface Snapshot {
 
 /** Snapshots of a database in use. */
 export interface Snapshots {
+  /** @throws DatabaseError there is no room for it; the message says where, and for how much */
   take(): Promise<Snapshot>;
   /** How many rows were written since the database was opened. */
   changes(): Promise<number>;
@@ -37,7 +41,9 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     const before = await changes();
     try {
       // By the client, so that it waits for open transactions to end: reading the file would free its locks.
-      await client.$executeRaw`VACUUM INTO ${copy}`;
+      await client.$executeRaw`VACUUM INTO ${copy}`.catch(async (error: unknown) => {
+        throw outageOf(error) === "unwritable" ? await withoutRoom(client, copy, error) : error;
+      });
       const handle = await open(copy, "r");
       return { file: handle, size: (await handle.stat()).size, changes: before };
     } finally {
@@ -58,4 +64,19 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
       }
     },
   };
+}
+
+/** What to tell whoever asked for a copy that could not be written. */
+async function withoutRoom(client: PrismaClient, copy: string, error: unknown): Promise<DatabaseError> {
+  const folder = dirname(copy);
+  const [row] = await client.$queryRaw<
+    { size: bigint }[]
+  >`SELECT (page_count - freelist_count) * page_size AS "size"
+    FROM pragma_page_count, pragma_freelist_count, pragma_page_size`;
+  const { bavail, bsize } = await statfs(folder);
+  return new DatabaseError(
+    `Cannot copy the database in the folder ${folder}: the copy needs ${row?.size} bytes there, and ` +
+      `${bavail * bsize} are free (${adapterErrorOf(error)?.code})`,
+    { cause: error },
+  );
 }

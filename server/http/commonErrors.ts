@@ -9,12 +9,12 @@ const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
 
 /**
  * Errors of HTTP itself, which every operation may answer: what each status means, by status. They come before
- * the request is known, so that they have no `X-Request-ID`.
+ * the request is known, so that they have no `X-Request-ID`; only a 503 may come later.
  */
 export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
   408: "the request took longer than 30 seconds to arrive",
   431: "request line and headers are larger than 64 KiB",
-  503: "the service is being stopped",
+  503: "the database cannot be used now, or there is too much to do: Retry-After says for how many seconds; or the service is being stopped",
 };
 
 /**

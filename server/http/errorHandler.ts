@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { outageOf } from "../db/outage.ts";
 import { answerTo, GatewayError } from "./errors.ts";
 
 /** Answers every error as `{message}`, or as an array of field names; an unknown one goes to the log only. */
@@ -10,6 +11,8 @@ export function answerErrors(app: FastifyInstance): void {
     } else if (answer === undefined) {
       // The logger carries the request id, which the caller has too (X-Request-ID).
       request.log.error({ err: error }, "request failed");
+    } else if (["unwritable", "unreachable"].includes(outageOf(error) ?? "")) {
+      request.log.error({ err: error }, "the database fails");
     } else if (error instanceof GatewayError) {
       request.log.warn({ err: error.cause, code: error.code }, "the payment gateway failed");
     }

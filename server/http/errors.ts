@@ -1,5 +1,5 @@
-import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { Prisma } from "../db/generated/sqlite/client.ts";
+import { adapterErrorOf, type Outage, outageOf } from "../db/outage.ts";
 
 /** An answer other than success that the caller is told about; its message goes to the caller as it is. */
 export abstract class ServiceError extends Error {
@@ -96,8 +96,13 @@ const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readon
   P2002: { status: 409, message: "already exists" },
   P2003: { status: 404, message: "what the request refers to does not exist any more" },
   P2025: { status: 404, message: "not found" },
-  P2024: { status: 503, message: "the database is busy, try again" },
-  P2028: { status: 503, message: "the database is busy, try again" },
+};
+
+/** What a caller is told while the database fails, and after how many seconds it may try again; the log has the reason. */
+const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retryAfter: number }>> = {
+  busy: { message: "the database is busy, try again", retryAfter: 1 },
+  unwritable: { message: "the database cannot be written now, try again later", retryAfter: 5 },
+  unreachable: { message: "the database cannot be reached now, try again later", retryAfter: 5 },
 };
 
 export interface ErrorAnswer {
@@ -128,12 +133,9 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     if (status === undefined) return undefined;
     return { status, body: bodyOf(error), headers: error.headers };
   }
-  if (isWriteConflict(error)) {
-    return { status: 503, body: { message: "too many changes at once, try again" }, headers: {} };
-  }
-  if (isLockTimeout(error)) {
-    return { status: 503, body: { message: "the database is busy, try again" }, headers: {} };
-  }
+  if (isWriteConflict(error)) return unavailable("too many changes at once, try again", 1);
+  const outage = outageOf(error);
+  if (outage) return unavailable(OUTAGES[outage].message, OUTAGES[outage].retryAfter);
   if (isDatabaseError(error)) {
     const known = DATABASE_ERRORS[error.code];
     return known && { status: known.status, body: { message: known.message }, headers: {} };
@@ -144,6 +146,13 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   }
   return undefined;
 }
+
+/** @param retryAfter in seconds */
+const unavailable = (message: string, retryAfter: number): ErrorAnswer => ({
+  status: 503,
+  body: { message },
+  headers: { "Retry-After": String(retryAfter) },
+});
 
 /** True for an error of the database with one of Prisma's codes, and with the given one if there is one. */
 export function isDatabaseError(
@@ -161,21 +170,7 @@ const WRITE_CONFLICT = "TransactionWriteConflict";
  * P2034, a failing raw one P2010 around the adapter's error; a failing COMMIT is the adapter's error as it is.
  */
 export function isWriteConflict(error: unknown): boolean {
-  if (error instanceof DriverAdapterError) return error.cause.kind === WRITE_CONFLICT;
-  if (isDatabaseError(error, "P2034")) return true;
-  const raw = rawError(error);
-  return raw !== undefined && isWriteConflict(raw);
-}
-
-/** PostgreSQL's code of a lock that could not be had in time. */
-const LOCK_NOT_AVAILABLE = "55P03";
-
-const isLockTimeout = (error: unknown): boolean => rawError(error)?.cause.originalCode === LOCK_NOT_AVAILABLE;
-
-/** What the adapter says of a raw statement that failed. */
-function rawError(error: unknown): DriverAdapterError | undefined {
-  const raw = isDatabaseError(error, "P2010") ? error.meta?.driverAdapterError : undefined;
-  return raw instanceof DriverAdapterError ? raw : undefined;
+  return isDatabaseError(error, "P2034") || adapterErrorOf(error)?.cause.kind === WRITE_CONFLICT;
 }
 
 function isFastifyRefusal(error: unknown): error is Error & { statusCode: number } {

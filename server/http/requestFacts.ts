@@ -3,6 +3,7 @@ import { TLSSocket } from "node:tls";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { ServiceSettings } from "../services.ts";
 import { addressMatcher, networkOf, normalAddress } from "./addresses.ts";
+import { InvalidError } from "./errors.ts";
 
 /**
  * Where a request comes from and what it was sent to. What proxies say in headers is decided here, once, and
@@ -27,6 +28,26 @@ declare module "fastify" {
   interface FastifyRequest {
     readonly facts: RequestFacts;
   }
+}
+
+/**
+ * Refuses a request with more than one `Host` (RFC 9112, section 3.2): a proxy may have gone by another one than the
+ * service would. Node refuses a request of HTTP/1.1 without any.
+ */
+export function requireOneHost(app: FastifyInstance): void {
+  app.addHook("onRequest", (request, _reply, done) => {
+    done(hostsOf(request.raw.rawHeaders) > 1 ? new InvalidError("Host: must be given once") : undefined);
+  });
+}
+
+/** @param headers names and values in turn, as they came: by their names Node keeps the first one alone */
+function hostsOf(headers: readonly string[]): number {
+  let hosts = 0;
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string;
+    if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
+  }
+  return hosts;
 }
 
 /** Gives every request its `facts`. */

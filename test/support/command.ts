@@ -15,14 +15,27 @@ export interface CommandOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
   readonly stdin?: string;
+  /** No file that it writes can become larger, in bytes: as on a disk without room for more. Not on Windows. */
+  readonly fileLimit?: number | undefined;
+}
+
+/** What to spawn for a Node.js program with its arguments. */
+export function nodeWith(
+  args: readonly string[],
+  { fileLimit }: Pick<CommandOptions, "fileLimit">,
+): readonly [program: string, args: readonly string[]] {
+  if (fileLimit === undefined) return [process.execPath, args];
+  // POSIX counts blocks of 512 bytes.
+  const script = `ulimit -f ${Math.floor(fileLimit / 512)} && exec "$@"`;
+  return ["/bin/sh", ["-c", script, "sh", process.execPath, ...args]];
 }
 
 /** Runs a Node.js program with its arguments to its end. */
 export async function runCommand(
   args: readonly string[],
-  { stdin = "", ...options }: CommandOptions = {},
+  { stdin = "", fileLimit, ...options }: CommandOptions = {},
 ): Promise<CommandResult> {
-  const child = spawn(process.execPath, args, options);
+  const child = spawn(...nodeWith(args, { fileLimit }), options);
   const ended = once(child, "close") as Promise<[number | null]>;
   // A command that does not read its input may have ended before it is written.
   child.stdin.on("error", () => {});

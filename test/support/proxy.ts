@@ -1,5 +1,5 @@
 import { createServer, request } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 
 type Matches = (method: string, path: string) => boolean;
 
@@ -67,6 +67,56 @@ export async function startLossyProxy(
     lost: () => lost,
     async stop() {
       server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** A proxy before a server of any kind that stops handing on bytes, as if the server hung. */
+export interface StallingProxy {
+  readonly port: number;
+  /** From now on it takes connections and bytes, and nothing comes of them. */
+  stall(): void;
+  /** New connections work again; those from before are cut off. */
+  recover(): void;
+  stop(): Promise<void>;
+}
+
+/** Starts a proxy before the port of this machine. */
+export async function startStallingProxy(target: number): Promise<StallingProxy> {
+  let stalled = false;
+  const sockets = new Set<Socket>();
+  const forward = (from: Socket, to: Socket) => {
+    sockets.add(from);
+    from.on("data", (bytes) => {
+      if (!stalled) to.write(bytes);
+    });
+    from.on("error", () => {});
+    from.on("close", () => {
+      sockets.delete(from);
+      to.destroy();
+    });
+  };
+  const server = createTcpServer((near) => {
+    const far = connect(target, "127.0.0.1");
+    forward(near, far);
+    forward(far, near);
+  });
+  const cutOff = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    stall: () => {
+      stalled = true;
+    },
+    recover: () => {
+      cutOff();
+      stalled = false;
+    },
+    async stop() {
+      cutOff();
       await new Promise((resolve) => server.close(resolve));
     },
   };

@@ -6,7 +6,13 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { callAdmin } from "../../server/dist/admin/adminClient.js";
-import { type CommandResult, environmentWithout, runCommand } from "./command.ts";
+import {
+  type CommandOptions,
+  type CommandResult,
+  environmentWithout,
+  nodeWith,
+  runCommand,
+} from "./command.ts";
 import { SHORT_LIVED } from "./nodeFlags.ts";
 import { newPostgresql, postgresqlAddress, type TestPostgresql } from "./postgresql/database.ts";
 
@@ -20,6 +26,8 @@ export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** More flags of `serve`. */
   readonly flags?: readonly string[];
+  /** See {@link CommandOptions}. */
+  readonly fileLimit?: number;
 }
 
 export interface LogLine {
@@ -63,9 +71,9 @@ const SETTINGS = "GATEHOUSE_";
 /** Runs `gatehouse-server` with the given arguments to its end. */
 export function runServerCommand(
   args: readonly string[],
-  { stdin = "", env = {} }: { stdin?: string; env?: Readonly<Record<string, string>> } = {},
+  { env = {}, ...options }: CommandOptions = {},
 ): Promise<CommandResult> {
-  return runCommand([command, ...args], { env: { ...environmentWithout(SETTINGS), ...env }, stdin });
+  return runCommand([command, ...args], { ...options, env: { ...environmentWithout(SETTINGS), ...env } });
 }
 
 /** The databases of data folders, where the tests run on PostgreSQL. */
@@ -91,7 +99,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
   // A test that names the database makes it, and removes it.
   const database = options.env?.GATEHOUSE_DATABASE_URL === undefined ? await databaseOf(dataDir) : undefined;
   const args = ["serve", "--data-dir", dataDir, "--port", "0", ...(options.flags ?? [])];
-  const child = spawn(process.execPath, [...SHORT_LIVED, command, ...args], {
+  const child = spawn(...nodeWith([...SHORT_LIVED, command, ...args], options), {
     env: {
       ...environmentWithout(SETTINGS),
       ...(database && { GATEHOUSE_DATABASE_URL: database.url }),

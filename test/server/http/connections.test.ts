@@ -1,7 +1,8 @@
 import { once } from "node:events";
-import { connect } from "node:net";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { type AddressInfo, connect } from "node:net";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../../server/dist/app.js";
+import { buildInternalApp } from "../../../server/dist/internalApp.js";
 import { startApp, type TestApp } from "./testApp.ts";
 
 let app: TestApp;
@@ -11,8 +12,8 @@ beforeAll(async () => {
 afterAll(() => app.stop());
 
 /** What the service answers to raw bytes until it ends the connection. */
-async function answerTo(text: string): Promise<string> {
-  const socket = connect(Number(new URL(app.url).port), "127.0.0.1");
+async function answerTo(text: string, url = app.url): Promise<string> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
   let answer = "";
   socket.setEncoding("utf8").on("data", (chunk: string) => {
     answer += chunk;
@@ -41,6 +42,28 @@ test("a connection has bounds in time", async () => {
     timeout: 120_000,
     maxHeadersCount: 200,
   });
+});
+
+test("two hosts are refused, whatever the path, on every listener, and so is none", async () => {
+  const internal = await buildInternalApp(app.services, { token: "a token of the internal listener" });
+  await internal.listen({ host: "127.0.0.1", port: 0 });
+  onTestFinished(() => internal.close());
+  const urls = [app.url, `http://127.0.0.1:${(internal.server.address() as AddressInfo).port}`];
+  for (const url of urls) {
+    for (const path of ["/info", "/nowhere"]) {
+      const head = `GET ${path} HTTP/1.1\r\nHost: gate.example.org\r\n`;
+      for (const second of ["Host: evil.example", "hOST: gate.example.org", "X-Other: 1\r\nHost:"]) {
+        const answer = await answerTo(`${head}${second}\r\nConnection: close\r\n\r\n`, url);
+        expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+        expect(answer).toMatch(/^x-request-id: [0-9a-f-]{36}\r$/m);
+        expect(answer).toContain('{"message":"Host: must be given once"}');
+      }
+      expect(await answerTo(`${head}Connection: close\r\n\r\n`, url)).not.toMatch(/^HTTP\/1\.1 400 /);
+    }
+    expect(await answerTo("GET /info HTTP/1.1\r\nConnection: close\r\n\r\n", url)).toMatch(
+      /^HTTP\/1\.1 400 /,
+    );
+  }
 });
 
 test("two lengths of one body, and a length with chunks, are refused", async () => {

@@ -11,7 +11,7 @@ import { Enrolments } from "../../../server/dist/features/devices/Enrolments.js"
 import { Heartbeats } from "../../../server/dist/features/devices/heartbeats.js";
 import { deliverMails } from "../../../server/dist/features/mails/deliverMails.js";
 import { insertUser } from "../../../server/dist/features/users/createUser.js";
-import { commonErrors } from "../../../server/dist/http/commonErrors.js";
+import { CONNECTION_ERRORS, commonErrors } from "../../../server/dist/http/commonErrors.js";
 import { signUserToken } from "../../../server/dist/http/tokens.js";
 import type { Mail } from "../../../server/dist/mail/mail.js";
 import { makeMetrics } from "../../../server/dist/metrics.js";
@@ -254,7 +254,7 @@ export function expectContract(operation: Operation, { status, body, text, heade
       expect(headers.get("x-total-count"), where).toMatch(/^\d+$/);
     }
   } else {
-    const errors = { ...commonErrors(operation), ...operation.errors };
+    const errors = { ...commonErrors(operation), ...operation.errors, 503: CONNECTION_ERRORS[503] };
     expect(Object.keys(errors).map(Number), where).toContain(status);
     const names = Array.isArray(body) && body.every((name: unknown) => typeof name === "string");
     expect(names || typeof body?.message === "string", where).toBe(true);

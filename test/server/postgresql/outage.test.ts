@@ -1,3 +1,4 @@
+import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { type Instances, startInstances } from "../../support/instances.ts";
@@ -8,10 +9,12 @@ import { call } from "./call.ts";
 let postgresql: PostgresqlServer;
 let instances: Instances;
 let service: TestService;
+let user: object;
 beforeAll(async () => {
   postgresql = await startPostgresql();
   instances = await startInstances(postgresql.url, 1);
   [service] = instances.services as [TestService];
+  user = await service.setup();
 });
 afterAll(async () => {
   // A test that failed may have left it halted, and the database could not be removed.
@@ -21,7 +24,7 @@ afterAll(async () => {
 });
 
 /** The database takes its time to end and to recover. */
-const patiently = { timeout: 30_000 };
+const patiently = { timeout: 60_000 };
 
 const ready = async () => (await call(service, "GET /readyz")).status;
 const makeKey = (token: string, name: string) =>
@@ -30,7 +33,6 @@ const makeKey = (token: string, name: string) =>
 test("a database that goes away and comes back: no crash, no wrong answer, and then all as before", {
   timeout: 180_000,
 }, async () => {
-  const user = await service.setup();
   const { body: session } = await call(service, "POST /api/login", { body: user });
   const { token, tenant } = session;
   expect((await makeKey(token, "before")).status).toBe(200);
@@ -45,8 +47,8 @@ test("a database that goes away and comes back: no crash, no wrong answer, and t
       makeKey(token, `${round}-lost`),
       call(service, "POST /api/login", { body: user }),
     ]);
-    for (const { status, body } of refused) {
-      expect(status).toBeGreaterThanOrEqual(500);
+    for (const { status, headers, body } of refused) {
+      expect([status, headers.get("retry-after")]).toEqual([503, "5"]);
       // Nothing of the inside: no address, no statement.
       expect(JSON.stringify(body)).not.toMatch(/127\.0\.0\.1|postgres|ECONN|SELECT|Prisma/i);
     }
@@ -65,6 +67,35 @@ test("a database that goes away and comes back: no crash, no wrong answer, and t
     "second-after",
   ]);
   expect(service.output()).toContain("the database does not answer");
+});
+
+test("readiness turns while the database takes no writes, and back by itself", {
+  timeout: 180_000,
+}, async () => {
+  // As on a server that has become a standby; new connections are opened by it.
+  const become = async (readOnly: "on" | "off") => {
+    const client = new Client(postgresql.url);
+    await client.connect();
+    try {
+      const name = new URL(instances.databaseUrl).pathname.slice(1);
+      await client.query(`ALTER DATABASE ${name} SET default_transaction_read_only = ${readOnly}`);
+      await client.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [name]);
+    } finally {
+      await client.end();
+    }
+  };
+  const { body } = await call(service, "POST /api/login", { body: user });
+  await become("on");
+  await expect.poll(ready, patiently).toBe(503);
+  const list = async () => (await call(service, "GET /api/devices", { token: body.token })).status;
+  await expect.poll(list, patiently).toBe(200);
+  const refused = await makeKey(body.token, "refused");
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "5"]);
+  expect(refused.body).toEqual({ message: "the database cannot be written now, try again later" });
+  await become("off");
+  await expect.poll(ready, patiently).toBe(200);
+  expect((await makeKey(body.token, "taken")).status).toBe(200);
+  expect(service.output()).toContain("the database cannot be written");
 });
 
 test("a service does not start without its database, and says so without its password", async () => {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/dist/db/openDatabase.js";
 import { testFolder } from "../../support/folder.ts";
 import { user } from "../db/rows.ts";
@@ -66,6 +66,55 @@ test("says what is wrong with the file, or that no service runs", async () => {
   const stopped = await runServerCommand(["backup", join(folder, "copy.db"), "--data-dir", folder]);
   expect(stopped).toMatchObject({ code: 1, stderr: expect.stringContaining("No service runs on") });
   expect(readdirSync(folder)).toEqual([]);
+});
+
+describe.skipIf(process.platform === "win32")("where there is no room, says so and leaves nothing", () => {
+  const LIMIT = 2 * 1024 * 1024;
+  const largerThanThat = async () => {
+    const dataDir = testFolder();
+    const file = join(dataDir, "gatehouse.db");
+    await (await openDatabase({ file })).close();
+    const sqlite = new Sqlite(file);
+    sqlite.exec(`CREATE TABLE "Filler" AS SELECT zeroblob(${LIMIT}) AS "data"`);
+    sqlite.close();
+    return dataDir;
+  };
+
+  test("beside the database", async () => {
+    const dataDir = await largerThanThat();
+    const full = await startService({ dataDir, fileLimit: LIMIT });
+    const folder = testFolder();
+    const result = await runServerCommand(["backup", join(folder, "copy.db"), "--data-dir", dataDir]);
+    expect(result).toMatchObject({ code: 1, stdout: "" });
+    const [, where, needed, free] =
+      /^gatehouse-server: Cannot copy the database in the folder (.*): the copy needs (\d+) bytes there, and (\d+) are free \(SQLITE_[A-Z_]+\)\n$/.exec(
+        result.stderr,
+      ) ?? [];
+    expect([where, Number(free)]).toEqual([dataDir, expect.any(Number)]);
+    expect(Number(needed)).toBeGreaterThan(LIMIT);
+    expect(readdirSync(folder)).toEqual([]);
+    expect(readdirSync(dataDir).filter((name) => name.includes("snapshot"))).toEqual([]);
+    // The service goes on.
+    await full.createUser({ username: "bob", password: "hunter22" });
+    await full.stop();
+  });
+
+  test("at the file to write", async () => {
+    const dataDir = await largerThanThat();
+    const running = await startService({ dataDir });
+    const folder = testFolder();
+    const file = join(folder, "copy.db");
+    const args = ["backup", file, "--data-dir", dataDir];
+    const result = await runServerCommand(args, { fileLimit: LIMIT });
+    expect(result).toMatchObject({ code: 1, stdout: "" });
+    expect(result.stderr).toMatch(
+      /^gatehouse-server: Cannot copy the database \(\d+ bytes\) into [^\n]*copy\.db: EFBIG[^\n]*\n$/,
+    );
+    expect(readdirSync(folder)).toEqual([]);
+    expect((await runServerCommand(args)).code).toBe(0);
+    expect(readdirSync(folder)).toEqual(["copy.db"]);
+    await running.stop();
+  });
 });
 
 async function opened() {

@@ -92,6 +92,45 @@ test("a damaged database is replaced and kept, and no companion of it comes afte
   await service.stop();
 });
 
+describe("a service does not begin anew on a database that was emptied", () => {
+  const serve = (dataDir: string) => runServerCommand(["serve", "--data-dir", dataDir, "--port", "0"]);
+
+  test("beside a secret; a backup puts it right", async () => {
+    const dataDir = freshFolder();
+    const database = join(dataDir, "gatehouse.db");
+    writeFileSync(database, "");
+    const refused = await serve(dataDir);
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toBe(
+      `gatehouse-server: The database ${database} is empty (0 bytes), but a service has run here: put a backup in its ` +
+        `place with \`gatehouse-server restore <file> --data-dir ${dataDir}\`. ` +
+        "If there never was any data, remove the empty file\n",
+    );
+    expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret"]);
+    expect(statSync(database).size).toBe(0);
+    expect((await restore(backup(), dataDir)).code).toBe(0);
+    const service = await startService({ dataDir });
+    expect(await login(service.url, ann)).toBe(200);
+    await service.stop();
+  });
+
+  test("beside a write-ahead log, which SQLite would throw away", async () => {
+    const dataDir = testFolder();
+    writeFileSync(join(dataDir, "gatehouse.db"), "");
+    writeFileSync(join(dataDir, "gatehouse.db-wal"), "what is not in the database yet");
+    expect((await serve(dataDir)).stderr).toContain("is empty (0 bytes)");
+    expect(statSync(join(dataDir, "gatehouse.db-wal")).size).toBeGreaterThan(0);
+  });
+
+  test("but it begins where nothing says that there was data", async () => {
+    // What a first start leaves that ends at once.
+    const dataDir = testFolder();
+    writeFileSync(join(dataDir, "gatehouse.db"), "");
+    await (await startService({ dataDir })).stop();
+    expect(statSync(join(dataDir, "gatehouse.db")).size).toBeGreaterThan(0);
+  });
+});
+
 describe("is refused, and changes nothing", () => {
   test("while a service runs, whatever its database is", async () => {
     const service = await startService();

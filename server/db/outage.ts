@@ -1,0 +1,65 @@
+import { DriverAdapterError } from "@prisma/driver-adapter-utils";
+import { Prisma } from "./generated/sqlite/client.ts";
+
+/**
+ * Why the database fails whoever asks now: it is full or read-only, it does not answer or is gone, or others keep it
+ * from answering in time. None of it is the request's fault, and all of it passes without a new start.
+ */
+export type Outage = "unwritable" | "unreachable" | "busy";
+
+/** Codes of SQLite (its extended ones begin with them) and of PostgreSQL (appendix A of its manual), in order. */
+const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
+  [/^SQLITE_(BUSY|LOCKED)/, "busy"],
+  [/^SQLITE_(CANTOPEN|PROTOCOL|IOERR_(READ|SHORT_READ|LOCK|ACCESS))/, "unreachable"],
+  [/^SQLITE_(FULL|READONLY|PERM|IOERR)/, "unwritable"],
+  // No room on the disk, an error of the disk, a read-only transaction: a standby, or a server that is to be one.
+  [/^(53100|58030|25006)$/, "unwritable"],
+  // Lock not available; a statement, and an idle transaction, that took too long; no memory.
+  [/^(55P03|57014|25P03|53200)$/, "busy"],
+  // Connection exceptions, too many connections, shutdown, crash, start, the database dropped, the login refused.
+  [/^(08...|53300|57P0[1-5]|3D000|28000|28P01)$/, "unreachable"],
+];
+
+/** The same as the adapters call it, where they keep no code. */
+const KINDS: Readonly<Record<string, Outage>> = {
+  DatabaseNotReachable: "unreachable",
+  ConnectionClosed: "unreachable",
+  SocketTimeout: "unreachable",
+  TlsConnectionError: "unreachable",
+};
+
+/** Prisma's own: a connection, a transaction could not be had, or did not end, in time. */
+const PRISMA: Readonly<Record<string, Outage>> = { P2024: "busy", P2028: "busy" };
+
+/** What `pg` says of connections, in errors without a code. */
+const CONNECTION =
+  /^(Connection terminated|timeout (exceeded when trying to connect|expired)|Client (was closed|has encountered)|Cannot use a pool after)/;
+/** Codes of the operating system that `pg` hands on. */
+const NETWORK =
+  /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN)$/;
+
+/** Undefined for an error that is no outage of the database. */
+export function outageOf(error: unknown): Outage | undefined {
+  const { code, cause } = adapterErrorOf(error) ?? {};
+  if (cause) return CODES.find(([codes]) => code !== undefined && codes.test(code))?.[1] ?? KINDS[cause.kind];
+  if (error instanceof Prisma.PrismaClientKnownRequestError) return PRISMA[error.code];
+  return error instanceof Error && isOfConnection(error) ? "unreachable" : undefined;
+}
+
+/** What the adapter said of a statement that failed, whether Prisma put its own error around it or not. */
+export function adapterErrorOf(
+  error: unknown,
+): { readonly code: string | undefined; readonly cause: DriverAdapterError["cause"] } | undefined {
+  const inner =
+    error instanceof Prisma.PrismaClientKnownRequestError ? error.meta?.driverAdapterError : error;
+  if (!(inner instanceof DriverAdapterError)) return undefined;
+  return { code: inner.cause.originalCode, cause: inner.cause };
+}
+
+/** Of several addresses of one host `pg` hands on an error around theirs, with the code of one of them. */
+function isOfConnection(error: Error): boolean {
+  if (!("code" in error)) return CONNECTION.test(error.message);
+  // A socket of the file system that is gone.
+  if (error.code === "ENOENT") return "syscall" in error && error.syscall === "connect";
+  return NETWORK.test(String(error.code));
+}

@@ -1,0 +1,141 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { buildApp } from "../../../server/dist/app.js";
+import { type Database, openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { healthPlugin } from "../../../server/dist/health.js";
+import { testFolder } from "../../support/folder.ts";
+import { startService } from "../../support/service.ts";
+import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+let ana: TestUser;
+let database: Database;
+beforeAll(async () => {
+  app = await startApp({}, async (location) => {
+    database = await openDatabase(location);
+    return database;
+  });
+  ana = await app.user("ana", "lab");
+});
+afterAll(() => app.stop());
+
+const pragma = async (text: string) => {
+  const [row] = await database.client.$queryRawUnsafe<Record<string, unknown>[]>(`PRAGMA ${text}`);
+  return Number(Object.values(row ?? {})[0]);
+};
+
+const makeKey = (name: string) =>
+  app.call("createApiKey", { token: ana.token, body: { name, expires_at: 30 } });
+const keys = async (): Promise<string[]> => {
+  const { status, body } = await app.call("listApiKeys", { token: ana.token, query: { per_page: 100 } });
+  expect(status).toBe(200);
+  return body.map(({ name }: { name: string }) => name);
+};
+
+test("while the disk is full writes answer 503 and reads go on; with room again, writes as well", async () => {
+  const made: string[] = [];
+  // As SQLite sees a full disk, on any machine: SQLITE_FULL.
+  await pragma(`max_page_count = ${await pragma("page_count")}`);
+  let refused = await makeKey("key-0");
+  for (let n = 1; refused.status === 200; n += 1) {
+    made.push(`key-${n - 1}`);
+    expect(n).toBeLessThan(100);
+    refused = await makeKey(`key-${n}`);
+  }
+  expect([refused.status, refused.headers.get("retry-after"), refused.body]).toEqual([
+    503,
+    "5",
+    { message: "the database cannot be written now, try again later" },
+  ]);
+  expect((await keys()).sort()).toEqual(made.sort());
+  await pragma("max_page_count = 1000000000");
+  expect((await makeKey("after")).status).toBe(200);
+  expect((await keys()).sort()).toEqual([...made, "after"].sort());
+});
+
+test("readiness turns when writes fail, and back without a request but its own", async () => {
+  const probed = await buildApp(app.services);
+  onTestFinished(() => probed.close());
+  await probed.register(healthPlugin, { database });
+  const ready = async () => (await probed.inject({ method: "GET", url: "/readyz" })).statusCode;
+  expect(await ready()).toBe(200);
+  const before = (await database.client.$queryRaw<{ n: bigint }[]>`SELECT total_changes() AS n`)[0]?.n;
+  // SQLite refuses writes, as on a disk that was mounted anew to be read only.
+  await pragma("query_only = ON");
+  onTestFinished(async () => {
+    await pragma("query_only = OFF");
+  });
+  await expect.poll(ready).toBe(503);
+  expect((await makeKey("refused")).status).toBe(503);
+  expect((await probed.inject({ method: "GET", url: "/healthz" })).statusCode).toBe(200);
+  expect((await keys()).includes("refused")).toBe(false);
+  await pragma("query_only = OFF");
+  await expect.poll(ready).toBe(200);
+  // What it writes is no row, of which the command that moves to PostgreSQL would say that it is missing.
+  expect((await database.client.$queryRaw<{ n: bigint }[]>`SELECT total_changes() AS n`)[0]?.n).toBe(before);
+});
+
+test("a write that failed counts for a while, also where smaller ones find room", async () => {
+  const probed = await buildApp(app.services);
+  await probed.register(healthPlugin, { database });
+  onTestFinished(() => probed.close());
+  const ready = async () => (await probed.inject({ method: "GET", url: "/readyz" })).statusCode;
+  const make = async (name: string) => {
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const payload = { name, expires_at: 30 };
+    return (await probed.inject({ method: "POST", url: "/api/namespaces/api-key", headers, payload }))
+      .statusCode;
+  };
+  await pragma(`max_page_count = ${await pragma("page_count")}`);
+  onTestFinished(async () => {
+    await pragma("max_page_count = 1000000000");
+  });
+  for (let n = 0, status = 200; status !== 503; n += 1) {
+    expect(n).toBeLessThan(100);
+    status = await make(`small-${n}`);
+  }
+  expect(await ready()).toBe(503);
+  // A minute later, without any other request.
+  const { now } = performance;
+  const later = vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + 60_000);
+  onTestFinished(() => later.mockRestore());
+  expect(await ready()).toBe(200);
+});
+
+test.skipIf(process.platform === "win32")(
+  "readiness turns where a small write finds room and a larger one does not",
+  async () => {
+    const dataDir = testFolder();
+    await (await openDatabase({ file: join(dataDir, "gatehouse.db") })).close();
+    const service = await startService({ dataDir, fileLimit: 200 * 1024 });
+    const answer = await fetch(`${service.url}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      { message: "the database cannot be written" },
+    ]);
+    await service.createUser({ username: "ana", password: "hunter22" });
+    await service.stop();
+    expect(readdirSync(dataDir).filter((name) => name.endsWith(".room"))).toEqual([]);
+  },
+);
+
+test("few writes are tried, however many probes come", async () => {
+  let tried = 0;
+  const probed = await buildApp(app.services);
+  onTestFinished(() => probed.close());
+  const { client } = database;
+  await probed.register(healthPlugin, {
+    database: {
+      client,
+      tryWrite: async () => {
+        tried += 1;
+        // As long as the probes last: a write that waits for its turn holds none of them up for long.
+        await new Promise(() => {});
+      },
+    },
+  });
+  const ready = async () => (await probed.inject({ method: "GET", url: "/readyz" })).statusCode;
+  expect(await Promise.all(Array.from({ length: 50 }, ready))).toEqual(Array(50).fill(200));
+  expect(tried).toBe(1);
+});
