@@ -273,6 +273,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
         reportsPerAddress: values.reportsPerAddress,
       },
       corsOrigins: values.corsOrigins ?? [],
+      pages: values.pages,
       billing: {
         gateway: values.billingGateway,
         timeout: values.billingTimeout * 1000,

@@ -1,0 +1,25 @@
+import type { Operation } from "@gatehouse-access/sdk/contract";
+import type { FastifyInstance } from "fastify";
+import "../http/declaredAccess.ts";
+import { makePage } from "./page.ts";
+import { linkedPages } from "./sources.ts";
+
+/**
+ * Serves the pages that the service's own links lead to, for the operations that it serves: a page whose operations
+ * are another edition's is not there. They are the same for everybody, and to read one changes nothing: programs that
+ * look into mails open every link. What a link is for happens when a person presses the button.
+ */
+export function servePages(app: FastifyInstance, operations: readonly Operation[]): void {
+  for (const source of linkedPages(new Set(operations))) {
+    const { html, policy } = makePage(source);
+    app.get(
+      source.path,
+      {
+        exposeHeadRoute: true,
+        config: { publicBecause: "a page without data; what it asks for is guarded" },
+      },
+      async (_request, reply) =>
+        reply.header("Content-Security-Policy", policy).type("text/html; charset=utf-8").send(html),
+    );
+  }
+}
