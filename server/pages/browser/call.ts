@@ -20,14 +20,18 @@ async function call(method: string, path: string, body?: object, token?: string)
       credentials: "omit",
       redirect: "error",
     });
-    const isJson = response.headers.get("Content-Type")?.startsWith("application/json");
-    return {
-      status: response.status,
-      headers: response.headers,
-      body: isJson ? await response.json() : undefined,
-    };
+    const { status, headers } = response;
+    return { status, headers, body: fromJson(await response.text()) };
   } catch {
     return { status: 0, headers: new Headers(), body: undefined };
+  }
+}
+
+function fromJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
 

@@ -5,7 +5,7 @@ interface Info {
 
 /** Fills the start page with how the service is. */
 async function showState(): Promise<void> {
-  const [health, info] = await Promise.all([call("GET", "healthcheck"), call("GET", "info")]);
+  const [health, info] = await Promise.all([call("GET", "api/healthcheck"), call("GET", "api/info")]);
   // `info` asks the database, `healthcheck` does not.
   const works = health.status === 200 && info.status === 200;
   byId("health").textContent = works ? "works" : "does not work: ask whoever runs it";
