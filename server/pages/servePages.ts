@@ -1,7 +1,7 @@
 import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
 import "../http/declaredAccess.ts";
-import { makePage } from "./page.ts";
+import { makePage, type Page } from "./page.ts";
 import { linkedPages } from "./sources.ts";
 
 /**
@@ -11,15 +11,21 @@ import { linkedPages } from "./sources.ts";
  */
 export function servePages(app: FastifyInstance, operations: readonly Operation[]): void {
   for (const source of linkedPages(new Set(operations))) {
-    const { html, policy } = makePage(source);
+    // Made when it is first asked for, as few are in the life of an instance.
+    let page: Page | undefined;
     app.get(
       source.path,
       {
         exposeHeadRoute: true,
         config: { publicBecause: "a page without data; what it asks for is guarded" },
       },
-      async (_request, reply) =>
-        reply.header("Content-Security-Policy", policy).type("text/html; charset=utf-8").send(html),
+      async (_request, reply) => {
+        page ??= makePage(source);
+        return reply
+          .header("Content-Security-Policy", page.policy)
+          .type("text/html; charset=utf-8")
+          .send(page.html);
+      },
     );
   }
 }

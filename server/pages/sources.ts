@@ -193,7 +193,7 @@ const START: LinkedPage = {
   body: `<p>This service decides who reaches which devices by SSH.</p>
 <dl>
 <div><dt>State</dt><dd id="health" aria-live="polite">…</dd></div>
-<div><dt>Interface</dt><dd id="version">…</dd></div>
+<div><dt>Interface version</dt><dd id="version">…</dd></div>
 </dl>
 <p id="no-user" hidden>It has no user yet: <code>gatehouse-server admin setup-link</code> prints where to make the first one.</p>
 <h2>Where to go on</h2>

@@ -20,7 +20,7 @@ function setUp(): void {
 }
 
 function confirmAccount(): void {
-  const link = readLink({ email: ANYTHING, token: UUID });
+  const link = readLink({ email: EMAIL, token: UUID });
   if (!link) return;
   const form = byId<HTMLFormElement>("confirm");
   byId("address").textContent = link.email;
@@ -82,7 +82,10 @@ function resetSecondFactor(): void {
   if (!link) return;
   const form = byId<HTMLFormElement>("codes");
   showOnly(form.id);
-  onSubmit(form, async (codes) => {
+  onSubmit(form, async (values) => {
+    const codes = Object.fromEntries(
+      Object.entries(values).map(([name, code]) => [name, code.toUpperCase()]),
+    );
     // The answer is a session, which is of no use here: this is no console.
     const answer = await call("PUT", `api/user/mfa/reset/${link.id}`, codes);
     if (answer.status === 200)

@@ -4,10 +4,11 @@ const NO_INVITATION =
   "This invitation was accepted already, was withdrawn or made anew, or is older than 7 days.";
 const MEMBER = "You are a member of the namespace now.";
 const CONFIRM_FIRST = "Your account waits to be confirmed: open the link in the mail that confirms it.";
+const LATE = "If you gave the password more than 30 minutes ago, load this page again.";
 const THEN_AGAIN = "After that, open the link of this invitation again.";
 
 async function acceptInvitation(): Promise<void> {
-  const invitation = readLink({ "tenant-id": UUID, "user-id": USER_ID, email: ANYTHING, sig: ANYTHING });
+  const invitation = readLink({ "tenant-id": UUID, "user-id": USER_ID, email: EMAIL, sig: ANYTHING });
   if (!invitation) return;
   byId("address").textContent = invitation.email;
   byId("whom").hidden = false;
@@ -68,8 +69,9 @@ function offerLogin(invitation: Invitation): void {
   onSubmit(second, async ({ code }) => {
     const answer = await call("POST", "api/user/mfa/auth", { token: waiting, code });
     const token = tokenIn(answer);
-    if (token === undefined) return sayRefusal(second, answer);
-    await accept(invitation, token);
+    if (token !== undefined) return accept(invitation, token);
+    if (answer.status !== 401) return sayRefusal(second, answer);
+    say("bad", "The code is wrong or was used already. Please take the next one.", LATE);
   });
 }
 

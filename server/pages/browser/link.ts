@@ -1,6 +1,8 @@
 // The service's ids and tokens; what is put into a path must be nothing else.
 const USER_ID = /^[0-9a-f]{24}$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** No spaces: what somebody writes into a link must not be able to say something on the page. */
+const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,253}$/;
 const ANYTHING = /^.+$/;
 
 /**

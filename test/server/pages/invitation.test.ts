@@ -151,6 +151,10 @@ describe("a user", () => {
     await code.fill("12345");
     await press(page, "Accept");
     await expectSaid(page, "Please look at: Code of your second factor.");
+    // Of a time long ago.
+    await code.fill(totp.generate({ timestamp: 0 }));
+    await press(page, "Accept");
+    await expectSaid(page, "The code is wrong or was used already.");
     await code.fill(totp.generate());
     await press(page, "Accept");
     await expectSaid(page, "You are a member of the namespace now.");
