@@ -76,6 +76,7 @@ const CONFIRM_ACCOUNT: LinkedPage = {
 
 const CONFIRM_ADDRESS: LinkedPage = {
   path: "/confirm-address",
+  // Its operation is one of every edition.
   needs: [],
   title: "Confirm your e-mail address",
   body:

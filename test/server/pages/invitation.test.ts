@@ -87,6 +87,7 @@ describe("somebody without an account", () => {
     await expectSaid(page, "Make an account to accept it.");
     await signUp(page, "ben");
     await expectSaid(page, "Your account waits to be confirmed");
+    await mailTo(service, "ben@example.org");
     const waiting = await open(link);
     await expectSaid(waiting, "Your account waits to be confirmed");
     await press(waiting, "Send another mail");

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startService, type TestService } from "../../support/service.ts";
 import { expectForgotten, expectSaid, useBrowser } from "./browsing.ts";
 import { loginStatus, wholeLog } from "./cloud.ts";
@@ -104,4 +104,11 @@ test("neither sign nor password is in the log", async () => {
   const log = await wholeLog(service);
   expect(log).toContain('"url":"/setup?sign=[redacted]"');
   for (const secret of [sign, "correct-horse"]) expect(log).not.toContain(secret);
+});
+
+test("with --pages off the address of the link is left to a console", async () => {
+  const other = await startService({ flags: ["--pages", "off"] });
+  onTestFinished(async () => void (await other.stop()));
+  const answer = await fetch((await other.admin(["setup-link"])).stdout.trim());
+  expect([answer.status, await answer.json()]).toEqual([404, { message: "no such path" }]);
 });
