@@ -1,6 +1,6 @@
 import { type Operation, operations } from "@gatehouse-access/sdk/contract";
 import { type Field, formHtml } from "./fields.ts";
-import type { PageSource } from "./page.ts";
+import type { PageSource } from "./servePages.ts";
 
 type OperationId = keyof typeof operations;
 

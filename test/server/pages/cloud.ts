@@ -71,7 +71,7 @@ export async function call(
 ): Promise<{
   readonly status: number;
   readonly headers: Headers;
-  readonly body: Readonly<Record<string, never>>;
+  readonly body: Readonly<Record<string, string>>;
 }> {
   const response = await fetch(url + path, {
     method,
