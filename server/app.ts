@@ -24,6 +24,7 @@ import { serveSaml } from "./http/samlRoutes.ts";
 import { schemaController } from "./http/schemaController.ts";
 import { securityHeaders, sendSecurityHeaders } from "./http/securityHeaders.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
+import { servePages } from "./pages/servePages.ts";
 import type { Services } from "./services.ts";
 
 export interface AppOptions {
@@ -110,6 +111,7 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
     },
   );
   serveDocumentation(app);
+  if (settings.pages) servePages(app, operations);
   if (settings.saml) await serveSaml(app, services, settings.saml);
   return app;
 }

@@ -274,6 +274,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
         enrolmentsPerAddress: values.enrolmentsPerAddress,
       },
       corsOrigins: values.corsOrigins ?? [],
+      pages: values.pages,
       billing: {
         gateway: values.billingGateway,
         timeout: values.billingTimeout * 1000,

@@ -102,6 +102,8 @@ export interface ServiceSettings {
   readonly saml: SamlSettings | undefined;
   /** Origins whose pages may call the service from a browser. */
   readonly corsOrigins: readonly string[];
+  /** The pages that the service's own links lead to are served. */
+  readonly pages: boolean;
   readonly limits: RequestLimits;
   /** Addresses and ranges (`10.0.0.0/8`) of proxies whose headers are believed. */
   readonly trustedProxies: readonly string[];

@@ -2,22 +2,24 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
 
-const PAGE = `<!doctype html>
+/** @param assets folder of its files, as a browser reaches it from the page's own address */
+const pageAt = (assets: string) => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Gatehouse API</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="${assets}/swagger-ui.css">
 <div id="swagger-ui"></div>
-<script src="docs/swagger-ui-bundle.js"></script>
-<script src="docs/start.js"></script>
+<script src="${assets}/swagger-ui-bundle.js"></script>
+<script src="${assets}/start.js"></script>
 </html>
 `;
 
-// Credentials that a reader types in stay in the page's memory, and no other site is asked to check the document.
+// Credentials that a reader types in stay in the page's memory, and no other site is asked to check the document, which
+// is beside the folder that this script is in, whatever address the page has.
 const START = `SwaggerUIBundle({
-  url: "openapi.json",
+  url: new URL("../openapi.json", document.currentScript.src).href,
   dom_id: "#swagger-ui",
   deepLinking: true,
   docExpansion: "none",
@@ -46,10 +48,11 @@ const PAGE_HEADERS = {
 const read = (name: string) =>
   readFileSync(fileURLToPath(import.meta.resolve(`@fastify/swagger-ui/static/${name}`)));
 
-/** Serves `/docs`, a page that shows the OpenAPI document; everything on it comes from this service. */
+/** Serves `/docs` and `/docs/`, a page that shows the OpenAPI document; everything on it comes from this service. */
 export function serveDocumentation(app: FastifyInstance): void {
   const files = [
-    ["/docs", "text/html; charset=utf-8", PAGE],
+    ["/docs", "text/html; charset=utf-8", pageAt("docs")],
+    ["/docs/", "text/html; charset=utf-8", pageAt(".")],
     ["/docs/start.js", "text/javascript; charset=utf-8", START],
     ["/docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8", read("swagger-ui-bundle.js")],
     ["/docs/swagger-ui.css", "text/css; charset=utf-8", read("swagger-ui.css")],

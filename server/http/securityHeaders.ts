@@ -2,8 +2,8 @@ import type { FastifyInstance } from "fastify";
 import "./requestFacts.ts";
 
 /**
- * What browsers must know of every answer: it is data, never a page, and none of it may be kept. Plain headers:
- * most of what ready-made collections send speaks of pages.
+ * What browsers must know of every answer: it is data, and none of it may be kept. Plain headers: most of what
+ * ready-made collections send speaks of pages. The few pages say what else they may, in a policy of their own.
  */
 const ALWAYS = {
   "X-Content-Type-Options": "nosniff",

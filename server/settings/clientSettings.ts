@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { setting } from "../setting.ts";
 import { addressRanges, hostAndPort, origins } from "../settingValues.ts";
 
@@ -36,5 +37,16 @@ export const clientSettings = {
     about: "Origins whose pages may call the service from a browser, separated by commas; left out: none",
     allowed: "origins like https://console.example.org, separated by commas",
     schema: origins.optional(),
+  }),
+  pages: setting({
+    variable: "GATEHOUSE_PAGES",
+    flag: "--pages",
+    value: "on|off",
+    about:
+      "Whether the pages are served that the service's own links lead to: / and /setup, and those in its mails; off " +
+      "where a console serves these paths",
+    allowed: "on or off",
+    fallback: "on",
+    schema: z.enum(["on", "off"]).transform((text) => text === "on"),
   }),
 };

@@ -118,7 +118,8 @@ it("the packed server starts from there", { timeout: MINUTE }, async ({ skip }) 
     }
     const [, address] = /"address":"([^"]+)"/.exec(lines.at(-1) ?? "") ?? [];
     expect(address, lines.join("\n")).toBeDefined();
-    expect((await fetch(`${address}/info`)).status).toBe(200);
+    // The pages are read from files when they are first asked for.
+    for (const path of ["/info", "/", "/setup"]) expect((await fetch(address + path)).status, path).toBe(200);
   } finally {
     child.kill("SIGTERM");
   }

@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import type { AccessMapData } from "../../../provider/dist/review/map/index.js";
-import { type Started, startBrowser } from "./browser.ts";
+import { type Started, startBrowser } from "../../support/browser.ts";
 import { type OpenMap, openMap } from "./page.ts";
 
 /** How long a test waits for what a page shows soon: as long as the browser's own tools do. */

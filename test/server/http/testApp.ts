@@ -109,6 +109,7 @@ const SETTINGS: ServiceSettings = {
   saml: undefined,
   trustedProxies: [],
   corsOrigins: [],
+  pages: true,
   billing: { gateway: "ledger", timeout: 10_000, devicePrice: 250, currency: "usd" },
   // Tests log in more often than people do.
   limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0, enrolmentsPerAddress: 0 },

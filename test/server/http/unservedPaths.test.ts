@@ -31,7 +31,7 @@ test("a body is not looked at before that", async () => {
   expect(status).toBe(405);
 });
 
-test.each(["/", "/api", "/api/devices/", "/api/tags//", "/api/tags/a/b", "/API/devices"])(
+test.each(["/setup/", "/api", "/api/devices/", "/api/tags//", "/api/tags/a/b", "/API/devices"])(
   "%s is not served: 404",
   async (path) => {
     const { status, headers, body } = await app.send("GET", path);

@@ -34,6 +34,7 @@ describe("without any setting", () => {
       saml: undefined,
       trustedProxies: [],
       corsOrigins: [],
+      pages: true,
       billing: { gateway: "ledger", timeout: 10_000, devicePrice: 0, currency: "usd" },
       limits: {
         loginsPerAddress: 60,
@@ -86,6 +87,7 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_API_ENDPOINT: "[::1]:443",
       GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, FD00:0::1,10.1.0.0/16",
       GATEHOUSE_CORS_ORIGINS: "https://console.example.org, http://localhost:3000/",
+      GATEHOUSE_PAGES: "off",
       GATEHOUSE_LOGINS_PER_ADDRESS: "30",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       GATEHOUSE_REPORTS_PER_ADDRESS: "100",
@@ -157,6 +159,7 @@ test("every setting can come from the environment", () => {
       trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
       limits: { loginsPerAddress: 30, loginsPerAccount: 0, reportsPerAddress: 100, enrolmentsPerAddress: 0 },
       corsOrigins: ["https://console.example.org", "http://localhost:3000"],
+      pages: false,
       billing: { gateway: "ledger", timeout: 5000, devicePrice: 199, currency: "brl" },
     },
   });

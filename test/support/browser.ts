@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import packed from "@sparticuz/chromium";
 import { type Browser, chromium } from "playwright-core";
 
-const MODULES = fileURLToPath(new URL("../../../node_modules/", import.meta.url));
+const MODULES = fileURLToPath(new URL("../../node_modules/", import.meta.url));
 
 /** A browser, or why there is none here. */
 export type Started = { readonly browser: Browser } | { readonly reason: string };

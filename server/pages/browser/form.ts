@@ -1,0 +1,97 @@
+type Values = Readonly<Record<string, string>>;
+
+/**
+ * Gives the form's values to `send` when the person submits it; once at a time. Text is taken without spaces around
+ * it, which come with what is copied, but for passwords.
+ */
+function onSubmit(form: HTMLFormElement, send: (values: Values) => Promise<void>): void {
+  const box = form.querySelector<HTMLInputElement>("[data-shows]");
+  box?.addEventListener("change", () => {
+    const field = inputOf(form, box.dataset.shows ?? "");
+    if (field) field.type = box.checked ? "text" : "password";
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (form.getAttribute("aria-busy") === "true") return;
+    form.setAttribute("aria-busy", "true");
+    clearErrors(form);
+    say("busy", "Please wait …");
+    try {
+      await send(valuesOf(form));
+    } catch (error) {
+      say("bad", "This page failed. Please load it again.");
+      throw error;
+    } finally {
+      form.removeAttribute("aria-busy");
+    }
+  });
+}
+
+const inputOf = (form: HTMLFormElement, name: string): HTMLInputElement | undefined =>
+  [...form.querySelectorAll<HTMLInputElement>("input[name]")].find((input) => input.name === name);
+
+function valuesOf(form: HTMLFormElement): Values {
+  const inputs = [...form.querySelectorAll<HTMLInputElement>("input[name]")];
+  return Object.fromEntries(
+    inputs.map(({ name, value, autocomplete }) => [
+      name,
+      autocomplete.endsWith("-password") ? value : value.trim(),
+    ]),
+  );
+}
+
+function clearErrors(form: HTMLFormElement): void {
+  for (const error of form.querySelectorAll(".error")) error.textContent = "";
+  for (const input of form.querySelectorAll("input")) input.removeAttribute("aria-invalid");
+}
+
+const partOf = (input: HTMLInputElement, part: "hint" | "error"): HTMLElement | null =>
+  document.getElementById(`${input.id}-${part}`);
+
+function markField(input: HTMLInputElement, text: string): void {
+  input.setAttribute("aria-invalid", "true");
+  const error = partOf(input, "error");
+  if (error) error.textContent = sentence(text);
+}
+
+/** What is wrong with fields, by their names, and what is said of no field. */
+interface Faults {
+  readonly fields: readonly (readonly [name: string, text: string])[];
+  readonly others: readonly string[];
+}
+
+/** Reads `name: text; name, name: text`, or an array of names, which are taken (409) or not allowed. */
+function faultsOf(form: HTMLFormElement, answer: Answer): Faults {
+  const { status, body } = answer;
+  if (Array.isArray(body)) {
+    const textFor = (name: string) => {
+      const input = inputOf(form, name);
+      const hint = input && partOf(input, "hint")?.textContent;
+      return status === 409 ? "is taken already" : `is not allowed${hint ? `; allowed: ${hint}` : ""}`;
+    };
+    return { fields: body.map((name) => [String(name), textFor(String(name))]), others: [] };
+  }
+  if (![400, 401, 409, 422].includes(status)) return { fields: [], others: [reasonOf(answer)] };
+  const fields: [string, string][] = [];
+  const others: string[] = [];
+  for (const part of messageOf(answer).split("; ")) {
+    const [, names = "", text = ""] = /^([a-z_]+(?:, [a-z_]+)*): (.+)$/.exec(part) ?? [];
+    const known = names.split(", ").filter((name) => inputOf(form, name));
+    if (known.length === 0) others.push(part ? sentence(part) : reasonOf(answer));
+    for (const name of known) fields.push([name, text]);
+  }
+  return { fields, others };
+}
+
+/** Says why a form's request was refused: at the fields that are to blame, and above, where the focus goes. */
+function sayRefusal(form: HTMLFormElement, answer: Answer): void {
+  const { fields, others } = faultsOf(form, answer);
+  const labels: string[] = [];
+  for (const [name, text] of fields) {
+    const input = inputOf(form, name);
+    if (input) markField(input, text);
+    labels.push(input?.labels?.[0]?.textContent ?? name);
+  }
+  const summary = labels.length > 0 ? [`Please look at: ${labels.join(", ")}.`] : [];
+  say("bad", ...summary, ...others);
+}

@@ -1,0 +1,90 @@
+type Invitation = Readonly<Record<"tenant-id" | "user-id" | "email" | "sig", string>>;
+
+const NO_INVITATION =
+  "This invitation was accepted already, was withdrawn or made anew, or is older than 7 days.";
+const MEMBER = "You are a member of the namespace now.";
+const CONFIRM_FIRST = "Your account waits to be confirmed: open the link in the mail that confirms it.";
+const LATE = "If you gave the password more than 30 minutes ago, load this page again.";
+const THEN_AGAIN = "After that, open the link of this invitation again.";
+
+async function acceptInvitation(): Promise<void> {
+  const invitation = readLink({ "tenant-id": UUID, "user-id": USER_ID, email: EMAIL, sig: ANYTHING });
+  if (!invitation) return;
+  byId("address").textContent = invitation.email;
+  byId("whom").hidden = false;
+  offerSignUp(invitation);
+  // Below the cloud edition only somebody without an account has such a link.
+  if (!asksFirst()) return showOnly("sign-up");
+  offerLogin(invitation);
+  say("busy", "Please wait …");
+  const { "tenant-id": tenant, "user-id": user, sig } = invitation;
+  const path = `api/namespaces/${tenant}/members/${user}/accept-invite`;
+  const answer = await call("GET", `${path}?${new URLSearchParams({ sig })}`);
+  if (answer.status === 403 || answer.status === 404) return say("bad", NO_INVITATION);
+  if (answer.status !== 200) return say("bad", reasonOf(answer));
+  const { status } = answer.body as { readonly status: "invited" | "not-confirmed" | "confirmed" };
+  if (status === "not-confirmed") {
+    offerMail(invitation.email);
+    return say("note", CONFIRM_FIRST, THEN_AGAIN);
+  }
+  showOnly(status === "invited" ? "sign-up" : "log-in");
+  say("note", status === "invited" ? "Make an account to accept it." : "Log in to accept it.");
+}
+
+/** Whether the edition has users who sign up first and accept then. */
+const asksFirst = (): boolean => byId("whom").dataset.asks === "true";
+
+function offerSignUp(invitation: Invitation): void {
+  const form = byId<HTMLFormElement>("sign-up");
+  const { email, sig } = invitation;
+  onSubmit(form, async ({ name, username, password }) => {
+    const news = inputOf(form, "email_marketing")?.checked ?? false;
+    const account = { name, username, password, email, email_marketing: news, sig };
+    const answer = await call("POST", "api/register", account);
+    if (answer.status === 401) return say("bad", NO_INVITATION, "It is for the address above alone.");
+    if (answer.status !== 200) return sayRefusal(form, answer);
+    const token = tokenIn(answer);
+    if (!asksFirst()) return finish("Your account is made.", MEMBER, LOG_IN);
+    if (token !== undefined) return accept(invitation, token);
+    showOnly(undefined);
+    say("note", CONFIRM_FIRST, THEN_AGAIN);
+  });
+}
+
+function offerLogin(invitation: Invitation): void {
+  const form = byId<HTMLFormElement>("log-in");
+  const name = inputOf(form, "username");
+  if (name) name.value = invitation.email;
+  let waiting = "";
+  onSubmit(form, async (credentials) => {
+    const answer = await call("POST", "api/login", credentials);
+    const token = tokenIn(answer);
+    if (token !== undefined) return accept(invitation, token);
+    waiting = answer.headers.get("X-MFA-Token") ?? "";
+    if (waiting === "") return sayRefusal(form, answer);
+    showOnly("second-factor");
+    say("note", "The password is right. Now the code of your second factor is needed.");
+  });
+  const second = byId<HTMLFormElement>("second-factor");
+  onSubmit(second, async ({ code }) => {
+    const answer = await call("POST", "api/user/mfa/auth", { token: waiting, code });
+    const token = tokenIn(answer);
+    if (token !== undefined) return accept(invitation, token);
+    if (answer.status !== 401) return sayRefusal(second, answer);
+    say("bad", "The code is wrong or was used already. Please take the next one.", LATE);
+  });
+}
+
+/** The token of a session; nothing keeps it but the call that accepts. */
+const tokenIn = ({ status, body }: Answer): string | undefined =>
+  status === 200 ? (body as { readonly token: string } | undefined)?.token : undefined;
+
+async function accept(invitation: Invitation, token: string): Promise<void> {
+  const path = `api/namespaces/${invitation["tenant-id"]}/members/accept-invite`;
+  const answer = await call("PATCH", path, { sig: invitation.sig }, token);
+  if (answer.status === 200) return finish(MEMBER, LOG_IN);
+  showOnly("log-in");
+  if (answer.status === 403)
+    return say("bad", "You logged in as somebody else than the user whom the invitation is for.");
+  say("bad", answer.status === 404 ? NO_INVITATION : reasonOf(answer), "You can log in to try again.");
+}

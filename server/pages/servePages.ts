@@ -1,0 +1,111 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Operation } from "@gatehouse-access/sdk/contract";
+import type { FastifyInstance } from "fastify";
+import "../http/declaredAccess.ts";
+import { linkedPages } from "./sources.ts";
+
+/** A page as its author writes it. */
+export interface PageSource {
+  readonly title: string;
+  /** HTML of what is in `<main>` below the title; nothing of a request is ever in it. */
+  readonly body: string;
+  /** Own scripts in `browser`, without the ends of their names. */
+  readonly scripts: readonly string[];
+  /** The function in them that begins. */
+  readonly start: string;
+}
+
+/** A page as it is sent, the same for everybody. */
+interface Page {
+  readonly html: string;
+  readonly policy: string;
+}
+
+/**
+ * Serves the pages that the service's own links lead to, for the operations that it serves: a page whose operations
+ * are another edition's is not there. They are the same for everybody, and to read one changes nothing: programs that
+ * look into mails open every link. What a link is for happens when a person presses the button.
+ */
+export function servePages(app: FastifyInstance, operations: readonly Operation[]): void {
+  for (const source of linkedPages(new Set(operations))) {
+    // Made when it is first asked for, as few are in the life of an instance.
+    let page: Page | undefined;
+    app.get(
+      source.path,
+      {
+        exposeHeadRoute: true,
+        config: { publicBecause: "a page without data; what it asks for is guarded" },
+      },
+      async (_request, reply) => {
+        page ??= makePage(source);
+        return reply
+          .header("Content-Security-Policy", page.policy)
+          .type("text/html; charset=utf-8")
+          .send(page.html);
+      },
+    );
+  }
+}
+
+/** What the scripts of every page use; each after those that it needs. */
+const SHARED_SCRIPTS = ["say", "link", "call", "form"];
+
+const read = (path: string) =>
+  readFileSync(fileURLToPath(new URL(path, import.meta.url)), "utf8").replaceAll("\r\n", "\n");
+
+const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+/** Makes a page. Whatever it says about its link, its script finds in the address. */
+function makePage({ title, body, scripts, start }: PageSource): Page {
+  const own = [...SHARED_SCRIPTS, ...scripts].map((name) => read(`browser/${name}.js`)).join("\n");
+  const script = elementText(`(() => {\n"use strict";\n${own}\n${start}();\n})();\n`, "script");
+  // The style is published as it was written.
+  const style = elementText(read("../../pages/pages.css"), "style");
+  return { html: htmlOf(title, body, style, script), policy: policyOf(style, script) };
+}
+
+/** The text of a file of ours, as it is. */
+function elementText(text: string, element: string): string {
+  if (text.toLowerCase().includes(`</${element}`))
+    throw new Error(`the page's ${element} must not end itself`);
+  return text;
+}
+
+/** The page runs its one script, has its one style, and asks this service; nothing else gets in, or frames it. */
+const policyOf = (style: string, script: string): string =>
+  [
+    "default-src 'none'",
+    `script-src ${sha256(script)}`,
+    `style-src ${sha256(style)}`,
+    // The empty icon, without which browsers ask for one.
+    "img-src data:",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+
+const htmlOf = (title: string, body: string, style: string, script: string): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${title} · Gatehouse</title>
+<link rel="icon" href="data:,">
+<style>${style}</style>
+</head>
+<body>
+<header><a href="./">Gatehouse</a></header>
+<main>
+<h1>${title}</h1>
+<noscript><p class="bad">This page needs JavaScript.</p></noscript>
+<div id="message" role="status" tabindex="-1"></div>
+${body}</main>
+<script>${script}</script>
+</body>
+</html>
+`;

@@ -1,0 +1,219 @@
+import { type Operation, operations } from "@gatehouse-access/sdk/contract";
+import { type Field, formHtml } from "./fields.ts";
+import type { PageSource } from "./servePages.ts";
+
+type OperationId = keyof typeof operations;
+
+/** Where a page is, and which operations it cannot be without. */
+export interface LinkedPage extends PageSource {
+  readonly path: string;
+  readonly needs: readonly OperationId[];
+}
+
+const { setup, registerUser, updateRecoverPassword, resetMfa, login, authMfa } = operations;
+
+type Schema = Field["schema"];
+
+const nameField = (schema: Schema): Field => ({
+  name: "name",
+  schema,
+  label: "Your name",
+  autocomplete: "name",
+});
+const usernameField = (schema: Schema): Field => ({
+  name: "username",
+  schema,
+  label: "User name",
+  autocomplete: "username",
+  hint: "letters, digits, - _ . @",
+});
+const newPasswordField = (schema: Schema, hint = ""): Field => ({
+  name: "password",
+  schema,
+  label: "New password",
+  type: "password",
+  autocomplete: "new-password",
+  hint,
+});
+
+const ANOTHER_MAIL = formHtml("another-mail", [], "Send another mail that confirms the account");
+const ADDRESS = `<bdi id="address"></bdi>`;
+
+const SETUP: LinkedPage = {
+  path: "/setup",
+  needs: ["setup"],
+  title: "Set up this service",
+  body:
+    "<p>This makes the first user, and a namespace that belongs to it.</p>\n" +
+    formHtml(
+      "first-user",
+      [
+        nameField(setup.body.shape.name),
+        {
+          name: "email",
+          schema: setup.body.shape.email,
+          label: "E-mail address",
+          type: "email",
+          autocomplete: "email",
+        },
+        usernameField(setup.body.shape.username),
+        newPasswordField(setup.body.shape.password),
+      ],
+      "Make the first user",
+    ),
+  scripts: ["accounts"],
+  start: "setUp",
+};
+
+const CONFIRM_ACCOUNT: LinkedPage = {
+  path: "/validation-account",
+  needs: ["validateAccount", "resendEmail"],
+  title: "Confirm your account",
+  body: `<p>An account was made with the address ${ADDRESS}.</p>\n${formHtml("confirm", [], "Confirm the account")}${ANOTHER_MAIL}`,
+  scripts: ["accounts"],
+  start: "confirmAccount",
+};
+
+const CONFIRM_ADDRESS: LinkedPage = {
+  path: "/confirm-address",
+  // Its operation is one of every edition.
+  needs: [],
+  title: "Confirm your e-mail address",
+  body:
+    "<p>Somebody who is logged in as you gave your account the address that this link was sent to.</p>\n" +
+    formHtml("confirm", [], "Confirm the address"),
+  scripts: ["accounts"],
+  start: "confirmAddress",
+};
+
+const NEW_PASSWORD: LinkedPage = {
+  path: "/update-password",
+  needs: ["updateRecoverPassword"],
+  title: "Choose a new password",
+  body: formHtml(
+    "new-password",
+    [newPasswordField(updateRecoverPassword.body.shape.password)],
+    "Set the password",
+  ),
+  scripts: ["accounts"],
+  start: "choosePassword",
+};
+
+const RESET_MFA: LinkedPage = {
+  path: "/reset-mfa",
+  needs: ["resetMfa"],
+  title: "Turn off your second factor",
+  body:
+    "<p>Two mails have a code each, and both are needed.</p>\n" +
+    formHtml(
+      "codes",
+      [
+        {
+          name: "main_email_code",
+          schema: resetMfa.body.shape.main_email_code,
+          label: "First code, sent to your e-mail address",
+          autocomplete: "one-time-code",
+        },
+        {
+          name: "recovery_email_code",
+          schema: resetMfa.body.shape.recovery_email_code,
+          label: "Second code, sent to your recovery e-mail address",
+          autocomplete: "one-time-code",
+        },
+      ],
+      "Turn it off",
+    ),
+  scripts: ["accounts"],
+  start: "resetSecondFactor",
+};
+
+const NEWS = `<p class="check"><label><input type="checkbox" name="email_marketing"> Send me news by mail</label></p>\n`;
+
+const SIGN_UP = formHtml(
+  "sign-up",
+  [
+    nameField(registerUser.body.shape.name),
+    usernameField(registerUser.body.shape.username),
+    newPasswordField(registerUser.body.shape.password, "1 to 64 letters, digits, - and _"),
+  ],
+  "Make an account and accept",
+  NEWS,
+);
+
+const LOG_IN = formHtml(
+  "log-in",
+  [
+    {
+      name: "username",
+      schema: login.body.shape.username,
+      label: "User name or e-mail address",
+      autocomplete: "username",
+    },
+    {
+      name: "password",
+      schema: login.body.shape.password,
+      label: "Password",
+      type: "password",
+      autocomplete: "current-password",
+    },
+  ],
+  "Log in and accept",
+);
+
+const SECOND_FACTOR = formHtml(
+  "second-factor",
+  [
+    {
+      name: "code",
+      schema: authMfa.body.shape.code,
+      label: "Code of your second factor",
+      autocomplete: "one-time-code",
+      inputMode: "numeric",
+      hint: "6 digits",
+    },
+  ],
+  "Accept",
+);
+
+/** @param asks the edition tells how far a user has come, and has users accept who have an account */
+const invitation = (asks: boolean): LinkedPage => ({
+  path: "/accept-invite",
+  needs: ["registerUser"],
+  title: "Accept an invitation",
+  body:
+    `<p id="whom" data-asks="${asks}" hidden>You are invited to a namespace of this service, with the address ${ADDRESS}.</p>\n` +
+    [SIGN_UP, ...(asks ? [LOG_IN, SECOND_FACTOR, ANOTHER_MAIL] : [])].join(""),
+  scripts: ["accounts", "invitation"],
+  start: "acceptInvitation",
+});
+
+const START: LinkedPage = {
+  path: "/",
+  needs: ["getInfo", "healthcheck"],
+  title: "Remote access to devices",
+  body: `<p>This service decides who reaches which devices by SSH.</p>
+<dl>
+<div><dt>State</dt><dd id="health" aria-live="polite">…</dd></div>
+<div><dt>Interface version</dt><dd id="version">…</dd></div>
+</dl>
+<p id="no-user" hidden>It has no user yet: <code>gatehouse-server admin setup-link</code> prints where to make the first one.</p>
+<h2>Where to go on</h2>
+<ul>
+<li><a href="docs">The interface, to read and to try</a></li>
+<li><a href="openapi.json">The interface for programs (OpenAPI)</a></li>
+</ul>
+`,
+  scripts: ["start"],
+  start: "showState",
+};
+
+/** The pages of an instance that serves these operations. */
+export function linkedPages(served: ReadonlySet<Operation>): readonly LinkedPage[] {
+  const serves = (ids: readonly OperationId[]) => ids.every((id) => served.has(operations[id]));
+  const asks = serves(["lookupUserStatus", "acceptInvite", "login", "authMfa", "resendEmail"]);
+  const pages = [
+    ...[START, SETUP, CONFIRM_ACCOUNT, CONFIRM_ADDRESS, NEW_PASSWORD, RESET_MFA],
+    invitation(asks),
+  ];
+  return pages.filter(({ needs }) => serves(needs));
+}

@@ -1,0 +1,91 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { type Started, startBrowser } from "../../support/browser.ts";
+
+/** Opens an address in a browser without anything stored. */
+export type Open = (address: string, options?: BrowserContextOptions) => Promise<Page>;
+
+/**
+ * Starts a browser for the tests of a file; where none starts they are skipped, with the reason. After each test it
+ * fails where a page did what none must: ran into its policy, failed, asked another origin, opened a dialog.
+ */
+export function useBrowser(): Open {
+  let started: Started;
+  const open: Page[] = [];
+  const complaints: string[] = [];
+  beforeAll(async () => {
+    started = await startBrowser();
+  });
+  afterAll(async () => {
+    if ("browser" in started) await started.browser.close();
+  });
+  beforeEach(({ skip }) => {
+    if ("reason" in started) skip(started.reason);
+  });
+  afterEach(async () => {
+    for (const page of open.splice(0)) await page.context().close();
+    expect(complaints.splice(0)).toEqual([]);
+  });
+  return async (address, options = {}) => {
+    const { browser } = started as { readonly browser: Browser };
+    const context = await browser.newContext({ locale: "en-GB", ...options });
+    const page = await context.newPage();
+    open.push(page);
+    const { origin } = new URL(address);
+    page.on("request", (request) => {
+      if (new URL(request.url()).origin !== origin && !request.url().startsWith("data:"))
+        complaints.push(`requests ${request.url()}`);
+    });
+    page.on("console", (message) => {
+      // An operation that refuses or fails is what a page is to tell of.
+      const failed =
+        message.text().startsWith("Failed to load resource") && message.location().url.includes("/api/");
+      if (!failed) complaints.push(`${message.type()}: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+    page.on("dialog", async (dialog) => {
+      complaints.push(`dialog: ${dialog.message()}`);
+      await dialog.dismiss();
+    });
+    await page.goto(address);
+    return page;
+  };
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** What axe has to say of the page as it is now. */
+export async function axeFindings(page: Page): Promise<string[]> {
+  // The page's policy lets no script in; the browser's own tools may run one.
+  await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
+    const { violations } = await axe.run();
+    return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes[0]?.html}`);
+  });
+}
+
+/** Waits until the page says this, and has led the focus there. */
+export async function expectSaid(page: Page, text: string | RegExp): Promise<void> {
+  await expect
+    .poll(() => page.locator("#message").innerText())
+    .toMatch(typeof text === "string" ? new RegExp(text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")) : text);
+  await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe("message");
+}
+
+/** Nothing of the link's secrets is in the address or in what the page or its history keeps. */
+export async function expectForgotten(page: Page, ...secrets: readonly string[]): Promise<void> {
+  const kept = await page.evaluate(() =>
+    JSON.stringify([
+      location.href,
+      history.state,
+      document.title,
+      { ...localStorage },
+      { ...sessionStorage },
+    ]),
+  );
+  expect(await page.evaluate(() => history.state)).toBeNull();
+  for (const secret of secrets) expect(kept).not.toContain(secret);
+}

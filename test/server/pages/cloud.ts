@@ -1,0 +1,112 @@
+import { randomUUID } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { startService, type TestService } from "../../support/service.ts";
+
+/** Where links in its mails lead; tests go to the address that it has here instead. */
+const PUBLIC_URL = "http://gate.example.org";
+
+export const PASSWORD = "correct-horse";
+
+/** A cloud instance as a process, whose mails are files. */
+export const startCloud = (env: Readonly<Record<string, string>> = {}): Promise<TestService> =>
+  startService({
+    env: {
+      GATEHOUSE_EDITION: "cloud",
+      GATEHOUSE_PUBLIC_URL: PUBLIC_URL,
+      // Tests log in more often than people do.
+      GATEHOUSE_LOGINS_PER_ADDRESS: "0",
+      GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
+      ...env,
+    },
+  });
+
+/** The text of a mail's file (RFC 2045, section 6.7). */
+function textOf(raw: string): string {
+  const [head = "", ...body] = raw.split("\r\n\r\n");
+  const text = body.join("\n\n").replaceAll("\r\n", "\n");
+  if (!/^content-transfer-encoding: quoted-printable$/im.test(head)) return text;
+  return text
+    .replaceAll("=\n", "")
+    .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+}
+
+/** The texts of the mails to an address, from the oldest. */
+function mailsTo({ dataDir }: TestService, address: string): string[] {
+  const folder = join(dataDir, "mail");
+  let names: string[];
+  try {
+    names = readdirSync(folder).filter((name) => name.endsWith(".eml"));
+  } catch {
+    return [];
+  }
+  return names
+    .sort()
+    .map((name) => readFileSync(join(folder, name), "utf8"))
+    .filter((raw) => new RegExp(`^To: .*${address}`, "im").test(raw))
+    .map(textOf);
+}
+
+/** Waits for the n-th mail to an address. */
+export async function mailTo(service: TestService, address: string, n = 1): Promise<string> {
+  await expect.poll(() => mailsTo(service, address).length).toBeGreaterThanOrEqual(n);
+  return mailsTo(service, address)[n - 1] ?? "";
+}
+
+/** The link in a text, at the address that the service has here. */
+export function linkIn(service: TestService, text: string): string {
+  const link = new URL(/https?:\/\/\S+/.exec(text)?.[0] ?? "");
+  expect(link.origin).toBe(PUBLIC_URL);
+  return service.url + link.pathname + link.search;
+}
+
+/** Calls the service; answers the status and what it said. */
+export async function call(
+  { url }: TestService,
+  method: string,
+  path: string,
+  body?: object,
+  token?: string,
+): Promise<{
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Readonly<Record<string, string>>;
+}> {
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      ...(body && { "content-type": "application/json" }),
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: text === "" ? {} : JSON.parse(text) };
+}
+
+/** The status of a login. */
+export const loginStatus = async (service: TestService, username: string, password: string) =>
+  (await call(service, "POST", "/api/login", { username, password })).status;
+
+/** A token of a user who exists. */
+export async function tokenOf(service: TestService, username: string, password = PASSWORD): Promise<string> {
+  const { status, body } = await call(service, "POST", "/api/login", { username, password });
+  expect(status).toBe(200);
+  return body.token ?? "";
+}
+
+/** Makes a user, and answers a token. */
+export async function newUser(service: TestService, username: string): Promise<string> {
+  await service.createUser({ username, password: PASSWORD });
+  return tokenOf(service, username);
+}
+
+/** All that the service has logged of the requests so far. */
+export async function wholeLog(service: TestService): Promise<string> {
+  // Lines come in their order.
+  const last = `/the-end-${randomUUID()}`;
+  await fetch(service.url + last);
+  await expect.poll(() => service.output()).toContain(last);
+  return service.output();
+}

@@ -1,0 +1,180 @@
+import { Secret, TOTP } from "otpauth";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { startService, type TestService } from "../../support/service.ts";
+import { expectForgotten, expectSaid, useBrowser } from "./browsing.ts";
+import { call, linkIn, mailTo, newUser, PASSWORD, startCloud, tokenOf, wholeLog } from "./cloud.ts";
+
+const open = useBrowser();
+let service: TestService;
+let owner: string;
+let tenant: string;
+beforeAll(async () => {
+  service = await startCloud();
+  [owner, tenant] = await ownerOf(service);
+});
+afterAll(async () => void (await service.stop()));
+
+/** An owner's token, and the id of the namespace. */
+async function ownerOf(here: TestService): Promise<[string, string]> {
+  const token = await newUser(here, "owner");
+  const { body } = await call(here, "POST", "/api/namespaces", { name: "lab" }, token);
+  return [await tokenOf(here, "owner"), body.tenant_id ?? ""];
+}
+
+/** Invites by mail; answers the link in it. */
+async function invite(email: string): Promise<string> {
+  const body = { email, role: "operator" };
+  expect((await call(service, "POST", `/api/namespaces/${tenant}/members`, body, owner)).status).toBe(200);
+  return linkIn(service, await mailTo(service, email));
+}
+
+/** Invites by a link that is shown. */
+async function linkFor(here: TestService, namespace: string, email: string, token: string): Promise<string> {
+  const body = { email, role: "operator" };
+  const path = `/api/namespaces/${namespace}/members/invites`;
+  const link = new URL((await call(here, "POST", path, body, token)).body.link ?? "");
+  return here.url + link.pathname + link.search;
+}
+
+const press = (page: Page, name: string) => page.getByRole("button", { name }).click();
+const sigOf = (link: string) => new URL(link).searchParams.get("sig") ?? "";
+
+/** The status of the user's membership, as members are told. */
+async function isMember(here: TestService, username: string, namespace: string): Promise<boolean> {
+  const token = await tokenOf(here, username);
+  return (await call(here, "GET", `/api/auth/token/${namespace}`, undefined, token)).status === 200;
+}
+
+async function signUp(page: Page, username: string, password = PASSWORD): Promise<void> {
+  await page.getByLabel("Your name").fill("A Person");
+  await page.getByLabel("User name", { exact: true }).fill(username);
+  await page.getByLabel("New password", { exact: true }).fill(password);
+  await press(page, "Make an account and accept");
+}
+
+async function logIn(page: Page, password = PASSWORD): Promise<void> {
+  await page.getByLabel("Password", { exact: true }).fill(password);
+  await press(page, "Log in and accept");
+}
+
+describe("somebody without an account", () => {
+  test("signs up by the link of the mail, and is a member", async () => {
+    const link = await invite("ana@example.org");
+    const page = await open(link);
+    await expectSaid(page, "Make an account to accept it.");
+    expect(await page.locator("main").innerText()).toContain("ana@example.org");
+    await signUp(page, "ana", "not allowed");
+    await expectSaid(page, "Please look at: New password.");
+    await signUp(page, "owner");
+    await expectSaid(page, "Please look at: User name.");
+    expect(await page.locator("#sign-up-username-error").textContent()).toBe("Is taken already.");
+    await signUp(page, "ana");
+    await expectSaid(page, "You are a member of the namespace now.");
+    expect(await isMember(service, "ana", tenant)).toBe(true);
+    await expectForgotten(page, sigOf(link), PASSWORD, "eyJ");
+    const log = await wholeLog(service);
+    for (const secret of [sigOf(link), PASSWORD]) expect(log).not.toContain(secret);
+
+    const again = await open(link);
+    await expectSaid(again, "This invitation was accepted already");
+    expect(await again.locator("form:visible").count()).toBe(0);
+  });
+
+  test("who was shown the link confirms the address first", async () => {
+    const link = await linkFor(service, tenant, "ben@example.org", owner);
+    const page = await open(link);
+    await expectSaid(page, "Make an account to accept it.");
+    await signUp(page, "ben");
+    await expectSaid(page, "Your account waits to be confirmed");
+    await mailTo(service, "ben@example.org");
+    const waiting = await open(link);
+    await expectSaid(waiting, "Your account waits to be confirmed");
+    await press(waiting, "Send another mail");
+    await expectSaid(waiting, "a mail is on its way");
+    const confirming = await open(linkIn(service, await mailTo(service, "ben@example.org", 2)));
+    await press(confirming, "Confirm the account");
+    await expectSaid(confirming, "The account is confirmed.");
+    const accepting = await open(link);
+    await expectSaid(accepting, "Log in to accept it.");
+    await logIn(accepting);
+    await expectSaid(accepting, "You are a member of the namespace now.");
+    expect(await isMember(service, "ben", tenant)).toBe(true);
+  });
+
+  test("on an enterprise instance is a member with the account", async () => {
+    const enterprise = await startService();
+    onTestFinished(async () => void (await enterprise.stop()));
+    const [token, namespace] = await ownerOf(enterprise);
+    const link = await linkFor(enterprise, namespace, "carla@example.org", token);
+    const page = await open(link);
+    await signUp(page, "carla");
+    await expectSaid(page, "You are a member of the namespace now.");
+    expect(await isMember(enterprise, "carla", namespace)).toBe(true);
+    await expectForgotten(page, sigOf(link), PASSWORD, "eyJ");
+    const again = await open(link);
+    await signUp(again, "carla2");
+    await expectSaid(again, "This invitation was accepted already");
+  });
+});
+
+describe("a user", () => {
+  test("logs in and accepts", async () => {
+    await newUser(service, "dora");
+    const link = await invite("dora@example.com");
+    const page = await open(link);
+    await expectSaid(page, "Log in to accept it.");
+    expect(await page.getByLabel("User name or e-mail address").inputValue()).toBe("dora@example.com");
+    expect(await isMember(service, "dora", tenant)).toBe(false);
+    await logIn(page, "wrong-horse");
+    await expectSaid(page, "Wrong user name or password.");
+    await logIn(page);
+    await expectSaid(page, "You are a member of the namespace now.");
+    expect(await isMember(service, "dora", tenant)).toBe(true);
+    await expectForgotten(page, sigOf(link), PASSWORD, "eyJ");
+  });
+
+  test("with a second factor gives its code", async () => {
+    const token = await newUser(service, "emil");
+    await call(service, "PATCH", "/api/users", { recovery_email: "emil@elsewhere.org" }, token);
+    const { secret, recovery_codes } = (
+      await call(service, "GET", "/api/user/mfa/generate", undefined, token)
+    ).body;
+    const totp = new TOTP({ secret: Secret.fromBase32(secret ?? "") });
+    const mfa = { code: totp.generate(), secret, recovery_codes };
+    expect((await call(service, "PUT", "/api/user/mfa/enable", mfa, token)).status).toBe(200);
+    const page = await open(await invite("emil@example.com"));
+    await expectSaid(page, "Log in to accept it.");
+    await logIn(page);
+    await expectSaid(page, "Now the code of your second factor is needed.");
+    const code = page.getByLabel("Code of your second factor");
+    expect(await code.getAttribute("autocomplete")).toBe("one-time-code");
+    await code.fill("12345");
+    await press(page, "Accept");
+    await expectSaid(page, "Please look at: Code of your second factor.");
+    // Of a time long ago.
+    await code.fill(totp.generate({ timestamp: 0 }));
+    await press(page, "Accept");
+    await expectSaid(page, "The code is wrong or was used already.");
+    await code.fill(totp.generate());
+    await press(page, "Accept");
+    await expectSaid(page, "You are a member of the namespace now.");
+    expect(await page.content()).not.toContain("eyJ");
+    const { body } = await call(service, "GET", `/api/namespaces/${tenant}`, undefined, owner);
+    expect(JSON.stringify(body)).toContain("emil@example.com");
+  });
+
+  test("whom the invitation is not for is told so", async () => {
+    await newUser(service, "fred");
+    await newUser(service, "gina");
+    const page = await open(await invite("fred@example.com"));
+    await expectSaid(page, "Log in to accept it.");
+    await page.getByLabel("User name or e-mail address").fill("gina");
+    await logIn(page);
+    await expectSaid(page, "You logged in as somebody else");
+    expect(await isMember(service, "gina", tenant)).toBe(false);
+    await page.getByLabel("User name or e-mail address").fill("fred");
+    await logIn(page);
+    await expectSaid(page, "You are a member of the namespace now.");
+  });
+});

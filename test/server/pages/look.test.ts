@@ -1,0 +1,102 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { TestService } from "../../support/service.ts";
+import { axeFindings, expectSaid, useBrowser } from "./browsing.ts";
+import { call, linkIn, newUser, startCloud, tokenOf } from "./cloud.ts";
+
+const open = useBrowser();
+let service: TestService;
+let invitation: string;
+beforeAll(async () => {
+  service = await startCloud();
+  const token = await newUser(service, "owner");
+  const { body } = await call(service, "POST", "/api/namespaces", { name: "lab" }, token);
+  const owner = await tokenOf(service, "owner");
+  const path = `/api/namespaces/${body.tenant_id}/members/invites`;
+  const invited = { email: "ana@example.org", role: "observer" };
+  invitation = (await call(service, "POST", path, invited, owner)).body.link ?? "";
+  invitation = linkIn(service, invitation).slice(service.url.length);
+});
+afterAll(async () => void (await service.stop()));
+
+const ID = "id=0123456789abcdef01234567";
+const TOKEN = "token=01234567-89ab-cdef-0123-456789abcdef";
+const PAGES: Readonly<Record<string, () => string>> = {
+  "/setup": () => `/setup?sign=${"0".repeat(64)}`,
+  "/validation-account": () => `/validation-account?email=ana%40example.org&${TOKEN}`,
+  "/update-password": () => `/update-password?${ID}&${TOKEN}`,
+  "/reset-mfa": () => `/reset-mfa?${ID}`,
+  "/confirm-address": () => `/confirm-address?${ID}&${TOKEN}`,
+  "/accept-invite": () => invitation,
+};
+
+/** Fills what is asked for with something that the service refuses. */
+async function sendNonsense(page: Page): Promise<void> {
+  for (const input of await page.locator("form:visible input:not([type=checkbox])").all())
+    await input.fill("a@b");
+  await page.locator("form:visible button").click();
+  await expect.poll(() => page.locator("form[aria-busy]").count()).toBe(0);
+  await expectSaid(page, /./);
+}
+
+describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
+  test.each(Object.keys(PAGES))(
+    "%s: axe has nothing to say, of its form, its refusal, and without a link",
+    async (path) => {
+      const page = await open(service.url + PAGES[path]?.(), { colorScheme });
+      await expect.poll(() => page.locator("form:visible").count()).toBe(1);
+      const background = await page.evaluate(
+        () => getComputedStyle(document.documentElement).backgroundColor,
+      );
+      expect(background).toBe(colorScheme === "dark" ? "rgb(13, 17, 23)" : "rgb(245, 247, 250)");
+      expect(await axeFindings(page)).toEqual([]);
+      await sendNonsense(page);
+      expect(await axeFindings(page)).toEqual([]);
+      await page.goto(service.url + path);
+      await page.evaluate(() => history.replaceState(null, ""));
+      await page.reload();
+      await expectSaid(page, "Missing in it");
+      expect(await axeFindings(page)).toEqual([]);
+    },
+  );
+
+  test("the start page says how the service is, and where to go on", async () => {
+    const page = await open(`${service.url}/`, { colorScheme });
+    await expect.poll(() => page.locator("#health").textContent()).toBe("works");
+    expect(await page.locator("#version").textContent()).toBe("v0.19.0");
+    expect(await page.locator("#no-user").isVisible()).toBe(false);
+    expect(await axeFindings(page)).toEqual([]);
+    const links = await page
+      .locator("main a")
+      .evaluateAll((all) => all.map((link) => (link as HTMLAnchorElement).href));
+    for (const link of links) expect((await fetch(link)).status).toBe(200);
+    expect(links).toHaveLength(2);
+  });
+});
+
+test("the start page says when the database does not answer", async () => {
+  const page = await open(`${service.url}/setup`);
+  await page.route("**/api/info", (route) => route.fulfill({ status: 503, body: "{}" }));
+  await page.goto(`${service.url}/#again`);
+  await expect.poll(() => page.locator("#health").textContent()).toContain("does not work");
+});
+
+test("a narrow screen needs no scrolling to the side", async () => {
+  for (const path of ["/setup", "/accept-invite"]) {
+    const page = await open(service.url + PAGES[path]?.(), { viewport: { width: 320, height: 600 } });
+    await expect.poll(() => page.locator("form:visible").count()).toBe(1);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+  }
+});
+
+test.each(["/docs", "/docs/"])("%s shows the document in a browser", async (path) => {
+  const page = await open(service.url + path);
+  await expect.poll(() => page.locator(".info .title").count()).toBeGreaterThan(0);
+  expect(await page.locator(".errors-wrapper").count()).toBe(0);
+});
+
+test("without JavaScript a page says that it needs it, and has nothing that could be sent", async () => {
+  const page = await open(service.url + PAGES["/update-password"]?.(), { javaScriptEnabled: false });
+  expect(await page.locator("main").innerText()).toContain("This page needs JavaScript.");
+  expect(await page.locator("form:visible").count()).toBe(0);
+});

@@ -1,0 +1,237 @@
+import { Secret, TOTP } from "otpauth";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { TestService } from "../../support/service.ts";
+import { expectForgotten, expectSaid, useBrowser } from "./browsing.ts";
+import { call, linkIn, loginStatus, mailTo, newUser, PASSWORD, startCloud, wholeLog } from "./cloud.ts";
+
+const open = useBrowser();
+let service: TestService;
+beforeAll(async () => {
+  service = await startCloud();
+});
+afterAll(async () => void (await service.stop()));
+
+const press = (page: Page, name: string) => page.getByRole("button", { name }).click();
+const parameter = (link: string, name: string) => new URL(link).searchParams.get(name) ?? "";
+
+/** A token is neither in the log, nor in the address or anything else that the page keeps. */
+async function expectGone(page: Page, ...secrets: string[]): Promise<void> {
+  await expectForgotten(page, ...secrets);
+  const log = await wholeLog(service);
+  for (const secret of secrets) expect(log).not.toContain(secret);
+}
+
+describe("confirming an account", () => {
+  const register = async (username: string) => {
+    const email = `${username}@example.org`;
+    const account = { name: "A Person", username, email, password: PASSWORD, email_marketing: false };
+    expect((await call(service, "POST", "/api/register", account)).status).toBe(200);
+    return { email, link: linkIn(service, await mailTo(service, email)) };
+  };
+
+  test("happens by the button; programs that open the link change nothing", async () => {
+    const { email, link } = await register("ana");
+    expect(new URL(link).pathname).toBe("/validation-account");
+    for (const method of ["HEAD", "GET"]) {
+      const { status, headers } = await fetch(link, { method });
+      expect([status, headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+    }
+    const page = await open(link);
+    await expect.poll(() => page.locator("main").innerText()).toContain(email);
+    expect(await loginStatus(service, "ana", PASSWORD)).toBe(403);
+    await press(page, "Confirm the account");
+    await expectSaid(page, "The account is confirmed.");
+    expect(await loginStatus(service, "ana", PASSWORD)).toBe(200);
+    await expectGone(page, parameter(link, "token"));
+  });
+
+  test("a link that does not work any more leads to another mail", async () => {
+    const { email, link } = await register("ben");
+    const page = await open(
+      link.replace(/token=[^&]+/, `token=${"0".repeat(8)}-0000-0000-0000-${"0".repeat(12)}`),
+    );
+    await press(page, "Confirm the account");
+    await expectSaid(page, "This link was used already, is older than 24 hours");
+    await press(page, "Send another mail");
+    await expectSaid(page, "a mail is on its way");
+    const again = await open(linkIn(service, await mailTo(service, email, 2)));
+    await press(again, "Confirm the account");
+    await expectSaid(again, "The account is confirmed.");
+  });
+});
+
+describe("a new password", () => {
+  test("is chosen once, and ends the logins from before", async () => {
+    const token = await newUser(service, "carla");
+    await call(service, "POST", "/api/user/recover_password", { username: "carla" });
+    const link = linkIn(service, await mailTo(service, "carla@example.com"));
+    const page = await open(link);
+    expect(await page.getByLabel("New password", { exact: true }).getAttribute("autocomplete")).toBe(
+      "new-password",
+    );
+    await page.getByLabel("New password", { exact: true }).fill("abc");
+    await press(page, "Set the password");
+    await expectSaid(page, "Please look at: New password.");
+    await page.getByLabel("New password", { exact: true }).fill(" another horse ");
+    await press(page, "Set the password");
+    await expectSaid(page, "The new password is set");
+    expect([
+      await loginStatus(service, "carla", " another horse "),
+      (await call(service, "GET", "/api/auth/user", undefined, token)).status,
+    ]).toEqual([200, 401]);
+    await expectGone(page, parameter(link, "token"), "another horse");
+
+    const again = await open(link);
+    await again.getByLabel("New password", { exact: true }).fill("third-horse");
+    await press(again, "Set the password");
+    await expectSaid(again, "This link was used already");
+    expect(await loginStatus(service, "carla", "third-horse")).toBe(401);
+  });
+});
+
+describe("a lost second factor", () => {
+  const CODE = /code is:\s+([A-Z2-7]{16})\s/;
+
+  test("is turned off by the codes of both mails", async () => {
+    const token = await newUser(service, "dora");
+    await call(service, "PATCH", "/api/users", { recovery_email: "dora@elsewhere.org" }, token);
+    const { secret, recovery_codes } = (
+      await call(service, "GET", "/api/user/mfa/generate", undefined, token)
+    ).body;
+    const code = new TOTP({ secret: Secret.fromBase32(secret ?? "") }).generate();
+    const enabled = await call(
+      service,
+      "PUT",
+      "/api/user/mfa/enable",
+      { code, secret, recovery_codes },
+      token,
+    );
+    expect([enabled.status, await loginStatus(service, "dora", PASSWORD)]).toEqual([200, 401]);
+
+    await call(service, "POST", "/api/user/mfa/reset", { identifier: "dora" });
+    const mails = [await mailTo(service, "dora@example.com"), await mailTo(service, "dora@elsewhere.org")];
+    const [main = "", recovery = ""] = mails.map((text) => CODE.exec(text)?.[1] ?? "");
+    const [link = "", other] = mails.map((text) => linkIn(service, text));
+    expect([link, main === recovery]).toEqual([other, false]);
+    const page = await open(link);
+    await page.getByLabel("First code").fill(recovery);
+    await page.getByLabel("Second code").fill(main);
+    await press(page, "Turn it off");
+    await expectSaid(page, /Please look at: First code.*, Second code/);
+    expect(await page.locator(".error").allTextContents()).toEqual([
+      "Wrong, used or too old.",
+      "Wrong, used or too old.",
+    ]);
+    // As people copy it, with what is around it.
+    await page.getByLabel("First code").fill(` ${main.toLowerCase()}\t`);
+    await page.getByLabel("Second code").fill(recovery);
+    await press(page, "Turn it off");
+    await expectSaid(page, "The second factor is off");
+    expect(await loginStatus(service, "dora", PASSWORD)).toBe(200);
+    await expectGone(page, main, recovery);
+    expect(await page.content()).not.toContain("eyJ");
+  });
+});
+
+describe("a new e-mail address", () => {
+  const ID = "0123456789abcdef01234567";
+  const TOKEN = "01234567-89ab-cdef-0123-456789abcdef";
+  const address = () => `${service.url}/confirm-address?id=${ID}&token=${TOKEN}`;
+
+  /** Opens the page, with the answer that the operation shall give; tells what it was asked. */
+  async function opened(status: number, body = "") {
+    const page = await open(address());
+    const asked: unknown[] = [];
+    await page.route("**/api/user/confirm_address", async (route) => {
+      asked.push([
+        route.request().method(),
+        route.request().headers().authorization,
+        route.request().postDataJSON(),
+      ]);
+      await route.fulfill({ status, body, contentType: "application/json" });
+    });
+    return { page, asked };
+  }
+
+  test("is confirmed by the button", async () => {
+    const { page, asked } = await opened(200);
+    expect(asked).toEqual([]);
+    await press(page, "Confirm the address");
+    await expectSaid(page, "The address is confirmed");
+    expect(asked).toEqual([["POST", undefined, { id: ID, token: TOKEN }]]);
+    await expectGone(page, TOKEN);
+  });
+
+  test("is not by a link that was used", async () => {
+    const { page } = await opened(401, JSON.stringify({ message: "token: wrong, used or too old" }));
+    await press(page, "Confirm the address");
+    await expectSaid(page, "This link was used already");
+  });
+});
+
+describe("whatever the service answers, the person is told", () => {
+  const link = () => `${service.url}/reset-mfa?id=0123456789abcdef01234567`;
+
+  test.each([
+    [429, { "X-Account-Lockout": "4102444800" }, "", /Please try again after \d\d:\d\d:\d\d/],
+    [
+      429,
+      { "Retry-After": "30" },
+      '{"message":"too many requests"}',
+      /Please try again after \d\d:\d\d:\d\d/,
+    ],
+    [500, { "X-Request-ID": "the-id" }, '{"message":"internal error"}', "report the request the-id"],
+    [503, {}, "<html>of a proxy", "The service could not do it"],
+    [404, {}, '{"message":"user-id: no such user"}', "User-id: no such user."],
+    [400, {}, '{"message":"MFA is not enabled"}', "MFA is not enabled."],
+    [400, {}, "", "The service refused it (status 400)."],
+    [409, {}, '["main_email_code"]', "Please look at: First code"],
+  ] as const)("%i %j", async (status, headers, body, said) => {
+    const page = await open(link());
+    const contentType = body.startsWith("<") ? "text/html" : "application/json";
+    await page.route("**/api/user/mfa/reset/*", (route) =>
+      body === "" && status === 400
+        ? route.fulfill({ status, contentType: "text/plain" })
+        : route.fulfill({ status, headers: { ...headers, "Content-Type": contentType }, body: body || "{}" }),
+    );
+    await page.getByLabel("First code").fill("AAAA");
+    await page.getByLabel("Second code").fill("BBBB");
+    await press(page, "Turn it off");
+    await expectSaid(page, said);
+  });
+
+  test("and when it answers nothing", async () => {
+    const page = await open(link());
+    await page.route("**/api/user/mfa/reset/*", (route) => route.abort());
+    await page.getByLabel("First code").fill("AAAA");
+    await page.getByLabel("Second code").fill("BBBB");
+    await press(page, "Turn it off");
+    await expectSaid(page, "The service could not be reached.");
+  });
+});
+
+describe("an address that is not whole", () => {
+  test.each([
+    ["/setup", "Missing in it: sign."],
+    ["/validation-account?email=ana%40example.org", "Missing in it: token."],
+    ["/validation-account?email=ana%40example.org&token=12", "Damaged in it: token."],
+    ["/validation-account?email=Call%20555%20now!%20a%40b&token=12", "Damaged in it: email, token."],
+    ["/update-password?id=../../login&token=12", "Damaged in it: id, token."],
+    ["/accept-invite", "Missing in it: tenant-id, user-id, email, sig."],
+    ["/reset-mfa?id=%3Cimg%20src=x%20onerror=alert(1)%3E", "Damaged in it: id."],
+    ["/confirm-address?token=", "Missing in it: id, token."],
+  ])("%s says what is wrong, and offers nothing", async (path, said) => {
+    const page = await open(service.url + path);
+    await expectSaid(page, said);
+    expect(await page.locator("form:visible").count()).toBe(0);
+  });
+
+  test("what is in it is text", async () => {
+    const hostile = "<img/src=x/onerror=alert(1)>@example.org";
+    const query = new URLSearchParams({ email: hostile, token: "01234567-89ab-cdef-0123-456789abcdef" });
+    const page = await open(`${service.url}/validation-account?${query}`);
+    await expect.poll(() => page.locator("#address").textContent()).toBe(hostile);
+    expect(await page.locator("img").count()).toBe(0);
+  });
+});

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { startService, type TestService } from "../../support/service.ts";
+import { expectForgotten, expectSaid, useBrowser } from "./browsing.ts";
+import { loginStatus, wholeLog } from "./cloud.ts";
+
+const open = useBrowser();
+let service: TestService;
+let link: string;
+let sign: string;
+beforeAll(async () => {
+  service = await startService();
+  link = (await service.admin(["setup-link"])).stdout.trim();
+  sign = new URL(link).searchParams.get("sign") ?? "";
+  expect(sign).toMatch(/^[0-9a-f]{64}$/);
+});
+afterAll(async () => void (await service.stop()));
+
+const isSetUp = async () => ((await (await fetch(`${service.url}/info`)).json()) as { setup: boolean }).setup;
+
+test("a wrong link says so, and where the right one comes from", async () => {
+  const page = await open(`${service.url}/setup?sign=${"0".repeat(64)}`);
+  for (const [label, text] of [
+    ["Your name", "Ana Silva"],
+    ["E-mail address", "ana@example.org"],
+    ["User name", "ana"],
+    ["New password", "correct-horse"],
+  ] as const)
+    await page.getByLabel(label, { exact: true }).fill(text);
+  await page.getByRole("button", { name: "Make the first user" }).click();
+  await expectSaid(page, "gatehouse-server admin setup-link");
+  expect(await isSetUp()).toBe(false);
+});
+
+test("what the service refuses is said at the fields, and can be corrected", async () => {
+  const page = await open(link);
+  const password = page.getByLabel("New password", { exact: true });
+  await page.getByLabel("Your name").fill("A");
+  await page.getByLabel("E-mail address").fill("ana@example.org");
+  await page.getByLabel("User name").fill("ana silva");
+  await password.fill("abc");
+  await page.getByRole("button", { name: "Make the first user" }).click();
+  await expectSaid(page, "Please look at: Your name, User name, New password.");
+  expect(await page.locator("[aria-invalid=true]").count()).toBe(3);
+  const descriptions = await page.locator("[aria-invalid=true]").evaluateAll((inputs) =>
+    inputs.map((input) =>
+      (input.getAttribute("aria-describedby") ?? "")
+        .split(" ")
+        .map((id) => document.getElementById(id)?.textContent)
+        .join(" "),
+    ),
+  );
+  expect(descriptions).toEqual([
+    "3 to 20 characters Must have at least 3 characters.",
+    "3 to 30 characters: letters, digits, - _ . @ May hold letters, digits and - _ . @.",
+    "5 to 30 characters Must have at least 5 characters.",
+  ]);
+  expect(await password.getAttribute("type")).toBe("password");
+  await page.getByLabel("Show the password").check();
+  expect(await password.getAttribute("type")).toBe("text");
+  expect(await isSetUp()).toBe(false);
+});
+
+test("the page of `admin setup-link` makes the first user, by the keyboard alone", async () => {
+  const page = await open(link);
+  // The sign is gone from the address at once, and still there when the page is loaded again.
+  expect(page.url()).toBe(`${service.url}/setup`);
+  await page.reload();
+  expect(page.url()).toBe(`${service.url}/setup`);
+  const labelInFocus = () =>
+    page.evaluate(() =>
+      (document.activeElement as HTMLInputElement | null)?.labels?.[0]?.textContent?.trim(),
+    );
+  for (const [label, text] of [
+    ["Your name", "Ana Silva"],
+    ["E-mail address", "ana@example.org"],
+    ["User name", "ana"],
+    ["New password", "correct-horse"],
+  ] as const) {
+    for (let step = 0; step < 5 && (await labelInFocus()) !== label; step += 1)
+      await page.keyboard.press("Tab");
+    expect(await labelInFocus()).toBe(label);
+    await page.keyboard.type(text);
+  }
+  await page.keyboard.press("Enter");
+  await expectSaid(page, "The service is set up, and ana is its first user.");
+  expect([await isSetUp(), await loginStatus(service, "ana", "correct-horse")]).toEqual([true, 200]);
+  await expectForgotten(page, sign, "correct-horse");
+  expect(await page.locator("form:visible").count()).toBe(0);
+  await page.reload();
+  await expectSaid(page, "Missing in it: sign.");
+});
+
+test("the link is worth nothing then", async () => {
+  const page = await open(link);
+  await page.getByLabel("Your name").fill("Eve Silva");
+  await page.getByLabel("E-mail address").fill("eve@example.org");
+  await page.getByLabel("User name").fill("eve");
+  await page.getByLabel("New password", { exact: true }).fill("correct-horse");
+  await page.getByRole("button", { name: "Make the first user" }).click();
+  await expectSaid(page, "has its first user already");
+});
+
+test("neither sign nor password is in the log", async () => {
+  const log = await wholeLog(service);
+  expect(log).toContain('"url":"/setup?sign=[redacted]"');
+  for (const secret of [sign, "correct-horse"]) expect(log).not.toContain(secret);
+});
+
+test("with --pages off the address of the link is left to a console", async () => {
+  const other = await startService({ flags: ["--pages", "off"] });
+  onTestFinished(async () => void (await other.stop()));
+  const answer = await fetch((await other.admin(["setup-link"])).stdout.trim());
+  expect([answer.status, await answer.json()]).toEqual([404, { message: "no such path" }]);
+});
