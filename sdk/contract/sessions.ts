@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { device } from "./devices.ts";
-import { defineOperation } from "./operation.ts";
+import { defineOperation, MALFORMED } from "./operation.ts";
 import { dateTime, model, paging, TOTAL_COUNT, tenantId, uid } from "./schemas.ts";
 
 const part = "Sessions";
@@ -167,7 +167,7 @@ export const recordSession = defineOperation({
   params: { uid, seat: seatInPath },
   body: recordChunk,
   errors: {
-    400: "seat is not an integer",
+    400: MALFORMED,
     403: "role below administrator, recording is off, the session is over, or the recording is as long as it may be",
     404: UNKNOWN,
     422: "a body field is missing, has the wrong type or is not that of the path",

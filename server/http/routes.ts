@@ -17,7 +17,7 @@ import type { IdentityOf } from "./identity.ts";
 import { readQuery } from "./query.ts";
 import type { RequestFacts } from "./requestFacts.ts";
 import { serializerOf } from "./serialization.ts";
-import { parse, parseBody } from "./validation.ts";
+import { parseBody, parseParams } from "./validation.ts";
 
 type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;
 type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
@@ -136,7 +136,7 @@ async function respond(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const params = parse(operation.params, named(request.params), "");
+  const params = parseParams(operation, named(request.params));
   const query = readQuery(operation, request.query);
   const body = parseBody(operation, request.body);
   const context = {

@@ -212,8 +212,8 @@ describe("nothing is recorded", () => {
       body: chunk("x"),
     });
     expect([answer.status, answer.body.message]).toEqual([
-      400,
-      "seat: must be a whole number from 0 to 9999",
+      404,
+      "seat: no object can have it, it must be a whole number from 0 to 9999",
     ]);
   });
 });
