@@ -178,7 +178,9 @@ export const recordSession = defineOperation({
 export const getSessionRecord = defineOperation({
   id: "getSessionRecord",
   part,
-  summary: `The recording of a seat, in the order of time; as asciicast v2 for \`Accept: ${ASCIICAST}\``,
+  summary:
+    "The recording of a seat, in the order of time; as asciicast v2 where `Accept` names " +
+    `\`${ASCIICAST}\` or \`text/plain\`, and does not want JSON more`,
   method: "GET",
   path: "/api/sessions/{uid}/records/{seat}",
   edition: "enterprise",
@@ -187,7 +189,7 @@ export const getSessionRecord = defineOperation({
   minRole: "administrator",
   params: { uid, seat: seatInPath },
   // The array is the specification's, the text what terminal players take (rules D29).
-  success: { body: z.array(sessionRecord), alternatives: [ASCIICAST] },
+  success: { body: z.array(sessionRecord), alternatives: [ASCIICAST, "text/plain"] },
   errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
 });
 

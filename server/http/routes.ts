@@ -136,6 +136,7 @@ async function respond(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
+  if (operation.success.alternatives.length > 0) addVary(reply, "Accept");
   const params = parseParams(operation, named(request.params));
   const query = readQuery(operation, request.query);
   const body = parseBody(operation, request.body);
@@ -166,6 +167,12 @@ async function respond(
   const { mediaType } = operation.success;
   if (mediaType !== JSON_TYPE) reply.type(`${mediaType}; charset=utf-8`);
   return reply.send(result);
+}
+
+/** Answers differ by a request's header; others may be named already. */
+function addVary(reply: FastifyReply, name: string): void {
+  const named = reply.getHeader("Vary");
+  reply.header("Vary", named === undefined ? name : `${String(named)}, ${name}`);
 }
 
 type HandlerContext = Parameters<Handler<Operation>>[0];
