@@ -46,6 +46,7 @@ export {
   namespaces,
   publicKeys,
   saml,
+  sessionEntry,
   sessions,
   support,
   tags,

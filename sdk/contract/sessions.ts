@@ -25,7 +25,10 @@ const MESSAGE_MAX = 32 * 1024;
 const size = z.int().min(0).max(4_294_967_295);
 
 // Flat, as all known events are: what is nested deeply would cost more than it weighs.
-const eventData = z.record(z.string().max(64), z.union([z.string(), z.number(), z.boolean(), z.null()]));
+export const eventData = z.record(
+  z.string().max(64),
+  z.union([z.string(), z.number(), z.boolean(), z.null()]),
+);
 
 /** What an SSH entry says of an event inside of a session; the names of events are open (models section 7). */
 export const sessionEvent = model(
