@@ -82,6 +82,10 @@ export const addSessionEvent = defineOperation({
   },
 });
 
+/** No body counts as an empty object. */
+const isEmpty = (body: unknown): boolean =>
+  typeof body === "object" && body !== null && Object.keys(body).length === 0;
+
 /** A message of the WebSocket of `streamSessionEvents`, as the SSH service of 0.19 sends it. */
 export const streamedEvent = sessionEvent.extend({
   timestamp: z.iso.datetime({ offset: true }),
@@ -119,7 +123,7 @@ export const storeSessionRecord = defineOperation({
   path: "/internal/sessions/{uid}/records/{seat}",
   edition: "enterprise",
   params: recordSession.params.shape,
-  body: z.union([recordChunk, z.strictObject({}).transform(() => undefined)]),
+  body: z.preprocess((body) => (isEmpty(body) ? undefined : body), recordChunk.optional()),
   errors: {
     403: "X-Internal-Token missing or wrong, recording is off, the session is over, or the recording is as long as it may be",
     404: UNKNOWN,
