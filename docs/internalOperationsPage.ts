@@ -73,8 +73,9 @@ server {
 The first \`proxy_set_header\` is the one that lets the service in; it also replaces what a client sent under that name. The
 two after it let WebSockets through (\`streamSessionEvents\`), and the time-outs let them live as long as a login: nothing
 is sent over them while nothing happens, and the SSH service does not open another one when they end. Keep the file with
-the token from other users.
+the token from other users. \`GET /api/namespaces/{tenant}\` and \`GET /api/devices/{uid}\`, which that service asks for
+without a credential, too, are no internal operations: the public listener answers them for an API key.
 
-Of a WebSocket, messages are read one at a time, as fast as they are stored, and may have 196 KiB and a little more. There
-may be 5,000 at once; at that limit the oldest ends on which nothing ever came. One whose session is finished or closed
-ends when nothing came for five minutes.`;
+Messages of a WebSocket are read one at a time, as fast as they are stored, and may have 200,704 bytes each. There may be
+5,000 WebSockets at once; at that limit the oldest ends on which nothing ever came, which the log says. One whose session
+is finished or closed ends when nothing came for five minutes.`;

@@ -138,7 +138,7 @@ class Connections {
     for (const connection of this.#open) {
       if (connection.received > 0) continue;
       this.#open.delete(connection);
-      connection.end(CLOSE.tryLater, "there are too many");
+      connection.makeRoom();
       return;
     }
     throw new BusyError("there are too many WebSockets");
@@ -213,6 +213,12 @@ class Connection {
     this.#socket.resume();
     this.#socket.close(code, reason);
     setTimeout(() => this.#socket.terminate(), END_TIMEOUT).unref();
+  }
+
+  /** Closes it in favour of another one. */
+  makeRoom(): void {
+    this.#log.warn("there are too many WebSockets: one on which nothing came ends");
+    this.end(CLOSE.tryLater, "there are too many");
   }
 
   /** Closes it without waiting for the other end. */
