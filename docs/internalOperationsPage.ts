@@ -40,5 +40,42 @@ The edge must take ${internal.IDENTITY_HEADERS.map((name) => `\`${name}\``).join
     note,
     head,
     table(["Operation", "Request", "Query", "Edition", "What it does", "Refusals"], rows),
+    SSH_SERVICE,
   ].join("\n\n");
 }
+
+const SSH_SERVICE = `## For an SSH service that sends no token
+
+The SSH service of 0.19 calls these operations at \`http://api:8080\` and \`http://cloud:8080\`, and sends no token. A
+proxy that has these names on a network of its own, where nobody but that service reaches it, adds the token. For nginx,
+with this service's internal listener at 10.0.0.5, port 8081:
+
+\`\`\`nginx
+map $http_upgrade $connection_upgrade {
+  default Upgrade;
+  ""      "";
+}
+server {
+  listen      8080;
+  server_name api cloud;
+  location /internal/ {
+    proxy_pass         http://10.0.0.5:8081;
+    proxy_http_version 1.1;
+    proxy_set_header   ${internal.INTERNAL_TOKEN} "the token of GATEHOUSE_INTERNAL_TOKEN";
+    proxy_set_header   Upgrade    $http_upgrade;
+    proxy_set_header   Connection $connection_upgrade;
+    proxy_read_timeout 7d;
+    proxy_send_timeout 7d;
+  }
+}
+\`\`\`
+
+The first \`proxy_set_header\` is the one that lets the service in; it also replaces what a client sent under that name. The
+two after it let WebSockets through (\`streamSessionEvents\`), and the time-outs let them live as long as a login: nothing
+is sent over them while nothing happens, and the SSH service does not open another one when they end. Keep the file with
+the token from other users. \`GET /api/namespaces/{tenant}\` and \`GET /api/devices/{uid}\`, which that service asks for
+without a credential, too, are no internal operations: the public listener answers them for an API key.
+
+Messages of a WebSocket are read one at a time, as fast as they are stored, and may have 200,704 bytes each. There may be
+5,000 WebSockets at once; at that limit the oldest ends on which nothing ever came, which the log says. One whose session
+is finished or closed ends when nothing came for five minutes.`;

@@ -5,11 +5,14 @@ import { internalHandlers } from "./features/internal/handlers.ts";
 import { authenticateForwarded, readTenant, requireInternalToken } from "./http/internalAccess.ts";
 import { absentPaths, servedOperations, serveOperations } from "./http/routes.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
+import { acceptWebSockets, type WebSocketLimits } from "./http/webSockets.ts";
 import type { Services } from "./services.ts";
 
 interface InternalAppOptions extends AppOptions {
   /** What every request must carry in `X-Internal-Token`. */
   readonly token: string;
+  /** Other limits than the usual ones, for tests. */
+  readonly webSockets?: Partial<WebSocketLimits>;
 }
 
 /**
@@ -18,7 +21,7 @@ interface InternalAppOptions extends AppOptions {
  */
 export async function buildInternalApp(
   services: Services,
-  { token, ...options }: InternalAppOptions,
+  { token, webSockets, ...options }: InternalAppOptions,
 ): Promise<FastifyInstance> {
   const app = await newApp(services, options, []);
   requireInternalToken(app, token);
@@ -26,6 +29,7 @@ export async function buildInternalApp(
   answerUnservedPaths(app, absentPaths(internalOperations, edition));
   authenticateForwarded(app, services);
   readTenant(app);
+  acceptWebSockets(app, webSockets);
   serveOperations(app, services, servedOperations(internalOperations, edition), internalHandlers);
   return app;
 }

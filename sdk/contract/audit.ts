@@ -45,7 +45,7 @@ export const getAuditTrail = defineOperation({
   },
   success: { headers: [TOTAL_COUNT], body: z.array(auditEntry) },
   errors: {
-    400: "tenant is not a uuid, or a time not RFC 3339 in UTC",
+    400: "a time not RFC 3339 in UTC",
     403: "role below administrator, or the credential is for another namespace",
     404: "namespace unknown",
   },

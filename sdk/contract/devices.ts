@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineOperation } from "./operation.ts";
+import { defineOperation, MALFORMED } from "./operation.ts";
 import {
   dateTime,
   filtering,
@@ -334,5 +334,5 @@ export const deleteDeviceTag = defineOperation({
   object: "deviceTags",
   minRole: "operator",
   params: { uid, tag },
-  errors: { 400: "tag outside 3..255", 403: BELOW_OPERATOR, 404: "no such device, or tag not on it" },
+  errors: { 400: MALFORMED, 403: BELOW_OPERATOR, 404: "no such device, or tag not on it" },
 });

@@ -48,6 +48,7 @@ export {
   namespaces,
   publicKeys,
   saml,
+  sessionEntry,
   sessions,
   support,
   tags,

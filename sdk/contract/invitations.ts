@@ -2,8 +2,6 @@ import { z } from "zod";
 import { defineOperation } from "./operation.ts";
 import { email, model, role, tenantId, userId } from "./schemas.ts";
 
-const NOT_A_UUID = "tenant is not a uuid";
-
 const sig = z.string().min(1).max(256).describe("From the invitation's link");
 
 export const invitationLink = model(
@@ -36,7 +34,7 @@ export const generateInvitationLink = defineOperation({
   body: z.object({ email, role }),
   success: { body: invitationLink },
   errors: {
-    400: `${NOT_A_UUID}, or email or role missing or invalid`,
+    400: "email or role missing or invalid",
     403: "role below administrator, asked role is owner or above the caller's, 100 invitations are open, or called with an API key",
     404: "namespace unknown",
     409: "already a member",
@@ -71,7 +69,7 @@ export const acceptInvite = defineOperation({
   params: { tenant: tenantId },
   body: z.object({ sig }),
   errors: {
-    400: `${NOT_A_UUID}, or sig missing`,
+    400: "sig missing",
     403: "sig wrong or of another user's invitation, or called with an API key",
     404: "namespace or pending member unknown, or invite expired",
   },

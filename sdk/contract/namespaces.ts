@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { namespaceBilling } from "./billing.ts";
-import { defineOperation } from "./operation.ts";
+import { defineOperation, MALFORMED } from "./operation.ts";
 import {
   dateTime,
   email,
@@ -16,8 +16,6 @@ import {
 import { userSession } from "./users.ts";
 
 const part = "Namespaces and members";
-const NOT_A_UUID = "tenant is not a uuid";
-
 export const member = model(
   "Member",
   "A user's membership of a namespace",
@@ -113,7 +111,7 @@ export const getNamespace = defineOperation({
   minRole: "observer",
   params: { tenant: tenantId },
   success: { body: namespace },
-  errors: { 400: NOT_A_UUID, 403: "caller is not a member", 404: "namespace unknown" },
+  errors: { 400: MALFORMED, 403: "caller is not a member", 404: "namespace unknown" },
 });
 
 export const editNamespace = defineOperation({
@@ -135,7 +133,7 @@ export const editNamespace = defineOperation({
   }),
   success: { body: namespace },
   errors: {
-    400: `${NOT_A_UUID}, name invalid or announcement over 4096 chars`,
+    400: "name invalid or announcement over 4096 chars",
     403: "caller's role is below administrator",
     404: "namespace unknown",
     409: "name taken",
@@ -154,7 +152,7 @@ export const deleteNamespace = defineOperation({
   minRole: "owner",
   params: { tenant: tenantId },
   errors: {
-    400: NOT_A_UUID,
+    400: MALFORMED,
     402: "cloud: billing refuses the deletion",
     403: "caller's role is below owner",
     404: "namespace unknown",
@@ -175,7 +173,7 @@ export const leaveNamespace = defineOperation({
   params: { tenant: tenantId },
   success: { body: userSession, mayBeEmpty: true },
   errors: {
-    400: NOT_A_UUID,
+    400: MALFORMED,
     403: "caller is the owner, is not a member, or uses an API key",
     404: "namespace unknown",
   },
@@ -197,7 +195,7 @@ export const inviteMember = defineOperation({
   idempotencyKey: true,
   success: { body: namespace },
   errors: {
-    400: `${NOT_A_UUID}, or email or role missing or invalid`,
+    400: "email or role missing or invalid",
     403: "role below administrator, asked role is owner or above the caller's, (cloud) 100 invitations are open, or called with an API key",
     404: "namespace unknown, caller not a member, or (community/enterprise) no user with that e-mail",
     409: "already a member, or (cloud) a pending invite is still valid",
@@ -217,7 +215,7 @@ export const updateMember = defineOperation({
   params: { tenant: tenantId, uid: userId },
   body: z.object({ role: role.optional() }),
   errors: {
-    400: `${NOT_A_UUID}, or role unknown`,
+    400: "role unknown",
     403: "role below administrator, asked role is owner or above the caller's, member is the owner, or called with an API key",
     404: "namespace or member unknown",
   },
@@ -237,7 +235,7 @@ export const removeMember = defineOperation({
   params: { tenant: tenantId, uid: userId },
   success: { body: namespace },
   errors: {
-    400: NOT_A_UUID,
+    400: MALFORMED,
     403: "role below administrator, member is the owner or outranks the caller, or called with an API key",
     404: "namespace or member unknown",
   },
@@ -256,7 +254,7 @@ export const setSessionRecord = defineOperation({
   params: { tenant: tenantId },
   body: z.object({ session_record: z.boolean().default(false) }),
   errors: {
-    400: NOT_A_UUID,
+    400: MALFORMED,
     403: "caller's role is below administrator",
     404: "namespace unknown",
   },

@@ -170,6 +170,9 @@ export interface Operation<
 /** Media type of bodies, unless the operation says another one. */
 export const JSON_TYPE = "application/json";
 
+/** What 400 means where there is no value that could be wrong. */
+export const MALFORMED = "the request is malformed";
+
 /** Room for the largest value that most operations take, a public key of 32 KiB, with the rest. */
 const BODY_LIMIT = 64 * 1024;
 

@@ -2,7 +2,14 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { defineOperation } from "./operation.ts";
 import { uid } from "./schemas.ts";
-import { RECORD_BODY_LIMIT, recordChunk, recordSession, session, sessionEvent } from "./sessions.ts";
+import {
+  eventData,
+  RECORD_BODY_LIMIT,
+  recordChunk,
+  recordSession,
+  session,
+  sessionEvent,
+} from "./sessions.ts";
 
 const common = { part: "Private network", auth: ["internal"], scope: "internal" } as const;
 const UNKNOWN = "no such session";
@@ -33,7 +40,8 @@ export const updateSession = defineOperation({
   method: "PATCH",
   path: "/internal/sessions/{uid}",
   params: { uid },
-  body: z.object({ authenticated: z.boolean().optional(), type: type.optional() }),
+  // The SSH service of 0.19 sends null for what does not change.
+  body: z.object({ authenticated: z.boolean().nullish(), type: type.nullish() }),
   errors: { 404: UNKNOWN },
   repeatable: true,
 });
@@ -74,15 +82,48 @@ export const addSessionEvent = defineOperation({
   },
 });
 
+/** No body counts as an empty object. */
+const isEmpty = (body: unknown): boolean =>
+  typeof body === "object" && body !== null && Object.keys(body).length === 0;
+
+/** A message of the WebSocket of `streamSessionEvents`, as the SSH service of 0.19 sends it. */
+export const streamedEvent = sessionEvent.extend({
+  timestamp: z.iso.datetime({ offset: true }),
+  data: z.union([eventData, z.string()]).nullish(),
+});
+
+export const streamSessionEvents = defineOperation({
+  ...common,
+  id: "streamSessionEvents",
+  summary:
+    "A WebSocket for what happens in a session, which may begin after it: each text message is a JSON object with " +
+    "`type`, `timestamp`, `seat` and `data`, which is an object or the base64 of a payload. It is stored as " +
+    "`addSessionEvent` does; the `output` of a `pty-output` is recorded as `storeSessionRecord` does. What may not " +
+    "be stored is left out; one that is malformed closes the WebSocket with 1007, one of a session that is not there " +
+    "with 1008",
+  method: "GET",
+  path: "/internal/sessions/{uid}/events",
+  params: { uid },
+  success: { status: 101 },
+  errors: {
+    400: "the request is not for a WebSocket",
+    404: "no session can have the uid",
+    503: "there are too many WebSockets",
+  },
+  bodyLimit: RECORD_BODY_LIMIT,
+});
+
 export const storeSessionRecord = defineOperation({
   ...common,
   id: "storeSessionRecord",
-  summary: recordSession.summary,
+  summary:
+    `${recordSession.summary}. Without a body, as the SSH service of 0.19 ends a recording, it changes nothing: what ` +
+    "was recorded is stored already",
   method: "POST",
   path: "/internal/sessions/{uid}/records/{seat}",
   edition: "enterprise",
   params: recordSession.params.shape,
-  body: recordChunk,
+  body: z.preprocess((body) => (isEmpty(body) ? undefined : body), recordChunk.optional()),
   errors: {
     403: "X-Internal-Token missing or wrong, recording is off, the session is over, or the recording is as long as it may be",
     404: UNKNOWN,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { device } from "./devices.ts";
-import { defineOperation } from "./operation.ts";
+import { defineOperation, MALFORMED } from "./operation.ts";
 import { dateTime, model, paging, TOTAL_COUNT, tenantId, uid } from "./schemas.ts";
 
 const part = "Sessions";
@@ -25,7 +25,10 @@ const MESSAGE_MAX = 32 * 1024;
 const size = z.int().min(0).max(4_294_967_295);
 
 // Flat, as all known events are: what is nested deeply would cost more than it weighs.
-const eventData = z.record(z.string().max(64), z.union([z.string(), z.number(), z.boolean(), z.null()]));
+export const eventData = z.record(
+  z.string().max(64),
+  z.union([z.string(), z.number(), z.boolean(), z.null()]),
+);
 
 /** What an SSH entry says of an event inside of a session; the names of events are open (models section 7). */
 export const sessionEvent = model(
@@ -167,7 +170,7 @@ export const recordSession = defineOperation({
   params: { uid, seat: seatInPath },
   body: recordChunk,
   errors: {
-    400: "seat is not an integer",
+    400: MALFORMED,
     403: "role below administrator, recording is off, the session is over, or the recording is as long as it may be",
     404: UNKNOWN,
     422: "a body field is missing, has the wrong type or is not that of the path",
@@ -178,7 +181,9 @@ export const recordSession = defineOperation({
 export const getSessionRecord = defineOperation({
   id: "getSessionRecord",
   part,
-  summary: `The recording of a seat, in the order of time; as asciicast v2 for \`Accept: ${ASCIICAST}\``,
+  summary:
+    "The recording of a seat, in the order of time; as asciicast v2 where `Accept` names " +
+    `\`${ASCIICAST}\` or \`text/plain\`, and does not want JSON more`,
   method: "GET",
   path: "/api/sessions/{uid}/records/{seat}",
   edition: "enterprise",
@@ -187,7 +192,7 @@ export const getSessionRecord = defineOperation({
   minRole: "administrator",
   params: { uid, seat: seatInPath },
   // The array is the specification's, the text what terminal players take (rules D29).
-  success: { body: z.array(sessionRecord), alternatives: [ASCIICAST] },
+  success: { body: z.array(sessionRecord), alternatives: [ASCIICAST, "text/plain"] },
   errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
 });
 

@@ -50,7 +50,7 @@ export const deleteTag = defineOperation({
   minRole: "operator",
   params: { tag },
   errors: {
-    400: "tag invalid, or the last one of the filter of a key or rule, which is named",
+    400: "the last one of the filter of a key or rule, which is named",
     403: BELOW_OPERATOR,
     404: "tag not used in the namespace",
   },

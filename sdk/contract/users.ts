@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineOperation } from "./operation.ts";
+import { defineOperation, MALFORMED } from "./operation.ts";
 import { email, model, password, role, tenantId, userId, username } from "./schemas.ts";
 
 const part = "Authentication and users";
@@ -170,7 +170,7 @@ export const getNamespaceToken = defineOperation({
   summary: "A token for another namespace of the user, which becomes the preferred one",
   path: "/api/auth/token/{tenant}",
   errors: {
-    400: "tenant is not a uuid",
+    400: MALFORMED,
     403: "called with an API key",
     404: "namespace unknown, or caller not an accepted member",
   },

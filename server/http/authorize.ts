@@ -18,7 +18,7 @@ const kindOf = (caller: Caller) => (caller.kind === "user" ? "jwt" : caller.kind
 
 /**
  * Checks that the caller may use the operation, as its `auth`, `scope` and `minRole` say.
- * @param tenant the `{tenant}` of the path, already of the right form
+ * @param tenant the `{tenant}` of the path; undefined without one, and for one that no namespace can have
  * @param uid the `{uid}` of the path, as it came
  * @returns what the handler is told: the caller, or for a namespace's operation the member
  * @throws ForbiddenError wrong kind of credential, other namespace, other device, role too low
@@ -40,7 +40,7 @@ export async function authorize(
   if (operation.scope === "session" && caller.kind === "device") return caller;
   const member =
     operation.scope === "member"
-      ? await memberOfPath(services, caller, tenant ?? "")
+      ? await memberOfPath(services, caller, tenant)
       : await memberOfCredential(services, operation, caller, tenant);
   if (operation.minRole === null || !roleAtLeast(member.role, operation.minRole)) {
     throw new ForbiddenError(`needs the role ${operation.minRole} or above`);
@@ -60,7 +60,7 @@ async function memberOfCredential(
   tenant: string | undefined,
 ): Promise<Member> {
   if (operation.scope === "path" && tenant !== caller.tenant) {
-    throw await otherNamespace(services, tenant ?? "", "the credential is for another namespace");
+    throw await otherNamespace(services, tenant, "the credential is for another namespace");
   }
   const role = roleOf(caller);
   if (role === null) {
@@ -70,7 +70,8 @@ async function memberOfCredential(
   return { caller, tenant: caller.tenant, role };
 }
 
-async function memberOfPath(services: Services, caller: Caller, tenant: string): Promise<Member> {
+async function memberOfPath(services: Services, caller: Caller, tenant: string | undefined): Promise<Member> {
+  if (tenant === undefined) throw unknownNamespace();
   const role =
     caller.tenant === tenant
       ? roleOf(caller)
@@ -84,7 +85,14 @@ async function memberOfPath(services: Services, caller: Caller, tenant: string):
 const roleOf = (caller: Caller): Role | null => (caller.kind === "device" ? null : caller.role);
 
 /** 404 for a namespace that does not exist, else 403 (rules section 5.5). */
-async function otherNamespace(services: Services, tenantId: string, text: string): Promise<Error> {
+async function otherNamespace(
+  services: Services,
+  tenantId: string | undefined,
+  text: string,
+): Promise<Error> {
+  if (tenantId === undefined) return unknownNamespace();
   const known = await services.db.namespace.findUnique({ where: { tenantId }, select: { tenantId: true } });
-  return known ? new ForbiddenError(text) : new NotFoundError("no such namespace");
+  return known ? new ForbiddenError(text) : unknownNamespace();
 }
+
+const unknownNamespace = () => new NotFoundError("no such namespace");

@@ -4,7 +4,6 @@ import type { Services } from "../services.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import type { Caller, Member, NamedTenant } from "./identity.ts";
-import { parse } from "./validation.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -30,7 +29,8 @@ export async function identify(
   let tenant: string | undefined;
   const schema = operation.params.shape.tenant;
   if (schema !== undefined && (operation.scope === "path" || operation.scope === "member")) {
-    tenant = String(parse(schema, params.tenant, "tenant"));
+    const named = schema.safeParse(params.tenant);
+    if (named.success) tenant = String(named.data);
   }
   return authorize(services, operation, caller, tenant, params.uid);
 }

@@ -1,4 +1,5 @@
 import { type Operation, paging } from "@gatehouse-access/sdk/contract";
+import { namesObject } from "./validation.ts";
 
 const MALFORMED = "a value is not allowed, or the request is malformed";
 const NOT_ALLOWED = "the credential is of a kind, for a namespace or of a role that may not do this";
@@ -28,6 +29,7 @@ export function commonErrors(operation: Operation): Readonly<Record<number, stri
     errors[403] = NOT_ALLOWED;
     if (operation.method !== "GET") errors[404] = GONE;
   }
+  if (namesObject(operation)) errors[404] = GONE;
   // Bodies are received even where the operation has no use for them.
   if (operation.method !== "GET") {
     errors[413] = `the body is larger than ${operation.bodyLimit / 1024} KiB`;

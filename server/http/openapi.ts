@@ -52,6 +52,11 @@ const headers = {
     description: "Revision of the object; absent when the operation removed it",
     schema: { type: "string", pattern: '^"[^"]+"$' },
   },
+  Vary: {
+    description: "Names `Accept` among others: it chooses between the types of the answer",
+    required: true,
+    schema: { type: "string" },
+  },
   "X-Expires-At": {
     description: "Unix second until which the recovery code still disables MFA",
     schema: { type: "integer", minimum: 0 },
@@ -145,7 +150,11 @@ function responses(operation: Operation, components: Components, error: Json): J
   return {
     [success.status]: {
       description: describeSuccess(success),
-      headers: headerReferences([...success.headers, ...(operation.object === null ? [] : ["ETag"])]),
+      headers: headerReferences([
+        ...success.headers,
+        ...(operation.object === null ? [] : ["ETag"]),
+        ...(success.alternatives.length > 0 ? ["Vary"] : []),
+      ]),
       ...(success.body &&
         content(components.schemaOf(success.body, "output"), success.mediaType, success.alternatives)),
     },

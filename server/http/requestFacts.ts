@@ -18,8 +18,8 @@ export interface RequestFacts {
   readonly network: string;
   /** Scheme, host and port at which clients reach the service: the configured ones, else those of the request. */
   readonly origin: URL;
-  /** Media types that the client asks for, in lower case and without parameters. */
-  readonly accept: readonly string[];
+  /** Media types that the client names, in lower case and without parameters, and how much it wants each: 0 to 1. */
+  readonly accept: ReadonlyMap<string, number>;
   /** Clients reach the service by TLS, here or at a proxy. */
   readonly secure: boolean;
 }
@@ -83,12 +83,21 @@ function factsOf(request: FastifyRequest, isTrusted: Test, publicUrl: string | u
       return publicUrl === undefined ? originOf(scheme, headers, proxied) : new URL(publicUrl);
     },
     get accept() {
-      return (headers.accept ?? "")
-        .split(",")
-        .map((type) => (type.split(";", 1)[0] ?? "").trim().toLowerCase());
+      return acceptedTypes(headers.accept ?? "");
     },
     secure: scheme === "https" || publicUrl?.startsWith("https:") === true,
   };
+}
+
+/** Reads `Accept` (RFC 9110, section 12.5.1). A weight that is none counts as 0: it cannot be known what was meant. */
+function acceptedTypes(accept: string): Map<string, number> {
+  return new Map(
+    accept.split(",").map((range) => {
+      const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+      const weight = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1";
+      return [type, /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(weight) ? Number(weight) : 0];
+    }),
+  );
 }
 
 /**

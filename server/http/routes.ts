@@ -17,7 +17,8 @@ import type { IdentityOf } from "./identity.ts";
 import { readQuery } from "./query.ts";
 import type { RequestFacts } from "./requestFacts.ts";
 import { serializerOf } from "./serialization.ts";
-import { parse, parseBody } from "./validation.ts";
+import { parseBody, parseParams } from "./validation.ts";
+import { Conversation, openWebSocket } from "./webSockets.ts";
 
 type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;
 type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
@@ -52,11 +53,11 @@ export type Context<O extends Operation> = RequestContext<
 
 /**
  * Behaviour of an operation: its result becomes the response's body, an error its refusal. A body that may be too long
- * to hold is a stream of its text, with its `Content-Type` set.
+ * to hold is a stream of its text, with its `Content-Type` set; where success is a WebSocket, the conversation over it.
  */
 export type Handler<O extends Operation> = (
   context: RequestContext<z.output<O["params"]>, z.output<O["query"]>, BodyOf<O>, IdentityOf<O>>,
-) => Promise<ResultOf<O> | Readable>;
+) => Promise<ResultOf<O> | Readable | Conversation>;
 export type Operations = Readonly<Record<string, Operation>>;
 /** One handler for each operation; a missing one is a type error. */
 export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? Handler<T[Id]> : never };
@@ -136,7 +137,8 @@ async function respond(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const params = parse(operation.params, named(request.params), "");
+  if (operation.success.alternatives.length > 0) addVary(reply, "Accept");
+  const params = parseParams(operation, named(request.params));
   const query = readQuery(operation, request.query);
   const body = parseBody(operation, request.body);
   const context = {
@@ -161,11 +163,18 @@ async function respond(
     ? await runWrite(operation, handler, context, request, reply)
     : await handler(context);
   if (operation.object !== null && !writesObject(operation)) setRevision(reply, revisionIn(result));
+  if (result instanceof Conversation) return openWebSocket(request, reply, result, operation.bodyLimit);
   reply.code(operation.success.status);
   if (result === undefined) return reply.send();
   const { mediaType } = operation.success;
   if (mediaType !== JSON_TYPE) reply.type(`${mediaType}; charset=utf-8`);
   return reply.send(result);
+}
+
+/** Answers differ by a request's header; others may be named already. */
+function addVary(reply: FastifyReply, name: string): void {
+  const named = reply.getHeader("Vary");
+  reply.header("Vary", named === undefined ? name : `${String(named)}, ${name}`);
 }
 
 type HandlerContext = Parameters<Handler<Operation>>[0];

@@ -1,6 +1,12 @@
 import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { InvalidError, InvalidFieldsError, type ServiceError, WrongTypeError } from "./errors.ts";
+import {
+  InvalidError,
+  InvalidFieldsError,
+  NotFoundError,
+  type ServiceError,
+  WrongTypeError,
+} from "./errors.ts";
 
 /** Operations whose 400 and 409 are arrays of field names (rules section 8). */
 export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([
@@ -93,6 +99,8 @@ function isWrongType(issue: Issue): boolean {
 // PostgreSQL stores no NUL, and neither database half of a surrogate pair as it came.
 const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed();
 
+const NOT_STORABLE = "must hold neither NUL nor half of a surrogate pair";
+
 /** Path of a text that holds NUL or half of a surrogate pair; undefined when there is none. */
 function pathOfIllegalText(value: unknown): string[] | undefined {
   if (typeof value === "string") return isStorable(value) ? undefined : [];
@@ -116,7 +124,7 @@ export function checkTexts(value: unknown, name: string, fieldNames = false): vo
   if (path === undefined) return;
   if (fieldNames) throw new InvalidFieldsError(path.slice(0, 1));
   const field = [...(name ? [name] : []), ...path].join(".");
-  throw new InvalidError(`${field}: must hold neither NUL nor half of a surrogate pair`);
+  throw new InvalidError(`${field}: ${NOT_STORABLE}`);
 }
 
 /**
@@ -137,6 +145,37 @@ export function parse<T extends z.ZodType>(
   checkTexts(result.data, name, fieldNames);
   return result.data;
 }
+
+/** True for a parameter of a path that chooses one of a few things to do; any other one says which object is meant. */
+const isChoice = (schema: z.ZodType | undefined): boolean => schema?.def.type === "enum";
+
+/** True when the path of the operation names an object, so that there may be none of that name. */
+export const namesObject = ({ params }: Pick<Operation, "params">): boolean =>
+  Object.values<z.ZodType>(params.shape).some((schema) => !isChoice(schema));
+
+/**
+ * The parameters of the path as the operation declares them.
+ * @throws NotFoundError one of them is no id that an object can have (rules D49)
+ * @throws InvalidError one that chooses among a few values is none of these
+ */
+export function parseParams(
+  operation: Pick<Operation, "params">,
+  given: unknown,
+): z.output<Operation["params"]> {
+  const { params } = operation;
+  const result = params.safeParse(given, { error: describe, reportInput: true });
+  if (!result.success) {
+    const { issues } = result.error;
+    const impossible = issues.find(({ path }) => !isChoice(params.shape[String(path[0])]));
+    if (impossible) throw new NotFoundError(noSuchObject(impossible.path.join("."), impossible.message));
+    throw refusal(issues, "", false);
+  }
+  const [name] = pathOfIllegalText(result.data) ?? [];
+  if (name !== undefined) throw new NotFoundError(noSuchObject(name, NOT_STORABLE));
+  return result.data;
+}
+
+const noSuchObject = (name: string, rule: string): string => `${name}: no object can have it, it ${rule}`;
 
 /**
  * The body as the operation declares it; none counts as an empty object, since an operation without required fields

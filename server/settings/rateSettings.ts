@@ -29,8 +29,9 @@ export const rateSettings = {
     flag: "--reports-per-address",
     value: "number",
     about:
-      "Most reports of devices from one address in a minute, counted by each instance for itself; a fleet behind " +
-      "one address reports twice a minute for each device; 0: no limit",
+      "Most reports of devices from one address in a minute, counted by each instance for itself. An agent reports " +
+      "when it starts, and every 10 to 11 minutes while it has a tunnel, so it is the fleet behind one address that " +
+      "starts at once which needs the room; 0: no limit",
     allowed: "a whole number, 0 or more",
     fallback: "60000",
     schema: countOrNone,

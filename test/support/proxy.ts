@@ -121,3 +121,43 @@ export async function startStallingProxy(target: number): Promise<StallingProxy>
     },
   };
 }
+
+/**
+ * Starts a proxy that adds headers to what it passes on to the service at `target`, also to requests for a WebSocket:
+ * what a proxy does in front of the internal listener for a service that sends no token.
+ */
+export async function startAddingProxy(
+  target: string,
+  added: Readonly<Record<string, string>>,
+): Promise<{ readonly url: string; stop(): Promise<void> }> {
+  const { hostname, port } = new URL(target);
+  const server = createServer((incoming, outgoing) => {
+    const { method = "GET", url: path = "/" } = incoming;
+    const headers = { ...incoming.headers, ...added };
+    const onward = request({ hostname, port, method, path, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    onward.on("error", () => incoming.socket.destroy());
+    incoming.pipe(onward);
+  });
+  server.on("upgrade", (incoming, socket, head) => {
+    const onward = connect(Number(port), hostname);
+    const headers = Object.entries({ ...incoming.headers, ...added }).map(
+      ([name, value]) => `${name}: ${value}`,
+    );
+    onward.write(`${[`${incoming.method} ${incoming.url} HTTP/1.1`, ...headers].join("\r\n")}\r\n\r\n`);
+    onward.write(head);
+    onward.pipe(socket).pipe(onward);
+    onward.on("error", () => socket.destroy());
+    socket.on("error", () => onward.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

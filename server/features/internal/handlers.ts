@@ -14,6 +14,7 @@ import {
   storeSessionRecord,
   updateSession,
 } from "../sessions/entry.ts";
+import { streamSessionEvents } from "../sessions/eventStream.ts";
 import { createUserToken } from "../users/tokens.ts";
 import { authRequest } from "./authRequest.ts";
 
@@ -32,6 +33,7 @@ export const internalHandlers: Handlers<InternalOperations> = {
   keepSessionAlive,
   finishSession,
   addSessionEvent,
+  streamSessionEvents,
   storeSessionRecord,
   evaluateNamespaceBilling,
   reportNamespaceBilling,

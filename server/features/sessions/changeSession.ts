@@ -27,7 +27,7 @@ export function sessionFor(identity: DeviceCaller | Member, uid: string): Sessio
 export async function changeSession(
   services: Services,
   key: SessionKey,
-  changes: { readonly authenticated?: boolean | undefined; readonly type?: string | undefined },
+  changes: { readonly authenticated?: boolean | null | undefined; readonly type?: string | null | undefined },
 ): Promise<void> {
   const { authenticated, type } = changes;
   await inTransaction(services, async (tx) => {
@@ -37,8 +37,8 @@ export async function changeSession(
     await tx.session.update({
       where: { uid: key.uid },
       data: {
-        ...(authenticated !== undefined && { authenticated }),
-        ...(type !== undefined && { type }),
+        ...(authenticated != null && { authenticated }),
+        ...(type != null && { type }),
         ...(begins && { lastSeen: services.now() }),
       },
       select: { uid: true },

@@ -1,6 +1,9 @@
-import type { InternalOperations } from "@gatehouse-access/sdk/contract";
+import type { InternalOperations, sessions } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
+import { checkTexts } from "../../http/validation.ts";
+import type { Services } from "../../services.ts";
 import { inTransaction } from "../transaction.ts";
 import { changeSession, unknownSession } from "./changeSession.ts";
 import { presentSession } from "./presentSession.ts";
@@ -74,9 +77,18 @@ export const finishSession: Handler<InternalOperations["finishSession"]> = async
   return undefined;
 };
 
-export const addSessionEvent: Handler<InternalOperations["addSessionEvent"]> = async (context) => {
-  const { services, params, body } = context;
-  const { uid } = params;
+/**
+ * Stores an event of a session.
+ * @throws InvalidError its type is no text that databases take
+ * @throws NotFoundError there is no such session
+ * @throws ForbiddenError it has as many events as it may
+ */
+export async function storeEvent(
+  services: Services,
+  uid: string,
+  event: z.output<typeof sessions.sessionEvent>,
+): Promise<void> {
+  checkTexts(event.type, "type");
   await inTransaction(services, async (tx) => {
     const session = await tx.session.findUnique({ where: { uid }, select: { events: true } });
     if (!session) throw unknownSession();
@@ -89,19 +101,30 @@ export const addSessionEvent: Handler<InternalOperations["addSessionEvent"]> = a
       data: {
         sessionUid: uid,
         sequence,
-        seat: body.seat,
-        type: body.type,
-        at: new Date(body.timestamp),
-        data: JSON.stringify(body.data),
+        seat: event.seat,
+        type: event.type,
+        at: new Date(event.timestamp),
+        data: JSON.stringify(event.data),
       },
       select: { sequence: true },
     });
   });
+}
+
+export const addSessionEvent: Handler<InternalOperations["addSessionEvent"]> = async (context) => {
+  await storeEvent(context.services, context.params.uid, context.body);
   return undefined;
 };
 
 export const storeSessionRecord: Handler<InternalOperations["storeSessionRecord"]> = async (context) => {
   const { services, params, body } = context;
-  await appendRecord(services, { uid: params.uid }, Number(params.seat), body);
+  const { uid } = params;
+  if (body !== undefined) {
+    await appendRecord(services, { uid }, Number(params.seat), body);
+    return undefined;
+  }
+  // The end of a recording: all that was recorded is stored already.
+  const session = await services.db.session.findUnique({ where: { uid }, select: { uid: true } });
+  if (!session) throw unknownSession();
   return undefined;
 };

@@ -1,7 +1,8 @@
 import { Readable } from "node:stream";
-import { type PublicOperations, sessions } from "@gatehouse-access/sdk/contract";
+import { JSON_TYPE, type PublicOperations, sessions } from "@gatehouse-access/sdk/contract";
 import type { SessionRecord } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError } from "../../http/errors.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { asciicast } from "./asciicast.ts";
@@ -54,14 +55,28 @@ async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string
   yield "]";
 }
 
+/**
+ * The type under which a recording is wanted as text: the one that is named with the most weight, unless JSON is named
+ * with more (rules D29).
+ */
+function textAskedFor(accept: RequestFacts["accept"]): string | undefined {
+  const weightOf = (type: string) => accept.get(type) ?? 0;
+  const [type] = [...sessions.getSessionRecord.success.alternatives].sort(
+    (a, b) => weightOf(b) - weightOf(a),
+  );
+  if (type === undefined || weightOf(type) === 0) return undefined;
+  return weightOf(type) < weightOf(JSON_TYPE) ? undefined : type;
+}
+
 export const getSessionRecord: Handler<PublicOperations["getSessionRecord"]> = async (context) => {
   const { services, identity, params, request, header } = context;
   const seat = { uid: params.uid, seat: Number(params.seat), tenantId: identity.tenant };
   const first = await readBatch(services, seat, 0);
   if (first.length === 0) throw new NotFoundError("no such session, or nothing recorded for that seat");
   const chunks = chunksFrom(services, seat, first);
-  if (request.accept.includes(sessions.ASCIICAST)) {
-    header("Content-Type", sessions.ASCIICAST);
+  const text = textAskedFor(request.accept);
+  if (text !== undefined) {
+    header("Content-Type", text === sessions.ASCIICAST ? text : `${text}; charset=utf-8`);
     return Readable.from(asciicast(chunks));
   }
   header("Content-Type", "application/json; charset=utf-8");

@@ -42,5 +42,5 @@ test("one has its text", async () => {
   expect(body).toEqual({ ...first, content: "# Text 3" });
   const unknown = { uuid: "00000000-0000-4000-8000-000000000000" };
   expect((await app.call("getAnnouncement", { params: unknown })).status).toBe(404);
-  expect((await app.call("getAnnouncement", { params: { uuid: "nonsense" } })).status).toBe(400);
+  expect((await app.call("getAnnouncement", { params: { uuid: "nonsense" } })).status).toBe(404);
 });

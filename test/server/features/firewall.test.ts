@@ -109,17 +109,19 @@ test("a deleted rule's id is not given again", async () => {
 });
 
 test.each([
-  ["no number", "abc", 400],
-  ["a number with a sign", "-1", 400],
-  ["a number with a leading zero", "01", 400],
-  ["zero", "0", 400],
-  ["a free number", "4711", 404],
-  ["a number that no rule can have", "9999999999", 404],
-])("an id that is %s", async (_, id, status) => {
+  ["no number", "abc"],
+  ["a number with a sign", "-1"],
+  ["a number with a leading zero", "01"],
+  ["zero", "0"],
+  ["a free number", "4711"],
+  ["a number that no rule can have", "9999999999"],
+  ["one of another server, of 24 digits", "683f1c9ea2b4d60012345678"],
+  ["a number of 24 digits", "123456789012345678901234"],
+])("an id that is %s is that of no rule", async (_, id) => {
   await create();
-  expect((await get(id)).status).toBe(status);
-  expect((await update(id, RULE)).status).toBe(status);
-  expect(await remove(id)).toBe(status);
+  expect((await get(id)).status).toBe(404);
+  expect((await update(id, RULE)).status).toBe(404);
+  expect(await remove(id)).toBe(404);
 });
 
 test("an id beyond the column's range reaches no database: PostgreSQL would fail", () => {

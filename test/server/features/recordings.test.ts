@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { request } from "node:http";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { trimSessions } from "../../../server/dist/features/sessions/retention.js";
 import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
@@ -107,6 +108,53 @@ describe("a recording", () => {
     ]);
   });
 
+  const CONSOLE = "application/json, text/plain, */*";
+  const TEXT = "text/plain; charset=utf-8";
+  const JSON_TEXT = "application/json; charset=utf-8";
+  test.each([
+    [CONSOLE, TEXT],
+    ["text/plain", TEXT],
+    ["TEXT/Plain;charset=utf-8", TEXT],
+    ["text/plain;q=0.5, application/json;q=0.4", TEXT],
+    ["text/plain, application/x-asciicast", "application/x-asciicast"],
+    ["text/plain;q=0.9, application/x-asciicast;q=0.8", TEXT],
+    ["text/plain;q=0, application/x-asciicast;q=0.001", "application/x-asciicast"],
+    ["*/*", JSON_TEXT],
+    ["", JSON_TEXT],
+    ["text/*", JSON_TEXT],
+    ["application/json", JSON_TEXT],
+    ["application/json, text/plain;q=0", JSON_TEXT],
+    ["text/plain;q=0.000, */*", JSON_TEXT],
+    ["application/json, text/plain;q=0.9", JSON_TEXT],
+    ["text/plain;q=nonsense, */*", JSON_TEXT],
+  ])("for Accept %j is %s", async (accept, type) => {
+    await record("first");
+    const path = `/api/sessions/${uid}/records/0`;
+    const { status, headers, text } = await app.send("GET", path, {
+      headers: { authorization: `Bearer ${ana.token}`, accept },
+    });
+    expect([status, headers.get("content-type")]).toEqual([200, type]);
+    expect([headers.get("vary"), headers.get("x-content-type-options")]).toEqual(["Accept", "nosniff"]);
+    // One value for those who read JSON; for players lines, which are no JSON together, so that no client reads them so.
+    if (type === JSON_TEXT) expect(JSON.parse(text)).toMatchObject([{ message: "first" }]);
+    else expect(() => JSON.parse(text)).toThrow(SyntaxError);
+  });
+
+  test("is the array where nothing is said of types, and says that another Accept changes it", async () => {
+    await record("first");
+    const { port } = new URL(app.url);
+    const path = `/api/sessions/${uid}/records/0`;
+    const headers = { authorization: `Bearer ${ana.token}` };
+    const type = await new Promise<unknown>((resolve, reject) => {
+      request({ port, path, headers, agent: false }, (response) => {
+        response.resume().on("end", () => resolve([response.headers["content-type"], response.headers.vary]));
+      })
+        .on("error", reject)
+        .end();
+    });
+    expect(type).toEqual([JSON_TEXT, "Accept"]);
+  });
+
   test("of any length is whole", async () => {
     await app.services.db.sessionRecord.createMany({
       data: Array.from({ length: 250 }, (_, index) => ({
@@ -212,8 +260,8 @@ describe("nothing is recorded", () => {
       body: chunk("x"),
     });
     expect([answer.status, answer.body.message]).toEqual([
-      400,
-      "seat: must be a whole number from 0 to 9999",
+      404,
+      "seat: no object can have it, it must be a whole number from 0 to 9999",
     ]);
   });
 });

@@ -35,7 +35,7 @@ describe("createUserToken", () => {
 
   test("not for a user who is unknown or not confirmed", async () => {
     expect((await internal.call("createUserToken", { params: { id: "0".repeat(24) } })).status).toBe(404);
-    expect((await internal.call("createUserToken", { params: { id: "ana" } })).status).toBe(400);
+    expect((await internal.call("createUserToken", { params: { id: "ana" } })).status).toBe(404);
     await app.services.db.user.update({ where: { id: ana.id }, data: { status: "not-confirmed" } });
     expect((await internal.call("createUserToken", { params: { id: ana.id } })).status).toBe(403);
   });
@@ -97,7 +97,7 @@ describe("offline", () => {
     expect(await online()).toBe(true);
     const unknown = { params: { uid: "0".repeat(64) } };
     expect((await internal.call("markDeviceOffline", unknown)).status).toBe(404);
-    expect((await internal.call("markDeviceOffline", { params: { uid: "web-1" } })).status).toBe(400);
+    expect((await internal.call("markDeviceOffline", { params: { uid: "web-1" } })).status).toBe(404);
   });
 });
 

@@ -80,6 +80,14 @@ describe("pages of other origins", () => {
     expect(headers.get("access-control-allow-credentials")).toBeNull();
   });
 
+  test("are told of every header that changes an answer", async () => {
+    const { token } = await app.user("vera", "vera");
+    const { status, headers } = await app.send("GET", `/api/sessions/${"0".repeat(64)}/records/0`, {
+      headers: { origin: CONSOLE, authorization: `Bearer ${token}` },
+    });
+    expect([status, headers.get("vary")]).toEqual([404, "Origin, Accept"]);
+  });
+
   test.each([
     "https://evil.example",
     "null",

@@ -108,6 +108,19 @@ describe.each(byId)("%s", (id) => {
     await everybodyGets(id, aimedAtLab(id), forKinds(id, 404));
     expect(await stateOfLab()).toBe(before);
   });
+
+  test("says of an id that no object can have that there is none, after it is known who asks", async () => {
+    const aimed = aimedAtLab(id);
+    // Which status a device is to have is no id.
+    for (const name of namesOf(id).filter((name) => name !== "status")) {
+      const options = { ...aimed, params: { ...aimed.params, [name]: "!" } };
+      const { status, text } = await app.call(id, { ...options, token: world.lab.owner.token });
+      expect([name, status], text).toEqual([name, 404]);
+      expect((await app.call(id, options)).status).toBe(401);
+      const device = { ...options, token: world.lab.deviceToken };
+      if (!accessOf(id).auth.includes("device")) expect((await app.call(id, device)).status).toBe(403);
+    }
+  });
 });
 
 describe.each(byTenant)("%s", (id) => {
@@ -124,13 +137,13 @@ describe.each(byTenant)("%s", (id) => {
     expect(await stateOfLab()).toBe(before);
   });
 
-  test("says 404 of a namespace that does not exist, and 400 of what is no id", async () => {
+  test("says 404 of a namespace that does not exist, and of what is no id", async () => {
     const { token } = world.lab.owner;
     const options = requestsOf(world)[id];
     const at = async (tenant: string) =>
       (await app.call(id, { ...options, token, params: { ...options.params, tenant } })).status;
     expect(await at("00000000-0000-4000-8000-000000000000")).toBe(404);
-    expect(await at("nonsense")).toBe(400);
+    expect(await at("nonsense")).toBe(404);
   });
 });
 

@@ -57,6 +57,13 @@ test("every answer has the id of its request; lists have their total", async () 
   expect(Object.keys(login.headers)).toEqual(["X-Request-ID", "X-Account-Lockout", "X-MFA-Token"]);
 });
 
+test("an answer that Accept chooses has all of its types, and says so", async () => {
+  const { body } = await app.send("GET", "/openapi.json");
+  const { content, headers } = body.paths["/api/sessions/{uid}/records/{seat}"].get.responses[200];
+  expect(Object.keys(content)).toEqual(["application/json", "application/x-asciicast", "text/plain"]);
+  expect(Object.keys(headers)).toEqual(["X-Request-ID", "Vary"]);
+});
+
 test("what is moved into bounds or replaced has no limits; what the server checks itself is said", async () => {
   const { body } = await app.send("GET", "/openapi.json");
   const schemaOf = (path: string, name: string) =>

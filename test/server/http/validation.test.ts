@@ -150,13 +150,16 @@ describe.each(UNSTORABLE)("a text with %s is 400 and named", (_, text) => {
   });
 });
 
-test("NUL in a query or path is 400 and named; bytes that are no UTF-8 never become a surrogate", async () => {
+test("NUL in a query is 400, in an id 404, and named; bytes that are no UTF-8 never become a surrogate", async () => {
   const named = async (path: string, method = "GET") => {
     const { status, body } = await app.send(method, path, { headers: authorized() });
     return [status, body.message];
   };
   expect(await named("/api/devices?sort_by=a%00b")).toEqual([400, `sort_by: ${NOT_STORED}`]);
-  expect(await named("/api/namespaces/api-key/a%00b", "DELETE")).toEqual([400, `key: ${NOT_STORED}`]);
+  expect(await named("/api/namespaces/api-key/a%00b", "DELETE")).toEqual([
+    404,
+    `key: no object can have it, it ${NOT_STORED}`,
+  ]);
   expect(await named("/api/namespaces/api-key/%ED%A0%80", "DELETE")).toEqual([
     400,
     "URL: must be well-formed",
@@ -233,12 +236,30 @@ test("an unknown path is 404, another method 405, a broken URL 400, all with a m
   }
 });
 
+test("an id that no object can have is 404; what chooses among a few values is 400 and says which", async () => {
+  const get = async (method: string, path: string) => {
+    const { status, body } = await app.send(method, path, { headers: authorized() });
+    return [status, body.message];
+  };
+  expect(await get("GET", "/api/devices/nope")).toEqual([
+    404,
+    "uid: no object can have it, it must be 64 lower-case hex characters",
+  ]);
+  expect((await get("GET", `/api/firewall/rules/${"1".repeat(24)}`))[0]).toBe(404);
+  const statuses = "status: must be one of accept, reject, pending, unused";
+  expect(await get("PATCH", `/api/devices/${uid}/allow`)).toEqual([400, statuses]);
+  expect((await get("PATCH", "/api/devices/nope/allow"))[0]).toBe(404);
+});
+
 test("a tag beyond any length is refused by its rule, not by the router", async () => {
   const { status, body } = await app.call("deleteTag", {
     token: ana.token,
     params: { tag: "a".repeat(300) },
   });
-  expect([status, body.message]).toEqual([400, "tag: must have at most 255 characters"]);
+  expect([status, body.message]).toEqual([
+    404,
+    "tag: no object can have it, it must have at most 255 characters",
+  ]);
 });
 
 test("an unexpected failure is 500 without its cause, which is logged with the request id", async () => {

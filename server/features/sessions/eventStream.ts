@@ -1,0 +1,128 @@
+import { type InternalOperations, sessionEntry, sessions } from "@gatehouse-access/sdk/contract";
+import type { FastifyBaseLogger } from "fastify";
+import { z } from "zod";
+import { ForbiddenError, InvalidError, NotFoundError } from "../../http/errors.ts";
+import type { Handler } from "../../http/routes.ts";
+import { Conversation, EndOfConversation } from "../../http/webSockets.ts";
+import type { Services } from "../../services.ts";
+import { storeEvent } from "./entry.ts";
+import { appendRecord } from "./records.ts";
+
+type StreamedEvent = z.output<typeof sessionEntry.streamedEvent>;
+type Size = Pick<z.output<typeof sessions.recordChunk>, "width" | "height">;
+
+/** Output of a seat, as the SSH service of 0.19 tells it among the events. */
+const OUTPUT = "pty-output";
+/** What a terminal has until its size is known, and where it is 0. */
+const USUAL_SIZE: Size = { width: 80, height: 24 };
+/** Seats whose sizes are remembered; of more, those are forgotten that were told first. */
+const SEATS_MAX = 100;
+
+const outputData = z.object({ output: sessions.recordChunk.shape.message });
+const { width: cells } = sessions.recordChunk.shape;
+const sizeData = z.object({ columns: cells.min(1), rows: cells.min(1) });
+
+/** Events of a session as they happen, over a WebSocket. The session may begin after it. */
+export const streamSessionEvents: Handler<InternalOperations["streamSessionEvents"]> = async (context) => {
+  const { services, params, log } = context;
+  return new EventStream(services, params.uid, log);
+};
+
+class EventStream extends Conversation {
+  readonly #services: Services;
+  readonly #uid: string;
+  readonly #log: FastifyBaseLogger;
+  readonly #sizes = new Map<number, Size>();
+  /** Refusals that were logged: the sender does not hear of them, and may cause the same one without end. */
+  readonly #logged = new Set<string>();
+
+  constructor(services: Services, uid: string, log: FastifyBaseLogger) {
+    super();
+    this.#services = services;
+    this.#uid = uid;
+    this.#log = log;
+  }
+
+  async receive(message: string): Promise<void> {
+    const event = readEvent(message);
+    this.#rememberSize(event);
+    try {
+      if (event.type === OUTPUT) await this.#record(event);
+      else await storeEvent(this.#services, this.#uid, { ...event, data: wireData(event.data) });
+    } catch (error) {
+      this.#refused(error);
+    }
+  }
+
+  /** A session that nobody knows may still begin. */
+  async isOver(): Promise<boolean> {
+    const session = await this.#services.db.session.findUnique({
+      where: { uid: this.#uid },
+      select: { closedAt: true },
+    });
+    return session !== null && session.closedAt !== null;
+  }
+
+  #rememberSize({ type, seat, data }: StreamedEvent): void {
+    if (type !== "pty-req" && type !== "window-change") return;
+    const size = sizeData.safeParse(data);
+    if (!size.success) return;
+    this.#sizes.set(seat, { width: size.data.columns, height: size.data.rows });
+    const [first] = this.#sizes.keys();
+    if (this.#sizes.size > SEATS_MAX && first !== undefined) this.#sizes.delete(first);
+  }
+
+  async #record({ seat, data }: StreamedEvent): Promise<void> {
+    const output = outputData.safeParse(data);
+    if (!output.success) throw malformed(`data of ${OUTPUT} must have the text output`);
+    if (this.#services.settings.edition === "community") {
+      throw new ForbiddenError("the community edition has no recordings");
+    }
+    const uid = this.#uid;
+    const message = output.data.output;
+    await appendRecord(this.#services, { uid }, seat, {
+      ...{ uid, seat, message },
+      ...(this.#sizes.get(seat) ?? USUAL_SIZE),
+    });
+  }
+
+  /**
+   * What cannot be stored is left out, and the next event may be: the sender goes on without looking at what becomes
+   * of them, and one that is closed does not come back.
+   */
+  #refused(error: unknown): void {
+    if (error instanceof EndOfConversation) throw error;
+    if (error instanceof InvalidError) throw malformed(error.message);
+    if (error instanceof NotFoundError) throw new EndOfConversation("refused", error.message);
+    if (!(error instanceof ForbiddenError)) {
+      this.#log.error({ err: error }, "an event of a session could not be stored");
+      return;
+    }
+    if (this.#logged.has(error.message)) return;
+    this.#logged.add(error.message);
+    this.#log.warn({ reason: error.message }, "events of a session are not stored");
+  }
+}
+
+const malformed = (reason: string) => new EndOfConversation("invalid", reason);
+
+function readEvent(message: string): StreamedEvent {
+  let value: unknown;
+  try {
+    value = JSON.parse(message);
+  } catch {
+    throw malformed("messages must be JSON");
+  }
+  const event = sessionEntry.streamedEvent.safeParse(value);
+  if (event.success) return event.data;
+  // Which field it is, and not what it holds.
+  throw malformed(
+    `${event.error.issues[0]?.path.join(".") || "message"}: must be that of an event`.slice(0, 100),
+  );
+}
+
+/** Data is an object on the wire (models section 7); of most requests 0.19 tells the payload alone. */
+function wireData(data: StreamedEvent["data"]): z.output<typeof sessions.sessionEvent>["data"] {
+  if (typeof data === "string") return data === "" ? {} : { payload: data };
+  return data ?? {};
+}

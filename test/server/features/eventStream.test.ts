@@ -1,0 +1,351 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { request } from "node:http";
+import { Writable } from "node:stream";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import type { Services } from "../../../server/dist/services.js";
+import { startAddingProxy } from "../../support/proxy.ts";
+import { INTERNAL_TOKEN, startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
+import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { internalToken, internalUrl, startInternal } from "../runtime/internalListener.ts";
+
+let app: TestApp;
+let internal: TestInternalApp;
+let ana: TestUser;
+let device: string;
+let uid: string;
+const sockets: WebSocket[] = [];
+
+beforeEach(async () => {
+  app = await startApp();
+  app.stopClock();
+  internal = await startInternalApp(app);
+  ana = await app.user("ana", "lab");
+  ({ uid: device } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  await app.call("acceptDevice", { token: ana.token, params: { uid: device } });
+  uid = randomBytes(32).toString("hex");
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.terminate();
+  await internal.stop();
+  await app.stop();
+});
+
+const begin = async (at: string = internal.url) => {
+  const response = await fetch(`${at}/internal/sessions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "X-Internal-Token": INTERNAL_TOKEN },
+    body: JSON.stringify({
+      ...{ uid, device_uid: device, username: "root", ip_address: "198.51.100.4" },
+      ...{ type: "none", term: "none" },
+    }),
+  });
+  expect(response.status).toBe(200);
+};
+
+const TOKEN = { "X-Internal-Token": INTERNAL_TOKEN };
+
+/** A WebSocket for the session's events, as a Go program opens it: without extensions. */
+function stream(
+  at: string = internal.url,
+  headers: Record<string, string> = TOKEN,
+  path = `/internal/sessions/${uid}/events`,
+): WebSocket {
+  const socket = new WebSocket(at.replace("http:", "ws:") + path, { headers, perMessageDeflate: false });
+  // Who is refused or cut off may be told so by an error; the tests look at the close.
+  socket.on("error", () => {});
+  sockets.push(socket);
+  return socket;
+}
+
+async function opened(...given: Parameters<typeof stream>): Promise<WebSocket> {
+  const socket = stream(...given);
+  await once(socket, "open");
+  return socket;
+}
+
+/** The status with which a WebSocket is refused. */
+async function refusal(...given: Parameters<typeof stream>): Promise<number> {
+  const [, response] = await once(stream(...given), "unexpected-response");
+  return response.statusCode;
+}
+
+const closing = async (socket: WebSocket): Promise<[number, string]> => {
+  const [code, reason] = await once(socket, "close");
+  return [code, String(reason)];
+};
+
+const event = (type: string, data: unknown, seat = 0) =>
+  JSON.stringify({ session: uid, type, timestamp: "2025-06-02T16:00:01.123456789+02:00", data, seat });
+const items = async () =>
+  (await app.call("getSession", { token: ana.token, params: { uid } })).body.events.items;
+const types = async () => (await items()).map(({ type }: { type: string }) => type);
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+
+test("a recorded login of the SSH service of 0.19, which sends no token, through a proxy that adds it", async () => {
+  const proxy = await startAddingProxy(internal.url, TOKEN);
+  const call = (method: string, path: string, body?: object) =>
+    fetch(`${proxy.url}/internal/sessions/${uid}${path}`, {
+      method,
+      ...(body && { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+    });
+  // Events first, then the session.
+  const socket = await opened(proxy.url, {});
+  await begin(proxy.url);
+  const authenticated = { recorded: null, authenticated: true, type: null };
+  expect((await call("PATCH", "", authenticated)).status).toBe(200);
+  socket.send(
+    event("pty-req", { term: "xterm", columns: 120, rows: 40, width: 0, height: 0, modelist: "gQ==" }),
+  );
+  socket.send(event("shell", null));
+  const recorded = { recorded: true, authenticated: null, type: null };
+  expect((await call("PATCH", "", recorded)).status).toBe(200);
+  socket.send(event("pty-output", { output: "$ \u001b[1m\u0000" }));
+  socket.send(event("window-change", { columns: 80, rows: 24, width: 0, height: 0 }));
+  socket.send(event("pty-output", { output: "ls\r\n" }));
+  socket.send(event("exec", base64("\0\0\0\u0002ls"), 1));
+  socket.send(event("pty-output", { output: "a file\n" }, 1));
+  socket.send(event("exit-status", "", 1));
+  expect((await call("POST", "/finish")).status).toBe(200);
+  // What is under way when the connection ends is stored all the same; no close frame comes from that service.
+  socket.terminate();
+  await expect.poll(types).toEqual(["pty-req", "shell", "window-change", "exec", "exit-status"]);
+  for (const seat of [0, 1, 2, 0]) {
+    const end = await call("POST", `/records/${seat}`);
+    expect([end.status, await end.text()]).toEqual([200, ""]);
+  }
+  await proxy.stop();
+
+  const { body } = await app.call("getSession", { token: ana.token, params: { uid } });
+  expect(body).toMatchObject({ authenticated: true, recorded: true, type: "none", active: false });
+  expect(body.events.items.map(({ data }: { data: object }) => data)).toEqual([
+    { term: "xterm", columns: 120, rows: 40, width: 0, height: 0, modelist: "gQ==" },
+    {},
+    { columns: 80, rows: 24, width: 0, height: 0 },
+    { payload: base64("\0\0\0\u0002ls") },
+    {},
+  ]);
+  expect(body.events.items[0].timestamp).toBe("2025-06-02T14:00:01.123Z");
+  const headers = {
+    authorization: `Bearer ${ana.token}`,
+    accept: "application/json, text/plain, */*",
+  };
+  const cast = async (seat: number) => {
+    const { text } = await app.send("GET", `/api/sessions/${uid}/records/${seat}`, { headers });
+    return text
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+  };
+  const timestamp = app.services.now().getTime() / 1000;
+  expect(await cast(0)).toEqual([
+    { version: 2, width: 120, height: 40, timestamp },
+    [0, "o", "$ \u001b[1m\u0000"],
+    [0, "r", "80x24"],
+    [0, "o", "ls\r\n"],
+  ]);
+  expect((await cast(1))[0]).toEqual({ version: 2, width: 80, height: 24, timestamp });
+});
+
+test("a recording that has ended may be ended again; of an unknown session there is none", async () => {
+  const end = (body?: string) =>
+    internal.send("POST", `/internal/sessions/${uid}/records/0`, {
+      headers: { ...TOKEN, ...(body !== undefined && { "content-type": "application/json" }) },
+      ...(body !== undefined && { body }),
+    });
+  expect((await end()).status).toBe(404);
+  await begin();
+  expect([(await end()).status, (await end()).status]).toEqual([200, 200]);
+  const { body } = await app.call("getSession", { token: ana.token, params: { uid } });
+  expect(body.recorded).toBe(false);
+  // Half a piece of output is no end.
+  const half = await end(JSON.stringify({ uid, seat: 0 }));
+  expect([half.status, half.body.message]).toEqual([422, expect.stringMatching(/^message: must be given/)]);
+});
+
+describe("a WebSocket of events", () => {
+  test("is refused by HTTP: without the token, of what is no id, and where it is no WebSocket", async () => {
+    expect(await refusal(internal.url, {})).toBe(403);
+    expect(await refusal(internal.url, { "X-Internal-Token": `${INTERNAL_TOKEN}1` })).toBe(403);
+    expect(await refusal(internal.url, { authorization: `Bearer ${ana.token}` })).toBe(403);
+    expect(await refusal(internal.url, {}, "/internal/nowhere")).toBe(403);
+    expect(await refusal(internal.url, TOKEN, "/internal/sessions/nope/events")).toBe(404);
+    expect(await refusal(internal.url, TOKEN, "/internal/nowhere")).toBe(404);
+    expect(await refusal(internal.url, TOKEN, "/internal/lookup")).toBe(400);
+    expect(await refusal(app.url, TOKEN)).toBe(404);
+    const plain = await internal.call("streamSessionEvents", { params: { uid } });
+    expect([plain.status, plain.body.message]).toEqual([
+      400,
+      "the request must be for a WebSocket: Upgrade: websocket",
+    ]);
+  });
+
+  test("leaves alone what clients ask for beside WebSockets", async () => {
+    await begin();
+    const { port } = new URL(internal.url);
+    const body = JSON.stringify({ authenticated: true });
+    const headers = {
+      ...TOKEN,
+      "content-type": "application/json",
+      "content-length": body.length,
+      connection: "Upgrade, HTTP2-Settings",
+      upgrade: "h2c",
+    };
+    const status = await new Promise((resolve, reject) => {
+      request(
+        { port, method: "PATCH", path: `/internal/sessions/${uid}`, headers, agent: false },
+        (response) => {
+          response.resume().on("end", () => resolve(response.statusCode));
+        },
+      )
+        .on("error", reject)
+        .end(body);
+    });
+    expect(status).toBe(200);
+    const session = await app.call("getSession", { token: ana.token, params: { uid } });
+    expect(session.body.authenticated).toBe(true);
+  });
+
+  test.each([
+    ["no JSON", "secret-word", 1007, "messages must be JSON"],
+    ["no object", "[]", 1007, "message: must be that of an event"],
+    ["a field too few", '{"type":"shell"}', 1007, "timestamp: must be that of an event"],
+    ["data that is nested", event("env", { secret: { word: 1 } }), 1007, "data: must be that of an event"],
+    ["output that is none", event("pty-output", "secret-word"), 1007, expect.stringContaining("output")],
+    ["no text", Buffer.from(event("shell", null)), 1003, "messages must be text"],
+    ["longer than may be", event("env", "A".repeat(220_000)), 1009, ""],
+    ["a type that no database takes", event("a\0", null), 1007, expect.stringContaining("type: ")],
+    ["of a session that is not there", event("shell", null), 1008, "no such session"],
+  ])("is closed by a message that is %s, which no log has", async (what, message, code, reason) => {
+    if (code !== 1008) await begin();
+    const lines: string[] = [];
+    const log = new Writable({
+      write: (chunk, _, done) => {
+        lines.push(String(chunk));
+        done();
+      },
+    });
+    const logged = await startInternalApp(app, { logger: { level: "info", stream: log } });
+    const socket = await opened(logged.url);
+    socket.send(message);
+    socket.send(event("shell", null));
+    expect(await closing(socket), what).toEqual([code, reason]);
+    await expect.poll(() => lines.join("")).toContain("WebSocket closed");
+    expect(lines.join("")).toMatch(/is refused|is not spoken as it must be/);
+    expect(lines.join("")).not.toMatch(/secret|AAAA/);
+    if (code !== 1008) expect(await types()).toEqual([]);
+    await logged.stop();
+  });
+
+  test("goes on when a session has as many events as it may, and records what it prints", async () => {
+    await begin();
+    await app.services.db.session.update({ where: { uid }, data: { events: 999 } });
+    const socket = await opened();
+    for (const type of ["shell", "env", "exec"]) socket.send(event(type, null));
+    socket.send(event("pty-output", { output: "still recorded" }));
+    await expect.poll(() => app.services.db.sessionRecord.count()).toBe(1);
+    expect(await types()).toEqual(["shell"]);
+    expect(socket.readyState).toBe(WebSocket.OPEN);
+  });
+
+  test("records nothing where recording is off, and tells events all the same", async () => {
+    await begin();
+    const off = { session_record: false };
+    await app.call("setSessionRecord", { token: ana.token, params: { tenant: ana.tenant }, body: off });
+    const socket = await opened();
+    socket.send(event("pty-output", { output: "private" }));
+    socket.send(event("shell", null));
+    await expect.poll(types).toEqual(["shell"]);
+    expect(await app.services.db.sessionRecord.count()).toBe(0);
+  });
+
+  test("is read no faster than its events are stored, one at a time", async () => {
+    await begin();
+    let open: () => void = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    let inHand = 0;
+    let most = 0;
+    let begun = 0;
+    const db = new Proxy(app.services.db, {
+      get(target, name) {
+        if (name !== "$transaction") return Reflect.get(target, name);
+        return async (...given: unknown[]) => {
+          begun += 1;
+          inHand += 1;
+          most = Math.max(most, inHand);
+          await gate;
+          try {
+            return await Reflect.apply(target.$transaction, target, given);
+          } finally {
+            inHand -= 1;
+          }
+        };
+      },
+    }) as Services["db"];
+    const slow = await startInternalApp({ services: { ...app.services, db } });
+    const socket = await opened(slow.url);
+    const many = 300;
+    for (let n = 0; n < many; n += 1) socket.send(event("env", "A".repeat(150_000)));
+    await expect.poll(() => begun).toBe(1);
+    // Others are served meanwhile; of what is sent, most never leaves the sender: buffers of the network are smaller.
+    for (let n = 0; n < 20; n += 1) expect((await slow.send("GET", "/internal/nowhere")).status).toBe(404);
+    expect(socket.bufferedAmount).toBeGreaterThan(20_000_000);
+    expect(begun).toBe(1);
+    open();
+    await expect.poll(() => app.services.db.sessionEvent.count(), { timeout: 60_000 }).toBe(many);
+    expect([most, begun]).toEqual([1, many]);
+    await slow.stop();
+  });
+
+  test("ends with the service, which does not wait for the other end", async () => {
+    const other = await startInternalApp(app);
+    const socket = await opened(other.url);
+    // As the SSH service, which never reads.
+    socket.pause();
+    await other.stop();
+    socket.resume();
+    expect((await closing(socket))[0]).toBe(1001);
+  });
+
+  test("does not keep the process from stopping", async () => {
+    const service = await startInternal({});
+    const socket = await opened(internalUrl(service), { "X-Internal-Token": internalToken });
+    socket.pause();
+    await service.stop();
+    socket.resume();
+    expect((await closing(socket))[0]).toBe(1001);
+    expect(service.output()).not.toContain("did not end in time");
+  });
+
+  test("ends when its session is over and nothing came for a while, and not before", async () => {
+    const quick = await startInternalApp(app, { webSockets: { silence: 30 } });
+    const early = await opened(quick.url);
+    early.send(event("shell", null));
+    expect((await closing(early))[0]).toBe(1008);
+    const waiting = await opened(quick.url);
+    await begin();
+    waiting.send(event("shell", null));
+    await expect.poll(types).toEqual(["shell"]);
+    await internal.call("finishSession", { params: { uid } });
+    expect(await closing(waiting)).toEqual([1000, "nothing more can come"]);
+    await quick.stop();
+  });
+
+  test("is refused where there are too many; one on which nothing came makes room", async () => {
+    await begin();
+    const small = await startInternalApp(app, { webSockets: { most: 2 } });
+    const [used, silent] = [await opened(small.url), await opened(small.url)];
+    used.send(event("shell", null));
+    await expect.poll(types).toEqual(["shell"]);
+    const gone = closing(silent);
+    const third = await opened(small.url);
+    expect((await gone)[0]).toBe(1013);
+    third.send(event("env", null));
+    await expect.poll(types).toEqual(["shell", "env"]);
+    expect(await refusal(small.url)).toBe(503);
+    await small.stop();
+  });
+});
