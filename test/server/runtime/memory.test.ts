@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { boundedStart } from "../../../server/boundMemory.ts";
 import { startService } from "../support.ts";
 
-const REQUESTS = 3_000;
+const REQUESTS = 2_000;
 const AT_A_TIME = 16;
 
 /** Megabytes that a process holds. */
@@ -12,9 +12,10 @@ function megabytesOf(pid: number): number {
   return (Number(kibibytes) * 1024) / 1e6;
 }
 
-// 250 MB before the garbage was bounded, 150 since. What is measured by a long load is in bench/RESULTS.md.
+// Over 200 MB before the garbage was bounded, 165 since. What is measured by a long load is in bench/RESULTS.md.
 test.skipIf(process.platform !== "linux")(
-  "after thousands of requests the service holds less than 200 MB",
+  "after thousands of requests the service holds less than 195 MB",
+  { timeout: 180_000 },
   async () => {
     const service = await startService();
     onTestFinished(async () => void (await service.stop()));
@@ -33,7 +34,7 @@ test.skipIf(process.platform !== "linux")(
       }
     };
     await Promise.all(Array.from({ length: AT_A_TIME }, send));
-    expect(megabytesOf(service.pid)).toBeLessThan(200);
+    expect(megabytesOf(service.pid)).toBeLessThan(195);
   },
 );
 
@@ -42,7 +43,10 @@ test("what the operator says of Node's memory wins", () => {
   expect(bounded.flags).toContain("--max-semi-space-size=4");
   expect(bounded.environment).toStrictEqual({ PATH: "/bin", MALLOC_ARENA_MAX: "2" });
 
-  const larger = { NODE_OPTIONS: "--max-old-space-size=8000 --max_semi_space_size=64", MALLOC_ARENA_MAX: "8" };
+  const larger = {
+    NODE_OPTIONS: "--max-old-space-size=8000 --max_semi_space_size=64",
+    MALLOC_ARENA_MAX: "8",
+  };
   const told = boundedStart([], larger);
   expect(told.flags).not.toContain("--max-semi-space-size=4");
   expect(told.environment).toStrictEqual(larger);
