@@ -40,7 +40,7 @@ async function measureIn(
   name: DatabaseName,
   { url, floorUrl }: StartedDatabase,
 ): Promise<void> {
-  const floor = await startProcess([FLOOR_COMMAND, floorUrl], { log: join(folder, "floor.log") });
+  const floor = await startProcess([...FLOOR_COMMAND, floorUrl], { log: join(folder, "floor.log") });
   try {
     await warmUp(floor);
     const run = { folder, url, seconds, rounds, floor };

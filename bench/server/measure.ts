@@ -114,7 +114,7 @@ async function withService<T>(
   work: (server: ServerProcess, target: Target) => Promise<T>,
 ): Promise<T> {
   const args = one.bare
-    ? [FLOOR_COMMAND, url]
+    ? [...FLOOR_COMMAND, url]
     : [SERVICE_COMMAND, "serve", "--data-dir", folder, "--port", "0"];
   const server = await startProcess(args, {
     log: join(folder, "service.log"),

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { boundedStart } from "../../server/dist/boundMemory.js";
 import { environmentWithout } from "../../test/support/command.ts";
 
 const COUNTER = new URL("./countStatements.ts", import.meta.url).href;
@@ -37,7 +38,8 @@ export async function startProcess(
   const preload = counting ? ["--import", COUNTER] : [];
   const child = spawn(process.execPath, [...preload, ...args], {
     env: { ...environmentWithout("GATEHOUSE_"), ...env },
-    stdio: ["ignore", output, output, "ipc"],
+    // With a channel to its parent the service does not bound its memory.
+    stdio: ["ignore", output, output, ...(counting ? (["ipc"] as const) : [])],
   });
   closeSync(output);
   const ended = once(child, "exit");
@@ -74,8 +76,11 @@ async function addressIn(log: string, child: ChildProcess): Promise<string> {
 export const SERVICE_COMMAND = fileURLToPath(
   new URL("../../server/bin/gatehouse-server.js", import.meta.url),
 );
-/** The server that sets the floor. */
-export const FLOOR_COMMAND = fileURLToPath(new URL("./floor.ts", import.meta.url));
+/** The server that sets the floor, with the flags of Node that the service takes for itself. */
+export const FLOOR_COMMAND = [
+  ...boundedStart([], {}).flags,
+  fileURLToPath(new URL("./floor.ts", import.meta.url)),
+];
 
 /** Megabytes that a process holds now. Linux only. */
 export function memoryOf(pid: number): number {

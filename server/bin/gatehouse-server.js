@@ -4,5 +4,9 @@ if (major < 22 || (major === 22 && minor < 19)) {
   console.error(`gatehouse-server needs Node 22.19 or newer; this is Node ${process.versions.node}`);
   process.exit(1);
 }
+if (process.argv[2] === "serve") {
+  const { boundMemory } = await import("../dist/boundMemory.js");
+  boundMemory();
+}
 const { main } = await import("../dist/main.js");
 process.exitCode = await main(process.argv.slice(2));
