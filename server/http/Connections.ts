@@ -1,5 +1,6 @@
 import { IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { LoopTurns } from "./LoopTurns.ts";
 
 /** Requests that a connection may have sent while an earlier one of it is answered; with more it is cut off. */
 const WAITING = 32;
@@ -22,6 +23,7 @@ interface Line {
  */
 export class Connections {
   readonly #lines = new Map<Socket, Line>();
+  readonly #turns = new LoopTurns();
   readonly #handshakes = new Map<string, Socket>();
   #closing = false;
 
@@ -46,17 +48,22 @@ export class Connections {
   }
 
   #answer(line: Line, { request, response }: Exchange, handler: RequestListener): void {
+    const { socket } = request;
     line.answering = true;
     response.once("close", () => {
       const next = line.waiting.shift();
-      if (next !== undefined && !request.socket.destroyed) {
+      if (next !== undefined && !socket.destroyed) {
         this.#answer(line, next, handler);
         return;
       }
       line.answering = false;
-      if (this.#closing) request.socket.destroySoon();
+      if (this.#closing) socket.destroySoon();
     });
-    handler(request, response);
+    // Who reads does not wait for all who write: a write takes several times as long.
+    const reads = request.method === "GET" || request.method === "HEAD";
+    this.#turns.begin(reads, () => {
+      if (!socket.destroyed) handler(request, response);
+    });
   }
 
   /** Keeps account of the server's connections from now on. */

@@ -48,6 +48,8 @@ export class HttpServers {
       ? this.#makeSecure({ ...options, ...this.#tls }, inTurn)
       : http.createServer(options, inTurn);
     this.#connections.watch(server, this.secure);
+    // Without, a request for another protocol would hang on the second of two addresses: Fastify listens for it there.
+    Object.assign(server, { shouldUpgradeCallback: () => false });
     server.maxHeadersCount = HEADER_COUNT;
     return server.setTimeout(SILENCE_TIMEOUT);
   };

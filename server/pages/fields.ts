@@ -11,6 +11,8 @@ export interface Field {
   /** What else the hint says. */
   readonly hint?: string;
   readonly inputMode?: "numeric" | "email";
+  /** May be left empty. */
+  readonly optional?: true;
 }
 
 interface Limits {
@@ -36,7 +38,7 @@ function fieldHtml(form: string, { name, label, type = "text", autocomplete, ...
   const plain = type === "password" ? "" : ` autocapitalize="none" spellcheck="false"`;
   return `<div class="field">
 <label for="${id}">${label}</label>
-${hint ? `<p class="hint" id="${id}-hint">${hint}</p>\n` : ""}<input id="${id}" name="${name}" type="${type}" autocomplete="${autocomplete}"${mode}${plain} required aria-describedby="${described}">
+${hint ? `<p class="hint" id="${id}-hint">${hint}</p>\n` : ""}<input id="${id}" name="${name}" type="${type}" autocomplete="${autocomplete}"${mode}${plain}${field.optional ? "" : " required"} aria-describedby="${described}">
 <p class="error" id="${id}-error"></p>
 </div>
 ${type === "password" ? shownPassword(name) : ""}`;

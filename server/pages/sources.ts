@@ -10,7 +10,7 @@ export interface LinkedPage extends PageSource {
   readonly needs: readonly OperationId[];
 }
 
-const { setup, registerUser, updateRecoverPassword, resetMfa, login, authMfa } = operations;
+const { setup, registerUser, updateRecoverPassword, confirmAddress, resetMfa, login, authMfa } = operations;
 
 type Schema = Field["schema"];
 
@@ -74,14 +74,36 @@ const CONFIRM_ACCOUNT: LinkedPage = {
   start: "confirmAccount",
 };
 
+const passwordField = (schema: Schema): Field => ({
+  name: "password",
+  schema,
+  label: "Password",
+  type: "password",
+  autocomplete: "current-password",
+});
+const codeField = (schema: Schema): Field => ({
+  name: "code",
+  schema,
+  label: "Code of your second factor",
+  autocomplete: "one-time-code",
+  inputMode: "numeric",
+  hint: "6 digits",
+});
+
 const CONFIRM_ADDRESS: LinkedPage = {
   path: "/confirm-address",
-  // Its operation is one of every edition.
-  needs: [],
+  needs: ["confirmAddress"],
   title: "Confirm your e-mail address",
   body:
     "<p>Somebody who is logged in as you gave your account the address that this link was sent to.</p>\n" +
-    formHtml("confirm", [], "Confirm the address"),
+    formHtml(
+      "confirm",
+      [
+        passwordField(confirmAddress.body.shape.password),
+        { ...codeField(confirmAddress.body.shape.code), hint: "6 digits, if you have one", optional: true },
+      ],
+      "Confirm the address",
+    ),
   scripts: ["accounts"],
   start: "confirmAddress",
 };
@@ -149,31 +171,12 @@ const LOG_IN = formHtml(
       label: "User name or e-mail address",
       autocomplete: "username",
     },
-    {
-      name: "password",
-      schema: login.body.shape.password,
-      label: "Password",
-      type: "password",
-      autocomplete: "current-password",
-    },
+    passwordField(login.body.shape.password),
   ],
   "Log in and accept",
 );
 
-const SECOND_FACTOR = formHtml(
-  "second-factor",
-  [
-    {
-      name: "code",
-      schema: authMfa.body.shape.code,
-      label: "Code of your second factor",
-      autocomplete: "one-time-code",
-      inputMode: "numeric",
-      hint: "6 digits",
-    },
-  ],
-  "Accept",
-);
+const SECOND_FACTOR = formHtml("second-factor", [codeField(authMfa.body.shape.code)], "Accept");
 
 /** @param asks the edition tells how far a user has come, and has users accept who have an account */
 const invitation = (asks: boolean): LinkedPage => ({

@@ -51,8 +51,8 @@ function confirmAddress(): void {
   if (!link) return;
   const form = byId<HTMLFormElement>("confirm");
   showOnly(form.id);
-  onSubmit(form, async () => {
-    const answer = await call("POST", "api/user/confirm_address", link);
+  onSubmit(form, async (values) => {
+    const answer = await call("POST", "api/user/confirm_address", { ...link, ...values });
     if (answer.status === 200) return finish("The address is confirmed, and belongs to your account now.");
     if (answer.status !== 401) return sayRefusal(form, answer);
     say("bad", "This link was used already, is too old, or a later change has made it void.");

@@ -22,6 +22,18 @@ async function expectGone(page: Page, ...secrets: string[]): Promise<void> {
   for (const secret of secrets) expect(log).not.toContain(secret);
 }
 
+/** A user with MFA; of the recovery address the user is told by a mail. */
+async function withMfa(username: string, recoveryEmail: string) {
+  const token = await newUser(service, username);
+  await call(service, "PATCH", "/api/users", { recovery_email: recoveryEmail }, token);
+  const generated = await call(service, "GET", "/api/user/mfa/generate", undefined, token);
+  const { secret, recovery_codes } = generated.body;
+  const totp = new TOTP({ secret: Secret.fromBase32(secret ?? "") });
+  const enabling = { code: totp.generate(), secret, recovery_codes };
+  expect((await call(service, "PUT", "/api/user/mfa/enable", enabling, token)).status).toBe(200);
+  return { token, code: () => totp.generate() };
+}
+
 describe("confirming an account", () => {
   const register = async (username: string) => {
     const email = `${username}@example.org`;
@@ -94,23 +106,11 @@ describe("a lost second factor", () => {
   const CODE = /code is:\s+([A-Z2-7]{16})\s/;
 
   test("is turned off by the codes of both mails", async () => {
-    const token = await newUser(service, "dora");
-    await call(service, "PATCH", "/api/users", { recovery_email: "dora@elsewhere.org" }, token);
-    const { secret, recovery_codes } = (
-      await call(service, "GET", "/api/user/mfa/generate", undefined, token)
-    ).body;
-    const code = new TOTP({ secret: Secret.fromBase32(secret ?? "") }).generate();
-    const enabled = await call(
-      service,
-      "PUT",
-      "/api/user/mfa/enable",
-      { code, secret, recovery_codes },
-      token,
-    );
-    expect([enabled.status, await loginStatus(service, "dora", PASSWORD)]).toEqual([200, 401]);
+    await withMfa("dora", "dora@elsewhere.org");
+    expect(await loginStatus(service, "dora", PASSWORD)).toBe(401);
 
     await call(service, "POST", "/api/user/mfa/reset", { identifier: "dora" });
-    const mails = [await mailTo(service, "dora@example.com"), await mailTo(service, "dora@elsewhere.org")];
+    const mails = [await mailTo(service, "dora@example.com", 2), await mailTo(service, "dora@elsewhere.org")];
     const [main = "", recovery = ""] = mails.map((text) => CODE.exec(text)?.[1] ?? "");
     const [link = "", other] = mails.map((text) => linkIn(service, text));
     expect([link, main === recovery]).toEqual([other, false]);
@@ -135,38 +135,38 @@ describe("a lost second factor", () => {
 });
 
 describe("a new e-mail address", () => {
-  const ID = "0123456789abcdef01234567";
-  const TOKEN = "01234567-89ab-cdef-0123-456789abcdef";
-  const address = () => `${service.url}/confirm-address?id=${ID}&token=${TOKEN}`;
-
-  /** Opens the page, with the answer that the operation shall give; tells what it was asked. */
-  async function opened(status: number, body = "") {
-    const page = await open(address());
-    const asked: unknown[] = [];
-    await page.route("**/api/user/confirm_address", async (route) => {
-      asked.push([
-        route.request().method(),
-        route.request().headers().authorization,
-        route.request().postDataJSON(),
-      ]);
-      await route.fulfill({ status, body, contentType: "application/json" });
-    });
-    return { page, asked };
-  }
-
-  test("is confirmed by the button", async () => {
-    const { page, asked } = await opened(200);
-    expect(asked).toEqual([]);
+  test("is confirmed with the password, once", async () => {
+    const token = await newUser(service, "kim");
+    const address = "kim@elsewhere.example.org";
+    const change = await call(service, "PATCH", "/api/users", { email: address }, token);
+    expect(change.body).toMatchObject({ pending: ["email"] });
+    const link = linkIn(service, await mailTo(service, address));
+    const page = await open(link);
+    await page.getByLabel("Password", { exact: true }).fill("not-the-password");
+    await press(page, "Confirm the address");
+    await expectSaid(page, "Please look at: Password.");
+    await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await press(page, "Confirm the address");
     await expectSaid(page, "The address is confirmed");
-    expect(asked).toEqual([["POST", undefined, { id: ID, token: TOKEN }]]);
-    await expectGone(page, TOKEN);
+    await expectGone(page, new URL(link).searchParams.get("token") ?? "");
+    expect(await loginStatus(service, address, PASSWORD)).toBe(200);
+    const again = await open(link);
+    await again.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await press(again, "Confirm the address");
+    await expectSaid(again, "This link was used already");
   });
 
-  test("is not by a link that was used", async () => {
-    const { page } = await opened(401, JSON.stringify({ message: "token: wrong, used or too old" }));
+  test("takes the code of a second factor where there is one", async () => {
+    const { token, code } = await withMfa("lee", "lee@recovery.org");
+    const address = "lee@elsewhere.example.org";
+    await call(service, "PATCH", "/api/users", { email: address }, token);
+    const page = await open(linkIn(service, await mailTo(service, address)));
+    await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await press(page, "Confirm the address");
-    await expectSaid(page, "This link was used already");
+    await expectSaid(page, "Please look at: Code of your second factor.");
+    await page.getByLabel("Code of your second factor").fill(code());
+    await press(page, "Confirm the address");
+    await expectSaid(page, "The address is confirmed");
   });
 });
 
