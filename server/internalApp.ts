@@ -2,6 +2,7 @@ import { internalOperations } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
 import { type AppOptions, newApp } from "./app.ts";
 import { internalHandlers } from "./features/internal/handlers.ts";
+import { HttpServers } from "./http/HttpServers.ts";
 import { authenticateForwarded, readTenant, requireInternalToken } from "./http/internalAccess.ts";
 import { absentPaths, servedOperations, serveOperations } from "./http/routes.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
@@ -23,13 +24,14 @@ export async function buildInternalApp(
   services: Services,
   { token, webSockets, ...options }: InternalAppOptions,
 ): Promise<FastifyInstance> {
-  const app = await newApp(services, options, []);
+  const servers = options.servers ?? new HttpServers();
+  const app = await newApp(services, { ...options, servers }, []);
   requireInternalToken(app, token);
   const { edition } = services.settings;
   answerUnservedPaths(app, absentPaths(internalOperations, edition));
   authenticateForwarded(app, services);
   readTenant(app);
-  acceptWebSockets(app, webSockets);
+  acceptWebSockets(app, servers, webSockets);
   serveOperations(app, services, servedOperations(internalOperations, edition), internalHandlers);
   return app;
 }

@@ -20,7 +20,8 @@ export const confirmAddress = defineOperation({
     password: currentPassword,
     code: totpCode.describe("Needed where the user has MFA"),
   }),
-  limit: { kind: "login", account: "id" },
+  // By address alone: else strangers could use up what the user may try. The token cannot be guessed.
+  limit: { kind: "login" },
   errors: {
     400: "a field missing or of another form, password or code wrong, or code missing where there is MFA",
     401: "id or token wrong, used or older than 24 hours",

@@ -12,13 +12,13 @@ import type { Services } from "../services.ts";
 import { setupSign } from "../setupSign.ts";
 import type { DatabaseSigningKeys } from "../signingKeys.ts";
 import { registerAnnouncements } from "./announcementRoutes.ts";
-import { confirmAddresses, disableMfa, resetPassword, signOut } from "./changeUser.ts";
+import { confirmAddress, disableMfa, resetPassword, signOut } from "./changeUser.ts";
 import { registerInvoices } from "./invoiceRoutes.ts";
 import { parseRequest } from "./parseRequest.ts";
 import { recordOperator } from "./recordOperator.ts";
 import {
   auditQuery,
-  type ConfirmedAddresses,
+  confirmAddressRequest,
   createUserRequest,
   type ListedUser,
   resetPasswordRequest,
@@ -51,6 +51,8 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     schemaController,
   });
   servers.closeWith(app);
+  // A large database is copied before the first byte of the answer goes out.
+  app.server.setTimeout(0);
 
   app.setErrorHandler((error, request, reply) => {
     const answer = answerTo(error);
@@ -122,8 +124,8 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
   });
 
   app.post("/confirm-address", async (request, reply) => {
-    const { user } = parseRequest(userRequest, request.body);
-    const confirmed: ConfirmedAddresses = await confirmAddresses(services, { request, user });
+    const { user, address } = parseRequest(confirmAddressRequest, request.body);
+    const confirmed = await confirmAddress(services, { request, user }, address);
     request.log.info({ userId: confirmed.id }, "address confirmed by an administrator");
     return reply.code(200).send(confirmed);
   });

@@ -1,6 +1,6 @@
 import type { Prisma, User } from "../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../features/transaction.ts";
-import { type Addresses, confirmAll } from "../features/users/addresses.ts";
+import { confirmNamed } from "../features/users/addresses.ts";
 import { type AccountChange, changeAccount } from "../features/users/changeAccount.ts";
 import { findUser } from "../features/users/login.ts";
 import { mfaCounter } from "../features/users/mfaChallenge.ts";
@@ -8,6 +8,7 @@ import { forgetMfa } from "../features/users/mfaRecovery.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { hashPassword } from "../passwords.ts";
 import type { Services } from "../services.ts";
+import type { ConfirmedAddress } from "./requests.ts";
 
 /** A request at the administration socket that changes a user. */
 export interface UserCommand {
@@ -47,25 +48,27 @@ async function change(
 }
 
 /**
- * Gives a user the addresses that wait to be confirmed.
- * @returns the user's id, and the addresses
- * @throws NotFoundError no such user, or nothing waits
+ * Gives a user an address that waits to be confirmed.
+ * @returns the user's id, and which address it is
+ * @throws NotFoundError no such user, or the address does not wait
  * @throws ConflictError somebody has the address by now
  */
-export async function confirmAddresses(
+export async function confirmAddress(
   services: Services,
   { request, user }: UserCommand,
-): Promise<{ id: string } & Addresses> {
+  address: string,
+): Promise<ConfirmedAddress> {
   const found = await findUser(services, user.toLowerCase());
-  const addresses =
-    found &&
-    (await inTransaction(services, (tx) =>
-      confirmAll(services, tx, found, operatorChange(request, "confirm-address")),
-    ));
-  if (!found) throw unknownUser(user);
-  if (!addresses || Object.keys(addresses).length === 0)
-    throw new NotFoundError(`no address of ${JSON.stringify(user)} waits to be confirmed`);
-  return { id: found.id, ...addresses };
+  if (found === null) throw unknownUser(user);
+  const change = operatorChange(request, "confirm-address");
+  const field = await inTransaction(services, (tx) =>
+    confirmNamed(services, tx, found, address.toLowerCase(), change),
+  );
+  if (field === undefined)
+    throw new NotFoundError(
+      `${address} does not wait to be confirmed as an address of ${JSON.stringify(user)}`,
+    );
+  return { id: found.id, field };
 }
 
 const endTokens = { tokenVersion: { increment: 1 } };

@@ -94,11 +94,15 @@ export interface ListedUser {
   readonly createdAt: string;
 }
 
-/** What `user confirm-address` answers: what the user has from now on. */
-export interface ConfirmedAddresses {
+/** What `user confirm-address` sends. */
+export const confirmAddressRequest = userRequest.extend({ address: email });
+
+export type ConfirmAddressRequest = z.output<typeof confirmAddressRequest>;
+
+/** What it answers: which address of the user it is from now on. */
+export interface ConfirmedAddress {
   readonly id: string;
-  readonly email?: string;
-  readonly recoveryEmail?: string;
+  readonly field: "email" | "recoveryEmail";
 }
 
 export interface SetupLink {

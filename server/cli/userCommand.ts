@@ -1,7 +1,8 @@
 import { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type {
-  ConfirmedAddresses,
+  ConfirmAddressRequest,
+  ConfirmedAddress,
   CreateUserRequest,
   ListedUser,
   ResetPasswordRequest,
@@ -77,13 +78,10 @@ async function disableMfa(user: string, flags: Flags): Promise<void> {
   print(`${user} logs in without a second factor from now on`);
 }
 
-async function confirmAddress(user: string, flags: Flags): Promise<void> {
-  const request: UserRequest = { user };
-  const confirmed = await callAdmin<ConfirmedAddresses>(folderOf(flags), "POST", "/confirm-address", request);
-  const { email, recoveryEmail } = confirmed;
-  if (email !== undefined) print(`The e-mail address of ${user} is ${email} from now on`);
-  if (recoveryEmail !== undefined)
-    print(`The recovery e-mail address of ${user} is ${recoveryEmail} from now on`);
+async function confirmAddress(user: string, address: string, flags: Flags): Promise<void> {
+  const request: ConfirmAddressRequest = { user, address };
+  const { field } = await callAdmin<ConfirmedAddress>(folderOf(flags), "POST", "/confirm-address", request);
+  print(`${address} is the ${field === "email" ? "" : "recovery "}e-mail address of ${user} from now on`);
 }
 
 async function signOut(user: string, flags: Flags): Promise<void> {
@@ -121,6 +119,7 @@ export function userCommand(): Command {
       "Let an e-mail address take effect that the user has asked for and not confirmed",
     )
       .argument("<user>", "Username or e-mail")
+      .argument("<address>", "The new address, as the user names it to you")
       .action(confirmAddress),
   );
   user.addCommand(

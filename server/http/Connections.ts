@@ -89,6 +89,16 @@ export class Connections {
     socket.once("close", () => this.#lines.delete(socket));
   }
 
+  /**
+   * Gives a connection away that goes on with another protocol: whoever has it ends it.
+   * @returns false where a request of it is being answered, which has its end of the connection
+   */
+  release(socket: Socket): boolean {
+    if (this.#lines.get(socket)?.answering) return false;
+    this.#lines.delete(socket);
+    return true;
+  }
+
   /** Ends the connections on which nothing is answered, new ones, and the others as soon as nothing is. */
   close(): void {
     this.#closing = true;

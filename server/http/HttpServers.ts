@@ -1,5 +1,6 @@
 import http from "node:http";
 import https from "node:https";
+import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyServerFactory } from "fastify";
 import type { TlsIdentity } from "../tls.ts";
 import { Connections } from "./Connections.ts";
@@ -63,6 +64,11 @@ export class HttpServers {
   /** Has the connections on which nothing is answered end as soon as the app is told to close. */
   closeWith(app: FastifyInstance): void {
     app.addHook("preClose", async () => this.#connections.close());
+  }
+
+  /** See {@link Connections.release}. */
+  release(socket: Socket): boolean {
+    return this.#connections.release(socket);
   }
 
   /** True when the servers speak TLS. */

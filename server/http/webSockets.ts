@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
 import { BusyError, InvalidError } from "./errors.ts";
+import type { HttpServers } from "./HttpServers.ts";
 
 /** How many WebSockets there may be, and for how long one may be silent. */
 export interface WebSocketLimits {
@@ -56,7 +57,7 @@ export abstract class Conversation {
 interface Upgrade {
   readonly socket: Socket;
   readonly head: Buffer;
-  readonly connections: Connections;
+  readonly connections: OpenWebSockets;
 }
 
 /** Requests for a WebSocket that are not answered yet. */
@@ -65,17 +66,26 @@ const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 /**
  * Lets operations of the app answer with WebSockets. Requests for one take the same way through hooks and routes as
  * others, and are refused by HTTP like them. Stopping the app ends what is open.
+ * @param servers below the app
  * @param limits other than the usual ones, for tests
  */
-export function acceptWebSockets(app: FastifyInstance, limits: Partial<WebSocketLimits> = {}): void {
-  const connections = new Connections({ ...LIMITS, ...limits });
+export function acceptWebSockets(
+  app: FastifyInstance,
+  servers: HttpServers,
+  limits: Partial<WebSocketLimits> = {},
+): void {
+  const connections = new OpenWebSockets({ ...LIMITS, ...limits });
   const server = app.server as Server & { shouldUpgradeCallback?: (request: IncomingMessage) => boolean };
   // Node before 22.21 does not ask: there, requests to go on with HTTP/2 are answered as if they had no body.
   server.shouldUpgradeCallback = ({ headers }) => headers.upgrade?.toLowerCase() === "websocket";
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    upgrades.set(request, { socket, head, connections });
     // Whoever is gone needs no answer; without a listener the process would end.
     socket.on("error", () => socket.destroy());
+    if (!servers.release(socket)) {
+      socket.destroy();
+      return;
+    }
+    upgrades.set(request, { socket, head, connections });
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
     response.assignSocket(socket);
@@ -119,7 +129,7 @@ export function openWebSocket(
 }
 
 /** The WebSockets of a listener. */
-class Connections {
+class OpenWebSockets {
   readonly #limits: WebSocketLimits;
   readonly #open = new Set<Connection>();
   #stopping = false;

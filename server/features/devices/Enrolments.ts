@@ -29,7 +29,10 @@ export class Enrolments {
     this.#full.set(tenantId, now().getTime() + FULL);
   }
 
-  /** To be called when a device of the namespace is accepted, rejected or deleted. */
+  /**
+   * To be called when a device of the namespace is accepted, rejected or deleted. Whoever looks before that is committed,
+   * or on another instance, may still take it for full, for no longer than the time.
+   */
   noteRoom(tenantId: string): void {
     this.#full.delete(tenantId);
   }

@@ -143,13 +143,12 @@ async function store(services: Services, uid: string, body: Report, request: Req
     const known = Number(place.known) > 0 ? await renew(services.db, uid, update) : undefined;
     if (known) return { name: known.name, namespace };
     if (services.enrolments.isFull(services, tenantId)) throw full(services);
-    services.enrolments.count(services, request.network);
     // Every enrolment changes what the others have counted: side by side most of them would only begin again.
-    const device = await inTurn(tenantId, () =>
-      services.enrolments.isFull(services, tenantId)
-        ? Promise.reject(full(services))
-        : inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx)),
-    );
+    const device = await inTurn(tenantId, async () => {
+      if (services.enrolments.isFull(services, tenantId)) throw full(services);
+      services.enrolments.count(services, request.network);
+      return inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx));
+    });
     return { name: device.name, namespace };
   } catch (error) {
     // Another report of the same device was faster.

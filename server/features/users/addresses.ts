@@ -2,6 +2,7 @@ import type { additionalOperations, users } from "@gatehouse-access/sdk/contract
 import type { z } from "zod";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import {
+  BusyError,
   ConflictError,
   ForbiddenError,
   InvalidError,
@@ -84,9 +85,13 @@ export async function askForAddresses(
     `${what}. Until it is confirmed with your password, nothing changes.`,
   );
   const pending = fields.map((field) => WIRE_NAMES[field]);
-  const message = `${pending.join(", ")}: takes effect when it is confirmed by the link that was mailed to it`;
+  const message = `${pending.join(", ")}: takes effect when it is confirmed: by the link that is mailed to it, with current_password, or by those who run the service`;
   return { message, pending };
 }
+
+/** Tells a user, at all addresses, that MFA is on, as a part of a transaction: whoever borrowed a login can turn it on. */
+export const tellOfMfa = (services: Services, user: User): Promise<void> =>
+  tellOldAddresses(services, user, "Multi-factor authentication was turned on for your account.");
 
 /** Tells a user at the addresses that were valid up to now that some have changed, as a part of a transaction. */
 export async function tellOfChange(
@@ -160,23 +165,44 @@ async function waitingField(
 }
 
 /**
- * Gives a user all addresses that wait, as a part of a transaction.
- * @returns them; none when none waits
- * @throws ConflictError see {@link setAddresses}
+ * Gives a user an address that waits, as a part of a transaction. It is named: somebody else may have asked for another
+ * one meanwhile.
+ * @param address in lower case
+ * @returns what it is from now on; undefined when it does not wait
+ * @throws ConflictError, BusyError see {@link setAddresses}
  */
-export async function confirmAll(
+export async function confirmNamed(
   services: Services,
   tx: Transaction,
   user: User,
+  address: string,
   change: AccountChange,
-): Promise<Addresses> {
-  const rows = await tx.mailToken.findMany({ where: whereWaiting(services, user.id, ADDRESSES) });
-  const addresses = Object.fromEntries(rows.map(({ purpose, address }) => [purpose, address])) as Addresses;
-  if (rows.length > 0) await setAddresses(services, tx, user, addresses, change);
-  return addresses;
+): Promise<AddressField | undefined> {
+  const row = await tx.mailToken.findFirst({
+    where: { ...whereWaiting(services, user.id, ADDRESSES), address },
+    select: { purpose: true },
+  });
+  const field = ADDRESSES.find((name) => name === row?.purpose);
+  if (field === undefined) return undefined;
+  await setAddresses(services, tx, user, { [field]: address }, change);
+  return field;
 }
 
-/** @throws ConflictError somebody has the address by now, or it became the user's other one */
+/**
+ * Refuses to go on, as a part of a transaction, when the user has other addresses or another second factor by now than
+ * those by which was judged what may be changed.
+ * @throws BusyError
+ */
+export async function checkAsJudged(tx: Transaction, user: User): Promise<void> {
+  const { id, email, recoveryEmail, mfaSecret } = user;
+  if ((await tx.user.count({ where: { id, email, recoveryEmail, mfaSecret } })) === 0)
+    throw new BusyError("the account was changed meanwhile, try again", { "Retry-After": "1" });
+}
+
+/**
+ * @throws ConflictError somebody has the address by now, or it became the user's other one
+ * @throws BusyError see {@link checkAsJudged}
+ */
 async function setAddresses(
   services: Services,
   tx: Transaction,
@@ -184,6 +210,7 @@ async function setAddresses(
   addresses: Addresses,
   change: AccountChange,
 ): Promise<void> {
+  await checkAsJudged(tx, user);
   const { email, recoveryEmail } = { ...user, ...addresses };
   if (email === recoveryEmail)
     throw new ConflictError("the e-mail and the recovery e-mail would be the same");

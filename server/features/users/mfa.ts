@@ -4,7 +4,8 @@ import { Secret, TOTP } from "otpauth";
 import { InvalidError, UnauthenticatedError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { digestOf } from "../../secrets.ts";
-import { inTransaction } from "../transaction.ts";
+import { inTransaction, within } from "../transaction.ts";
+import { tellOfMfa } from "./addresses.ts";
 import { callingUser } from "./callingUser.ts";
 import { changeAccount } from "./changeAccount.ts";
 import { finishMfa, matchingStep, sealMfaSecret } from "./mfaChallenge.ts";
@@ -58,6 +59,7 @@ export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context)
     await tx.recoveryCode.deleteMany({ where: { userId: user.id } });
     await tx.mfaReset.deleteMany({ where: { userId: user.id } });
     await tx.recoveryCode.createMany({ data: digests.map((digest) => ({ userId: user.id, digest })) });
+    await tellOfMfa(within(services, tx), user);
   });
   return undefined;
 };

@@ -76,11 +76,12 @@ export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (contex
   const change = { caller: identity, request, operation: "disableMfa" };
   const accepted = await inTransaction(services, async (tx) => {
     const inside = within(services, tx);
-    const right = code
-      ? await acceptCode(inside, user, code)
-      : await useRecoveryCode(services, tx, user, recoveryCode ?? "");
-    if (!right) return false;
-    await forgetFailures(inside, counter);
+    if (code) {
+      if (!(await acceptCode(inside, user, code))) return false;
+    } else {
+      if (!(await useRecoveryCode(services, tx, user, recoveryCode ?? ""))) return false;
+      await forgetFailures(inside, counter);
+    }
     await turnMfaOff(services, tx, user, change);
     return true;
   });

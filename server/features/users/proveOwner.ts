@@ -26,13 +26,12 @@ export async function isCurrentPassword(
   const key = { source: "password", subject: user.id };
   const locked = await lockEnd(services, key);
   if (locked) throw lockedOut(locked);
-  if (await verifyPassword(password, user.passwordHash, signal)) {
-    await forgetFailures(services, key);
-    return true;
-  }
-  const end = await countFailure(services, key);
+  const right = await verifyPassword(password, user.passwordHash, signal);
+  // Guesses sent side by side all passed the first look; the lock that the wrong ones brought holds for all.
+  const end = right ? await lockEnd(services, key) : await countFailure(services, key);
   if (end) throw lockedOut(end);
-  return false;
+  if (right) await forgetFailures(services, key);
+  return right;
 }
 
 /**

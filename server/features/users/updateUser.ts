@@ -11,6 +11,7 @@ import {
   type AddressField,
   askForAddresses,
   changedAddresses,
+  checkAsJudged,
   countRequest,
   isFirstRecovery,
   tellOfChange,
@@ -118,6 +119,7 @@ export async function changeUser(context: ChangeContext, operation: string) {
   try {
     return await inTransaction(services, async (tx) => {
       const inside = within(services, tx);
+      if (addresses.length > 0) await checkAsJudged(tx, user);
       const data = {
         ...without(changes, waiting),
         ...(passwordHash && newPassword(services, identity, passwordHash)),

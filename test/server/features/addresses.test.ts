@@ -1,6 +1,7 @@
 import { TOTP } from "otpauth";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { confirmAddresses, signOut } from "../../../server/dist/admin/changeUser.js";
+import { confirmAddress, signOut } from "../../../server/dist/admin/changeUser.js";
+import { isCurrentPassword } from "../../../server/dist/features/users/proveOwner.js";
 import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
@@ -78,6 +79,34 @@ describe("a token alone", () => {
     for (const address of [ana.email, "ana@recovery.org"]) {
       expect((await mailsTo(address)).at(-1)?.text).toContain("asked for another recovery e-mail address");
     }
+  });
+
+  test("that turns MFA on does so in sight of the user", async () => {
+    await enableMfa();
+    for (const address of [ana.email, "ana@recovery.org"]) {
+      expect((await mailsTo(address)).at(-1)?.text).toContain("Multi-factor authentication was turned on");
+    }
+  });
+
+  test("with guesses of the password that come at once gets past no lock", async () => {
+    const { services } = app;
+    const until = new Date(services.now().getTime() + 60_000);
+    const lock = { source: "password", subject: ana.id, attempts: 3, lockedUntil: until, expiresAt: until };
+    // Others' wrong ones bring the lock while the right one is being looked at.
+    const meanwhile = async (args: Parameters<typeof services.db.loginFailure.findUnique>[0]) => {
+      const row = await services.db.loginFailure.findUnique(args);
+      await services.db.loginFailure.upsert({ where: args.where, create: lock, update: {} });
+      return row;
+    };
+    const failures = new Proxy(services.db.loginFailure, {
+      get: (target, name) => (name === "findUnique" ? meanwhile : Reflect.get(target, name)),
+    });
+    const db = new Proxy(services.db, {
+      get: (target, name) => (name === "loginFailure" ? failures : Reflect.get(target, name)),
+    });
+    const { signal } = new AbortController();
+    const guess = isCurrentPassword({ ...services, db }, await stored(), PASSWORD, signal);
+    await expect(guess).rejects.toThrow("too many wrong logins");
   });
 
   test("in the older form changes none", async () => {
@@ -199,10 +228,12 @@ describe("confirming", () => {
     await update({ email: NEW });
     expect(await confirm(await linkTo(NEW))).toBe(403);
     const command = { request: { id: "test" }, user: "ana" };
-    const confirmed = await confirmAddresses(app.services, command);
-    expect(confirmed).toEqual({ id: ana.id, email: NEW });
+    // Somebody else may have asked for another one meanwhile.
+    const waits = (address: string) => confirmAddress(app.services, command, address);
+    await expect(waits("thief@example.net")).rejects.toThrow("does not wait to be confirmed");
+    expect(await waits(NEW.toUpperCase())).toEqual({ id: ana.id, field: "email" });
     expect((await stored()).email).toBe(NEW);
-    await expect(confirmAddresses(app.services, command)).rejects.toThrow("waits to be confirmed");
+    await expect(waits(NEW)).rejects.toThrow("does not wait to be confirmed");
   });
 });
 

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { Writable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -179,6 +180,19 @@ describe("a WebSocket of events", () => {
       400,
       "the request must be for a WebSocket: Upgrade: websocket",
     ]);
+  });
+
+  test("asked for while another request of the connection is answered ends the connection alone", async () => {
+    const head = `Host: test\r\nX-Internal-Token: ${INTERNAL_TOKEN}\r\n`;
+    const key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
+    const socket = connect(Number(new URL(internal.url).port), "127.0.0.1").resume();
+    socket.on("error", () => {});
+    socket.write(
+      `POST /internal/sessions/${uid}/finish HTTP/1.1\r\n${head}Content-Length: 0\r\n\r\n` +
+        `GET /internal/sessions/${uid}/events HTTP/1.1\r\n${head}Connection: Upgrade\r\nUpgrade: websocket\r\n${key}\r\n`,
+    );
+    await expect.poll(() => socket.closed).toBe(true);
+    await begin();
   });
 
   test("leaves alone what clients ask for beside WebSockets", async () => {

@@ -191,7 +191,7 @@ describe("the session's namespace", () => {
       );
     }
     expect((await app.call("getNamespaceToken", { token: bob.token, params: { tenant: "x" } })).status).toBe(
-      400,
+      404,
     );
   });
 

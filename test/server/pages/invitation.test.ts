@@ -143,8 +143,8 @@ describe("a user", () => {
     const totp = new TOTP({ secret: Secret.fromBase32(secret ?? "") });
     const mfa = { code: totp.generate(), secret, recovery_codes };
     expect((await call(service, "PUT", "/api/user/mfa/enable", mfa, token)).status).toBe(200);
-    // The first was about the recovery address.
-    const page = await open(await invite("emil@example.com", 2));
+    // The first were about the recovery address and the second factor.
+    const page = await open(await invite("emil@example.com", 3));
     await expectSaid(page, "Log in to accept it.");
     await logIn(page);
     await expectSaid(page, "Now the code of your second factor is needed.");

@@ -172,11 +172,13 @@ test("a demotion and a removal count everywhere at once", async () => {
   expect(await statuses("GET /api/devices", { token: member.token })).toEqual([401, 401, 401]);
 });
 
-test("a new password makes the user's tokens void everywhere at once", async () => {
+test("a new password makes the user's other tokens void everywhere at once", async () => {
   const { token } = await newUser("changing");
+  const other = (await login(here, "changing")).body.token;
   const body = { password: "another-horse", current_password: PASSWORD };
   expect((await call(there, "PATCH /api/users", { token, body })).status).toBe(200);
-  expect(await statuses("GET /api/auth/user", { token })).toEqual([401, 401, 401]);
+  expect(await statuses("GET /api/auth/user", { token: other })).toEqual([401, 401, 401]);
+  expect(await statuses("GET /api/auth/user", { token })).toEqual([200, 200, 200]);
   expect((await login(here, "changing")).status).toBe(401);
   expect((await login(elsewhere, "changing", "another-horse")).status).toBe(200);
 });

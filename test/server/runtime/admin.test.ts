@@ -157,18 +157,18 @@ describe("user confirm-address", () => {
     expect((await send("PATCH", "/api/users", token, { email: address })).status).toBe(200);
     const before = (await (await send("GET", "/api/auth/user", token)).json()) as { email: string };
     expect(before.email).not.toBe(address);
-    expect(await service.admin(["user", "confirm-address", "kai"])).toEqual({
+    expect(await service.admin(["user", "confirm-address", "kai", address])).toEqual({
       code: 0,
-      stdout: `The e-mail address of kai is ${address} from now on\n`,
+      stdout: `${address} is the e-mail address of kai from now on\n`,
       stderr: "",
     });
     expect(await tokenOf(address, "old-password")).toBeDefined();
-    expect(await service.admin(["user", "confirm-address", "kai"])).toEqual({
+    expect(await service.admin(["user", "confirm-address", "kai", address])).toEqual({
       code: 1,
       stdout: "",
-      stderr: 'gatehouse-server: no address of "kai" waits to be confirmed\n',
+      stderr: `gatehouse-server: ${address} does not wait to be confirmed as an address of "kai"\n`,
     });
-    expect(await service.admin(["user", "confirm-address", "nobody"])).toEqual(unknown);
+    expect(await service.admin(["user", "confirm-address", "nobody", address])).toEqual(unknown);
   });
 });
 
