@@ -28,10 +28,7 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
     throw tooMany(endsAt, time);
   };
   const limitReports = (network: string): void => {
-    if (reportsPerAddress <= 0) return;
-    const time = services.now().getTime();
-    const { count, endsAt } = reports.count(network, time);
-    if (count > reportsPerAddress) throw tooMany(endsAt, time);
+    limitInMemory(reports, network, reportsPerAddress, services.now().getTime());
   };
 
   app.addHook("onRequest", async ({ facts, routeOptions }) => {
@@ -49,6 +46,18 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
     const key = `login as ${digestOf(account.toLowerCase())}`;
     await limitLogins(known ? `${key} from ${facts.network}` : key, loginsPerAccount);
   });
+}
+
+/**
+ * Counts a request in this process.
+ * @param most in a window; 0: any number
+ * @param time in milliseconds since 1970
+ * @throws RateLimitedError there were as many already
+ */
+export function limitInMemory(counts: MemoryCounts, key: string, most: number, time: number): void {
+  if (most <= 0) return;
+  const { count, endsAt } = counts.count(key, time);
+  if (count > most) throw tooMany(endsAt, time);
 }
 
 /**

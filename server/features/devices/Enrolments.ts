@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { hasEnded } from "../../hasEnded.ts";
 import { MemoryCounts } from "../../http/rateLimitCounts.ts";
-import { tooMany } from "../../http/rateLimits.ts";
+import { limitInMemory } from "../../http/rateLimits.ts";
 import type { Services } from "../../services.ts";
 
 /** How long a namespace is taken for full without another look, in milliseconds. */
@@ -42,10 +42,6 @@ export class Enrolments {
    * @throws RateLimitedError too many came from the address
    */
   count({ now, settings }: Pick<Services, "now" | "settings">, network: string): void {
-    const most = settings.limits.enrolmentsPerAddress;
-    if (most <= 0) return;
-    const time = now().getTime();
-    const { count, endsAt } = this.#fromAddress.count(network, time);
-    if (count > most) throw tooMany(endsAt, time);
+    limitInMemory(this.#fromAddress, network, settings.limits.enrolmentsPerAddress, now().getTime());
   }
 }
