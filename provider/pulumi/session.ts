@@ -49,6 +49,11 @@ export function connection(): Connection {
   return current;
 }
 
+/** True where `gatehouse` was told to replace this resource: an engine would not show what is replaced. */
+export function isReplacementAsked(urn: string): boolean {
+  return (JSON.parse(process.env.GATEHOUSE_REPLACE ?? "[]") as string[]).includes(urn);
+}
+
 /**
  * A connection for whoever asks, who closes its client.
  * @param lookup the stack's configuration
