@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CancelledError, LockedError } from "../../provider/dist/engine/index.js";
 import { until, Workspace } from "./workspace.ts";
 
@@ -189,6 +190,55 @@ test("another process's lock keeps writers out, not a preview", async () => {
   expect((await stack.preview()).summary).toMatchObject({ create: 2 });
   expect(ws.calls()).toEqual([]);
   expect(locks()).toHaveLength(1);
+});
+
+describe("a lock that a process left on a host of our name", () => {
+  const folder = () => join(ws.state, ".pulumi/locks/organization/cloud/test");
+  const command = () => ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
+
+  /** Changes the lock of a run that was killed. */
+  async function leaveLock(change: Record<string, unknown>): Promise<string> {
+    ws.plan({ things: [{ name: "a", args: { slow: 60_000 } }] });
+    const run = command();
+    await until(() => ws.asked().includes("create a"));
+    run.kill("SIGKILL");
+    await run.done;
+    await nobodyHere();
+    ws.plan({ things: [{ name: "a" }] });
+    const path = join(folder(), locks()[0] as string);
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), ...change }));
+    return path;
+  }
+
+  test.runIf(process.platform === "linux").each([
+    ["in another PID namespace", { pidNamespace: "pid:[1]" }],
+    ["before a restart of the machine, or on another one", { boot: "00000000-0000-0000-0000-000000000000" }],
+    ["of a release that did not say where it ran", { boot: undefined, pidNamespace: undefined }],
+  ])("%s stays, and the message says how to remove it", async (_where, change) => {
+    const path = await leaveLock(change);
+    const stack = await ws.open();
+    await expect(stack.up()).rejects.toThrow(/pulumi cancel.*delete the file.*cannot be seen from here/s);
+    await expect(stack.up()).rejects.toThrow(path);
+    expect(locks()).toHaveLength(1);
+    rmSync(path);
+    expect((await stack.preview()).diagnostics[0]?.message).toContain("An earlier run was killed");
+    expect(locks()).toEqual([]);
+  });
+
+  const unshare = ["unshare", "--pid", "--fork", "--mount-proc"];
+  const containers = spawnSync(unshare[0] as string, [...unshare.slice(1), "true"]).status === 0;
+  test.runIf(containers)("in another container, where it is alive, keeps writers out", async () => {
+    ws.plan({ things: [{ name: "a", args: { held: true } }] });
+    const run = command();
+    await until(() => ws.asked().includes("create a"));
+    const other = await ws.gatehouseBy(unshare, "up", ws.folder, "--stack", "test", "--engine", "embedded")
+      .done;
+    expect(other.output).toContain("The stack is locked by another process");
+    expect(locks()).toHaveLength(1);
+    ws.release();
+    expect((await run.done).code).toBe(0);
+    expect(ws.objects()).toEqual(["a"]);
+  });
 });
 
 test("a provider that dies leaves its operation pending", async () => {
