@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -17,9 +17,11 @@ afterEach(() => ws.remove());
 
 const fast = Array.from({ length: 12 }, (_, i) => ({ name: `fast${i}` }));
 
-function locks(): string[] {
-  return readdirSync(join(ws.state, ".pulumi/locks/organization/cloud/test"));
-}
+const folder = () => join(ws.state, ".pulumi/locks/organization/cloud/test");
+const locks = () => readdirSync(folder());
+const foreign = () => ({
+  ...{ pid: 1, username: "someone", hostname: hostname(), timestamp: new Date().toISOString() },
+});
 
 const JOURNAL = ".pulumi/stacks/cloud/test.gatehouse-journal";
 
@@ -181,10 +183,7 @@ test("another process's lock keeps writers out, not a preview", async () => {
   ws.plan({ things: [{ name: "a" }] });
   const stack = await ws.open();
   await stack.preview();
-  const folder = join(ws.state, ".pulumi/locks/organization/cloud/test");
-  mkdirSync(folder, { recursive: true });
-  const foreign = { pid: 1, username: "someone", hostname: hostname(), timestamp: new Date().toISOString() };
-  writeFileSync(join(folder, "11111111-1111-1111-1111-111111111111.json"), JSON.stringify(foreign));
+  writeFileSync(join(folder(), "11111111-1111-1111-1111-111111111111.json"), JSON.stringify(foreign()));
   await expect(stack.up()).rejects.toBeInstanceOf(LockedError);
   await expect(stack.destroy()).rejects.toThrow(/someone@/);
   expect((await stack.preview()).summary).toMatchObject({ create: 2 });
@@ -192,8 +191,44 @@ test("another process's lock keeps writers out, not a preview", async () => {
   expect(locks()).toHaveLength(1);
 });
 
+describe("the first command on a stack", () => {
+  const settings = () => join(ws.folder, "Pulumi.test.yaml");
+  const salts = () => [...readFileSync(settings(), "utf8").matchAll(/^encryptionsalt:/gm)].length;
+
+  test("and another one at once write the salt once", async () => {
+    ws.plan({ things: [{ name: "a" }] });
+    writeFileSync(settings(), "config:\n  cloud:size: 5\n");
+    const both = [await ws.open(), await ws.open()];
+    const ends = await Promise.allSettled(both.map((stack) => stack.preview()));
+    const refused = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
+    for (const error of refused) expect(error).toBeInstanceOf(LockedError);
+    expect((await (await ws.open()).up()).ok).toBe(true);
+    expect(salts()).toBe(1);
+  });
+
+  test("makes nothing while another one holds the lock", async () => {
+    mkdirSync(folder(), { recursive: true });
+    writeFileSync(join(folder(), "11111111-1111-1111-1111-111111111111.json"), JSON.stringify(foreign()));
+    await expect((await ws.open()).preview()).rejects.toBeInstanceOf(LockedError);
+    expect(existsSync(settings())).toBe(false);
+    expect(() => ws.stored()).toThrow(/ENOENT/);
+  });
+
+  test("makes no second one of a stack that was made while it waited", async () => {
+    const fifo = join(ws.root, "passphrase");
+    execFileSync("mkfifo", [fifo]);
+    const { PULUMI_CONFIG_PASSPHRASE, ...env } = ws.env;
+    ws.plan({ things: [{ name: "a" }] });
+    const waiting = (await ws.open({ env: { ...env, PULUMI_CONFIG_PASSPHRASE_FILE: fifo } })).preview();
+    await (await ws.open()).up();
+    writeFileSync(fifo, `${PULUMI_CONFIG_PASSPHRASE}`);
+    expect(await waiting).toMatchObject({ createdStack: false, summary: { same: 2 } });
+    expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
+    expect(salts()).toBe(1);
+  });
+});
+
 describe("a lock that a process left on a host of our name", () => {
-  const folder = () => join(ws.state, ".pulumi/locks/organization/cloud/test");
   const command = () => ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
 
   /** Changes the lock of a run that was killed. */
