@@ -235,8 +235,10 @@ export class CliStack implements Stack {
       return { handle: await Stack.select(this.stack, this.#workspace), created: false };
     } catch (error) {
       if (!(error instanceof StackNotFoundError)) throw error;
-      if (!create)
-        throw new StackSelectionError(`There is no stack ${this.stack} of the project ${this.project}.`);
+      if (!create) {
+        const known = await stackNames(this.#workspace).catch(() => []);
+        throw StackSelectionError.missing(this.project, this.stack, known);
+      }
       return { handle: await Stack.create(this.stack, this.#workspace), created: true };
     }
   }
@@ -282,12 +284,13 @@ async function command(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
 }
 
 async function onlyStack(workspace: LocalWorkspace, project: Project): Promise<string> {
-  const stacks = (await workspace.listStacks()).map((stack) => stack.name);
+  const stacks = await stackNames(workspace);
   if (stacks.length === 1) return stacks[0] as string;
-  const known = stacks.length === 0 ? "there is none yet" : `there are ${stacks.join(", ")}`;
-  throw new StackSelectionError(
-    `Name the stack with --stack or PULUMI_STACK (of ${project.name}, ${known}).`,
-  );
+  throw StackSelectionError.unnamed(project.name, stacks);
+}
+
+async function stackNames(workspace: LocalWorkspace): Promise<string[]> {
+  return (await workspace.listStacks()).map((stack) => stack.name);
 }
 
 function lockMessage(text: string): string {
