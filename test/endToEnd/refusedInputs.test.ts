@@ -11,11 +11,13 @@ const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 // Checks ask no service: none is there, and no namespace is named.
 const env = { GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_USERNAME: "ana", GATEHOUSE_PASSWORD: "horse" };
 
-const policy: Policy = {
+const refused: Policy = {
   rule: {
     type: "FirewallRule",
-    args: { action: "deny", priority: -1, sourceIp: ".*", username: ".*", filter: { tags: ["a b"] } },
+    args: { action: "deny", priority: -1, sourceIp: ".*", username: ".*", filter: { tags: ["prod"] } },
   },
+};
+const twins: Policy = {
   web: { type: "DeviceTags", args: { device: "web-01", tags: ["prod"] } },
   again: { type: "DeviceTags", args: { device: "WEB-01", tags: ["web"] } },
 };
@@ -32,18 +34,15 @@ describe.each(engines)("a program with refused inputs, by the $label", ({ engine
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it.runIf(available)("is told each field once, with what is allowed", { timeout: 120_000 }, async () => {
+  it.runIf(available).each([
+    { policy: refused, field: "priority", message: "FirewallRule.priority: must be at least 0" },
+    { policy: twins, field: "device:", message: "manage the same object; remove one of the two" },
+  ])("is told $field once, and what is allowed", { timeout: 120_000 }, async ({ policy, field, message }) => {
     const { code, stdout, stderr } = await stack.run(["preview"], policyEnv(policy));
     expect(code).toBe(1);
-    const lines = stdout.split("\n").filter((line) => /priority|filter|device: /.test(line));
-    expect(lines).toContainEqual(expect.stringContaining("FirewallRule.priority: must be at least 0"));
-    expect(lines).toContainEqual(
-      expect.stringContaining("FirewallRule.filter.tags.0: may hold ASCII letters and digits only"),
-    );
-    expect(lines).toContainEqual(expect.stringMatching(/DeviceTags\.device: /));
-    for (const line of lines)
-      for (const field of ["priority", "filter", "device:"])
-        expect(line.split(field).length, line).toBeLessThan(3);
+    const lines = stdout.split("\n").filter((line) => line.includes(message));
+    expect(lines).not.toEqual([]);
+    for (const line of lines) expect(line.split(field), line).toHaveLength(2);
     expect(stdout + stderr).not.toMatch(/expected|received|Unexpected/);
   });
 });
