@@ -54,7 +54,9 @@ export function dynamicProvider(
       const checked = check(definition, withTenant(ownInputs(news)));
       const failures = [...checked.failures];
       if (failures.length === 0) failures.push(...twins(run, definition, news, checked.inputs, olds));
-      return { inputs: { ...checked.inputs, ...hidden(news) }, failures };
+      // The reason names the field; told of the property as well, the engines would name it again.
+      const told = failures.map(({ reason }) => ({ property: "", reason }));
+      return { inputs: { ...checked.inputs, ...hidden(news) }, failures: told };
     },
 
     async diff(id, olds: Values, news: Values) {

@@ -96,7 +96,7 @@ export class Harness {
     const defaultTenant = this.#env.GATEHOUSE_TENANT;
     const connection = new Connection(client, {
       defaultTenant,
-      opens: (secret) => opens(GATEHOUSE_URL, secret),
+      opens: (secret) => opens({ url: GATEHOUSE_URL }, secret),
     });
     const runtime = {
       run: new Run(),
