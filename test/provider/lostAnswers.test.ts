@@ -12,8 +12,8 @@ let proxy: LossyProxy;
 let older: LossyProxy;
 beforeAll(async () => {
   world = await startWorld();
-  proxy = await startLossyProxy(world.service.url);
-  older = await startLossyProxy(world.service.url, { dropHeaders: ["idempotency-key", "etag"] });
+  proxy = await startLossyProxy(world.env.GATEHOUSE_URL ?? "");
+  older = await startLossyProxy(world.env.GATEHOUSE_URL ?? "", { dropHeaders: ["idempotency-key", "etag"] });
 });
 afterAll(async () => {
   await Promise.all([proxy.stop(), older.stop()]);
