@@ -21,7 +21,6 @@ const sparse = [
   "lifecycle",
   "drift",
   "adoption",
-  "lostAnswers",
   "tags",
   "apiKeyRotation",
   "movedObjects",
