@@ -11,7 +11,7 @@ import type { CallOptions, CallResult, Client, ClientCore, ClientOptions } from 
 import { type Operation, operations } from "./contract/index.ts";
 import { AuthenticationError, TransportError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, RequestOf, ResponseOf } from "./operations.ts";
-import { iteratePages } from "./pages.ts";
+import { iteratePages, type Page } from "./pages.ts";
 import { buildRequest, type RequestParts, type WireRequest } from "./request.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
 import { type Answer, Transport } from "./transport.ts";
@@ -56,10 +56,17 @@ class Core implements ClientCore {
     return this.#result(id, answer);
   }
 
-  iterate<Id extends ListId>(
+  async *iterate<Id extends ListId>(
+    id: Id,
+    ...args: RequestArguments<Id, CallOptions>
+  ): AsyncGenerator<ItemOf<Id>, void, undefined> {
+    for await (const { items } of this.pages(id, ...args)) yield* items;
+  }
+
+  pages<Id extends ListId>(
     id: Id,
     ...[parts, options]: RequestArguments<Id, CallOptions>
-  ): AsyncGenerator<ItemOf<Id>, void, undefined> {
+  ): AsyncGenerator<Page<ItemOf<Id>>, void, undefined> {
     const { query } = (parts ?? {}) as RequestParts;
     return iteratePages(operations[id], query, async (page) => {
       const request = { ...parts, query: page } as unknown as RequestOf<Id>;

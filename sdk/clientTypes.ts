@@ -3,6 +3,7 @@ import type { ResponseHeaders } from "./answer.ts";
 import type { Identity } from "./authorizer.ts";
 import type { Credential } from "./credentials.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, ResponseOf } from "./operations.ts";
+import type { Page } from "./pages.ts";
 import type { RetryPolicy, Timing } from "./retry.ts";
 import type { RequestReport } from "./transport.ts";
 
@@ -78,6 +79,11 @@ export interface ClientCore {
     id: Id,
     ...args: RequestArguments<Id, CallOptions>
   ): AsyncGenerator<ItemOf<Id>, void, undefined>;
+  /** The same in pages, each with how many items the list has in all. */
+  pages<Id extends ListId>(
+    id: Id,
+    ...args: RequestArguments<Id, CallOptions>
+  ): AsyncGenerator<Page<ItemOf<Id>>, void, undefined>;
   /**
    * A view of this client whose calls are for namespace `tenant`; the same client when that is known to be
    * its own. Nothing is sent before the first call. For another namespace a user's token is exchanged once,

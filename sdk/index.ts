@@ -26,6 +26,7 @@ export {
 export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
 export type { ItemOf, ListId, OperationId, RequestOf, ResponseOf } from "./operations.ts";
+export type { Page } from "./pages.ts";
 export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
 export { Secret } from "./secret.ts";
 export type { RequestReport } from "./transport.ts";

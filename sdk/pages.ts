@@ -8,8 +8,15 @@ export const MAX_PAGE_SIZE = 100;
 /** Items a server puts on a page when it is asked for none (rules section 6). */
 const DEFAULT_PAGE_SIZE = 10;
 
+/** One page of a list. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** How many items the list has in all; undefined where the server does not say. */
+  readonly total: number | undefined;
+}
+
 /** One page as it came. */
-interface Page<Item> {
+interface Answer<Item> {
   readonly headers: ResponseHeaders;
   readonly items: readonly Item[];
 }
@@ -25,7 +32,7 @@ function pageSizeOf(asked: number): number {
 }
 
 /**
- * The items of a list, page after page, until `X-Total-Count` of them came; without that header, until a page
+ * The pages of a list, one after the other, until `X-Total-Count` items came; without that header, until a page
  * is empty or shorter than the one before. `page` and `perPage` are moved into their bounds as servers do
  * (rules section 6). Items that are added or removed meanwhile can move others over a page's edge, and so be
  * given twice or not at all.
@@ -33,8 +40,8 @@ function pageSizeOf(asked: number): number {
 export async function* iteratePages<Item>(
   operation: Pick<Operation, "query">,
   query: unknown,
-  fetch: (query: Record<string, unknown>) => Promise<Page<Item>>,
-): AsyncGenerator<Item, void, undefined> {
+  fetch: (query: Record<string, unknown>) => Promise<Answer<Item>>,
+): AsyncGenerator<Page<Item>, void, undefined> {
   const asked = (query ?? {}) as { page?: number; perPage?: number; sortBy?: string };
   const perPage = pageSizeOf(asked.perPage ?? MAX_PAGE_SIZE);
   const sortable = "sort_by" in operation.query.shape && asked.sortBy === undefined;
@@ -53,7 +60,7 @@ export async function* iteratePages<Item>(
     if (items.length === 0 || (total === undefined && isDeepStrictEqual(items, before))) {
       return;
     }
-    yield* items;
+    yield { items, total };
     // Counted in pages as long as the one that came, not as asked for: a server may make them smaller still.
     seen = (seen ?? (firstPage - 1) * items.length) + items.length;
     if (total === undefined ? items.length < before.length : seen >= total) {

@@ -12,7 +12,7 @@ import {
   type ResourceDefinition,
 } from "../resources/definition.ts";
 import { diff } from "../resources/diff.ts";
-import { isMissing, isNoToken } from "../resources/missing.ts";
+import { isMissing, isNoToken, isSilent } from "../resources/missing.ts";
 import { canonicalInputs, sameValue } from "../resources/values.ts";
 import { LOGICAL_ID } from "./closure.ts";
 import type { Run } from "./run.ts";
@@ -97,9 +97,11 @@ export function dynamicProvider(
       if (run.isHeld(definition, id)) return;
       const state = ownInputs(props);
       const isClaimed: IsClaimed = (key) => run.isClaimed(key);
-      await goneIsUndefined(connection(), state.tenant, () =>
-        definition.delete(connection(), id, state, isClaimed),
-      );
+      const step = () => definition.delete(connection(), id, state, isClaimed);
+      await goneIsUndefined(connection(), state.tenant, step, async () => {
+        await connection().forget();
+        return (await definition.read(connection(), id, state))?.id === id;
+      });
     },
   };
 }
@@ -157,20 +159,27 @@ function inputsOf(definition: ResourceDefinition, props: Values, state: Readonly
   return { ...canonicalInputs(definition.inputs, state), ...hidden(props) };
 }
 
-/** An object that somebody else removed is gone: nothing is left to read or to delete. */
+/**
+ * An object that somebody else removed is gone: nothing is left to read or to delete.
+ * @param isThere looks for it after an answer without a word, which may not come from the service
+ */
 async function goneIsUndefined<T>(
-  { client }: Connection,
+  connection: Connection,
   tenant: unknown,
   step: () => Promise<T>,
+  isThere: () => Promise<boolean> = async () => true,
 ): Promise<T | undefined> {
   try {
     return await step();
   } catch (error) {
-    if (isMissing(error)) return undefined;
+    if (isMissing(error)) {
+      if (isSilent(error) && (await isThere())) throw error;
+      return undefined;
+    }
     const isRefused = isNoToken(error) || error instanceof AuthenticationError;
     if (!isRefused || typeof tenant !== "string") throw error;
     // With a namespace that was deleted went the object; with a membership that was ended it did not.
-    if (await isGone(client, tenant)) return undefined;
+    if (await isGone(connection, tenant)) return undefined;
     throw isNoToken(error) ? noMember(tenant, error) : error;
   }
 }
@@ -189,12 +198,13 @@ function gone({ name }: ResourceDefinition, id: string, cause: unknown): Error {
   );
 }
 
-async function isGone(client: Connection["client"], tenant: string): Promise<boolean> {
+async function isGone({ client }: Connection, tenant: string): Promise<boolean> {
   try {
     await client.getNamespace({ params: { tenant } });
     return false;
   } catch (error) {
-    if (isMissing(error)) return true;
+    // 404 without a word is also said to those who are no members: then nothing counts as gone.
+    if (isMissing(error)) return !isSilent(error);
     // 403: there is one, of others. No token for asking: then nothing is known, and nothing counts as gone.
     if (error instanceof PermissionError || isNoToken(error)) return false;
     throw error;

@@ -6,7 +6,7 @@ import type { Connection, TenantClient } from "./connection.ts";
 import { defineResource, type InputValues, optional, output, required, type State } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
-import { type ApiKey, apiKeyIdentity } from "./listings.ts";
+import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "./listings.ts";
 import { undefinedIfMissing } from "./missing.ts";
 
 const { API_KEY_DAYS } = apiKeys;
@@ -73,7 +73,7 @@ const outputs = {
 
 type Inputs = InputValues<typeof inputs>;
 type KeyState = Readonly<State<typeof inputs, typeof outputs>>;
-type Identified = Pick<KeyState, "tenant" | "name" | "createdAt" | "createdBy">;
+type Identified = KeyIdentity & Pick<KeyState, "tenant" | "name">;
 type Previous = z.output<typeof previous>;
 
 export const apiKey = defineResource({
@@ -121,8 +121,9 @@ export const apiKey = defineResource({
     const { tenant, name } = splitApiKeyId(id);
     const opened = await connection.tenant(tenant);
     const { createdAt, createdBy } = state;
-    const identity = createdAt && createdBy ? apiKeyIdentity({ createdAt, createdBy }) : name;
-    const found = await opened.apiKeys.find(identity);
+    const found = createdAt
+      ? await listed(opened, { createdAt, createdBy, name: state.name ?? name })
+      : await opened.apiKeys.find(name);
     if (!found) return endedAlone(connection, id, state);
     const validDays = state.validDays ?? daysOf(found);
     const settings = { ...state, validDays };
@@ -162,7 +163,7 @@ function splitApiKeyId(id: string): { readonly tenant: string; readonly name: st
   return { tenant, name: id.slice(slash + 1) };
 }
 
-const claimOfKey = (key: Omit<Identified, "tenant" | "name">) => `api key made ${apiKeyIdentity(key)}`;
+const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 
 /** A name that no other key has, and that shows which resource it belongs to. */
 function generatedName(resource: string): string {
@@ -174,11 +175,14 @@ function generatedName(resource: string): string {
 /** Gives the key of these that has the new one's name another one, since both live for a while. */
 async function makeRoom(opened: TenantClient, own: readonly Identified[], name: string): Promise<void> {
   const mayHaveIt = own.filter((key) => key.name === name && key.tenant === opened.tenant);
-  const keys = await Promise.all(mayHaveIt.map((key) => opened.apiKeys.find(apiKeyIdentity(key))));
+  const keys = await Promise.all(mayHaveIt.map((key) => listed(opened, key)));
   const found = keys.find((key) => key?.name === name);
   if (!found) return;
   const body = { name: generatedName(name) };
-  await undefinedIfMissing(opened.client.updateApiKey({ params: { key: name }, body }));
+  await undefinedIfMissing(opened.client.updateApiKey({ params: { key: name }, body }), () =>
+    isStillListed(opened, found),
+  );
+  opened.apiKeys.drop(found);
   opened.apiKeys.put({ ...found, ...body });
 }
 
@@ -188,12 +192,12 @@ async function makeRoom(opened: TenantClient, own: readonly Identified[], name: 
  */
 async function makeKey(
   connection: Connection,
-  { client }: TenantClient,
+  opened: TenantClient,
   { name, validDays, role }: Inputs & { readonly name: string },
 ) {
   const [key, idempotencyKey] = [randomUUID(), randomUUID()];
   const body = { name, expiresAt: validDays, key, ...(role && { role }) };
-  const make = () => client.createApiKey({ body }, { idempotencyKey });
+  const make = async () => whole(opened, await opened.client.createApiKey({ body }, { idempotencyKey }));
   try {
     return await make();
   } catch (error) {
@@ -204,9 +208,22 @@ async function makeKey(
   } catch (error) {
     // A service that knows no idempotency keys refuses the second: then the first one was made.
     if (!(error instanceof ConflictError) || !(await connection.opens(key))) throw clearer(error, name);
-    await client.deleteApiKey({ params: { key: name } });
+    await opened.client.deleteApiKey({ params: { key: name } });
     return make();
   }
+}
+
+type Made = Awaited<ReturnType<TenantClient["client"]["createApiKey"]>>;
+
+/** The new key with what it is known by later: not every service says in this answer who made it, and when. */
+async function whole({ apiKeys }: TenantClient, made: Made): Promise<ApiKey & { readonly id: string }> {
+  const createdBy = made.createdBy ?? made.userId;
+  if (createdBy !== undefined && made.createdAt) return { ...made, createdBy };
+  apiKeys.forget();
+  const listed = await apiKeys.find(made.name);
+  if (!listed)
+    throw new Error(`ApiKey: the service made "${made.name}" but does not list it; revoke it by hand`);
+  return { ...listed, id: made.id };
 }
 
 function clearer(error: unknown, name: string): unknown {
@@ -232,8 +249,7 @@ const hasEnded = (old: Previous, now: Date) => Date.parse(old.until) <= now.getT
  * revoke those: it stays there as one that has expired, so that the next up makes a new one.
  */
 async function endedAlone(connection: Connection, id: string, state: Readonly<Partial<KeyState>>) {
-  const find = async (old: Previous) =>
-    (await connection.tenant(old.tenant)).apiKeys.find(apiKeyIdentity(old));
+  const find = async (old: Previous) => listed(await connection.tenant(old.tenant), old);
   const left = await Promise.all((state.previous ?? []).map(find));
   if (left.every((old) => old === undefined)) return undefined;
   const now = new Date().toISOString();
@@ -248,17 +264,43 @@ async function revokeEnded(connection: Connection, keys: readonly Previous[]): P
   return keys.filter((old) => !hasEnded(old, now));
 }
 
+/** The key as it is listed today, under whatever name; undefined: it is gone. */
+async function listed(
+  { apiKeys }: TenantClient,
+  key: Omit<Identified, "tenant">,
+): Promise<ApiKey | undefined> {
+  const identity = apiKeyIdentity(key);
+  return (await apiKeys.find(`${identity} ${key.name}`)) ?? apiKeys.find(identity);
+}
+
+/** Looks again, where the service's answer left it open. */
+async function isStillListed(opened: TenantClient, key: Omit<Identified, "tenant">): Promise<boolean> {
+  opened.apiKeys.forget();
+  return (await listed(opened, key)) !== undefined;
+}
+
 /** The name that the key has today: others may have changed it. */
-async function nameOf({ apiKeys }: TenantClient, key: Omit<Identified, "tenant">): Promise<string> {
-  return (await apiKeys.find(apiKeyIdentity(key)))?.name ?? key.name;
+async function nameOf(opened: TenantClient, key: Omit<Identified, "tenant">): Promise<string> {
+  const found = await listed(opened, key);
+  if (found) return found.name;
+  throw new Error(
+    `ApiKey: "${key.name}" is gone: somebody revoked it since the state was written; run with --refresh`,
+  );
 }
 
 async function revoke(connection: Connection, key: Identified): Promise<void> {
-  const opened = await undefinedIfMissing(connection.tenant(key.tenant));
-  const found = await opened?.apiKeys.find(apiKeyIdentity(key));
-  if (!opened || !found) return;
-  await undefinedIfMissing(opened.client.deleteApiKey({ params: { key: found.name } }));
-  opened.apiKeys.drop(apiKeyIdentity(key));
+  if (!key.createdAt) {
+    throw new Error(
+      `ApiKey: the state does not say when "${key.name}" was made, so that nothing tells it from another of that name; revoke it by hand, and remove it from the state`,
+    );
+  }
+  const opened = await connection.tenant(key.tenant);
+  const found = await listed(opened, key);
+  if (!found) return;
+  await undefinedIfMissing(opened.client.deleteApiKey({ params: { key: found.name } }), () =>
+    isStillListed(opened, key),
+  );
+  opened.apiKeys.drop(found);
 }
 
 const settingsOf = ({ rotateBefore = 0, overlap = 0, keepers = {} }: Partial<Inputs>) => ({

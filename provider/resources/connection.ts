@@ -109,9 +109,9 @@ export class Connection {
     return {
       tenant,
       client,
-      devices: deviceListing(client),
+      devices: deviceListing(client, tenant),
       keys: publicKeyListing(client),
-      rules: ruleListing(client),
+      rules: ruleListing(client, tenant),
       apiKeys: apiKeyListing(client),
       tagWork: new TagWork(),
     };

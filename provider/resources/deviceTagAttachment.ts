@@ -69,10 +69,17 @@ export const deviceTagAttachment = defineResource({
 
   async delete(connection, id) {
     const { tenant, uid, tag } = splitId(id, "DeviceTagAttachment", "tenant", "uid", "tag");
-    const { client } = await connection.tenant(tenant);
-    await client.deleteDeviceTag({ params: { uid, tag } });
+    await removeTag(await connection.tenant(tenant), uid, tag);
   },
 });
+
+/** Takes a tag from a device, where the device is there and has it. */
+export async function removeTag({ client, devices }: TenantClient, uid: string, tag: string): Promise<void> {
+  await undefinedIfMissing(client.deleteDeviceTag({ params: { uid, tag } }), async () => {
+    devices.forget();
+    return (await devices.find(uid))?.tags.includes(tag) ?? false;
+  });
+}
 
 /** The key of the claim on one tag of a device; `id` is tenant/uid/tag. */
 export const claimOfTag = (id: string) => `tag of ${id}`;
@@ -83,16 +90,16 @@ function wasRenamed(device: Device, tag: string, { replaced }: Origin): boolean 
   return old?.uid === device.uid && device.tags.includes(tag) && !device.tags.includes(String(old.tag));
 }
 
-async function attach({ client }: TenantClient, uid: string, tag: string, origin: Origin): Promise<void> {
+async function attach(opened: TenantClient, uid: string, tag: string, origin: Origin): Promise<void> {
   const { idempotencyKey, replaced } = origin;
-  const send = () => client.createDeviceTag({ params: { uid }, body: { tag } }, { idempotencyKey });
+  const send = () => opened.client.createDeviceTag({ params: { uid }, body: { tag } }, { idempotencyKey });
   try {
     await send();
   } catch (error) {
     const old = replaced?.state;
     if (!(error instanceof PermissionError) || old?.uid !== uid) throw error;
     // A device has room for three tags: the one that is replaced must go first.
-    await undefinedIfMissing(client.deleteDeviceTag({ params: { uid, tag: String(old.tag) } }));
+    await removeTag(opened, uid, String(old.tag));
     await send();
   }
 }

@@ -2,11 +2,10 @@ import { devices, uid as uidSchema } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { defineResource, output, required } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
-import { claimOfTag } from "./deviceTagAttachment.ts";
+import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
 import type { Device } from "./listings.ts";
-import { undefinedIfMissing } from "./missing.ts";
 
 export const deviceTags = defineResource({
   name: "DeviceTags",
@@ -72,10 +71,10 @@ export const deviceTags = defineResource({
 
   async delete(connection, id, state, isClaimed) {
     const { tenant, uid } = splitId(id, "DeviceTags", "tenant", "uid");
-    const { client } = await connection.tenant(tenant);
+    const opened = await connection.tenant(tenant);
     // A program may go over from DeviceTags to DeviceTagAttachments in one run.
     for (const tag of state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)))) {
-      await undefinedIfMissing(client.deleteDeviceTag({ params: { uid, tag } }));
+      await removeTag(opened, uid, tag);
     }
   },
 });

@@ -1,19 +1,18 @@
-/** One page of a list, and how many objects the list has in all. */
-export interface Page<T> {
-  readonly items: readonly T[];
-  readonly total: number;
-}
+import type { Page } from "@gatehouse-access/sdk";
+import { undefinedIfMissing } from "./missing.ts";
 
 /** Where a {@link Listing} reads from. */
 export interface Source<T> {
   /** Names that an object can be asked for by; the first is its id. */
   keysOf(item: T): readonly string[];
-  /** A page, from 1, of {@link PAGE_SIZE} objects in an order that does not move while pages are read. */
-  page(page: number): Promise<Page<T>>;
-  /** The object of this name, by a request of its own; undefined when there is none. */
+  /** All of them, in pages of {@link PAGE_SIZE} and in an order that does not move while they are read. */
+  pages(): AsyncIterator<Page<T>>;
+  /** The object of this name, by a request of its own; undefined, or NotFoundError, when there is none. */
   look(key: string): Promise<T | undefined>;
-  /** Which of two objects of one name is meant. Default: the first listed. */
-  prefer?(left: T, right: T): T;
+  /** Which of two objects of one name is meant; undefined: neither, so that {@link look} tells. Default: the first. */
+  prefer?(left: T, right: T): T | undefined;
+  /** Rejects where what the objects are in cannot be read: then nothing is known of them. */
+  requireReadable?(): Promise<unknown>;
 }
 
 export const PAGE_SIZE = 100;
@@ -34,8 +33,9 @@ export class Listing<T> {
   readonly #source: Source<T>;
   readonly #found = new Map<string, Promise<T | undefined>>();
   #waiting = new Map<string, PromiseWithResolvers<T | undefined>>();
-  #all: Promise<Map<string, T>> | undefined;
-  #firstPage: Promise<Page<T>> | undefined;
+  #all: Promise<ReadonlyMap<string, T | undefined>> | undefined;
+  /** A list that was begun, to see how long it is. */
+  #begun: Begun<T> | undefined;
   #asked = 0;
 
   constructor(source: Source<T>) {
@@ -54,7 +54,7 @@ export class Listing<T> {
   /** Every object. */
   async all(): Promise<T[]> {
     const all = await this.#listOnce();
-    return [...new Set(all.values())];
+    return [...new Set(all.values())].filter((item) => item !== undefined);
   }
 
   /** Call after a write with what is there now, so that a later read need not ask. */
@@ -66,12 +66,13 @@ export class Listing<T> {
   forget(): void {
     this.#found.clear();
     this.#all = undefined;
-    this.#firstPage = undefined;
+    this.#begun = undefined;
   }
 
-  /** Call after a removal. */
-  drop(key: string): void {
-    this.#found.set(key, Promise.resolve(undefined));
+  /** Call after a removal, with one of the object's names or with the object. */
+  drop(removed: string | T): void {
+    const keys = typeof removed === "string" ? [removed] : this.#source.keysOf(removed);
+    for (const key of keys) this.#found.set(key, Promise.resolve(undefined));
   }
 
   // What failed is not kept: the next read tries again.
@@ -83,6 +84,9 @@ export class Listing<T> {
   }
 
   #gather(key: string): Promise<T | undefined> {
+    // Somebody may wait for it already: what was known is forgotten while reads are gathered.
+    const known = this.#waiting.get(key);
+    if (known) return known.promise;
     if (this.#waiting.size === 0) setTimeout(() => void this.#answer(), WINDOW);
     const waiting = Promise.withResolvers<T | undefined>();
     this.#waiting.set(key, waiting);
@@ -95,7 +99,7 @@ export class Listing<T> {
     this.#asked += batch.size;
     try {
       const all = (await this.#listIsCheaper()) ? await this.#listOnce() : undefined;
-      for (const [key, { resolve }] of batch) resolve(all ? this.#fromAll(all, key) : this.#source.look(key));
+      for (const [key, { resolve }] of batch) resolve(all ? this.#fromAll(all, key) : this.#look(key));
     } catch (error) {
       for (const { reject } of batch.values()) reject(error);
     }
@@ -103,21 +107,24 @@ export class Listing<T> {
 
   async #listIsCheaper(): Promise<boolean> {
     if (this.#asked <= FEW) return false;
-    this.#firstPage ??= this.#source.page(1);
-    const { total } = await this.#keepUnlessFailed(this.#firstPage);
-    return Math.ceil(total / PAGE_SIZE) <= this.#asked * EXPECTED;
+    const { total } = await this.#begin().first;
+    // A server that does not say how long its list is gives single objects no better.
+    return total === undefined || Math.ceil(total / PAGE_SIZE) <= this.#asked * EXPECTED;
   }
 
-  async #keepUnlessFailed(page: Promise<Page<T>>): Promise<Page<T>> {
-    try {
-      return await page;
-    } catch (error) {
-      if (this.#firstPage === page) this.#firstPage = undefined;
-      throw error;
+  #begin(): Begun<T> {
+    if (!this.#begun) {
+      const pages = this.#source.pages();
+      const begun = { pages, first: pages.next().then(pageOf) };
+      this.#begun = begun;
+      begun.first.catch(() => {
+        if (this.#begun === begun) this.#begun = undefined;
+      });
     }
+    return this.#begun;
   }
 
-  #listOnce(): Promise<Map<string, T>> {
+  #listOnce(): Promise<ReadonlyMap<string, T | undefined>> {
     if (!this.#all) {
       const all = this.#list();
       this.#all = all;
@@ -128,28 +135,47 @@ export class Listing<T> {
     return this.#all;
   }
 
-  async #list(): Promise<Map<string, T>> {
-    const found = new Map<string, T>();
-    const first = await (this.#firstPage ?? this.#source.page(1));
-    this.#firstPage = undefined;
-    this.#add(found, first.items);
-    for (let page = 2; page <= Math.ceil(first.total / PAGE_SIZE); page += 1) {
-      this.#add(found, (await this.#source.page(page)).items);
+  async #list(): Promise<ReadonlyMap<string, T | undefined>> {
+    const found = new Map<string, T | undefined>();
+    const { pages, first } = this.#begin();
+    this.#begun = undefined;
+    this.#add(found, (await first).items);
+    for (let next = await pages.next(); !next.done; next = await pages.next()) {
+      this.#add(found, next.value.items);
     }
     return found;
   }
 
-  #add(found: Map<string, T>, items: readonly T[]): void {
+  #add(found: Map<string, T | undefined>, items: readonly T[]): void {
     const prefer = this.#source.prefer ?? ((left: T) => left);
     for (const item of items) {
       for (const key of this.#source.keysOf(item)) {
         const other = found.get(key);
-        found.set(key, other === undefined ? item : prefer(other, item));
+        if (other !== undefined) found.set(key, prefer(other, item));
+        else if (!found.has(key)) found.set(key, item);
       }
     }
   }
 
-  async #fromAll(all: Map<string, T> | Promise<Map<string, T>>, key: string): Promise<T | undefined> {
-    return (await all).get(key) ?? this.#source.look(key);
+  async #fromAll(
+    all: ReadonlyMap<string, T | undefined> | Promise<ReadonlyMap<string, T | undefined>>,
+    key: string,
+  ): Promise<T | undefined> {
+    return (await all).get(key) ?? this.#look(key);
+  }
+
+  #look(key: string): Promise<T | undefined> {
+    return undefinedIfMissing(this.#source.look(key), async () => {
+      await this.#source.requireReadable?.();
+      return (await this.#listOnce()).has(key);
+    });
   }
 }
+
+interface Begun<T> {
+  readonly pages: AsyncIterator<Page<T>>;
+  readonly first: Promise<Page<T>>;
+}
+
+const pageOf = <T>({ value, done }: IteratorResult<Page<T>>): Page<T> =>
+  done ? { items: [], total: 0 } : value;

@@ -1,6 +1,5 @@
 import { type Client, or, where } from "@gatehouse-access/sdk";
-import { Listing, PAGE_SIZE, type Page, type Source } from "./listing.ts";
-import { undefinedIfMissing } from "./missing.ts";
+import { Listing, PAGE_SIZE, type Source } from "./listing.ts";
 
 export type Namespace = Awaited<ReturnType<Client["getNamespace"]>>;
 export type Device = Awaited<ReturnType<Client["getDevice"]>>;
@@ -12,8 +11,8 @@ export type ApiKey = Awaited<ReturnType<Client["listApiKeys"]>>[number];
 export function namespaceListing(client: Client): Listing<Namespace> {
   return new Listing({
     keysOf: (namespace) => [namespace.tenantId],
-    page: async (page) => pageOf(await client.call("getNamespaces", { query: { page, perPage: PAGE_SIZE } })),
-    look: (tenant) => undefinedIfMissing(client.getNamespace({ params: { tenant } })),
+    pages: () => client.pages("getNamespaces", { query: { perPage: PAGE_SIZE } }),
+    look: (tenant) => client.getNamespace({ params: { tenant } }),
   });
 }
 
@@ -29,19 +28,14 @@ export function deviceKey(selector: string): string {
 const macOf = (device: Device) => device.identity.mac.toLowerCase().replaceAll("-", ":");
 
 /** Devices of a namespace, by uid, MAC address and name; of several, the accepted one. */
-export function deviceListing(client: Client): Listing<Device> {
+export function deviceListing(client: Client, tenant: string): Listing<Device> {
   const source: Source<Device> = {
     keysOf: (device) => [device.uid, `mac ${macOf(device)}`, `name ${device.name.toLowerCase()}`],
     // By uid: heartbeats move a device in the usual order while pages are read.
-    page: async (page) =>
-      pageOf(
-        await client.call("getDevices", {
-          query: { page, perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" },
-        }),
-      ),
+    pages: () => client.pages("getDevices", { query: { perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } }),
+    requireReadable: () => client.getNamespace({ params: { tenant } }),
     prefer: (left, right) => (left.status !== "accepted" && right.status === "accepted" ? right : left),
-    look: (key) =>
-      UID.test(key) ? undefinedIfMissing(client.getDevice({ params: { uid: key } })) : lookByText(key),
+    look: (key) => (UID.test(key) ? client.getDevice({ params: { uid: key } }) : lookByText(key)),
   };
   async function lookByText(key: string): Promise<Device | undefined> {
     const [kind = "", text = ""] = key.split(" ");
@@ -65,7 +59,7 @@ export function deviceListing(client: Client): Listing<Device> {
 export function publicKeyListing(client: Client): Listing<PublicKey> {
   return new Listing({
     keysOf: (key) => [key.fingerprint],
-    page: async (page) => pageOf(await client.call("getPublicKeys", { query: { page, perPage: PAGE_SIZE } })),
+    pages: () => client.pages("getPublicKeys", { query: { perPage: PAGE_SIZE } }),
     // Servers that ignore the filter answer with every key, so the answer is searched to its end.
     async look(fingerprint) {
       const query = { filter: where("fingerprint").eq(fingerprint), perPage: PAGE_SIZE };
@@ -78,43 +72,53 @@ export function publicKeyListing(client: Client): Listing<PublicKey> {
 }
 
 /** Firewall rules of a namespace, by id. */
-export function ruleListing(client: Client): Listing<FirewallRule> {
+export function ruleListing(client: Client, tenant: string): Listing<FirewallRule> {
   return new Listing({
     keysOf: (rule) => [rule.id],
-    page: async (page) =>
-      pageOf(await client.call("getFirewallRules", { query: { page, perPage: PAGE_SIZE } })),
-    look: (id) => undefinedIfMissing(client.getFirewallRule({ params: { id } })),
+    pages: () => client.pages("getFirewallRules", { query: { perPage: PAGE_SIZE } }),
+    requireReadable: () => client.getNamespace({ params: { tenant } }),
+    look: (id) => client.getFirewallRule({ params: { id } }),
   });
 }
 
-/** What never changes about an API key, whatever its name: it was made at this instant, by this user. */
-export function apiKeyIdentity(key: { readonly createdAt: string; readonly createdBy: string }): string {
-  return `${key.createdAt} ${key.createdBy}`;
+/** What tells an API key from others, whatever its name is by now. */
+export interface KeyIdentity {
+  readonly createdAt: string;
+  /** Left out by states of a time when not every server's answer was understood. */
+  readonly createdBy?: string | undefined;
 }
 
-/** API keys of a namespace, by what never changes about them, and by name. */
+/**
+ * What never changes about an API key: it was made at this instant, by this user. Servers answer a creation with a finer
+ * time than they keep.
+ */
+export function apiKeyIdentity({ createdAt, createdBy }: KeyIdentity): string {
+  const time = Date.parse(createdAt);
+  return `${Number.isNaN(time) ? createdAt : new Date(time).toISOString()} ${createdBy ?? "somebody"}`;
+}
+
+/** API keys of a namespace, by what never changes about them, also together with the name, and by name. */
 export function apiKeyListing(client: Client): Listing<ApiKey> {
-  const keysOf = (key: ApiKey) => [apiKeyIdentity(key), key.name];
+  const keysOf = (key: ApiKey) => {
+    const identity = apiKeyIdentity(key);
+    return [`${identity} ${key.name}`, identity, apiKeyIdentity({ createdAt: key.createdAt }), key.name];
+  };
   const query = { sortBy: "created_at", orderBy: "asc", perPage: PAGE_SIZE } as const;
   return new Listing({
     keysOf,
-    page: async (page) => pageOf(await client.call("listApiKeys", { query: { ...query, page } })),
+    pages: () => client.pages("listApiKeys", { query }),
+    prefer: () => undefined,
     // The service has no request for a single one.
     async look(wanted) {
+      const found: ApiKey[] = [];
       for await (const key of client.iterate("listApiKeys", { query })) {
-        if (keysOf(key).includes(wanted)) return key;
+        if (keysOf(key).includes(wanted)) found.push(key);
       }
-      return undefined;
+      if (found.length > 1) throw new Error(`ApiKey: ${undistinguished(found)}`);
+      return found[0];
     },
   });
 }
 
-function pageOf<T>({
-  headers,
-  body,
-}: {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: readonly T[];
-}): Page<T> {
-  return { items: body, total: Number(headers["x-total-count"] ?? body.length) };
-}
+const undistinguished = (keys: readonly ApiKey[]) =>
+  `the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")} were made in the same millisecond, so that nothing tells which one is meant; revoke both by hand, and run with --refresh`;

@@ -22,12 +22,24 @@ function namesObject(id: string): boolean {
   return path?.includes("{") ?? false;
 }
 
-/** The answer, or undefined where the service says that there is no such object. */
-export async function undefinedIfMissing<T>(answer: Promise<T>): Promise<T | undefined> {
+/**
+ * True for a 404 without a word. Some servers send most errors so; but so does whatever stands before one, and then the
+ * object is there as ever.
+ */
+export const isSilent = ({ serverMessage }: NotFoundError): boolean => serverMessage === undefined;
+
+/**
+ * The answer, or undefined where there is no such object.
+ * @param isThere looks, after an answer without a word, whether the service lists the object all the same
+ */
+export async function undefinedIfMissing<T>(
+  answer: Promise<T>,
+  isThere: () => Promise<boolean>,
+): Promise<T | undefined> {
   try {
     return await answer;
   } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
+    if (!isMissing(error) || (isSilent(error) && (await isThere()))) throw error;
+    return undefined;
   }
 }

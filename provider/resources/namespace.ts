@@ -116,11 +116,11 @@ async function edit(
 
 async function refuseWithDevices(connection: Connection, tenant: string): Promise<void> {
   const { client } = await connection.tenant(tenant);
-  const { headers } = await client.call("getDevices", { query: { perPage: 1 } });
-  const count = Number(headers["x-total-count"] ?? 0);
-  if (count > 0) {
+  const { value } = await client.pages("getDevices", { query: { perPage: 1 } }).next();
+  const { items = [], total = items.length } = value ?? {};
+  if (items.length > 0) {
     throw new Error(
-      `Namespace.forceDestroy: the namespace has ${count} devices, so it is not deleted; remove them, or set forceDestroy: true and apply that first`,
+      `Namespace.forceDestroy: the namespace has ${total} devices, so it is not deleted; remove them, or set forceDestroy: true and apply that first`,
     );
   }
 }

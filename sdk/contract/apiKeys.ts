@@ -36,7 +36,8 @@ export const apiKeyCreated = model(
   z.object({
     id: z.string().describe("The secret itself"),
     ...shape,
-    user_id: userId.describe("The same as created_by, in the spelling of older clients"),
+    created_by: userId.optional().describe("Who made it; some servers say user_id instead"),
+    user_id: userId.optional().describe("The same as created_by, in another spelling"),
   }),
 );
 

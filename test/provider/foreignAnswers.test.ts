@@ -1,4 +1,4 @@
-import { createServer, type Server } from "node:http";
+import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Fleet, startFleet } from "../support/fleet.ts";
@@ -59,3 +59,61 @@ describe.each([
     expect((failure as AggregateError).errors).toHaveLength(3);
   });
 });
+
+/** Requests about one object, but for its namespace, by which a provider may look whether it is there at all. */
+const isAboutOne = (method = "", path = "") =>
+  method === "DELETE" ||
+  /^\/api\/(devices|firewall\/rules)\/[^/?]+$/.test(path) ||
+  (stageIsHidden && /^\/api\/namespaces\/[0-9a-f-]{36}$/.test(path));
+let stageIsHidden = false;
+
+describe.each([false, true])(
+  "a proxy that answers requests about one object with 404 and no body (namespaces too: %s)",
+  (hidesNamespaces) => {
+    let partial: Server;
+    let direct: Harness;
+    let through: Harness;
+    beforeEach(async () => {
+      stageIsHidden = hidesNamespaces;
+      const { hostname, port } = new URL(fleet.service.url);
+      partial = createServer((incoming, outgoing) => {
+        const { method, url: path, headers } = incoming;
+        if (isAboutOne(method, path)) {
+          outgoing.writeHead(404).end();
+          return;
+        }
+        const onward = request({ hostname, port, method, path, headers }, (answer) => {
+          outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+          answer.pipe(outgoing);
+        });
+        incoming.pipe(onward);
+      });
+      await new Promise<void>((resolve) => partial.listen(0, "127.0.0.1", resolve));
+      const url = `http://127.0.0.1:${(partial.address() as AddressInfo).port}`;
+      await fleet.enrol("listed");
+      direct = new Harness(fleet.env);
+      through = new Harness({ ...fleet.env, GATEHOUSE_URL: url });
+      await direct.up({
+        ...program,
+        tags: { type: "DeviceTags", args: { device: "listed", tags: ["edge", "prod"] } },
+        device: { type: "Device", args: { device: "listed", onDestroy: "remove" } },
+      });
+      for (const [name, entry] of direct.state) through.state.set(name, entry);
+    });
+    afterEach(async () => {
+      await direct.up({});
+      await Promise.all([direct.close(), through.close()]);
+      partial.closeAllConnections();
+      await new Promise((resolve) => partial.close(resolve));
+    });
+
+    it("takes nothing away: a refresh keeps all, and a destroy fails for what is still listed", async () => {
+      const steps = await through.refresh().catch((error: unknown) => String(error));
+      expect(String(steps)).not.toContain("delete");
+      expect([...through.state.keys()].sort()).toEqual(["ci", "device", "rule", "stage", "tags"]);
+      const failure: unknown = await through.up({}).catch((error: unknown) => error);
+      expect((failure as AggregateError).errors).toHaveLength(5);
+      expect(await direct.refresh()).toEqual([]);
+    });
+  },
+);

@@ -1,0 +1,74 @@
+import { describe, expect, it } from "vitest";
+import { Listing } from "../../provider/dist/resources/listing.js";
+import { NotFoundError } from "../../sdk/dist/index.js";
+import { iteratePages } from "../../sdk/dist/pages.js";
+
+type Item = { readonly id: string };
+
+const items = (count: number): Item[] => Array.from({ length: count }, (_, index) => ({ id: `${index}` }));
+
+/** Pages as the client reads them from a server that may not say how many items there are. */
+const pagesOf = (all: readonly Item[], total?: number) => () =>
+  iteratePages({ query: { shape: {} } } as never, { perPage: 100 }, async (query) => {
+    const start = (Number(query.page) - 1) * 100;
+    const headers: Record<string, string> = total === undefined ? {} : { "x-total-count": `${total}` };
+    return { headers, items: all.slice(start, start + 100) };
+  });
+
+const notFound = (serverMessage?: string) =>
+  new NotFoundError("not found (404)", {
+    ...{ operation: "getDevice", method: "GET", path: "/api/devices/1", outcome: "none", attempts: 1 },
+    ...(serverMessage !== undefined && { serverMessage }),
+  });
+
+describe("a list of objects", () => {
+  it("answers whoever asked before what was known was forgotten", async () => {
+    const listing = new Listing<Item>({
+      keysOf: ({ id }) => [id],
+      pages: pagesOf([]),
+      look: async (id) => ({ id }),
+    });
+    const before = listing.find("a");
+    listing.forget();
+    const after = listing.find("a");
+    expect(await Promise.all([before, after])).toEqual([{ id: "a" }, { id: "a" }]);
+  });
+
+  it.each([undefined, 150])("is read whole, with a total of %s", async (total) => {
+    const listing = new Listing<Item>({
+      keysOf: ({ id }) => [id],
+      pages: pagesOf(items(150), total),
+      look: () => Promise.reject(new Error("not to be asked one by one")),
+    });
+    const found = await Promise.all(items(150).map(({ id }) => listing.find(id)));
+    expect(found).toEqual(items(150));
+    expect(await listing.all()).toHaveLength(150);
+  });
+
+  describe("whose server says 404 of one", () => {
+    const listing = (listed: readonly Item[], error: Error, requireReadable = async () => {}) =>
+      new Listing<Item>({
+        keysOf: ({ id }) => [id],
+        pages: pagesOf(listed, listed.length),
+        look: () => Promise.reject(error),
+        requireReadable,
+      });
+
+    it("in words: it is gone", async () => {
+      expect(await listing(items(1), notFound("no such device")).find("0")).toBeUndefined();
+    });
+
+    it("without a word, and does not list it: it is gone", async () => {
+      expect(await listing(items(1), notFound()).find("other")).toBeUndefined();
+    });
+
+    it("without a word, and lists it: nothing is known", async () => {
+      await expect(listing(items(1), notFound()).find("0")).rejects.toThrow("not found (404)");
+    });
+
+    it("without a word, and its namespace cannot be read: nothing is known", async () => {
+      const refuse = () => Promise.reject(new Error("no namespace"));
+      await expect(listing([], notFound(), refuse).find("0")).rejects.toThrow("no namespace");
+    });
+  });
+});
