@@ -14,6 +14,22 @@ const test = {
 };
 
 /**
+ * What the provider does at a service that sends only what the specification has, and does nothing that only ours does.
+ * The other files of test/provider make no request, or are about what a service of one's own answers.
+ */
+const sparse = [
+  "lifecycle",
+  "drift",
+  "adoption",
+  "tags",
+  "apiKeyRotation",
+  "movedObjects",
+  "deviceSelectors",
+  "convergence",
+  "membershipEnded",
+].map((name) => `test/provider/${name}.test.ts`);
+
+/**
  * These files run the service in their own process, where it is loaded and compiled once for all of them: a fifth less
  * work than a process for each. What they share is the service's modules, as its instances in one process would.
  */
@@ -27,6 +43,7 @@ export default defineConfig({
     reporters: ["default"],
     projects: [
       { test: { ...test, name: "main", include: ["test/**/*.test.ts"], exclude: [server] } },
+      { test: { ...test, name: "sparse", include: sparse, env: { TEST_SERVICE: "sparse" } } },
       { test: { ...serverTest, name: "sqlite", exclude: ["test/server/postgresql/**"] } },
       {
         test: {

@@ -34,6 +34,8 @@ export function camelKey(key: string): string {
 
 /** A set of schemas a value may have, and what follows from them for its keys and items. */
 interface Plan {
+  /** Every value is a text. */
+  readonly isText: boolean;
   readonly keys: ReadonlyMap<string, { readonly camel: string; readonly value: () => Plan }>;
   readonly items: () => Plan;
   readonly values: () => Plan;
@@ -120,7 +122,8 @@ function makePlan(schemas: readonly z.core.$ZodType[]): Plan {
     taken.set(camel, wire);
     keys.set(wire, { camel, value: lazily(childSchemas) });
   }
-  return { keys, items: lazily(items), values: lazily(values) };
+  const isText = schemas.length > 0 && schemas.every((schema) => schema._zod.def.type === "string");
+  return { isText, keys, items: lazily(items), values: lazily(values) };
 }
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {
@@ -139,6 +142,8 @@ function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): 
   if (!isPlainObject(value)) {
     return value;
   }
+  // Servers after 0.19 send a tag as an object that has its name.
+  if (direction === "fromWire" && plan.isText && typeof value.name === "string") return value.name;
   // What the schema does not know goes first, so that a known key of the same spelling wins.
   const unknown: [string, unknown][] = [];
   const known: [string, unknown][] = [];
@@ -164,7 +169,10 @@ export function toWire(schema: z.core.$ZodType, value: unknown): unknown {
   return convert(planOf([schema]), value, "toWire");
 }
 
-/** The opposite of {@link toWire}: `value` as a server sent it, with known keys in camelCase. */
+/**
+ * The opposite of {@link toWire}: `value` as a server sent it, with known keys in camelCase. An object in place of a text
+ * becomes its `name`.
+ */
 export function fromWire(schema: z.core.$ZodType, value: unknown): unknown {
   return convert(planOf([schema]), value, "fromWire");
 }

@@ -12,9 +12,14 @@ export async function withConnection<T>(
 ): Promise<T> {
   // Loaded here: the other commands need no client, and it would slow the start of them all.
   const { newConnection } = await import("../pulumi/session.ts");
+  const { tellingRelease } = await import("../resources/serviceVersion.ts");
   const opened = newConnection((key) => configuration.get(key));
   try {
-    return await work(opened);
+    return await tellingRelease(
+      () => opened,
+      (line) => process.stderr.write(`${line}\n`),
+      () => work(opened),
+    );
   } finally {
     await opened.client.close();
   }

@@ -1,5 +1,6 @@
 import type { Filter } from "@gatehouse-access/sdk";
 import * as pulumi from "@pulumi/pulumi";
+import type { TenantClient } from "../resources/connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../resources/listings.ts";
 
 /** Whose objects a lookup reads. */
@@ -24,11 +25,12 @@ const PAGE = { perPage: 100, sortBy: "uid", orderBy: "asc" } as const;
 // Loaded by the first lookup: most programs need no client, and it would slow the start of them all.
 const sdk = () => import("@gatehouse-access/sdk");
 
-async function opened({ tenant }: LookupOptions) {
+async function ask<T>({ tenant }: LookupOptions, question: (opened: TenantClient) => Promise<T>): Promise<T> {
   const { configure, connection } = await import("../pulumi/session.ts");
+  const { tellingRelease } = await import("../resources/serviceVersion.ts");
   const settings = new pulumi.Config("gatehouse");
   configure((key) => settings.get(key.slice("gatehouse:".length)));
-  return connection().tenant(tenant);
+  return tellingRelease(connection, console.log, async () => question(await connection().tenant(tenant)));
 }
 
 async function allOf([first, ...others]: readonly Filter[]): Promise<{ filter?: Filter }> {
@@ -47,7 +49,6 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
  * there before this run; what the run itself makes or changes, it does not.
  */
 export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
-  const { client } = await opened(lookup);
   const { where } = await sdk();
   const { tags, status, name, online } = lookup;
   const conditions: Filter[] = [
@@ -56,7 +57,7 @@ export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
     ...(online === undefined ? [] : [where("online").bool(online)]),
   ];
   const query = { ...PAGE, ...(status && { status }), ...(await allOf(conditions)) };
-  return collect(client.iterate("getDevices", { query }));
+  return ask(lookup, ({ client }) => collect(client.iterate("getDevices", { query })));
 }
 
 /**
@@ -68,16 +69,15 @@ export async function getNamespace(
 ): Promise<Namespace> {
   const { name } = lookup;
   if (name === undefined) {
-    const { tenant, client } = await opened(lookup);
-    return client.getNamespace({ params: { tenant } });
+    return ask(lookup, ({ tenant, client }) => client.getNamespace({ params: { tenant } }));
   }
-  const { client } = await opened({});
   const { where } = await sdk();
   const query = { filter: where("name").eq(name.toLowerCase()), perPage: 100 };
-  const found = await collect(client.iterate("getNamespaces", { query }));
+  const found = await ask({}, ({ client }) => collect(client.iterate("getNamespaces", { query })));
   const namespace = found.find((candidate) => candidate.name === name.toLowerCase());
   if (!namespace) throw new Error(`getNamespace: the credential's user is in no namespace called "${name}"`);
-  return namespace;
+  // There is always the owner: lists of newer services leave the members out.
+  return namespace.members.length > 0 ? namespace : getNamespace({ tenant: namespace.tenantId });
 }
 
 /** The members of a namespace, the owner among them. */
@@ -87,24 +87,22 @@ export async function getMembers(lookup: LookupOptions = {}): Promise<Namespace[
 
 /** The public keys of a namespace, oldest first. */
 export async function getPublicKeys(lookup: LookupOptions = {}): Promise<PublicKey[]> {
-  const { client } = await opened(lookup);
-  return collect(client.iterate("getPublicKeys", { query: { perPage: 100 } }));
+  return ask(lookup, ({ client }) => collect(client.iterate("getPublicKeys", { query: { perPage: 100 } })));
 }
 
 /** The firewall rules of a namespace, the lowest priority first. */
 export async function getFirewallRules(lookup: LookupOptions = {}): Promise<FirewallRule[]> {
-  const { client } = await opened(lookup);
-  return collect(client.iterate("getFirewallRules", { query: { perPage: 100 } }));
+  return ask(lookup, ({ client }) =>
+    collect(client.iterate("getFirewallRules", { query: { perPage: 100 } })),
+  );
 }
 
 /** The API keys of a namespace, without their secrets. */
 export async function getApiKeys(lookup: LookupOptions = {}): Promise<ApiKey[]> {
-  const { client } = await opened(lookup);
-  return collect(client.iterate("listApiKeys", { query: { perPage: 100 } }));
+  return ask(lookup, ({ client }) => collect(client.iterate("listApiKeys", { query: { perPage: 100 } })));
 }
 
 /** The tags that devices, keys or rules of a namespace carry. */
 export async function getTags(lookup: LookupOptions = {}): Promise<string[]> {
-  const { client } = await opened(lookup);
-  return client.getTags();
+  return ask(lookup, ({ client }) => client.getTags());
 }

@@ -13,6 +13,7 @@ import {
 } from "../resources/definition.ts";
 import { diff } from "../resources/diff.ts";
 import { isMissing, isNoToken, isSilent } from "../resources/missing.ts";
+import { tellingRelease } from "../resources/serviceVersion.ts";
 import { canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import { LOGICAL_ID, STATE_ID } from "./closure.ts";
 import type { Creator, Run } from "./run.ts";
@@ -45,6 +46,8 @@ export function dynamicProvider(
   // Said outright, the namespace is compared: else leaving it out would never be a change.
   const withTenant = (given: Values): Values =>
     definition.inputs.tenant && !given.tenant ? { ...given, tenant: defaultTenant() } : given;
+  // The engines show what a provider prints as a message of the run.
+  const telling = <T>(step: () => Promise<T>) => tellingRelease(connection, console.log, step);
   return {
     async configure({ config }) {
       configure((key) => config.get(key));
@@ -73,18 +76,17 @@ export function dynamicProvider(
       const given = ownInputs(inputs);
       const origin = run.origin(definition, whoIs(inputs), given);
       const made = await attempt(definition, inputs, origin, () =>
-        bring(definition, connection(), given, origin),
+        telling(() => bring(definition, connection(), given, origin)),
       );
       run.created(definition, logicalId(inputs), made);
       return { id: made.id, outs: outputs(definition, inputs, made.state) };
     },
 
     async update(id, olds: Values, news: Values) {
-      const changed = await definition
-        .update(connection(), id, ownInputs(olds), ownInputs(news))
-        .catch((error: unknown) => {
-          throw isMissing(error) ? gone(definition, id, error) : error;
-        });
+      const step = () => definition.update(connection(), id, ownInputs(olds), ownInputs(news));
+      const changed = await telling(step).catch((error: unknown) => {
+        throw isMissing(error) ? gone(definition, id, error) : error;
+      });
       return { outs: outputs(definition, news, changed) };
     },
 
@@ -92,9 +94,8 @@ export function dynamicProvider(
       const given = ownInputs(props);
       const isImport = !isState(definition, given);
       const state = isImport ? {} : given;
-      const found = await goneIsUndefined(connection(), state.tenant, () =>
-        definition.read(connection(), id, state),
-      );
+      const step = () => definition.read(connection(), id, state);
+      const found = await telling(() => goneIsUndefined(connection(), state.tenant, step));
       if (!found) return {};
       const kept = keepVolatile(definition, state, found);
       // Inputs are what a program said, and only an import has none; elsewhere drift shows in the outputs.
@@ -107,10 +108,11 @@ export function dynamicProvider(
       const state = ownInputs(props);
       const isClaimed: IsClaimed = (key) => run.isClaimed(key);
       const step = () => definition.delete(connection(), id, state, isClaimed);
-      await goneIsUndefined(connection(), state.tenant, step, async () => {
+      const isThere = async () => {
         await connection().forget();
         return (await definition.read(connection(), id, state))?.id === id;
-      });
+      };
+      await telling(() => goneIsUndefined(connection(), state.tenant, step, isThere));
     },
   };
 }

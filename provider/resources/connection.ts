@@ -12,6 +12,7 @@ import {
   publicKeyListing,
   ruleListing,
 } from "./listings.ts";
+import { type Release, releaseOf } from "./serviceVersion.ts";
 import { TagWork } from "./tagWork.ts";
 
 /** A client whose calls act on one namespace, and what the run knows of it. */
@@ -42,6 +43,7 @@ export class Connection {
   readonly namespaces: Listing<Namespace>;
   readonly #tenants = new Map<string, Promise<TenantClient>>();
   readonly #options: ConnectionOptions;
+  #release: Promise<Release | undefined> | undefined;
 
   constructor(client: Client, options: ConnectionOptions = {}) {
     this.client = client;
@@ -80,6 +82,12 @@ export class Connection {
     if (!name) return false;
     const { headers } = await this.client.forTenant(name).call("getNamespace", { params: { tenant: name } });
     return headers.etag !== undefined;
+  }
+
+  /** What the service says that it is, asked once; undefined where it does not say. */
+  release(): Promise<Release | undefined> {
+    this.#release ??= releaseOf(this.client);
+    return this.#release;
   }
 
   /** Forgets what was read, where the truth must be looked at again. */

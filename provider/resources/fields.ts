@@ -30,5 +30,6 @@ export function filterState({
   hostname?: string | undefined;
   tags?: string[] | undefined;
 }) {
-  return tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() };
+  // Newer servers send empty tags beside a pattern.
+  return hostname || tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() };
 }

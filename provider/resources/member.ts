@@ -6,6 +6,7 @@ import { defineResource, output, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
 import type { Namespace } from "./listings.ts";
+import { isNewer, releaseText } from "./serviceVersion.ts";
 
 type Wire = Namespace["members"][number];
 
@@ -90,14 +91,29 @@ async function invite(
   inputs: { email: string; role: z.output<typeof role> },
   idempotencyKey?: string,
 ) {
+  await requireAdding(connection, tenant, inputs.email);
   const body = { email: inputs.email, role: inputs.role };
   const namespace = await client.inviteMember({ params: { tenant }, body }, { idempotencyKey });
   connection.namespaces.put(namespace);
   const wire = namespace.members.find((entry) => hasEmail(entry, inputs.email));
   if (!wire) {
-    throw new Error(`Member.email: the service took ${inputs.email} but does not list it as a member`);
+    throw new Error(
+      `Member.email: the service took ${inputs.email} but does not list it as a member of the namespace ${tenant}. It may have sent an invitation, which is left behind there: withdraw it in the service's console, or have it accepted and declare the Member with adopt: true`,
+    );
   }
   return { id: `${tenant}/${wire.id}`, state: toState(tenant, inputs.email, wire) };
+}
+
+/**
+ * Newer services answer with an invitation, to any address at all: nothing that a run can wait for, or take back.
+ * @throws Error saying how to become a member there
+ */
+async function requireAdding(connection: Connection, tenant: string, email: string): Promise<void> {
+  const release = await connection.release();
+  if (!release || !isNewer(release)) return;
+  throw new Error(
+    `Member.email: the service is ${releaseText(release)}, which invites members instead of adding them, so nothing was sent; invite ${email} to the namespace ${tenant} in the service's console, and once it is accepted declare the Member with adopt: true`,
+  );
 }
 
 const hasEmail = (entry: Wire, email: string) => entry.email.toLowerCase() === email.toLowerCase();
@@ -108,10 +124,29 @@ async function findMember(
   declaredEmail: string | undefined,
   isMeant: (entry: Wire) => boolean,
 ) {
-  const namespace = await connection.namespaces.find(tenant);
+  const namespace = await withMembers(connection, await connection.namespaces.find(tenant));
   const wire = namespace?.members.find(isMeant);
   if (!wire || wire.role === "owner") return undefined;
   return { id: `${tenant}/${wire.id}`, state: toState(tenant, declaredEmail ?? wire.email, wire) };
+}
+
+/**
+ * The namespace with its members: lists of newer services leave them out, and only who is in the namespace is told.
+ * @throws Error where the service does not say who they are: then nobody counts as removed
+ */
+async function withMembers(
+  connection: Connection,
+  listed: Namespace | undefined,
+): Promise<Namespace | undefined> {
+  // There is always the owner.
+  if (!listed || listed.members.length > 0) return listed;
+  const { tenant, client } = await connection.tenant(listed.tenantId);
+  const namespace = await client.getNamespace({ params: { tenant } });
+  if (namespace.members.length === 0) {
+    throw new Error(`Member.tenant: the service does not say who the members of the namespace ${tenant} are`);
+  }
+  connection.namespaces.put(namespace);
+  return namespace;
 }
 
 function toState(tenant: string, declaredEmail: string, wire: Wire) {
@@ -121,7 +156,8 @@ function toState(tenant: string, declaredEmail: string, wire: Wire) {
     role: role.parse(wire.role),
     userId: wire.id,
     accountEmail: wire.email,
-    status: wire.status,
+    // Newer services list no other members than those who accepted.
+    status: wire.status ?? "accepted",
     addedAt: wire.addedAt,
     expiresAt: wire.status === "pending" ? wire.expiresAt : "",
   };

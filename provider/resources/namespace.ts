@@ -137,6 +137,7 @@ function toState(wire: Wire, forceDestroy: boolean | undefined) {
     owner: wire.owner,
     createdAt: wire.createdAt,
     maxDevices: wire.maxDevices,
-    deviceCount: wire.deviceCount,
+    // Servers of 0.19 have only the other spelling.
+    deviceCount: wire.deviceCount ?? wire.devicesCount,
   };
 }

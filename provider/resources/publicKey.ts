@@ -1,10 +1,4 @@
-import {
-  dateTime,
-  fingerprint,
-  parseSshPublicKey,
-  publicKeys,
-  sshPublicKeyLine,
-} from "@gatehouse-access/sdk/contract";
+import { fingerprint, parseSshPublicKey, publicKeys, sshPublicKeyLine } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { defineResource, output, required } from "./definition.ts";
 import { filterInput, filterState, tenantInput } from "./fields.ts";
@@ -41,7 +35,11 @@ export const publicKey = defineResource({
   },
   outputs: {
     fingerprint: output(fingerprint, { description: "MD5 fingerprint, 16 hex pairs." }),
-    createdAt: output(dateTime, { description: "When the key was registered." }),
+    createdAt: output(z.string(), {
+      description: "When the key was registered; empty while the service has not said it.",
+      // Servers of 0.19 say it in lists and after changes, not when they register the key.
+      volatile: true,
+    }),
   },
 
   tags: { needs: "filter" },
@@ -115,6 +113,6 @@ function toState(tenant: string, key: PublicKey) {
     username: key.username,
     filter: filterState(key.filter),
     fingerprint: key.fingerprint,
-    createdAt: key.createdAt,
+    createdAt: key.createdAt ?? "",
   };
 }

@@ -19,6 +19,8 @@ beforeEach(() => {
 });
 afterEach(async () => {
   await second.up({});
+  // Both had it: what the second one removed is not there any more.
+  await first.refresh();
   await first.up({});
   await first.close();
   await second.close();

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { definitions } from "../../provider/dist/resources/index.js";
 import { canonicalInputs } from "../../provider/dist/resources/values.js";
+import { isSparse } from "../support/fleet.ts";
 import { byHand } from "./support/byHand.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
@@ -78,8 +79,13 @@ describe.each(cases)("$type changed by hand", ({ type, definition }) => {
     expect(await harness.preview(program)).toEqual([]);
   });
 
-  it.runIf(hand.remove)("removed, and not refreshed: its deletion finds nothing to do", async () => {
-    await hand.remove?.(client(), outputs());
-    expect(await harness.up({})).toEqual(["delete it"]);
-  });
+  // There a 404 without a word does not tell a namespace that was deleted from one that the user was removed from.
+  const isUntold = isSparse && type === "Namespace";
+  it.runIf(hand.remove && !isUntold)(
+    "removed, and not refreshed: its deletion finds nothing to do",
+    async () => {
+      await hand.remove?.(client(), outputs());
+      expect(await harness.up({})).toEqual(["delete it"]);
+    },
+  );
 });

@@ -35,6 +35,8 @@ describe.each(cases)("$type", ({ type, definition }) => {
   it("is made, then needs nothing, and is gone after its removal", async () => {
     expect(await harness.preview(program(base))).toEqual(["create it"]);
     expect(await harness.up(program(base))).toEqual(["create it"]);
+    const { outputs = {} } = harness.state.get("it") ?? {};
+    expect(Object.keys(definition.outputs).filter((name) => outputs[name] === undefined)).toEqual([]);
     await settled(base);
     expect(await harness.up({})).toEqual(["delete it"]);
     if (type === "Device") await world.restoreDevices();

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { definitions } from "../../provider/dist/resources/index.js";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
+import { type SparseService, startSparseService } from "../support/sparseService.ts";
 import { byHand } from "./support/byHand.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
@@ -10,13 +11,16 @@ let world: World;
 let proxy: LossyProxy;
 /** Before a service that knows no idempotency keys. */
 let older: LossyProxy;
+let sparse: SparseService;
 beforeAll(async () => {
   world = await startWorld();
   proxy = await startLossyProxy(world.service.url);
-  older = await startLossyProxy(world.service.url, { dropHeaders: ["idempotency-key", "etag"] });
+  sparse = await startSparseService(world.service.url, { emptyErrors: true, withoutTotals: true });
+  older = await startLossyProxy(sparse.url);
 });
 afterAll(async () => {
   await Promise.all([proxy.stop(), older.stop()]);
+  await sparse.stop();
   await world.stop();
 });
 

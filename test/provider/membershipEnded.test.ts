@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createClient, passwordCredential } from "../../sdk/dist/index.js";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import { type Fleet, isSparse, startFleet } from "../support/fleet.ts";
+import { requestsDuring } from "../support/requests.ts";
+import { startSparseService } from "../support/sparseService.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 let fleet: Fleet;
@@ -67,7 +69,8 @@ describe("a user who is no member of the namespace any more", () => {
   });
 });
 
-describe("a namespace that was deleted", () => {
+// A 404 without a word does not tell a namespace that was deleted from one that the user was removed from.
+describe.skipIf(isSparse)("a namespace that was deleted", () => {
   it("took all with it: a refresh takes it for gone, and a destroy has nothing left to do", async () => {
     await owner().deleteNamespace({ params: { tenant } });
     expect(await harness.up({})).toEqual(["delete key", "delete rule", "delete tags"]);
@@ -77,4 +80,24 @@ describe("a namespace that was deleted", () => {
     await owner().deleteNamespace({ params: { tenant } });
     expect((await harness.refresh()).sort()).toEqual(["delete key", "delete rule", "delete tags"]);
   });
+});
+
+it("a service whose lists leave members out takes no Member away", async () => {
+  const sparse = await startSparseService(fleet.service.url, { withoutListedMembers: true });
+  const through = new Harness({ ...fleet.env, GATEHOUSE_URL: sparse.url });
+  // So many that the namespaces are listed, not asked for one by one.
+  const members: Program = {};
+  for (let count = 0; count < 8; count += 1) {
+    const { tenantId } = await fleet.client.createNamespace({ body: { name: `stage-${count}` } });
+    const args = { tenant: tenantId, email: "ana@example.com", role: "observer" };
+    members[tenantId] = { type: "Member", args };
+  }
+  await through.up(members);
+  const requests = await requestsDuring(fleet.service, async () => {
+    expect(await through.refresh()).toEqual([]);
+  });
+  expect(requests).toContain("GET /api/namespaces");
+  expect([...through.state.keys()].sort()).toEqual(Object.keys(members).sort());
+  await through.close();
+  await sparse.stop();
 });

@@ -85,6 +85,19 @@ test("what is not as the schema says comes through unchanged", () => {
   expect(fromWire(nested, { some_list: null, refined: 7 })).toEqual({ someList: null, refined: 7 });
 });
 
+test("an object in place of a text is its name, as newer servers send tags", () => {
+  const schema = z.object({ tags: z.array(z.string()), some_data: z.object({ a_b: z.string() }) });
+  const wire = {
+    tags: ["one", { name: "two", tenant_id: "x" }],
+    some_data: { name: "kept", a_b: { id: 1 } },
+  };
+  expect(fromWire(schema, wire)).toEqual({
+    tags: ["one", "two"],
+    someData: { name: "kept", aB: { id: 1 } },
+  });
+  expect(toWire(schema, { tags: [{ name: "two" }] })).toEqual({ tags: [{ name: "two" }] });
+});
+
 test("keys of a prototype are data like any other", () => {
   const wire = JSON.parse('{"__proto__": {"tenant_id": 1}, "constructor": 2, "tenant_id": "x"}');
   const inside = fromWire(nested, wire) as object;

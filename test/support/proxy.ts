@@ -15,11 +15,8 @@ export interface LossyProxy {
   stop(): Promise<void>;
 }
 
-/** Starts a proxy before the service at `target`; it may keep headers from it and from its callers, as a service that does not know them. */
-export async function startLossyProxy(
-  target: string,
-  { dropHeaders = [] }: { readonly dropHeaders?: readonly string[] } = {},
-): Promise<LossyProxy> {
+/** Starts a proxy before the service at `target`. */
+export async function startLossyProxy(target: string): Promise<LossyProxy> {
   const { hostname, port } = new URL(target);
   let first: Matches | undefined;
   let then: Matches | undefined;
@@ -35,12 +32,10 @@ export async function startLossyProxy(
 
   const server = createServer((incoming, outgoing) => {
     const { method = "GET", url: path = "/" } = incoming;
-    const headers = { ...incoming.headers };
-    for (const name of dropHeaders) delete headers[name];
+    const { headers } = incoming;
     const lose = loses(method, path);
     const onward = request({ hostname, port, method, path, headers }, (answer) => {
       if (!lose) {
-        for (const name of dropHeaders) delete answer.headers[name];
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
         answer.pipe(outgoing);
         return;

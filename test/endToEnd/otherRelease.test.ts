@@ -1,0 +1,58 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { engines, gatehouse, Stack } from "../support/gatehouse.ts";
+import { policyEnv } from "../support/policy.ts";
+import { type RecordedService, startRecordedService } from "../support/recordedService.ts";
+
+const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
+const SAID =
+  /the service is 0\.27, this release knows 0\.19: devices are sorted and filtered by other fields/g;
+
+let service: RecordedService;
+let env: Record<string, string>;
+beforeAll(async () => {
+  service = await startRecordedService([
+    "info",
+    "login",
+    "token of the namespace",
+    "list devices by an unknown field",
+  ]);
+  env = {
+    GATEHOUSE_URL: service.url,
+    GATEHOUSE_USERNAME: "admin",
+    GATEHOUSE_PASSWORD: "password123",
+    GATEHOUSE_TENANT: "a7d30b2c-5fdf-4149-adc1-afc58e37821b",
+  };
+});
+afterAll(() => service.stop());
+
+const times = (text: string) => text.match(SAID)?.length ?? 0;
+
+it("gatehouse access says what the service is, beside its error", async () => {
+  const { code, stderr, stdout } = await gatehouse(["access", "--json"], env);
+  expect([code, times(stderr), stdout]).toEqual([1, 1, ""]);
+  expect(stderr).toMatch(/error: getDevices \(GET \/api\/devices\): /);
+});
+
+describe.each(engines.filter(({ available }) => available))("by $label", ({ engine }) => {
+  const devices = {
+    one: { type: "Device", args: { device: "one" } },
+    two: { type: "Device", args: { device: "two" } },
+  };
+
+  it.each([
+    ["a resource", policyEnv(devices)],
+    ["a lookup", { LOOKUPS: "yes" }],
+  ])("a run says it once, where %s fails", { timeout: 120_000 }, async (_what, more) => {
+    const folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
+    const stack = new Stack({ program: PROGRAM, folder, engine, env });
+    const { code, stdout, stderr } = await stack.run(["up"], more);
+    stack.dispose();
+    rmSync(folder, { recursive: true });
+    expect([code, times(stdout + stderr)]).toEqual([1, 1]);
+    expect(stdout + stderr).toMatch(/getDevices \(GET \/api\/devices\): /);
+  });
+});

@@ -1,0 +1,60 @@
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+interface Exchange {
+  readonly label: string;
+  readonly request: { readonly method: string; readonly path: string };
+  readonly response: {
+    readonly status: number;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: unknown;
+  };
+}
+
+/** A service that answers as one of another release was once seen to do. */
+export interface RecordedService {
+  readonly url: string;
+  /** What it was asked so far, as `METHOD /path` without the query. */
+  readonly requests: readonly string[];
+  stop(): Promise<void>;
+}
+
+const lines = readFileSync(new URL("../fixtures/recorded-0.27.jsonl", import.meta.url), "utf8").trim();
+const exchanges = lines.split("\n").map((line) => JSON.parse(line) as Exchange);
+
+/** The exchange of a label in test/fixtures/recorded-0.27.jsonl. */
+function exchangeOf(label: string): Exchange {
+  const found = exchanges.find((exchange) => exchange.label === label);
+  if (!found) throw new Error(`no exchange "${label}" is recorded`);
+  return found;
+}
+
+const pathOf = (path = "/") => path.split("?")[0];
+
+/**
+ * Starts a service that answers by method and path with the exchanges of these labels; of several for one request each
+ * once, in their order, and the last one from then on. All else is 501.
+ */
+export async function startRecordedService(labels: readonly string[]): Promise<RecordedService> {
+  const left = labels.map(exchangeOf);
+  const requests: string[] = [];
+  const server = createServer((incoming, outgoing) => {
+    const asked = `${incoming.method} ${pathOf(incoming.url)}`;
+    requests.push(asked);
+    const fitting = left.filter(({ request }) => `${request.method} ${pathOf(request.path)}` === asked);
+    const [exchange] = fitting;
+    if (fitting.length > 1) left.splice(left.indexOf(exchange as Exchange), 1);
+    const { status, headers, body } = exchange?.response ?? { status: 501, headers: {}, body: "" };
+    outgoing.writeHead(status, headers).end(body === "" ? "" : JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

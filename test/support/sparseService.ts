@@ -1,0 +1,168 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Listed, listed } from "../contract/listed.ts";
+
+/** What a service sends in place of what ours does, where the description leaves it open. */
+export interface SparseOptions {
+  /** Errors come without a body, as real servers send most of them. */
+  readonly emptyErrors?: boolean;
+  /** Lists come without their total, which the description does not know (rules D45). */
+  readonly withoutTotals?: boolean;
+  /** Namespaces in lists have no members, as newer services leave them out; one that is asked for has. */
+  readonly withoutListedMembers?: boolean;
+}
+
+export interface SparseService {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Fields of an object; those of objects inside it. */
+type Fields = { readonly [field: string]: true | Fields };
+
+const fields = (names: string, inner: Fields = {}): Fields => ({
+  ...Object.fromEntries(names.split(" ").map((name) => [name, true as const])),
+  ...inner,
+});
+
+/**
+ * The fields that the 0.19.0 specification has, in the spelling that its own servers send where the two differ (rules
+ * section 21: D2, D3, D4, D5, D6), by the name that the list of operations gives the model.
+ */
+const MODELS: Readonly<Record<string, Fields | true>> = {
+  string: true,
+  UserSession: fields("token id origin user name email recovery_email tenant role mfa max_namespaces"),
+  DeviceAuth: fields("uid token name namespace"),
+  InstanceInfo: fields("version setup", {
+    endpoints: fields("ssh api"),
+    authentication: fields("local saml"),
+  }),
+  Device: fields(
+    "uid name public_key tenant_id last_seen online namespace status status_updated_at created_at remote_addr tags acceptable",
+    {
+      identity: fields("mac"),
+      info: fields("id pretty_name version arch platform"),
+      position: fields("latitude longitude"),
+    },
+  ),
+  Namespace: fields("name owner tenant_id max_devices devices_count created_at billing", {
+    members: fields("id added_at expires_at role status email"),
+    settings: fields("session_record connection_announcement"),
+  }),
+  PublicKey: fields("data fingerprint created_at tenant_id name username", {
+    filter: fields("hostname tags"),
+  }),
+  FirewallRule: fields("id tenant_id action active priority source_ip username", {
+    filter: fields("hostname tags"),
+  }),
+  ApiKey: fields("tenant_id created_by role name expires_in created_at updated_at"),
+  ApiKeyCreated: fields("id tenant_id user_id role name expires_in created_at updated_at"),
+};
+
+/** What single answers of real servers leave out of their model (models section 5). */
+const LEFT_OUT: Readonly<Record<string, readonly string[]>> = { createPublicKey: ["created_at"] };
+
+/** Headers that the specification's operations use, and those of HTTP itself. */
+const REQUEST_HEADERS = ["authorization", "x-api-key", "content-type", "accept", "user-agent"];
+const ANSWER_HEADERS = ["content-type", "x-account-lockout", "x-mfa-token", "x-expires-at", "x-total-count"];
+
+const operations = [...listed.values()]
+  .flatMap((operation) =>
+    [operation.path, ...operation.aliases].map((path) => ({
+      operation,
+      pattern: new RegExp(`^${path.replaceAll(/\{[^}]+\}/g, "[^/]+")}$`),
+      parameters: path.split("{").length,
+    })),
+  )
+  // `/accept` before `/{status}`.
+  .sort((left, right) => left.parameters - right.parameters);
+
+/**
+ * Starts a service that answers as ours at `target` does, without all that only ours sends and does: what programs
+ * must live with. It knows no operation beside those of the list, no revisions and no idempotency keys, and ignores the
+ * filter of public keys (rules D41).
+ */
+export async function startSparseService(
+  target: string,
+  options: SparseOptions = {},
+): Promise<SparseService> {
+  const server = createServer(async (incoming, outgoing) => {
+    const { method = "GET", url = "/" } = incoming;
+    const { pathname, searchParams } = new URL(url, target);
+    const found = operations.find(
+      ({ operation, pattern }) => operation.method === method && pattern.test(pathname),
+    );
+    if (!found) {
+      outgoing.writeHead(404).end();
+      return;
+    }
+    const { operation } = found;
+    if (operation.id === "getPublicKeys") searchParams.delete("filter");
+    try {
+      const path = searchParams.size > 0 ? `${pathname}?${searchParams}` : pathname;
+      const answer = await passOn(target, incoming, path);
+      const { status } = answer;
+      const error = options.emptyErrors ? "" : answer.body;
+      const body = status >= 400 ? error : sparse(operation, answer.body, options);
+      const headers = only(ANSWER_HEADERS, answer.headers);
+      if (options.withoutTotals) delete headers["x-total-count"];
+      if (body === "") delete headers["content-type"];
+      outgoing.writeHead(status, headers).end(body);
+    } catch {
+      incoming.socket.destroy();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const only = (names: readonly string[], headers: IncomingHttpHeaders): IncomingHttpHeaders =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)));
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+async function passOn(target: string, incoming: IncomingMessage, path: string): Promise<Answer> {
+  const body = await textOf(incoming);
+  const headers = { ...only(REQUEST_HEADERS, incoming.headers), "content-length": Buffer.byteLength(body) };
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  request(new URL(path, target), { method: incoming.method ?? "GET", headers }, resolve)
+    .on("error", reject)
+    .end(body);
+  const answer = await promise;
+  return { status: answer.statusCode ?? 502, headers: answer.headers, body: await textOf(answer) };
+}
+
+async function textOf(message: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function sparse(operation: Listed, body: string, options: SparseOptions): string {
+  const name = operation.success.body?.replace("array of ", "");
+  if (name === undefined || body === "") return "";
+  const model = MODELS[name];
+  if (model === undefined) throw new Error(`say in this file what the specification has of ${name}`);
+  const value = pick(JSON.parse(body), model, LEFT_OUT[operation.id] ?? []);
+  if (options.withoutListedMembers && operation.id === "getNamespaces") {
+    return JSON.stringify((value as object[]).map((namespace) => ({ ...namespace, members: [] })));
+  }
+  return JSON.stringify(value);
+}
+
+function pick(value: unknown, model: true | Fields, leftOut: readonly string[] = []): unknown {
+  if (Array.isArray(value)) return value.map((item) => pick(item, model, leftOut));
+  if (model === true || typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([name]) => name in model && !leftOut.includes(name));
+  return Object.fromEntries(kept.map(([name, inner]) => [name, pick(inner, model[name] ?? true)]));
+}
