@@ -186,6 +186,8 @@ providers run as the CLI would run them, and the state is the CLI's own file for
   keeps the CLI out, until the next gatehouse command on that stack has merged the journal into the state. Whether the
   one who left a lock is dead can be seen from the same machine, before a restart, and the same container (PID namespace)
   alone: anywhere else the command names the lock, which is then to be removed by hand.
+- Where the journal cannot be written, as on a full disk, nothing more is started and the state is written; where that
+  fails too, the next command goes on from what the journal holds.
 - Ctrl-C finishes the steps in flight, writes the state and ends with exit code 130.
 - \`up\` plans everything before it touches anything.
 

@@ -50,7 +50,8 @@ const MESSAGE_LENGTH = 500;
 /** The server's words without secrets, control characters (terminals obey them) and excess. */
 function clean(message: string, secrets: readonly string[]): string {
   let text = message;
-  for (const secret of secrets) {
+  // Of those that begin alike, the longest one is meant.
+  for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {
     text = text.replaceAll(secret, "[secret]");
   }
   text = text.replace(/[\p{Cc}\p{Cf}]+/gu, " ").trim();

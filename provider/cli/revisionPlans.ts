@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { backendUrlOf, EngineError, type Plan, type Stack } from "../engine/index.ts";
 import type { Comparison } from "../review/reviewPlan.ts";
 import type { StackFlags } from "./flags.ts";
-import { openForReview } from "./openForReview.ts";
+import { openForReview, openRevision } from "./openForReview.ts";
 import { temporaryFolder } from "./temporaryFolder.ts";
 
 /** The flags of a review of two revisions. */
@@ -47,9 +47,9 @@ export async function revisionPlans(folder: string, flags: RevisionFlags): Promi
     flags.head === undefined
       ? { name: "the working folder", commit: null }
       : { name: flags.head, commit: commitOf(repository, flags.head, "--head") };
+  const { stack } = await openForReview(folder, flags);
   // What a relative backend, or none, means is decided by the folder that was named.
   const env = { ...process.env, PULUMI_BACKEND_URL: await backendUrlOf(folder, process.env) };
-  const { stack } = await openForReview(folder, flags, env);
   const temporary = temporaryFolder();
   const unknown: string[] = [];
   const open = async (side: "base" | "head", revision: typeof base | typeof head): Promise<Side> => {
@@ -65,7 +65,7 @@ export async function revisionPlans(folder: string, flags: RevisionFlags): Promi
           : await revisionProgram(repository, { name, commit }, { root: join(temporary, side), stack });
       unknown.push(...checkedOut.unknown);
       const { folder: program } = checkedOut;
-      return { title, folder: program, stack: await openForReview(program, { ...flags, stack }, env) };
+      return { title, folder: program, stack: await openRevision(program, { ...flags, stack }, env) };
     });
   };
   const [before, after] = [await open("base", base), await open("head", head)];

@@ -6,6 +6,7 @@ import {
   type EngineEvent,
   type EngineName,
   hasChanges,
+  OWN_TYPE,
   openStack,
   type Plan,
   type PreviewOptions,
@@ -17,6 +18,7 @@ import {
 } from "../engine/index.ts";
 import { OutdatedPlanError } from "../review/reviewed/outdated.ts";
 import { addStackFlags, createOption, type StackFlags, stackOptionsOf } from "./flags.ts";
+import { openOnService, type Service, type Settling } from "./openOnService.ts";
 import { addNoTestsFlag, hasPolicyTests, printTested, TESTS_FAILED, type Tested } from "./policyTestRun.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
 import { OUTDATED, upAsReviewed } from "./reviewedPlan.ts";
@@ -31,6 +33,8 @@ type Flags = TargetFlags &
     refresh?: boolean;
     yes?: boolean;
     clearPendingCreates?: boolean;
+    createNamespace?: string;
+    offline?: boolean;
     tests?: boolean;
   };
 
@@ -51,12 +55,18 @@ export function addRunCommands(program: Command): void {
       "preview",
       `show what up would do, and ${TESTING} will be; exits with 2 where one fails`,
     ),
-  ).option("--refresh", "read the real objects first");
+  )
+    .option("--refresh", "read the real objects first")
+    .option("--offline", "do not ask the service whether it would do this; no policy tests");
   addNoTestsFlag(preview.addOption(createOption())).action((folder: string, flags: Flags) =>
     run(
       folder,
       flags,
-      (stack, _ask, values) => stack.preview({ ...updating(flags), values, create: flags.create ?? false }),
+      async ({ stack, check }) => {
+        const plan = await stack.preview({ ...updating(flags), values: true, create: flags.create ?? false });
+        await check(plan);
+        return plan;
+      },
       { tested: "planned" },
     ),
   );
@@ -70,18 +80,31 @@ export function addRunCommands(program: Command): void {
           "is no longer as it was reviewed; does not ask",
       ).conflicts(["refresh", "replace", "target", "targetDependents", "exclude", "excludeDependents"]),
     )
-    .action((folder: string, flags: Flags) =>
-      run(folder, flags, (stack, ask) =>
-        flags.plan === undefined
-          ? stack.up({ ...updating(flags), ...ask("Do this?") })
-          : upAsReviewed(flags.plan, stack),
-      ),
-    );
+    .addOption(
+      new Option(
+        "--create-namespace <name>",
+        "for a user who is in none: make this one, for the resources that name none",
+      ).conflicts(["plan"]),
+    )
+    .action((folder: string, flags: Flags) => {
+      const update = ({ stack, check, ask }: Running) => {
+        const confirm = async (plan: Plan) => {
+          await check(plan);
+          return ask("Do this?").confirm?.(plan) ?? true;
+        };
+        return flags.plan === undefined
+          ? stack.up({ ...updating(flags), values: true, confirm })
+          : upAsReviewed(flags.plan, stack);
+      };
+      return run(folder, flags, update, {
+        settling: { pin: true, createNamespace: flags.createNamespace },
+      });
+    });
   command(program, "refresh", "bring the state up to what really is")
     .option("--clear-pending-creates", "forget creations that were interrupted")
     .option("-y, --yes", "do not ask")
     .action((folder: string, flags: Flags) =>
-      run(folder, flags, (stack, ask) =>
+      run(folder, flags, ({ stack, ask }) =>
         stack.refresh({
           ...targetsOf(flags),
           clearPendingCreates: flags.clearPendingCreates ?? false,
@@ -93,7 +116,7 @@ export function addRunCommands(program: Command): void {
     .option("--refresh", "read the real objects first")
     .option("-y, --yes", "do not ask")
     .action((folder: string, flags: Flags) =>
-      run(folder, flags, (stack, ask) =>
+      run(folder, flags, ({ stack, ask }) =>
         stack.destroy({ ...targetsOf(flags), ...refreshing(flags), ...ask("Delete all this?") }),
       ),
     );
@@ -103,7 +126,7 @@ export function addRunCommands(program: Command): void {
     `show what differs from the state, and ${TESTING} is; exits with 2 where something differs or a test fails`,
   );
   addNoTestsFlag(drift).action((folder: string, flags: Flags) =>
-    run(folder, flags, (stack) => stack.drift(targetsOf(flags)), {
+    run(folder, flags, ({ stack }) => stack.drift(targetsOf(flags)), {
       tested: "live",
       code: (result) => (hasChanges(result) ? DRIFT_FOUND : 0),
     }),
@@ -126,7 +149,16 @@ function updating(flags: Flags): PreviewOptions {
 
 type Ask = (question: string) => { confirm?: (plan: Plan) => Promise<boolean> };
 
+/** What a command works with. */
+type Running = {
+  stack: Stack;
+  ask: Ask;
+  /** Asks the service whether it would do what a plan with values says; throws UpdateFailedError where it would not. */
+  check: (plan: Plan) => Promise<void>;
+};
+
 type RunOptions = {
+  settling?: Settling;
   /** What the policy tests beside the program are about. Default: they are not run. */
   tested?: Tested;
   code?: (result: Result) => number;
@@ -135,8 +167,8 @@ type RunOptions = {
 async function run(
   folder: string,
   flags: Flags,
-  work: (stack: Stack, ask: Ask, withTests: boolean) => Promise<Result>,
-  { tested, code = () => 0 }: RunOptions = {},
+  work: (running: Running) => Promise<Result>,
+  { tested, settling, code = () => 0 }: RunOptions = {},
 ): Promise<void> {
   const abort = new AbortController();
   let engine: EngineName | undefined;
@@ -155,22 +187,32 @@ async function run(
   const asks = !flags.yes && !flags.json && process.stdin.isTTY === true && process.stdout.isTTY === true;
   let ended: { stack: Stack; result: Result } | undefined;
   const ask: Ask = (question) => (asks ? { confirm: (plan) => confirm(c, plan, question) } : {});
+  let service: Service | undefined;
   try {
-    const stack = await openStack({
+    const options = {
       ...stackOptionsOf(folder, flags),
       signal: abort.signal,
       onEvent: progress(flags.json ? colours(process.stderr, process.env) : c, flags.json ?? false),
-    });
+    };
+    const opened = flags.offline
+      ? { stack: await openStack(options), service: undefined }
+      : await openOnService(options, settling);
+    const { stack } = opened;
+    service = opened.service;
     engine = stack.engine;
-    const withTests = tested !== undefined && flags.tests !== false && (await hasPolicyTests(folder));
-    const result = await work(stack, ask, withTests);
+    if (service) (flags.json ? process.stderr : process.stdout).write(`Namespace: ${service.text}\n`);
+    const withTests =
+      tested !== undefined && flags.tests !== false && !flags.offline && (await hasPolicyTests(folder));
+    const check = (plan: Plan) => (flags.offline ? Promise.resolve() : requirePossible(opened.service, plan));
+    const result = await work({ stack, ask, check });
     if (withTests) ended = { stack, result };
     else print(c, result, flags);
     process.exitCode = code(result);
   } catch (error) {
-    const failed = report(c, error, flags);
+    const failed = report(c, await asEngineError(error), flags);
     process.exitCode = interrupted ? 130 : failed;
   } finally {
+    await service?.connection.client.close();
     process.off("SIGINT", interrupt);
     process.off("SIGTERM", interrupt);
   }
@@ -179,6 +221,34 @@ async function run(
   const exitCode = holds ? code(ended.result) : TESTS_FAILED;
   // What a policy test started and did not end would keep the process.
   process.stdout.write("", () => process.exit(exitCode));
+}
+
+/** What the service or the settings refuse is told as what an engine refuses. */
+async function asEngineError(error: unknown): Promise<unknown> {
+  if (error instanceof EngineError) return error;
+  const { GatehouseError } = await import("@gatehouse-access/sdk");
+  const { printable } = await import("../review/accessText.ts");
+  if (!(error instanceof GatehouseError)) return error;
+  return new EngineError("service", printable(error.message), { cause: error });
+}
+
+/** Refuses a plan that the service would not carry out. */
+async function requirePossible(service: Service | undefined, plan: Plan): Promise<void> {
+  const isAbout = plan.steps.some(({ type, op }) => type.startsWith(OWN_TYPE) && op !== "same");
+  if (!isAbout) return;
+  if (!service) {
+    throw new EngineError(
+      "service",
+      "GATEHOUSE_URL: set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org",
+    );
+  }
+  const { planProblems } = await import("../review/planProblems.ts");
+  const { printable } = await import("../review/accessText.ts");
+  const problems = (await planProblems(service.connection, plan, service)).map(printable);
+  if (problems.length === 0) return;
+  const [first, ...others] = problems;
+  const text = others.length === 0 ? `${first}` : `\n${problems.map((problem) => `  ${problem}`).join("\n")}`;
+  throw new UpdateFailedError(`The service would not do this: ${text}`, { ...plan, ok: false });
 }
 
 function progress(c: Colours, toStderr: boolean): (event: EngineEvent) => void {

@@ -32,6 +32,7 @@ import type {
   RefreshRunOptions,
   Stack,
   StackOptions,
+  StateResource,
   UpOptions,
 } from "./stack.ts";
 import { stackFilePath } from "./stackConfig.ts";
@@ -139,6 +140,21 @@ export class CliStack implements Stack {
     return readCliConfig(handle);
   }
 
+  async setConfig(key: string, text: string): Promise<void> {
+    const { handle, created } = await this.#handle(true);
+    this.#created ||= created;
+    if (created) this.#notes.push(`Created the stack ${this.stack}.`);
+    await handle.setConfig(key, { value: text });
+  }
+
+  async resources(): Promise<readonly StateResource[]> {
+    const found = await this.#handle(false).catch((error: unknown) => {
+      if (error instanceof StackSelectionError) return undefined;
+      throw error;
+    });
+    return (await found?.handle.exportStack())?.deployment?.resources ?? [];
+  }
+
   async encrypt(text: string): Promise<string> {
     return encryptByCli(this.#target(), text);
   }
@@ -148,12 +164,10 @@ export class CliStack implements Stack {
   }
 
   async #updateOptions(options: PreviewOptions): Promise<CliUpdate> {
-    const { refresh = false, replace = [], create = true } = options;
+    const { refresh = false, replace = [] } = options;
     const update = { ...targetOptions(options), refresh, replace: [...replace] };
     if (replace.length === 0) return update;
-    const { handle } = await this.#handle(create);
-    const { deployment } = await handle.exportStack();
-    const urns = ((deployment?.resources ?? []) as { urn: string }[]).map(({ urn }) => urn);
+    const urns = (await this.resources()).map(({ urn }) => urn);
     const asked = new UrnPatterns(replace);
     const own = urns.filter((urn) => asked.has(urn) && urnType(urn).startsWith(OWN_TYPE));
     // The CLI asks no provider about what it is told to replace; ours then could not know which object that is.

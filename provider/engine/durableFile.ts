@@ -2,17 +2,31 @@ import { randomUUID } from "node:crypto";
 import { open, rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** Replaces a file so that after a crash either the old or the new content is there, whole. */
-export async function writeDurably(path: string, content: string | Uint8Array): Promise<void> {
+/**
+ * Replaces a file so that after a crash either the old or the new content is there, whole.
+ * @param before done once the new content is on disk, and the old one still in place
+ */
+export async function writeDurably(
+  path: string,
+  content: string | Uint8Array,
+  before = async (): Promise<void> => {},
+): Promise<void> {
   const temporary = `${path}.${randomUUID()}.tmp`;
   const file = await open(temporary, "w", 0o600);
   try {
-    await file.writeFile(content);
-    await file.sync();
-  } finally {
-    await file.close();
+    try {
+      await file.writeFile(content);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await before();
+    await rename(temporary, path);
+  } catch (error) {
+    // It would take the room that a full disk lacks.
+    await removeIfThere(temporary);
+    throw error;
   }
-  await rename(temporary, path);
   await syncFolder(dirname(path));
 }
 

@@ -1,7 +1,8 @@
-import { DeclinedError } from "./errors.ts";
+import { BackendError, DeclinedError } from "./errors.ts";
+import type { HistoryEntry } from "./fileBackend.ts";
 import { HeldPlan } from "./heldPlan.ts";
 import { Journal } from "./journal.ts";
-import { type Command, type Plan, type Result, summarise } from "./model.ts";
+import { type Command, type Plan, type Result, type Step, summarise } from "./model.ts";
 import { deletePass, deployPass, refreshPass, requireTargets } from "./passes.ts";
 import { stackOutputs } from "./runOutcome.ts";
 import { conclude, type Outcome, openPass, type Pass, type RunSettings } from "./runPass.ts";
@@ -100,42 +101,76 @@ export class EmbeddedRun {
     kind: "update" | "refresh" | "destroy",
     prepare: () => Promise<(pass: Pass) => Promise<Outcome>>,
   ): Promise<Result> {
-    const { backend, crypter, emit, command } = this.#settings;
+    const { backend, emit, command } = this.#settings;
     const lock = await takeLock(backend.lockFolder);
     try {
       const work = await prepare();
       const pass = await openPass(this.#settings);
       emit({ kind: "phase", phase: kind });
       const journal = await Journal.create(backend.journalFile, pass.base);
-      pass.snapshot.useJournal(journal);
+      let journalFailure: string | undefined;
+      pass.snapshot.useJournal(journal, ({ message }) => {
+        journalFailure ??= `${message}. Nothing more was started; the state holds all that was done.`;
+        pass.stop.stop("failed");
+      });
       const startTime = Math.floor(Date.now() / 1000);
       let outcome: Outcome | undefined;
       try {
         outcome = await work(pass);
       } finally {
         await pass.stop.settled();
-        const rest = { salt: crypter.saltText, metadata: pass.metadata };
-        const { text, hash } = backend.render({ ...rest, ...pass.snapshot.stored() });
-        await journal.append({ line: "commit", hash });
-        await journal.close();
-        await backend.write(text);
-        await backend.removeJournal();
+        await this.#save(pass, journal);
         const ok = outcome !== undefined && !pass.stop.reason && outcome.programFailed === undefined;
-        const resourceChanges = Object.fromEntries(
-          Object.entries(summarise(outcome?.steps ?? [])).filter(([, count]) => count > 0),
-        );
-        await backend.record({
-          kind,
-          startTime,
-          endTime: Math.floor(Date.now() / 1000),
-          result: ok ? "succeeded" : "failed",
-          config: this.#settings.config.raw,
-          resourceChanges,
-        });
+        await this.#record(kind, startTime, ok, pass, outcome?.steps ?? []);
       }
+      if (journalFailure) outcome.failed = journalFailure;
       return conclude(this.#settings, command, pass, outcome);
     } finally {
       await lock.release();
     }
+  }
+
+  /** Writes the state. Throws BackendError where that fails: the journal is left then, for the next run. */
+  async #save({ snapshot, metadata }: Pass, journal: Journal): Promise<void> {
+    const { backend, crypter } = this.#settings;
+    const { text, hash } = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
+    // A journal that cannot say so is still removed, once the state is written.
+    await journal.append({ line: "commit", hash }).catch(() => {});
+    await journal.close();
+    try {
+      await backend.write(text);
+    } catch (error) {
+      const unsaved = snapshot.unsaved.map(({ urn, id }) => `\n  ${urn} (${id ?? "no id"})`);
+      throw new BackendError(
+        `The state could not be written (${(error as Error).message}). What was done is in ${backend.journalFile}, ` +
+          "and the next command on this stack goes on from there." +
+          (unsaved.length > 0 ? ` Not even the journal says what became of:${unsaved.join("")}` : ""),
+      );
+    }
+    await backend.removeJournal();
+  }
+
+  /** Adds the run to the history; where that fails, the run is as good. */
+  async #record(
+    kind: HistoryEntry["kind"],
+    startTime: number,
+    ok: boolean,
+    { log }: Pass,
+    steps: Step[],
+  ): Promise<void> {
+    const resourceChanges = Object.fromEntries(
+      Object.entries(summarise(steps)).filter(([, count]) => count > 0),
+    );
+    const entry: HistoryEntry = {
+      kind,
+      startTime,
+      endTime: Math.floor(Date.now() / 1000),
+      result: ok ? "succeeded" : "failed",
+      config: this.#settings.config.raw,
+      resourceChanges,
+    };
+    await this.#settings.backend.record(entry).catch(({ message }: Error) => {
+      log.diagnostic({ severity: "warning", message: `The history of the stack lacks this run: ${message}` });
+    });
   }
 }

@@ -14,9 +14,10 @@ import type {
   RefreshRunOptions,
   Stack,
   StackOptions,
+  StateResource,
   UpOptions,
 } from "./stack.ts";
-import { readStackFile, resolveConfig, type StackFile, writeSalt } from "./stackConfig.ts";
+import { readStackFile, resolveConfig, type StackFile, writeConfig, writeSalt } from "./stackConfig.ts";
 import { takeLock } from "./stackLock.ts";
 import { checkTargetOptions, type TargetOptions } from "./targets.ts";
 
@@ -30,6 +31,8 @@ export class EmbeddedStack implements Stack {
   readonly #env: NodeJS.ProcessEnv;
   readonly #folder: string;
   readonly #backend: FileBackend;
+  /** True where this object has made the stack, before any run of it. */
+  #made = false;
 
   private constructor(project: Project, stack: string, folder: string, options: StackOptions) {
     this.#project = project;
@@ -79,6 +82,16 @@ export class EmbeddedStack implements Stack {
     return readConfig(this.#project, this.#backend, this.#env);
   }
 
+  async setConfig(key: string, text: string): Promise<void> {
+    await this.#backend.prepare();
+    const passphrase = await readPassphrase(this.#env);
+    this.#made ||= await this.#initialise(passphrase, (file) => writeConfig(file, key, text));
+  }
+
+  async resources(): Promise<readonly StateResource[]> {
+    return ((await this.#backend.read())?.resources ?? []) as unknown as StateResource[];
+  }
+
   async encrypt(text: string): Promise<string> {
     return (await this.#crypter()).encrypt(text);
   }
@@ -117,7 +130,7 @@ export class EmbeddedStack implements Stack {
     if (!state && !create) throw await this.#missing();
     const passphrase = await readPassphrase(this.#env);
     const changes = command !== "preview" && command !== "drift";
-    let createdStack = false;
+    let createdStack = this.#made;
     if (!state || (changes && file.encryptionSalt === undefined)) {
       createdStack = await this.#initialise(passphrase);
       ({ file, state } = await this.#stored());
@@ -152,14 +165,16 @@ export class EmbeddedStack implements Stack {
   /**
    * Writes what a first command needs: the salt into the stack's settings, and an empty state. True where the stack was
    * made. Throws LockedError while another command runs.
+   * @param write what else is to be written into the settings
    */
-  async #initialise(passphrase: string): Promise<boolean> {
+  async #initialise(passphrase: string, write?: (file: StackFile) => Promise<void>): Promise<boolean> {
     const lock = await takeLock(this.#backend.lockFolder);
     try {
       // Read again: until the lock was ours somebody else may have made it.
       const { file, state } = await this.#stored();
       const { saltText } = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
       if (file.encryptionSalt === undefined) await writeSalt(file, saltText);
+      await write?.(file);
       if (state) return false;
       const empty = { salt: saltText, resources: [], pendingOperations: [], metadata: {} };
       await this.#backend.write(this.#backend.render(empty).text);

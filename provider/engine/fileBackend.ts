@@ -153,10 +153,13 @@ export class FileBackend {
     return { text, hash: hashOf(text) };
   }
 
-  /** Writes the state; the former one stays as `.bak`. */
+  /** Writes the state; the former one stays as `.bak`, where there is room for both. */
   async write(text: string): Promise<void> {
-    if (existsSync(this.stateFile)) await copyFile(this.stateFile, `${this.stateFile}.bak`);
-    await writeDurably(this.stateFile, text);
+    const former = `${this.stateFile}.bak`;
+    await writeDurably(this.stateFile, text, async () => {
+      if (existsSync(this.stateFile))
+        await copyFile(this.stateFile, former).catch(() => removeIfThere(former));
+    });
     // The CLI's own note of size and checksum would now describe the former content.
     await removeIfThere(`${this.stateFile}.attrs`);
   }

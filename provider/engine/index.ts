@@ -10,9 +10,10 @@ export type {
   RefreshRunOptions,
   Stack,
   StackOptions,
+  StateResource,
   UpOptions,
 } from "./stack.ts";
 export { stackFilePath } from "./stackConfig.ts";
 export type { TargetOptions } from "./targets.ts";
 export { UNSUPPORTED, type UnsupportedFeature } from "./unsupported.ts";
-export { typeName } from "./urn.ts";
+export { OWN_TYPE, typeName } from "./urn.ts";

@@ -1,6 +1,6 @@
 import { type FileHandle, open, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { isMissing, syncFolder } from "./durableFile.ts";
+import { isMissing, removeIfThere, syncFolder } from "./durableFile.ts";
 import { BackendError, LockedError } from "./errors.ts";
 import type { StoredOperation, StoredResource } from "./stateCodec.ts";
 
@@ -17,19 +17,25 @@ export type JournalLine =
 
 /**
  * The journal of a run: one JSON line per finished step, made durable at once. Lines that come together share one
- * sync to disk.
+ * sync to disk. One that could not be written ends it: what came after half a line could not be read.
  */
 export class Journal {
+  readonly #path: string;
   readonly #file: FileHandle;
+  #failure: BackendError | undefined;
   #queue: string[] = [];
   #waiting: { resolve: () => void; reject: (error: unknown) => void }[] = [];
   #flushing: Promise<void> | undefined;
 
-  private constructor(file: FileHandle) {
+  private constructor(path: string, file: FileHandle) {
+    this.#path = path;
     this.#file = file;
   }
 
-  /** Starts a journal for the state with this hash. Throws LockedError where there is one already. */
+  /**
+   * Starts a journal for the state with this hash. Throws LockedError where there is one already, BackendError where it
+   * cannot be written.
+   */
   static async create(path: string, base: string): Promise<Journal> {
     const file = await open(path, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
@@ -37,13 +43,19 @@ export class Journal {
         `Another run was killed just now (${path}). Run the command again to merge its steps.`,
       );
     });
-    const journal = new Journal(file);
-    await journal.append({ line: "head", version: 1, base, time: new Date().toISOString() });
+    const journal = new Journal(path, file);
+    try {
+      await journal.append({ line: "head", version: 1, base, time: new Date().toISOString() });
+    } catch (error) {
+      await file.close();
+      await removeIfThere(path);
+      throw error;
+    }
     await syncFolder(dirname(path));
     return journal;
   }
 
-  /** Adds a line; resolves once it is on disk. */
+  /** Adds a line; resolves once it is on disk. Rejects with BackendError where it cannot be written, now or before. */
   append(line: JournalLine): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#queue.push(`${JSON.stringify(line)}\n`);
@@ -66,14 +78,24 @@ export class Journal {
       this.#queue = [];
       this.#waiting = [];
       try {
-        await this.#file.appendFile(text);
-        await this.#file.datasync();
+        await this.#write(text);
         for (const waiter of waiting) waiter.resolve();
       } catch (error) {
         for (const waiter of waiting) waiter.reject(error);
       }
     }
     this.#flushing = undefined;
+  }
+
+  async #write(text: string): Promise<void> {
+    if (this.#failure) throw this.#failure;
+    try {
+      await this.#file.appendFile(text);
+      await this.#file.datasync();
+    } catch (error) {
+      this.#failure = new BackendError(`${this.#path} cannot be written: ${(error as Error).message}`);
+      throw this.#failure;
+    }
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Goal } from "./registration.ts";
 import type { ResourceState } from "./resourceState.ts";
+import { isStored } from "./stateCodec.ts";
 import { equal, type Props } from "./value.ts";
 
 /** The state of a resource as the program wants it now; `old` gives what stays the same over runs. */
@@ -33,11 +34,12 @@ export function newState(
   return state;
 }
 
-/** True where nothing but bookkeeping differs between what the state holds and what would be written. */
+/** True where the state holds just what would be written. */
 export function isUnchanged(old: ResourceState, state: ResourceState): boolean {
   return equal(asValue(old), asValue(state));
 }
 
 function asValue(state: ResourceState): Props {
-  return JSON.parse(JSON.stringify(state)) as Props;
+  const stored = Object.entries(state).filter(([key, value]) => isStored(key, value));
+  return JSON.parse(JSON.stringify(Object.fromEntries(stored))) as Props;
 }

@@ -25,8 +25,11 @@ export async function recover(backend: FileBackend, crypter: Crypter): Promise<s
     const told = current ? await merge(backend, crypter, current) : "Nothing of it was lost.";
     await removeIfThere(backend.journalFile);
     await removeLocks(dead);
-    const who = dead[0] ? ` (pid ${dead[0].content.pid}, since ${dead[0].content.timestamp})` : "";
-    return `An earlier run was killed${who}. ${told}`;
+    const [left] = dead;
+    const what = left
+      ? `An earlier run was killed (pid ${left.content.pid}, since ${left.content.timestamp}).`
+      : "An earlier run ended before it had written the state.";
+    return `${what} ${told}`;
   } finally {
     await lock.release();
   }

@@ -12,6 +12,8 @@ export class RunLog {
   readonly diagnostics: Diagnostic[] = [];
   readonly #emit: (event: EngineEvent) => void;
   readonly #secrets = new Set<string>();
+  /** The same, longest first; made anew once there are more. */
+  #ordered: string[] = [];
   /** What providers said they took over, and the creations that ended: an engine learns of them in either order. */
   readonly #adopted = new Set<string>();
   readonly #created = new Map<string, Worked>();
@@ -40,11 +42,12 @@ export class RunLog {
     }
   }
 
-  /** Masks known secrets. */
+  /** Masks known secrets, of those that begin alike the longest one. */
   mask(text: string): string {
-    let masked = text;
-    for (const hidden of this.#secrets) masked = masked.replaceAll(hidden, "[secret]");
-    return masked;
+    if (this.#ordered.length < this.#secrets.size) {
+      this.#ordered = [...this.#secrets].sort((a, b) => b.length - a.length);
+    }
+    return this.#ordered.reduce((masked, hidden) => masked.replaceAll(hidden, "[secret]"), text);
   }
 
   diagnostic(diagnostic: Diagnostic): void {

@@ -33,8 +33,8 @@ export type RunSettings = {
 /** One pass over the state, and what it came from. */
 export type Pass = { log: RunLog; stop: StopSwitch; snapshot: Snapshot; metadata: unknown; base: string };
 
-/** What a pass did. */
-export type Outcome = { steps: Step[]; outputs: Props; programFailed?: string };
+/** What a pass did, and why it came to no good end, where neither its steps nor the program say it. */
+export type Outcome = { steps: Step[]; outputs: Props; programFailed?: string; failed?: string };
 
 /** Reads the state for one pass over it. Throws BackendError, PassphraseError, UnsupportedError. */
 export async function openPass(settings: RunSettings): Promise<Pass> {
@@ -90,7 +90,10 @@ export function conclude(
   if (outcome.programFailed !== undefined) throw new ProgramError(outcome.programFailed, result);
   if (!result.ok) {
     const count = steps.filter((step) => step.error !== undefined).length;
-    throw new UpdateFailedError(`${count} resource${count === 1 ? "" : "s"} failed.`, result);
+    throw new UpdateFailedError(
+      outcome.failed ?? `${count} resource${count === 1 ? "" : "s"} failed.`,
+      result,
+    );
   }
   return result;
 }

@@ -1,5 +1,5 @@
 import { topologicalOrder } from "./graph.ts";
-import type { Journal, StoredMutation } from "./journal.ts";
+import type { Journal, JournalLine, StoredMutation } from "./journal.ts";
 import { type PendingOperation, type ResourceState, renameAll } from "./resourceState.ts";
 import type { StateCodec, StoredOperation, StoredResource } from "./stateCodec.ts";
 
@@ -18,7 +18,9 @@ export class Snapshot {
   readonly #pending = new Map<number, PendingOperation>();
   #earlierPending: PendingOperation[];
   readonly #renamed = new Map<string, string>();
+  readonly #unsaved = new Map<string, ResourceState>();
   #journal: Journal | undefined;
+  #onFailure: (error: Error) => void = () => {};
   #nextKey = 0;
   #nextOperation = 0;
 
@@ -30,9 +32,15 @@ export class Snapshot {
     this.#earlierPending = pending.map((operation) => codec.decodeOperation(operation));
   }
 
-  /** From here on every change goes to the journal first. */
-  useJournal(journal: Journal): void {
+  /** From here on every change goes to the journal too; `onFailure` is told where that fails. */
+  useJournal(journal: Journal, onFailure: (error: Error) => void): void {
     this.#journal = journal;
+    this.#onFailure = onFailure;
+  }
+
+  /** Resources whose change the journal lacks. */
+  get unsaved(): ResourceState[] {
+    return [...this.#unsaved.values()];
   }
 
   /** A key for a new entry. */
@@ -66,22 +74,43 @@ export class Snapshot {
     this.#journal?.appendLater({ line: "rename", from: oldUrn, to: newUrn });
   }
 
-  /** Notes that an operation is about to be sent to the provider. */
+  /** Notes that an operation is about to be sent to the provider; rejects where that cannot be noted. */
   async begin(type: PendingOperation["type"], resource: ResourceState): Promise<number> {
     const id = this.#nextOperation++;
     const operation = { type, resource };
     this.#pending.set(id, operation);
-    await this.#journal?.append({ line: "begin", id, operation: this.#codec.encodeOperation(operation) });
+    try {
+      await this.#append({ line: "begin", id, operation: this.#codec.encodeOperation(operation) });
+    } catch (error) {
+      this.#pending.delete(id);
+      throw error;
+    }
     return id;
   }
 
-  /** Notes what an operation has done. The journal is on disk when this resolves. */
+  /** Notes what an operation has done. The journal is on disk when this resolves, or its failure was told. */
   async end(id: number | undefined, mutations: Mutation[]): Promise<void> {
+    const touched = mutations.flatMap((mutation) =>
+      "drop" in mutation ? (this.#entries.get(mutation.drop) ?? []) : mutation.state,
+    );
     this.#apply(mutations);
     if (id !== undefined) this.#pending.delete(id);
     if (!this.#journal) return;
     const stored = mutations.map((mutation) => this.#encode(mutation));
-    await this.#journal.append({ line: "end", ...(id === undefined ? {} : { id }), mutations: stored });
+    try {
+      await this.#append({ line: "end", ...(id === undefined ? {} : { id }), mutations: stored });
+    } catch {
+      for (const state of touched) this.#unsaved.set(state.urn, state);
+    }
+  }
+
+  async #append(line: JournalLine): Promise<void> {
+    try {
+      await this.#journal?.append(line);
+    } catch (error) {
+      this.#onFailure(error as Error);
+      throw error;
+    }
   }
 
   /** Changes that need no provider: they may reach the disk together with a later step. */

@@ -57,6 +57,14 @@ export type StackOptions = {
   signal?: AbortSignal;
 };
 
+/** A resource as a state holds it. */
+export type StateResource = {
+  readonly urn: string;
+  readonly type: string;
+  readonly inputs?: Readonly<Record<string, unknown>>;
+  readonly outputs?: Readonly<Record<string, unknown>>;
+};
+
 /**
  * One stack, ready to run. The runs reject with UpdateFailedError, ProgramError or CancelledError (all of them with
  * the result so far), LockedError, UnsupportedError, BackendError, PassphraseError or, for targets that do not fit
@@ -81,6 +89,10 @@ export type Stack = {
    * stack is not made. Rejects with PassphraseError, StackSelectionError, or what reading its files throws.
    */
   config(): Promise<ReadonlyMap<string, string>>;
+  /** Sets a value of that configuration, in plain text; a missing stack is made. */
+  setConfig(key: string, text: string): Promise<void>;
+  /** What the state holds, with secrets encrypted; nothing where the stack is missing. */
+  resources(): Promise<readonly StateResource[]>;
   /** Encrypts a text as the stack's secrets are: with its passphrase, or by its secrets provider. */
   encrypt(text: string): Promise<string>;
   /** The text again. Throws PassphraseError where it was encrypted with another key, or changed since. */

@@ -1,6 +1,8 @@
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isMap as isYamlMap, parseDocument } from "yaml";
 import type { Crypter } from "./crypter.ts";
+import { writeDurably } from "./durableFile.ts";
 import { ProjectError, UnsupportedError } from "./errors.ts";
 import type { Project } from "./project.ts";
 import { unsupportedUse } from "./unsupported.ts";
@@ -56,6 +58,21 @@ export async function writeSalt(file: StackFile, saltText: string): Promise<void
   if (!file.exists) return writeFile(file.path, line);
   const before = await readFile(file.path, "utf8");
   await appendFile(file.path, before === "" || before.endsWith("\n") ? line : `\n${line}`);
+}
+
+/** Sets a value of the configuration in plain text; comments stay. Throws ProjectError where the file is not valid YAML. */
+export async function writeConfig(
+  { path }: Pick<StackFile, "path">,
+  key: string,
+  text: string,
+): Promise<void> {
+  const document = parseDocument(await readFile(path, "utf8"));
+  const [error] = document.errors;
+  if (error) throw new ProjectError(`${path} is not valid YAML: ${error.message}`);
+  if (!isYamlMap(document.get("config", true))) document.set("config", document.createNode({}));
+  document.setIn(["config", key], text);
+  // Folded, a secret would be another text.
+  await writeDurably(path, document.toString({ lineWidth: 0 }));
 }
 
 /**

@@ -25,9 +25,7 @@ export class StateCodec {
   encode(state: ResourceState): StoredResource {
     const out: StoredResource = {};
     for (const [key, value] of Object.entries(state)) {
-      if (value === undefined || value === false || isEmpty(value)) {
-        if (key !== "custom") continue;
-      }
+      if (!isStored(key, value)) continue;
       out[key] = key === "inputs" || key === "outputs" ? this.#seal(value as Props) : value;
     }
     return out;
@@ -86,8 +84,9 @@ export class StateCodec {
   }
 }
 
-function isEmpty(value: unknown): boolean {
-  if (value === "" || value === null) return true;
-  if (Array.isArray(value)) return value.length === 0;
-  return typeof value === "object" && Object.keys(value as object).length === 0;
+/** False for what a field of a resource says in the state file by its absence. */
+export function isStored(key: string, value: unknown): boolean {
+  if (key === "custom") return true;
+  if (value === undefined || value === null || value === false || value === "") return false;
+  return typeof value !== "object" || Object.keys(value).length > 0;
 }

@@ -1,13 +1,11 @@
-import { createRequire } from "node:module";
+import { parse } from "yaml";
 import { ProjectError } from "./errors.ts";
-
-const yaml = createRequire(import.meta.url)("js-yaml") as { load(text: string): unknown };
 
 /** Parses a YAML mapping; `where` names the file in errors. Throws ProjectError. */
 export function parseYamlMap(text: string, where: string): Record<string, unknown> {
   let parsed: unknown;
   try {
-    parsed = yaml.load(text);
+    parsed = parse(text, { merge: true });
   } catch (error) {
     throw new ProjectError(`${where} is not valid YAML: ${(error as Error).message}`);
   }

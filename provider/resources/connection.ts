@@ -26,6 +26,9 @@ export interface TenantClient {
   readonly tagWork: TagWork;
 }
 
+/** So many namespaces are named where one is to be chosen. */
+const LISTED = 20;
+
 /** What a {@link Connection} is made of beside its client. */
 export interface ConnectionOptions {
   /** Meant where a resource names no namespace; without it, the credential's is. */
@@ -43,12 +46,18 @@ export class Connection {
   readonly namespaces: Listing<Namespace>;
   readonly #tenants = new Map<string, Promise<TenantClient>>();
   readonly #options: ConnectionOptions;
+  #home: Promise<string> | undefined;
   #release: Promise<Release | undefined> | undefined;
 
   constructor(client: Client, options: ConnectionOptions = {}) {
     this.client = client;
     this.namespaces = namespaceListing(client);
     this.#options = options;
+  }
+
+  /** The namespace that a setting names for resources that name none. */
+  get defaultTenant(): string | undefined {
+    return this.#options.defaultTenant;
   }
 
   /** True when this secret of an API key works. */
@@ -59,10 +68,10 @@ export class Connection {
   /**
    * The connection to a namespace. Whether there is one, and the credential is for it, its first request tells.
    * @throws AuthenticationError when the service refuses the credential
-   * @throws ConfigurationError when no namespace is named, and the credential belongs to none
+   * @throws ConfigurationError when no namespace is named, and the credential belongs to none, or to several
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
-    const name = tenant ?? this.#options.defaultTenant ?? (await this.#ownTenant());
+    const name = tenant ?? (await this.home());
     let opened = this.#tenants.get(name);
     if (!opened) {
       opened = this.#open(name);
@@ -101,14 +110,40 @@ export class Connection {
     }
   }
 
-  async #ownTenant(): Promise<string> {
-    const { tenant } = await this.client.identity();
-    if (!tenant) {
+  /**
+   * The namespace of resources that name none: the one that was set, or else the only one that the credential is for. It
+   * is the same for all of a run, and does not depend on which one a user looked at last.
+   * @throws ConfigurationError when there is none, or more than one, with what to do
+   */
+  home(): Promise<string> {
+    if (this.#options.defaultTenant) return Promise.resolve(this.#options.defaultTenant);
+    if (!this.#home) {
+      const home = this.#onlyTenant();
+      this.#home = home;
+      home.catch((error: unknown) => {
+        // What could not be asked may be asked again; what was answered stays, whatever the run makes.
+        if (!(error instanceof ConfigurationError)) this.#home = undefined;
+      });
+    }
+    return this.#home;
+  }
+
+  async #onlyTenant(): Promise<string> {
+    const { kind, tenant } = await this.client.identity();
+    // Keys and tokens are for one; which one a user's login is for changes with what the user does elsewhere.
+    if (kind !== "password" && tenant) return tenant;
+    const [first, ...others] = await this.namespaces.all();
+    if (!first) {
       throw new ConfigurationError(
-        "tenant: the credential belongs to no namespace; name one in each resource, or set GATEHOUSE_TENANT",
+        "tenant: the user is in no namespace yet; gatehouse up --create-namespace <name> makes one, or name one in each resource",
       );
     }
-    return tenant;
+    if (others.length === 0) return first.tenantId;
+    const list = [first, ...others].map(({ name, tenantId }) => `${name} (${tenantId})`).sort();
+    const more = list.length > LISTED ? `, and ${list.length - LISTED} more` : "";
+    throw new ConfigurationError(
+      `tenant: the user is in ${list.length} namespaces; name one in each resource, or set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of one: ${list.slice(0, LISTED).join(", ")}${more}`,
+    );
   }
 
   async #open(tenant: string): Promise<TenantClient> {

@@ -55,6 +55,8 @@ export const namespace = defineResource({
 
   async create(connection, inputs, { idempotencyKey }) {
     const body = { name: inputs.name };
+    // Which one is meant where none is named must not depend on whether this one was there already.
+    await connection.home().catch(() => undefined);
     const made = await connection.client.createNamespace({ body }, { idempotencyKey });
     connection.namespaces.put(made);
     const wanted = inputs.settings ?? DEFAULT_SETTINGS;

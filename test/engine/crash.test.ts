@@ -228,6 +228,58 @@ describe("the first command on a stack", () => {
   });
 });
 
+describe.runIf(process.platform !== "win32")("a disk that becomes full", () => {
+  const things = (name: string, count: number, size: number) =>
+    Array.from({ length: count }, (_, i) => ({ name: `${name}${i}`, args: { text: "x".repeat(size) } }));
+  const up = (limit: number) =>
+    ws.gatehouseBy(
+      ["/bin/sh", "-c", `ulimit -f ${limit / 512} && exec "$@"`, "sh"],
+      ...["up", ws.folder, "--stack", "test", "--engine", "embedded", "--parallel", "1"],
+    ).done;
+  const known = () => {
+    const pending = (ws.stored().pending_operations ?? []).map(({ resource }) => resource.urn.split("::")[3]);
+    return new Set([...ws.names(), ...pending]);
+  };
+
+  // Where the journal ends depends on the sizes: before an operation is begun, or after it is done.
+  test.each([2000, 2400])("under the journal stops the run, and the state is written (%i)", async (size) => {
+    ws.plan({ things: things("t", 20, size) });
+    const { code, output } = await up(40 * 1024);
+    expect([code, output]).toEqual([1, expect.stringContaining("test.gatehouse-journal cannot be written")]);
+    expect(output).toContain("EFBIG");
+    expect(ws.objects().length).toBeGreaterThan(2);
+    expect(ws.objects().length).toBeLessThan(12);
+    expect(ws.names()).toEqual([...ws.objects(), "cloud-test", "default"].sort());
+    expect(ws.stored().pending_operations).toBeUndefined();
+    expect(existsSync(join(ws.state, JOURNAL))).toBe(false);
+    const left = 20 - ws.objects().length;
+    expect((await (await ws.open()).up()).summary.create).toBe(left);
+  });
+
+  test.each([2000, 2400])(
+    "under journal and state leaves a journal that is taken over (%i)",
+    async (size) => {
+      ws.plan({ things: things("old", 20, 2000) });
+      await (await ws.open()).up();
+      const before = ws.names();
+      // What the cloud writes is under the limit as well.
+      ws.records();
+      ws.plan({ things: [...things("old", 20, 2000), ...things("t", 20, size)] });
+      const { code, output } = await up(40 * 1024);
+      expect([code, output]).toEqual([1, expect.stringContaining("The state could not be written")]);
+      expect(output).toContain(JOURNAL);
+      expect(ws.names()).toEqual(before);
+      const told = await (await ws.open()).preview();
+      expect(told.diagnostics[0]?.message).toMatch(/finished steps were merged into the state/);
+      expect(ws.objects().filter((name) => !known().has(name))).toEqual([]);
+      expect(ws.names().length).toBeGreaterThan(before.length);
+      for (const name of ws.objects().filter((object) => !ws.names().includes(object))) {
+        expect(output).toMatch(new RegExp(`Not even the journal .*::${name} `, "s"));
+      }
+    },
+  );
+});
+
 describe("a lock that a process left on a host of our name", () => {
   const command = () => ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
 
@@ -256,7 +308,7 @@ describe("a lock that a process left on a host of our name", () => {
     await expect(stack.up()).rejects.toThrow(path);
     expect(locks()).toHaveLength(1);
     rmSync(path);
-    expect((await stack.preview()).diagnostics[0]?.message).toContain("An earlier run was killed");
+    expect((await stack.preview()).diagnostics[0]?.message).toContain("An earlier run ended before");
     expect(locks()).toEqual([]);
   });
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { UnsupportedError, UpdateFailedError } from "../../provider/dist/engine/index.js";
+import { type ProgramError, UnsupportedError, UpdateFailedError } from "../../provider/dist/engine/index.js";
 import { Workspace } from "./workspace.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.
@@ -126,6 +126,17 @@ describe("the embedded engine", () => {
     expect(results[1]?.outputs).toEqual({ password: "[secret]", nested: "[secret]" });
     expect(allText(ws.state)).not.toContain("swordfish");
     expect(allText(ws.cloud)).toContain("swordfish-1");
+  });
+
+  test("masks a secret whole that begins as another one does", async () => {
+    const args = { a: "hunter2", b: "hunter2-prod-91X", c: "hunter2" };
+    ws.plan({
+      things: [{ name: "a", args, secret: ["a", "b", "c"] }],
+      throw: "neither hunter2 nor hunter2-prod-91X",
+    });
+    const error = (await (await ws.open()).up().catch((e: unknown) => e)) as ProgramError;
+    expect(error.message).toContain("neither [secret] nor [secret]");
+    expect(JSON.stringify(error.result)).not.toMatch(/hunter2|91X/);
   });
 
   test("stops everything before the first write where an input is invalid, and names all of them", async () => {

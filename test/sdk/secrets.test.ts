@@ -123,6 +123,18 @@ test("secrets of a body do not come back in the server's message", async () => {
   expectHidden(error);
 });
 
+test.each([
+  { currentPassword: "hunter2", password: "hunter2-prod-91X" },
+  { currentPassword: "hunter2-prod-91X", password: "hunter2" },
+])("a secret that begins as another one does is masked whole: %j", async (body) => {
+  const server = await scriptedServer();
+  const client = createClient({ url: server.url, credential: tokenCredential(TOKEN) });
+  onTestFinished(() => client.close());
+  server.script({ status: 400, body: { message: "hunter2-prod-91X is too like hunter2" } });
+  const error = await client.updateUser({ body }).catch((reason: unknown) => reason);
+  expect((error as Error).message).toContain("[secret] is too like [secret]");
+});
+
 test("a credential with a line break never reaches a header, nor an error", () => {
   expect(() => apiKeyCredential(`${HIDDEN}\r\nx: y`)).toThrow(/white space/);
   try {

@@ -1,8 +1,13 @@
-import { holds, type Plan, type ResourceValues, type Shown, type Step } from "../../engine/index.ts";
+import {
+  holds,
+  OWN_TYPE,
+  type Plan,
+  type ResourceValues,
+  type Shown,
+  type Step,
+} from "../../engine/index.ts";
 import type { ResourceDefinition } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
-
-const TYPE_PREFIX = "pulumi-nodejs:dynamic/gatehouse:";
 
 /** A step of the plan that concerns one namespace. */
 export interface PlannedStep {
@@ -71,8 +76,8 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
 
 /** The resource that a step is about; undefined for those of other packages. */
 export function definitionOf({ type }: Pick<Step, "type">): ResourceDefinition | undefined {
-  if (!type.startsWith(TYPE_PREFIX)) return undefined;
-  return definitions.find(({ name }) => name === type.slice(TYPE_PREFIX.length));
+  if (!type.startsWith(OWN_TYPE)) return undefined;
+  return definitions.find(({ name }) => name === type.slice(OWN_TYPE.length));
 }
 
 /** No update moves an object to another namespace. */

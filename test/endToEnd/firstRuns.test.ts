@@ -1,0 +1,210 @@
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createClient, passwordCredential } from "../../sdk/dist/index.js";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { engines, gatehouse } from "../support/gatehouse.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
+
+const PASSWORD = "correct-horse";
+const rule = (priority: number) => ({
+  type: "FirewallRule",
+  args: { action: "deny", priority, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+});
+const staging = { type: "Namespace", args: { name: "staging" } };
+/** As README's program: its first resource is a namespace, and others name none. */
+const policy = { staging, rule: rule(1) };
+
+let fleet: Fleet;
+let program: PolicyProgram;
+beforeAll(async () => {
+  fleet = await startFleet(["newcomer", "citizen"]);
+  await fleet.enrol("web-01");
+});
+afterAll(() => fleet.stop());
+beforeEach(() => {
+  program = new PolicyProgram();
+});
+afterEach(() => program.remove());
+
+/** A client of a user, closed after the work. */
+async function as<T>(
+  username: string,
+  work: (client: ReturnType<typeof createClient>) => Promise<T>,
+): Promise<T> {
+  const credential = passwordCredential({ username, password: PASSWORD });
+  const client = createClient({ url: fleet.service.url, credential });
+  try {
+    return await work(client);
+  } finally {
+    await client.close();
+  }
+}
+
+const settingsFile = (stack: string) => `${program.folder}/Pulumi.${stack}.yaml`;
+
+describe.each(engines)("a stack's first runs, by the $label", ({ engine, available }) => {
+  const gate = (args: readonly string[], declared: object, env: Record<string, string> = {}) => {
+    const [command = "", ...more] = args;
+    return gatehouse([command, program.folder, "--stack", "prod", "--engine", engine, ...more], {
+      PULUMI_BACKEND_URL: `file://${program.states}`,
+      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+      POLICY: JSON.stringify(declared),
+      GATEHOUSE_URL: fleet.service.url,
+      GATEHOUSE_USERNAME: "citizen",
+      GATEHOUSE_PASSWORD: PASSWORD,
+      ...env,
+    });
+  };
+  const rulesOf = (tenant: string) =>
+    as("citizen", (client) => client.forTenant(tenant).getFirewallRules({ query: { perPage: 100 } }));
+  const namespaces = (username: string) =>
+    as(username, async (client) => {
+      const all = await client.getNamespaces({ query: { perPage: 100 } });
+      return new Map(all.map(({ name, tenantId }) => [name, tenantId]));
+    });
+  afterEach(async () => {
+    for (const user of ["citizen", "newcomer"]) {
+      await as(user, async (client) => {
+        for (const tenant of (await namespaces(user)).values()) {
+          await client.forTenant(tenant).deleteNamespace({ params: { tenant } });
+        }
+      });
+    }
+  });
+
+  it.skipIf(!available)(
+    "stay in the namespace of the first one, whatever the user looks at later",
+    async () => {
+      const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
+      const first = await gate(["up", "--yes"], policy);
+      expect(first).toMatchObject({ code: 0 });
+      expect(first.stdout).toContain(`Namespace: home (${home.tenantId}) on ${fleet.service.url}`);
+      expect(readFileSync(settingsFile("prod"), "utf8")).toContain(`gatehouse:tenant: ${home.tenantId}`);
+      // By now the user has two, and looked at the other one last.
+      const other = (await namespaces("citizen")).get("staging") ?? "";
+      await as("citizen", (client) => client.getNamespaceToken({ params: { tenant: other } }));
+      const second = await gate(["up", "--yes"], { ...policy, another: rule(2) });
+      expect(second).toMatchObject({ code: 0 });
+      expect(second.stdout).toContain("by the stack's configuration");
+      expect((await rulesOf(home.tenantId)).map(({ priority }) => priority).sort()).toEqual([1, 2]);
+      expect(await rulesOf(other)).toEqual([]);
+      expect(await gate(["destroy", "--yes"], policy)).toMatchObject({ code: 0 });
+      expect(await rulesOf(home.tenantId)).toEqual([]);
+    },
+  );
+
+  it.skipIf(!available)("take none of several, and list them", async () => {
+    await as("citizen", (client) => client.createNamespace({ body: { name: "one" } }));
+    await as("citizen", (client) => client.createNamespace({ body: { name: "two" } }));
+    const { code, stderr } = await gate(["up", "--yes"], policy);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /FirewallRule "rule": tenant: the user is in 2 namespaces;.*GATEHOUSE_TENANT.*one \(.*two \(/,
+    );
+    expect([...(await namespaces("citizen")).keys()].sort()).toEqual(["one", "two"]);
+    // A program whose resources all name theirs needs none.
+    const named = {
+      rule: { ...rule(1), args: { ...rule(1).args, tenant: (await namespaces("citizen")).get("two") } },
+    };
+    expect(await gate(["up", "--yes"], named)).toMatchObject({ code: 0 });
+    expect(await gate(["destroy", "--yes"], named)).toMatchObject({ code: 0 });
+  });
+
+  it.skipIf(!available)("of a user who is in none make nothing, and say how to make one", async () => {
+    const env = { GATEHOUSE_USERNAME: "newcomer" };
+    const { code, stderr } = await gate(["up", "--yes"], policy, env);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /FirewallRule "rule": tenant: the user is in no namespace yet; gatehouse up --create-namespace/,
+    );
+    expect((await namespaces("newcomer")).size).toBe(0);
+    const made = await gate(["up", "--yes", "--create-namespace", "fleet"], policy, env);
+    expect(made).toMatchObject({ code: 0 });
+    expect([...(await namespaces("newcomer")).keys()].sort()).toEqual(["fleet", "staging"]);
+    expect(await gate(["up", "--yes"], { ...policy, another: rule(2) }, env)).toMatchObject({ code: 0 });
+    const inFleet = await as("newcomer", async (client) =>
+      client.forTenant((await namespaces("newcomer")).get("fleet") ?? "").getFirewallRules(),
+    );
+    expect(inFleet).toHaveLength(2);
+    expect(await gate(["destroy", "--yes"], policy, env)).toMatchObject({ code: 0 });
+  });
+
+  describe("a preview asks the service", () => {
+    const preview = (declared: object, env: Record<string, string> = {}) =>
+      gate(["preview", "--create"], declared, env);
+    let tenant: string;
+    beforeEach(async () => {
+      ({ tenantId: tenant } = await as("citizen", (client) =>
+        client.createNamespace({ body: { name: "asked" } }),
+      ));
+    });
+
+    it.skipIf(!available)("that is not there: it says so at once", async () => {
+      const free = createServer();
+      await new Promise<void>((resolve) => free.listen(0, "127.0.0.1", resolve));
+      const { port } = free.address() as { port: number };
+      await new Promise((resolve) => free.close(resolve));
+      const url = `http://127.0.0.1:${port}`;
+      const { code, stderr } = await preview(policy, { GATEHOUSE_URL: url });
+      expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(url) });
+      expect(await preview(policy, { GATEHOUSE_URL: url, GATEHOUSE_TENANT: tenant })).toMatchObject({
+        code: 1,
+      });
+      expect(await gate(["preview", "--create", "--offline"], policy, { GATEHOUSE_URL: url })).toMatchObject({
+        code: 0,
+      });
+    });
+
+    it.skipIf(!available)("whose password is another", async () => {
+      const { code, stderr } = await preview(policy, { GATEHOUSE_PASSWORD: "wrong-password" });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/wrong user name or password/);
+    });
+
+    it.skipIf(!available)("that has no address", async () => {
+      const { code, stderr } = await preview(policy, { GATEHOUSE_URL: "" });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/GATEHOUSE_URL: set it/);
+    });
+
+    it.skipIf(!available)("about namespaces, devices and tags that are not there", async () => {
+      const { code, stdout, stderr } = await preview({
+        rule: { ...rule(1), args: { ...rule(1).args, tenant: "00000000-0000-4000-8000-000000000000" } },
+        tags: { type: "DeviceTags", args: { device: "no-such", tags: ["edge"] } },
+        key: {
+          type: "PublicKey",
+          args: { name: "k", data: sshKeyLine("k"), username: "r", filter: { tags: ["edge", "nowhere"] } },
+        },
+      });
+      expect(code).toBe(1);
+      expect(stdout).toContain("4 to create");
+      expect(stderr).toMatch(/FirewallRule "rule": .*namespace 00000000-0000-4000-8000-000000000000/);
+      expect(stderr).toMatch(/DeviceTags "tags": .*no device "no-such"/);
+      expect(stderr).toMatch(/PublicKey "key": .*carries the tag "nowhere"/);
+      expect(stderr).not.toContain('"edge"');
+    });
+
+    it.skipIf(!available)("about what the credential may do, before anything is made", async () => {
+      const observer = await as("citizen", (client) =>
+        client
+          .forTenant(tenant)
+          .createApiKey({ body: { name: "robot", expiresAt: 30, role: "administrator" } }),
+      );
+      const declared = { rule: rule(1), robot: { type: "ApiKey", args: { validDays: 30 } } };
+      const env = { GATEHOUSE_USERNAME: "", GATEHOUSE_PASSWORD: "", GATEHOUSE_API_KEY: observer.id };
+      const { code, stderr } = await gate(["up", "--yes"], declared, env);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/"robot": createApiKey is for users, not for API keys/);
+      expect(await rulesOf(tenant)).toEqual([]);
+    });
+
+    it.skipIf(!available)("and makes no stack's file different", async () => {
+      expect(await preview(policy)).toMatchObject({ code: 0 });
+      const file = settingsFile("prod");
+      const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+      expect(text).not.toContain("gatehouse:tenant");
+    });
+  });
+});
