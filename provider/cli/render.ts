@@ -72,8 +72,7 @@ export function stepLines(c: Colours, step: Step): string[] {
   const failed = step.error === undefined ? "" : c.red(`  failed: ${step.error}`);
   const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${title(step)}`)}${failed}`;
   if (step.op === "delete" || step.op === "same" || step.error !== undefined) return [head];
-  // What classes add for the provider is nothing that the program says.
-  const fields = step.fields.filter(({ path }) => !path.startsWith("__"));
+  const { fields } = step;
   if (step.op === "create") {
     const text = fields.map((field) => `${field.path}: ${value(field.new)}`).join("  ");
     if (title(step).length + text.length <= LINE_WIDTH) return [`${head}  ${c.dim(text)}`.trimEnd()];

@@ -21,7 +21,7 @@ import {
   StackSelectionError,
   UpdateFailedError,
 } from "./errors.ts";
-import { type Command, hasChanges, type Plan, type Result, summarise } from "./model.ts";
+import { type Command, hasChanges, type Plan, type Result, summarise, toldSteps } from "./model.ts";
 import { findOnPath } from "./openStack.ts";
 import type { Project } from "./project.ts";
 import { RunLog } from "./runLog.ts";
@@ -187,7 +187,7 @@ export class CliStack implements Stack {
     } catch (error) {
       failure = error;
     }
-    const steps = events.steps(failure === undefined);
+    const steps = toldSteps(events.steps(failure === undefined));
     const result: Result = {
       engine: "cli",
       command,

@@ -51,7 +51,8 @@ export function fieldDiff(before: Props | undefined, after: Props | undefined, p
   const changes: FieldChange[] = [];
   const keys = new Set([...Object.keys(after ?? {}), ...Object.keys(before ?? {})]);
   for (const key of keys) {
-    if (key === PROVIDER_KEY) continue;
+    // What classes add for their provider is nothing that a program says.
+    if (key === PROVIDER_KEY || (prefix === "" && key.startsWith("__"))) continue;
     const path = prefix === "" ? key : `${prefix}.${key}`;
     const a = before?.[key];
     const b = after?.[key];

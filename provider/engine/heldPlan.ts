@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { EngineError } from "./errors.ts";
 import { type FieldChange, holds, type Plan, type Shown, type Step } from "./model.ts";
+import { STATE_IDENTITY_TYPE } from "./urn.ts";
 
 /** A plan that a run may not go beyond: what the program declares while it runs can differ from its preview. */
 export class HeldPlan {
@@ -17,6 +18,7 @@ export class HeldPlan {
    * @throws EngineError (`not_planned`) where the step is not the one that was planned
    */
   require(step: Step): void {
+    if (step.type === STATE_IDENTITY_TYPE) return;
     const planned = this.#steps.get(step.urn);
     if (!planned) throw misfit(`${step.op} is not in the plan`);
     const isOpen = planned.fields.some((field) => hasUnknown(field.new));

@@ -1,3 +1,5 @@
+import { STATE_IDENTITY_TYPE } from "./urn.ts";
+
 /** Which engine ran. */
 export type EngineName = "cli" | "embedded";
 
@@ -112,6 +114,11 @@ export type EngineEvent =
 /** A summary of nothing. */
 export function emptySummary(): Summary {
   return { create: 0, update: 0, replace: 0, delete: 0, import: 0, same: 0 };
+}
+
+/** The steps that people are told of: those of resources that a program declares, and whatever failed. */
+export function toldSteps(steps: readonly Step[]): Step[] {
+  return steps.filter(({ type, error }) => type !== STATE_IDENTITY_TYPE || error !== undefined);
 }
 
 /** Counts the steps. */

@@ -1,4 +1,5 @@
 import type { Diagnostic, EngineEvent, Step, StepOp } from "./model.ts";
+import { STATE_IDENTITY_TYPE } from "./urn.ts";
 import { isSecret, type Value } from "./value.ts";
 
 /** Collects what a run did, and tells it on while it happens. Known secrets never pass through it. */
@@ -13,7 +14,8 @@ export class RunLog {
   }
 
   emit(event: EngineEvent): void {
-    this.#emit(event);
+    const isTold = !("type" in event && event.type === STATE_IDENTITY_TYPE) || "error" in event;
+    if (isTold) this.#emit(event);
   }
 
   /** Texts in here are masked in every later message. Very short ones are not: they would mask by accident. */
@@ -41,18 +43,18 @@ export class RunLog {
   diagnostic(diagnostic: Diagnostic): void {
     const masked = { ...diagnostic, message: this.mask(diagnostic.message) };
     this.diagnostics.push(masked);
-    this.#emit({ kind: "diagnostic", diagnostic: masked });
+    this.emit({ kind: "diagnostic", diagnostic: masked });
   }
 
   /** Reports that work on a resource begins; the returned function reports its end. */
   start(op: StepOp | "refresh", of: { urn: string; type: string; name: string }): (error?: string) => void {
     const what = { op, urn: of.urn, type: of.type, name: of.name };
     const since = Date.now();
-    this.#emit({ kind: "started", ...what });
+    this.emit({ kind: "started", ...what });
     return (error) => {
       const ms = Date.now() - since;
-      if (error === undefined) this.#emit({ kind: "finished", ...what, ms });
-      else this.#emit({ kind: "finished", ...what, ms, error: this.mask(error) });
+      if (error === undefined) this.emit({ kind: "finished", ...what, ms });
+      else this.emit({ kind: "finished", ...what, ms, error: this.mask(error) });
     };
   }
 

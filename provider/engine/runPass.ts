@@ -2,7 +2,7 @@ import type { Crypter } from "./crypter.ts";
 import { CancelledError, ProgramError, UpdateFailedError } from "./errors.ts";
 import { shownProps } from "./fieldDiff.ts";
 import type { FileBackend } from "./fileBackend.ts";
-import { type Command, type EngineEvent, type Result, type Step, summarise } from "./model.ts";
+import { type Command, type EngineEvent, type Result, type Step, summarise, toldSteps } from "./model.ts";
 import type { Project } from "./project.ts";
 import { refuseForeignResources } from "./refuseForeignResources.ts";
 import { RunLog } from "./runLog.ts";
@@ -70,7 +70,8 @@ export function conclude(
 ): Result {
   const { project, stack, createdStack, started } = settings;
   const { log, stop } = pass;
-  const failed = outcome.steps.some((step) => step.error !== undefined);
+  const steps = toldSteps(outcome.steps);
+  const failed = steps.some((step) => step.error !== undefined);
   const result: Result = {
     engine: "embedded",
     command,
@@ -79,8 +80,8 @@ export function conclude(
     ok: !failed && !stop.reason && outcome.programFailed === undefined,
     planned,
     createdStack,
-    steps: outcome.steps,
-    summary: summarise(outcome.steps),
+    steps,
+    summary: summarise(steps),
     outputs: shownProps(outcome.outputs),
     diagnostics: log.diagnostics,
     durationMs: Date.now() - started,
@@ -88,7 +89,7 @@ export function conclude(
   if (stop.reason === "cancelled") throw new CancelledError(result);
   if (outcome.programFailed !== undefined) throw new ProgramError(outcome.programFailed, result);
   if (!result.ok) {
-    const count = outcome.steps.filter((step) => step.error !== undefined).length;
+    const count = steps.filter((step) => step.error !== undefined).length;
     throw new UpdateFailedError(`${count} resource${count === 1 ? "" : "s"} failed.`, result);
   }
   return result;

@@ -2,7 +2,7 @@ import { EngineError } from "./errors.ts";
 import { topologicalOrder } from "./graph.ts";
 import { type ResourceState, references } from "./resourceState.ts";
 import { type TargetOptions, UrnPatterns } from "./targets.ts";
-import { STACK_TYPE, urnQualifiedType } from "./urn.ts";
+import { STACK_TYPE, STATE_IDENTITY_TYPE, urnQualifiedType } from "./urn.ts";
 
 /** Which resources take part in a run. Resources must be asked about after those they refer to. */
 export class Selection {
@@ -37,10 +37,10 @@ export class Selection {
     return !excluded;
   }
 
-  /** Like `includes`, for an update: the stack's root always takes part. */
+  /** Like `includes`, for an update: the stack's root always takes part, and what tells its state from others. */
   updates(urn: string, refs: readonly string[]): boolean {
     const included = this.includes(urn, refs);
-    return included || urnQualifiedType(urn) === STACK_TYPE;
+    return included || [STACK_TYPE, STATE_IDENTITY_TYPE].includes(urnQualifiedType(urn));
   }
 
   /** The urns of the resources that may be deleted, and of those that must be for a target to go. */

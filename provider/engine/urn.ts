@@ -1,6 +1,9 @@
 /** The type of the root resource. */
 export const STACK_TYPE = "pulumi:pulumi:Stack";
 
+/** The type of the resource by which the provider tells states apart: nothing that a program declares. */
+export const STATE_IDENTITY_TYPE = "pulumi-nodejs:dynamic/gatehouse:StateIdentity";
+
 /** A URN's last part. */
 export function urnName(urn: string): string {
   const parts = urn.split("::");

@@ -8,3 +8,6 @@ export function providerText(resource: string): string {
 
 /** The input, no part of any diff, by which a class says which resource of which stack it is: its URN. */
 export const LOGICAL_ID = "__logicalId";
+
+/** The input, no part of any diff, by which a class says which state its resource is in. */
+export const STATE_ID = "__stateId";

@@ -24,3 +24,5 @@ export const {
   DeviceTagAttachment,
   Device,
 } = providers;
+
+export { stateIdentityProvider as StateIdentity } from "./stateIdentity.ts";

@@ -14,13 +14,16 @@ import {
 import { diff } from "../resources/diff.ts";
 import { isMissing, isNoToken, isSilent } from "../resources/missing.ts";
 import { tellingRelease } from "../resources/serviceVersion.ts";
-import { canonicalInputs, sameValue } from "../resources/values.ts";
-import { LOGICAL_ID } from "./closure.ts";
-import type { Run } from "./run.ts";
+import { canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
+import { LOGICAL_ID, STATE_ID } from "./closure.ts";
+import type { Creator, Run } from "./run.ts";
 
 type Values = Record<string, unknown>;
 
 const PROVIDER = "__provider";
+
+/** What is not the definition's. */
+const HIDDEN: readonly string[] = [PROVIDER, LOGICAL_ID, STATE_ID];
 
 /** What the providers of one run share. */
 export interface Runtime {
@@ -65,7 +68,7 @@ export function dynamicProvider(
 
     async create(inputs: Values) {
       const given = ownInputs(inputs);
-      const origin = run.origin(definition, logicalId(inputs), given);
+      const origin = run.origin(definition, whoIs(inputs), given);
       const made = await attempt(definition, inputs, origin, () =>
         telling(() => bring(definition, connection(), given, origin)),
       );
@@ -118,18 +121,23 @@ function isState({ outputs }: ResourceDefinition, given: Values): boolean {
 
 /** What belongs to the engines and to this file is not the definition's. */
 function ownInputs(values: Values): Values {
-  const { [PROVIDER]: _provider, [LOGICAL_ID]: _logicalId, ...rest } = values;
-  return rest;
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !HIDDEN.includes(name)));
 }
 
 function hidden(values: Values): Values {
-  const { [PROVIDER]: provider, [LOGICAL_ID]: resource } = values;
-  return { [PROVIDER]: provider, ...(resource !== undefined && { [LOGICAL_ID]: resource }) };
+  return Object.fromEntries(Object.entries(values).filter(([name]) => HIDDEN.includes(name)));
 }
 
 function logicalId(values: Values): string | undefined {
   const value = values[LOGICAL_ID];
   return typeof value === "string" ? value : undefined;
+}
+
+function whoIs(values: Values): Creator {
+  const { [STATE_ID]: state } = values;
+  // Unknown where a run is limited to other resources than the one that has the state's id.
+  const isKnown = typeof state === "string" && !hasUnknown(state);
+  return { resource: logicalId(values), state: isKnown ? state : undefined };
 }
 
 function twins(run: Run, definition: ResourceDefinition, news: Values, inputs: Values, olds: Values) {

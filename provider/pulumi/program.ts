@@ -1,9 +1,13 @@
 import * as pulumi from "@pulumi/pulumi";
 import { LOGICAL_ID } from "./closure.ts";
+import { stateIdentity } from "./stateIdentity.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
-/** What every class adds to its arguments: who it is, by which the service and the provider know it again. */
+/**
+ * What every class adds to its arguments: who it is, in which state, by which the service and the provider know it
+ * again.
+ */
 export function identifying(
   type: string,
   name: string,
@@ -13,7 +17,7 @@ export function identifying(
   const urn = options?.parent
     ? pulumi.createUrn(name, type, options.parent)
     : `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${type}::${name}`;
-  return { [LOGICAL_ID]: urn };
+  return { [LOGICAL_ID]: urn, ...stateIdentity() };
 }
 
 /** A resource of this program that gives a tag to a device. */

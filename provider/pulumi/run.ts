@@ -4,6 +4,14 @@ import type { Existing, Origin, ResourceDefinition } from "../resources/definiti
 
 type Values = Readonly<Record<string, unknown>>;
 
+/** Who makes an object. */
+export interface Creator {
+  /** The resource's logical id. */
+  readonly resource: string | undefined;
+  /** The id of the state that it is in. */
+  readonly state: string | undefined;
+}
+
 /**
  * What this process, which serves one run, learns of it from checks and diffs. Neither may ask the service, so
  * all of it comes from the program and the state.
@@ -51,11 +59,13 @@ export class Run {
   }
 
   /** Where the create of this resource comes from. */
-  origin(definition: ResourceDefinition, resource: string | undefined, inputs: Values): Origin {
+  origin(definition: ResourceDefinition, { resource, state }: Creator, inputs: Values): Origin {
     const replaced = resource ? this.#inState.get(resource) : null;
     if (resource) this.#claims.letGo(resource);
     const start =
-      resource && replaced !== null ? creation(definition, resource, inputs, replaced) : undefined;
+      resource && state && replaced !== null
+        ? [state, ...creation(definition, resource, inputs, replaced)]
+        : undefined;
     return this.#origin(definition, resource, replaced ?? undefined, start);
   }
 
@@ -91,7 +101,7 @@ export class Run {
 }
 
 /**
- * What is the same for every try to make one object. What it is, as far as inputs say, and what it replaces are part
+ * What is the same for every try to make one object from one state. What it is, as far as inputs say, and what it replaces are part
  * of it: else the service would answer the new object's creation with the old object. Its time as well, because API
  * keys that follow each other may have one name, and so one id.
  */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { dynamicProvider } from "../../../provider/dist/pulumi/dynamicProvider.js";
 import { Run } from "../../../provider/dist/pulumi/run.js";
 import { opens } from "../../../provider/dist/pulumi/session.js";
@@ -30,6 +31,8 @@ export class Harness {
   readonly #env: Readonly<Record<string, string>>;
   readonly #stack: string;
   readonly #clients: Client[] = [];
+  /** As a resource of its own gives it to each of a state's resources. */
+  readonly #stateId = randomUUID();
 
   constructor(env: Readonly<Record<string, string>>, stack = "stack") {
     this.#env = env;
@@ -119,7 +122,7 @@ export class Harness {
       if (!provider?.check || !provider.diff || !provider.update) throw new Error(`no provider ${type}`);
       const old = this.state.get(name);
       const urn = `urn:pulumi:${this.#stack}::project::pulumi-nodejs:dynamic/gatehouse:${type}::${name}`;
-      const given = { ...args, __provider: "x", __logicalId: urn };
+      const given = { ...args, __provider: "x", __logicalId: urn, __stateId: this.#stateId };
       const { inputs, failures } = await provider.check(old ? { old: true } : {}, given);
       if (failures?.length) throw new Error(failures.map((failure) => failure.reason).join("; "));
       const diff = old && (await provider.diff(old.id, old.outputs, inputs));
