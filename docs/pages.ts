@@ -183,7 +183,9 @@ providers run as the CLI would run them, and the state is the CLI's own file for
 (\`PULUMI_CONFIG_PASSPHRASE\` or \`…_FILE\`). A stack may move between both at any time.
 
 - Each finished step is written to a journal at once. After a crash or a \`kill -9\` the stack stays locked, which
-  keeps the CLI out, until the next gatehouse command on that stack has merged the journal into the state.
+  keeps the CLI out, until the next gatehouse command on that stack has merged the journal into the state. Whether the
+  one who left a lock is dead can be seen from the same machine, before a restart, and the same container (PID namespace)
+  alone: anywhere else the command names the lock, which is then to be removed by hand.
 - Ctrl-C finishes the steps in flight, writes the state and ends with exit code 130.
 - \`up\` plans everything before it touches anything.
 

@@ -118,7 +118,7 @@ async function story(service: Service, folder: string): Promise<Login> {
       PULUMI_CONFIG_PASSPHRASE: randomBytes(12).toString("base64url"),
     };
     heading("Preview: what would the policy make?");
-    await gatehouse(env, 0, "preview");
+    await gatehouse(env, 0, "preview", "--create");
     heading("Apply it");
     await gatehouse(env, 0, "up");
     heading("Apply it again: nothing to do");

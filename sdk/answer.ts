@@ -16,6 +16,7 @@ import {
   ValidationError,
 } from "./errors.ts";
 import { expiredAt } from "./jwt.ts";
+import { otherScheme, placeOf } from "./place.ts";
 import { LOGIN_OPERATIONS, parseRetryAfter } from "./retry.ts";
 
 /** Response headers by lower-case name. */
@@ -32,6 +33,8 @@ export interface RawAnswer {
 export interface AnswerContext {
   readonly operation: Operation;
   readonly path: string;
+  /** Of the service, without credentials or query. */
+  readonly address: string;
   readonly attempts: number;
   /** An earlier attempt got no answer, and may have taken effect. */
   readonly unclear: boolean;
@@ -78,6 +81,9 @@ function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fi
   };
 }
 
+/** How servers with TLS answer a request without it. */
+const PLAIN_HTTP = /HTTP request (was sent )?to (an )?HTTPS (port|server)/i;
+
 function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: "none" | "unknown" | "done") {
   const { operation, path, attempts } = context;
   const requestId = answer.headers["x-request-id"];
@@ -110,7 +116,13 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
     case 400:
     case 415:
     case 422:
-      return new ValidationError(`the server finds the request invalid (${status})`, details, fields);
+      return new ValidationError(
+        PLAIN_HTTP.test(answer.text)
+          ? `${placeOf(context.address)} answers over TLS only (${status}); is it ${otherScheme(context.address)}?`
+          : `the server finds the request invalid (${status})`,
+        details,
+        fields,
+      );
     case 401:
       return authenticationError(context, answer, details);
     case 402:

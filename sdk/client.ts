@@ -17,7 +17,7 @@ import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from 
 import { type Answer, Transport } from "./transport.ts";
 
 const DEFAULTS = {
-  connectTimeout: 10_000,
+  connectTimeout: 5000,
   headersTimeout: 30_000,
   bodyTimeout: 30_000,
   connections: 16,
@@ -238,7 +238,7 @@ function viewOf(shared: Shared, tenant: string | undefined): Client {
 
 /**
  * A client of one service. It keeps connections open: close it, or let the process end.
- * @throws ConfigurationError when the URL is not one of a service.
+ * @throws ConfigurationError when the URL is not one of a service, or `ca` no certificate.
  * @example
  * const client = createClient({ url: "https://gatehouse.example.com", credential: apiKeyCredential(key) });
  * const devices = await client.getDevices({ query: { filter: where("tags").contains(["prod"]) } });

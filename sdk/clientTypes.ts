@@ -13,7 +13,7 @@ export interface ClientOptions {
   readonly url: string;
   /** Without one, only operations that need none can be called. */
   readonly credential?: Credential;
-  /** To have a connection, TLS included. Default 10,000. */
+  /** To have a connection, TLS included. Default 5,000. */
   readonly connectTimeout?: number;
   /** Until the answer begins. Default 30,000. */
   readonly headersTimeout?: number;
@@ -24,7 +24,7 @@ export interface ClientOptions {
   /** Bytes of an answer. Default 64 MiB. */
   readonly maxResponseSize?: number;
   readonly retry?: Partial<RetryPolicy>;
-  /** Certificates (PEM) of authorities to trust instead of the system's. */
+  /** Certificates (PEM) of authorities to trust beside those that Node does. */
   readonly ca?: string;
   /** Default `gatehouse-sdk`. */
   readonly userAgent?: string;

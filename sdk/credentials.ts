@@ -87,36 +87,48 @@ function read(env: Environment, name: string): string | undefined {
   if (path === undefined) {
     return value;
   }
+  return contentOf(path, fileName);
+}
+
+/** A file's text without its last newline; `variable` named it. */
+function contentOf(path: string, variable: string): string {
   let content: string;
   try {
     content = readFileSync(path, "utf8");
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? "unknown error";
-    throw new ConfigurationError(`${fileName}: can not read ${path} (${code})`, { cause });
+    throw new ConfigurationError(`${variable}: can not read ${path} (${code})`, { cause });
   }
   const text = content.replace(/\r?\n$/, "");
   if (text === "") {
-    throw new ConfigurationError(`${fileName}: ${path} is empty`);
+    throw new ConfigurationError(`${variable}: ${path} is empty`);
   }
   return text;
 }
 
-/** Address and credential, each where it is given. */
+/** Address, authorities and credential, each where it is given. */
 export interface Connection {
   readonly url?: string;
+  /** Certificates (PEM) of authorities to trust beside those that Node does. */
+  readonly ca?: string;
   readonly credential?: Credential;
 }
 
 /**
- * Reads GATEHOUSE_URL and one credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with
- * GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). Each may be given as `…_FILE`, the path
+ * Reads GATEHOUSE_URL, the file that GATEHOUSE_CA_FILE names, and one credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with
+ * GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). The address and each part of a credential may be given as `…_FILE`, the path
  * of a file that holds it.
  * @throws ConfigurationError when more than one kind is given, one is incomplete, or a file can not be read.
  */
 export function credentialsFromEnvironment(env: Environment = process.env): Connection {
   const url = read(env, "GATEHOUSE_URL");
+  const ca = env.GATEHOUSE_CA_FILE ? contentOf(env.GATEHOUSE_CA_FILE, "GATEHOUSE_CA_FILE") : undefined;
   const credential = credentialFrom(env);
-  return { ...(url !== undefined && { url }), ...(credential && { credential }) };
+  return {
+    ...(url !== undefined && { url }),
+    ...(ca !== undefined && { ca }),
+    ...(credential && { credential }),
+  };
 }
 
 function credentialFrom(env: Environment): Credential | undefined {

@@ -181,8 +181,8 @@ export class ServerError extends RetryAfterError {
 }
 
 /**
- * Why there is no answer: `unreachable` (no connection, so nothing was sent), `untrusted` (the certificate
- * was refused, nothing was sent), `interrupted` (the connection broke), `timeout`, `aborted` (by the
+ * Why there is no answer: `unreachable` (no connection, so nothing was sent), `untrusted` (no TLS, or a
+ * certificate that is not trusted: nothing was sent), `interrupted` (the connection broke), `timeout`, `aborted` (by the
  * caller's signal).
  */
 export type TransportFailure = "unreachable" | "untrusted" | "interrupted" | "timeout" | "aborted";

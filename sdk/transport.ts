@@ -5,6 +5,7 @@ import { ConfigurationError, RateLimitError, RequestError, ServerError, Transpor
 import type { WireRequest } from "./request.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
 import { failureOf } from "./transportFailure.ts";
+import { trusted } from "./trust.ts";
 
 /** What a hook learns of one attempt; no secrets, no query, no bodies. */
 export interface RequestReport {
@@ -75,6 +76,15 @@ export function serviceAddress(text: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
+/**
+ * Milliseconds from the first try to the last one to have a connection: who waits for an address that is wrong should
+ * learn it soon.
+ */
+const CONNECTING = 2000;
+
+const isUnreachable = (error: RequestError) =>
+  error instanceof TransportError && error.reason === "unreachable";
+
 /** Sends requests to one service over a pool of connections, and repeats what may be repeated. */
 export class Transport {
   readonly address: string;
@@ -90,7 +100,10 @@ export class Transport {
       options.dispatcher ??
       new Agent({
         connections: options.connections,
-        connect: { timeout: options.connectTimeout, ...(options.ca !== undefined && { ca: options.ca }) },
+        connect: {
+          timeout: options.connectTimeout,
+          ...(options.ca !== undefined && { ca: trusted(options.ca) }),
+        },
         maxResponseSize: options.maxResponseSize,
       });
   }
@@ -109,7 +122,8 @@ export class Transport {
   async send(operation: Operation, request: WireRequest, options: SendOptions): Promise<Answer> {
     const { timing } = this;
     const { retry, signal } = options;
-    const end = timing.now() + retry.deadline;
+    const begun = timing.now();
+    const end = begun + retry.deadline;
     let unclear = false;
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -126,7 +140,7 @@ export class Transport {
         const asked =
           error instanceof RateLimitError || error instanceof ServerError ? error.retryAfter : undefined;
         const pause = pauseAfter(attempt, retry, timing.random, asked);
-        if (timing.now() + pause >= end) {
+        if (timing.now() + pause >= (isUnreachable(error) ? Math.min(end, begun + CONNECTING) : end)) {
           throw error;
         }
         await this.#pause(pause, signal, error);
@@ -155,6 +169,7 @@ export class Transport {
     const context: AnswerContext = {
       operation,
       path: request.path,
+      address: this.address,
       attempts: state.attempt,
       unclear: state.unclear,
       now: this.timing.now(),

@@ -7,11 +7,15 @@ import {
   TransportError,
   type TransportFailure,
 } from "./errors.ts";
+import { otherScheme, placeOf } from "./place.ts";
 
 const TIMEOUTS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 const UNREADABLE = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);
 /** The client itself was closed, or the request could not be put on the wire. */
 const UNSENT = new Set(["UND_ERR_INVALID_ARG", "UND_ERR_CLOSED"]);
+/** No certificate was looked at: the other side does not speak TLS. */
+const NO_TLS =
+  /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/;
 const UNTRUSTED =
   /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA)/;
 
@@ -32,20 +36,58 @@ function reasonOf(error: unknown): TransportFailure {
   if (["connect", "getaddrinfo"].includes(property(first, "syscall")) || code === "UND_ERR_CONNECT_TIMEOUT") {
     return "unreachable";
   }
-  if (UNTRUSTED.test(code)) {
+  if (UNTRUSTED.test(code) || NO_TLS.test(code)) {
     return "untrusted";
   }
   const timedOut = error instanceof DOMException && error.name === "TimeoutError";
   return timedOut || TIMEOUTS.has(code) ? "timeout" : "interrupted";
 }
 
-const WORDS: Record<TransportFailure, string> = {
-  unreachable: "the service can not be reached",
-  untrusted: "the certificate of the service is not trusted",
-  interrupted: "the connection broke before the answer was complete",
-  timeout: "no complete answer in time",
-  aborted: "aborted by the caller",
-};
+/** What happened, and what to try. */
+function wordsOf(reason: TransportFailure, code: string, address: string): string {
+  const place = placeOf(address);
+  const named = code === "" ? "" : ` (${code})`;
+  switch (reason) {
+    case "unreachable":
+      return `the service can not be reached: ${whyUnreachable(code, address)}`;
+    case "untrusted":
+      return NO_TLS.test(code)
+        ? `${place} answers without TLS${named}; is it ${otherScheme(address)}?`
+        : `the certificate of ${place} ${whyUntrusted(code)}`;
+    case "interrupted": {
+      const hint = address.startsWith("http:") ? `; if it speaks TLS: is it ${otherScheme(address)}?` : "";
+      return `the connection to ${place} broke before the answer was complete${named}${hint}`;
+    }
+    case "timeout":
+      return `no complete answer of ${place} in time${named}`;
+    case "aborted":
+      return `aborted by the caller${named}`;
+  }
+}
+
+function whyUnreachable(code: string, address: string): string {
+  const place = placeOf(address);
+  switch (code) {
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `the name ${new URL(address).hostname} of ${place} does not resolve (${code}); is it written right, and the name server there?`;
+    case "ECONNREFUSED":
+      return `nothing listens at ${place} (${code}); does the service run, and at this port?`;
+    case "UND_ERR_CONNECT_TIMEOUT":
+    case "ETIMEDOUT":
+      return `${place} does not answer (${code}); is the address right, and open to this machine?`;
+    default:
+      return `no connection to ${place}${code === "" ? "" : ` (${code})`}`;
+  }
+}
+
+function whyUntrusted(code: string): string {
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || code === "HOSTNAME_MISMATCH")
+    return `is for another name (${code}); call the service by the name in its certificate`;
+  if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID")
+    return `is not valid at this time (${code}); is the clock right?`;
+  return `is not trusted (${code}); if it is the right one, name a file with the certificate of its authority (PEM) by GATEHOUSE_CA_FILE (in the sdk: the option ca), or by NODE_EXTRA_CA_CERTS`;
+}
 
 /**
  * The error for a request that got no complete answer.
@@ -74,6 +116,5 @@ export function failureOf(
   if (UNREADABLE.has(code)) {
     return new ProtocolError("the answer is larger than allowed", details, { cause: error });
   }
-  const name = code === "" ? "" : ` (${code})`;
-  return new TransportError(`${WORDS[reason]}${name}`, details, reason, error);
+  return new TransportError(wordsOf(reason, code, context.address), details, reason, error);
 }

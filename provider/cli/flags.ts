@@ -13,6 +13,10 @@ export function addStackFlags(command: Command): Command {
     .option("--parallel <n>", "objects worked on at once", positive("--parallel"), 16);
 }
 
+/** The flag that makes a missing stack. */
+export const createOption = (): Option =>
+  new Option("--create", "make the stack where there is none of that name").default(false);
+
 /** The flag that chooses the engine. */
 export const engineOption = (about: string): Option =>
   new Option("--engine <engine>", about).choices(["cli", "embedded"]);

@@ -28,7 +28,7 @@ const WORDS: Record<StepOp, [planned: string, done: string]> = {
   update: ["to update", "updated"],
   replace: ["to replace", "replaced"],
   delete: ["to delete", "deleted"],
-  import: ["to import", "imported"],
+  import: ["to adopt", "adopted"],
   same: ["unchanged", "unchanged"],
 };
 

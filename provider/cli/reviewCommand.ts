@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { EngineError, type Plan } from "../engine/index.ts";
 import { objections } from "../review/review.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
-import { addStackFlags, collect, positive, type StackFlags } from "./flags.ts";
+import { addStackFlags, collect, createOption, positive, type StackFlags } from "./flags.ts";
 import { openForReview } from "./openForReview.ts";
 import { colours } from "./render.ts";
 import { saveReviewed } from "./reviewedPlan.ts";
@@ -14,6 +14,7 @@ import { withConnection } from "./withConnection.ts";
 export const OBJECTED = 2;
 
 interface Flags extends StackFlags {
+  readonly create: boolean;
   readonly refresh: boolean;
   readonly base?: string;
   readonly head?: string;
@@ -35,6 +36,7 @@ export function addReviewCommand(program: Command): void {
       "say what up would mean for who can reach what; exits with 2 where something stands against it: a failing " +
         "policy test, a lock-out, an object declared twice, or what the credential may not do",
     )
+    .addOption(createOption().conflicts(["base", "head"]))
     .option("--no-refresh", "trust the state instead of reading the real objects first")
     .option(
       "--base <revision>",
@@ -105,7 +107,7 @@ async function review(folder: string, flags: Flags): Promise<void> {
 /** What `up` would do, each resource whole; and with `--base`, what that is compared with. */
 async function plansOf(
   folder: string,
-  { base, head, ...flags }: Flags,
+  { base, head, create, ...flags }: Flags,
 ): Promise<Omit<RevisionPlans, "compared"> & Partial<RevisionPlans>> {
   if (base !== undefined) {
     const { revisionPlans } = await import("./revisionPlans.ts");
@@ -115,7 +117,7 @@ async function plansOf(
     throw new EngineError("usage", "--head is the revision to compare with --base, which is missing.");
   }
   const stack = await openForReview(folder, flags);
-  const plan = await stack.preview({ refresh: flags.refresh, values: true });
+  const plan = await stack.preview({ refresh: flags.refresh, values: true, create });
   return { plan, stack, configuration: await stack.config(), folder };
 }
 

@@ -16,7 +16,7 @@ import {
   withoutValues,
 } from "../engine/index.ts";
 import { OutdatedPlanError } from "../review/reviewed/outdated.ts";
-import { addStackFlags, type StackFlags, stackOptionsOf } from "./flags.ts";
+import { addStackFlags, createOption, type StackFlags, stackOptionsOf } from "./flags.ts";
 import { addNoTestsFlag, hasPolicyTests, printTested, TESTS_FAILED, type Tested } from "./policyTestRun.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
 import { OUTDATED, upAsReviewed } from "./reviewedPlan.ts";
@@ -24,6 +24,7 @@ import { addReplaceFlag, addTargetFlags, type TargetFlags, targetsOf } from "./t
 
 type Flags = TargetFlags &
   StackFlags & {
+    create?: boolean;
     replace?: string[];
     plan?: string;
     json?: boolean;
@@ -51,12 +52,15 @@ export function addRunCommands(program: Command): void {
       `show what up would do, and ${TESTING} will be; exits with 2 where one fails`,
     ),
   ).option("--refresh", "read the real objects first");
-  addNoTestsFlag(preview).action((folder: string, flags: Flags) =>
-    run(folder, flags, (stack, _ask, values) => stack.preview({ ...updating(flags), values }), {
-      tested: "planned",
-    }),
+  addNoTestsFlag(preview.addOption(createOption())).action((folder: string, flags: Flags) =>
+    run(
+      folder,
+      flags,
+      (stack, _ask, values) => stack.preview({ ...updating(flags), values, create: flags.create ?? false }),
+      { tested: "planned" },
+    ),
   );
-  addReplaceFlag(command(program, "up", "make what the program says real"))
+  addReplaceFlag(command(program, "up", "make what the program says real; a missing stack is made"))
     .option("--refresh", "read the real objects first, so that drift is repaired")
     .option("-y, --yes", "do not ask")
     .addOption(

@@ -35,7 +35,8 @@ import type {
   UpOptions,
 } from "./stack.ts";
 import { stackFilePath } from "./stackConfig.ts";
-import { checkTargetOptions, type TargetOptions } from "./targets.ts";
+import { checkTargetOptions, type TargetOptions, UrnPatterns } from "./targets.ts";
+import { OWN_TYPE, urnType } from "./urn.ts";
 
 /** Options common to every command of the CLI. */
 type CliRun = { onEvent: (event: CliEvent) => void; parallel: number; color: "never"; signal?: AbortSignal };
@@ -86,8 +87,7 @@ export class CliStack implements Stack {
   }
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
-    const more = updateOptions(options);
-    return this.#preview(options, more);
+    return this.#preview(options, await this.#updateOptions(options));
   }
 
   #preview({ values = false, create = true }: PreviewOptions, more: CliUpdate): Promise<Plan> {
@@ -95,7 +95,7 @@ export class CliStack implements Stack {
   }
 
   async up(options: UpOptions = {}): Promise<Result> {
-    const more = updateOptions(options);
+    const more = await this.#updateOptions(options);
     // As the embedded engine does: what a preview finds wrong stops everything before the first write.
     const up = async (all: CliUpdate): Promise<Result> => {
       await this.#confirmed(options, () => this.#preview(options, all));
@@ -145,6 +145,22 @@ export class CliStack implements Stack {
 
   async decrypt(encrypted: string): Promise<string> {
     return decryptByCli(this.#target(), encrypted);
+  }
+
+  async #updateOptions(options: PreviewOptions): Promise<CliUpdate> {
+    const { refresh = false, replace = [], create = true } = options;
+    const update = { ...targetOptions(options), refresh, replace: [...replace] };
+    if (replace.length === 0) return update;
+    const { handle } = await this.#handle(create);
+    const { deployment } = await handle.exportStack();
+    const urns = ((deployment?.resources ?? []) as { urn: string }[]).map(({ urn }) => urn);
+    const asked = new UrnPatterns(replace);
+    const own = urns.filter((urn) => asked.has(urn) && urnType(urn).startsWith(OWN_TYPE));
+    // The CLI asks no provider about what it is told to replace; ours then could not know which object that is.
+    this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(own);
+    const others = urns.filter((urn) => asked.has(urn) && !own.includes(urn));
+    const named = asked.urns.filter((urn) => !own.includes(urn));
+    return { ...update, replace: [...new Set([...named, ...others])] };
   }
 
   #target(): CliTarget {
@@ -219,8 +235,10 @@ export class CliStack implements Stack {
       return { handle: await Stack.select(this.stack, this.#workspace), created: false };
     } catch (error) {
       if (!(error instanceof StackNotFoundError)) throw error;
-      if (!create)
-        throw new StackSelectionError(`There is no stack ${this.stack} of the project ${this.project}.`);
+      if (!create) {
+        const known = await stackNames(this.#workspace).catch(() => []);
+        throw StackSelectionError.missing(this.project, this.stack, known);
+      }
       return { handle: await Stack.create(this.stack, this.#workspace), created: true };
     }
   }
@@ -256,14 +274,6 @@ function targetOptions(options: TargetOptions): CliTargets {
 /** Options of the Automation API for previews and updates. */
 type CliUpdate = CliTargets & { refresh: boolean; replace: string[]; plan?: string };
 
-function updateOptions(options: PreviewOptions): CliUpdate {
-  return {
-    ...targetOptions(options),
-    refresh: options.refresh ?? false,
-    replace: [...(options.replace ?? [])],
-  };
-}
-
 /** The SDK takes the folder above `bin`; elsewhere it looks on the PATH of this very process. */
 async function command(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
   const path = findOnPath("pulumi", env);
@@ -274,12 +284,13 @@ async function command(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
 }
 
 async function onlyStack(workspace: LocalWorkspace, project: Project): Promise<string> {
-  const stacks = (await workspace.listStacks()).map((stack) => stack.name);
+  const stacks = await stackNames(workspace);
   if (stacks.length === 1) return stacks[0] as string;
-  const known = stacks.length === 0 ? "there is none yet" : `there are ${stacks.join(", ")}`;
-  throw new StackSelectionError(
-    `Name the stack with --stack or PULUMI_STACK (of ${project.name}, ${known}).`,
-  );
+  throw StackSelectionError.unnamed(project.name, stacks);
+}
+
+async function stackNames(workspace: LocalWorkspace): Promise<string[]> {
+  return (await workspace.listStacks()).map((stack) => stack.name);
 }
 
 function lockMessage(text: string): string {

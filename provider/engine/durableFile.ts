@@ -1,9 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { open, rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /** Replaces a file so that after a crash either the old or the new content is there, whole. */
 export async function writeDurably(path: string, content: string | Uint8Array): Promise<void> {
-  const temporary = `${path}.${process.pid}.tmp`;
+  const temporary = `${path}.${randomUUID()}.tmp`;
   const file = await open(temporary, "w", 0o600);
   try {
     await file.writeFile(content);

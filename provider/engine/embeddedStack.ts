@@ -2,7 +2,7 @@ import { backendFolder, chooseBackend } from "./backendUrl.ts";
 import { type Crypter, newCrypter, openCrypter, readPassphrase } from "./crypter.ts";
 import { EmbeddedRun } from "./embeddedRun.ts";
 import { StackSelectionError } from "./errors.ts";
-import { FileBackend } from "./fileBackend.ts";
+import { type Checkpoint, FileBackend } from "./fileBackend.ts";
 import type { Command, Plan, Result } from "./model.ts";
 import { type Project, requireNodeRuntime } from "./project.ts";
 import { readConfig } from "./readConfig.ts";
@@ -16,7 +16,8 @@ import type {
   StackOptions,
   UpOptions,
 } from "./stack.ts";
-import { readStackFile, resolveConfig, writeSalt } from "./stackConfig.ts";
+import { readStackFile, resolveConfig, type StackFile, writeSalt } from "./stackConfig.ts";
+import { takeLock } from "./stackLock.ts";
 import { checkTargetOptions, type TargetOptions } from "./targets.ts";
 
 /** A stack run by the engine in this package: needs no Pulumi CLI. */
@@ -27,6 +28,7 @@ export class EmbeddedStack implements Stack {
   readonly #project: Project;
   readonly #options: StackOptions;
   readonly #env: NodeJS.ProcessEnv;
+  readonly #folder: string;
   readonly #backend: FileBackend;
 
   private constructor(project: Project, stack: string, folder: string, options: StackOptions) {
@@ -35,6 +37,7 @@ export class EmbeddedStack implements Stack {
     this.stack = stack;
     this.#options = options;
     this.#env = options.env ?? process.env;
+    this.#folder = folder;
     this.#backend = new FileBackend(folder, project.name, stack);
   }
 
@@ -86,43 +89,46 @@ export class EmbeddedStack implements Stack {
 
   /** That of the stack as it is. */
   async #crypter(): Promise<Crypter> {
-    const existing = await this.#backend.read();
-    const salt = existing?.salt ?? (await readStackFile(this.#project, this.stack)).encryptionSalt;
-    if (!existing || !salt) throw this.#missing();
+    const { file, state } = await this.#stored();
+    const salt = state?.salt ?? file.encryptionSalt;
+    if (!state || !salt) throw await this.#missing();
     return openCrypter(await readPassphrase(this.#env), salt);
   }
 
-  #missing(): StackSelectionError {
-    return new StackSelectionError(
-      `There is no stack ${this.stack} of the project ${this.project} in the backend.`,
+  async #missing(): Promise<StackSelectionError> {
+    return StackSelectionError.missing(
+      this.project,
+      this.stack,
+      await FileBackend.stacks(this.#folder, this.project),
     );
   }
 
-  async #run(command: Command, targets: TargetOptions & { create?: boolean }): Promise<EmbeddedRun> {
+  async #stored(): Promise<{ file: StackFile; state: Checkpoint | undefined }> {
+    const [file, state] = await Promise.all([readStackFile(this.#project, this.stack), this.#backend.read()]);
+    return { file, state };
+  }
+
+  async #run(command: Command, options: TargetOptions & { create?: boolean }): Promise<EmbeddedRun> {
     const started = Date.now();
-    const create = (command === "preview" || command === "up") && targets.create !== false;
-    checkTargetOptions(targets);
+    checkTargetOptions(options);
     await this.#backend.prepare();
-    const notes: string[] = [];
-    const file = await readStackFile(this.#project, this.stack);
+    let { file, state } = await this.#stored();
+    const create = (command === "preview" || command === "up") && options.create !== false;
+    if (!state && !create) throw await this.#missing();
     const passphrase = await readPassphrase(this.#env);
-    const existing = await this.#backend.read();
-    if (!existing && !create) throw this.#missing();
-    let crypter: Crypter;
-    const salt = existing?.salt ?? file.encryptionSalt;
-    if (salt) crypter = await openCrypter(passphrase, salt);
-    else crypter = await newCrypter(passphrase);
-    if (file.encryptionSalt === undefined) await writeSalt(file, crypter.saltText);
+    const changes = command !== "preview" && command !== "drift";
+    let createdStack = false;
+    if (!state || (changes && file.encryptionSalt === undefined)) {
+      createdStack = await this.#initialise(passphrase);
+      ({ file, state } = await this.#stored());
+    }
+    const crypter = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
     const configCrypter =
       file.encryptionSalt && file.encryptionSalt !== crypter.saltText
         ? await openCrypter(passphrase, file.encryptionSalt)
         : crypter;
     const config = resolveConfig(this.#project, file, configCrypter);
-    if (!existing) {
-      const empty = { salt: crypter.saltText, resources: [], pendingOperations: [], metadata: {} };
-      await this.#backend.write(this.#backend.render(empty).text);
-      notes.push(`Created the stack ${this.stack}.`);
-    }
+    const notes = createdStack ? [`Created the stack ${this.stack}.`] : [];
     const recovered = await recover(this.#backend, crypter);
     if (recovered) notes.push(recovered);
     const settings: RunSettings = {
@@ -135,18 +141,40 @@ export class EmbeddedStack implements Stack {
       env: this.#env,
       parallel: this.#options.parallel ?? 16,
       emit: this.#options.onEvent ?? (() => {}),
-      createdStack: !existing,
+      createdStack,
       notes,
       started,
     };
     if (this.#options.signal) settings.signal = this.#options.signal;
     return new EmbeddedRun(settings);
   }
+
+  /**
+   * Writes what a first command needs: the salt into the stack's settings, and an empty state. True where the stack was
+   * made. Throws LockedError while another command runs.
+   */
+  async #initialise(passphrase: string): Promise<boolean> {
+    const lock = await takeLock(this.#backend.lockFolder);
+    try {
+      // Read again: until the lock was ours somebody else may have made it.
+      const { file, state } = await this.#stored();
+      const { saltText } = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
+      if (file.encryptionSalt === undefined) await writeSalt(file, saltText);
+      if (state) return false;
+      const empty = { salt: saltText, resources: [], pendingOperations: [], metadata: {} };
+      await this.#backend.write(this.#backend.render(empty).text);
+      return true;
+    } finally {
+      await lock.release();
+    }
+  }
 }
+
+const crypterOf = (passphrase: string, salt: string | undefined): Promise<Crypter> =>
+  salt ? openCrypter(passphrase, salt) : newCrypter(passphrase);
 
 async function onlyStack(folder: string, project: string): Promise<string> {
   const stacks = await FileBackend.stacks(folder, project);
   if (stacks.length === 1) return stacks[0] as string;
-  const known = stacks.length === 0 ? "there is none yet" : `there are ${stacks.join(", ")}`;
-  throw new StackSelectionError(`Name the stack with --stack or PULUMI_STACK (of ${project}, ${known}).`);
+  throw StackSelectionError.unnamed(project, stacks);
 }

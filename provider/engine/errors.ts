@@ -33,6 +33,30 @@ export class StackSelectionError extends EngineError {
   constructor(message: string) {
     super("stack_selection", message);
   }
+
+  /** There is no such stack. @param known those there are */
+  static missing(project: string, stack: string, known: readonly string[]): StackSelectionError {
+    return new StackSelectionError(
+      `There is no stack ${stack} of the project ${project}; ${thereAre(known)}. ` +
+        "A new one is made by `gatehouse up`, or by `gatehouse preview --create`.",
+    );
+  }
+
+  /** None was named, and not exactly one can be meant. @param known those there are */
+  static unnamed(project: string, known: readonly string[]): StackSelectionError {
+    return new StackSelectionError(
+      `Name the stack with --stack or PULUMI_STACK (of ${project}, ${thereAre(known)}).`,
+    );
+  }
+}
+
+/** As many stacks as are named. */
+const NAMED_MAX = 20;
+
+function thereAre(stacks: readonly string[]): string {
+  if (stacks.length < 2) return `there is ${stacks[0] ?? "none yet"}`;
+  const more = stacks.length - NAMED_MAX;
+  return `there are ${stacks.slice(0, NAMED_MAX).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /** The state backend is missing, is of a kind the engine cannot use, or holds a file it cannot read. */

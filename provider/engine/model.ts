@@ -6,7 +6,7 @@ export type EngineName = "cli" | "embedded";
 /** What a run does. */
 export type Command = "preview" | "up" | "refresh" | "destroy" | "drift";
 
-/** What happens, or happened, to one resource. */
+/** What happens, or happened, to one resource. `import`: it takes over an object that was there already. */
 export type StepOp = "create" | "update" | "replace" | "delete" | "import" | "same";
 
 /** A value fit for showing: secrets are the text `[secret]`, values not known yet `[unknown]`. */

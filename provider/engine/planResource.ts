@@ -39,7 +39,11 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const oldInputs = old.state.inputs ?? {};
   const wanted = ignoreChanges(goal.props, oldInputs, goal.ignoreChanges);
   const inputs = await checkInputs(provider, goal, oldInputs, wanted);
-  if (input.replaceAsked || old.state.taint === true) return replacement(input, old, ["id"], false);
+  if (input.replaceAsked || old.state.taint === true) {
+    // Whatever it says: it is how a provider learns which object it is about to replace.
+    await diffResource(provider, goal, old.state, inputs);
+    return replacement(input, old, ["id"], false);
+  }
   if (input.ownerReplaced) return replacement(input, old, ["deletedWith"], false);
   const diff = await diffResource(provider, goal, old.state, inputs);
   const keys = replaceKeys(diff, goal.replaceOnChanges, old.state, inputs);

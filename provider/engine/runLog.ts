@@ -1,6 +1,10 @@
+import { type Adopted, readAdoptionNotice } from "../adoptionNotice.ts";
 import type { Diagnostic, EngineEvent, Step, StepOp } from "./model.ts";
-import { STATE_IDENTITY_TYPE } from "./urn.ts";
+import { STATE_IDENTITY_TYPE, typeName } from "./urn.ts";
 import { isSecret, type Value } from "./value.ts";
+
+/** What there is work on: a step, or an object of one. */
+type Worked = Pick<Step, "urn" | "type" | "name"> & Partial<Pick<Step, "id" | "op">>;
 
 /** Collects what a run did, and tells it on while it happens. Known secrets never pass through it. */
 export class RunLog {
@@ -8,6 +12,9 @@ export class RunLog {
   readonly diagnostics: Diagnostic[] = [];
   readonly #emit: (event: EngineEvent) => void;
   readonly #secrets = new Set<string>();
+  /** What providers said they took over, and the creations that ended: an engine learns of them in either order. */
+  readonly #adopted = new Set<string>();
+  readonly #created = new Map<string, Worked>();
 
   constructor(emit: (event: EngineEvent) => void) {
     this.#emit = emit;
@@ -43,19 +50,37 @@ export class RunLog {
   diagnostic(diagnostic: Diagnostic): void {
     const masked = { ...diagnostic, message: this.mask(diagnostic.message) };
     this.diagnostics.push(masked);
+    const adopted = readAdoptionNotice(masked.message);
+    if (adopted) this.#adopt(objectKey(adopted));
     this.emit({ kind: "diagnostic", diagnostic: masked });
   }
 
+  #adopt(key: string): void {
+    this.#adopted.add(key);
+    const step = this.#created.get(key);
+    if (step) step.op = "import";
+  }
+
   /** Reports that work on a resource begins; the returned function reports its end. */
-  start(op: StepOp | "refresh", of: { urn: string; type: string; name: string }): (error?: string) => void {
-    const what = { op, urn: of.urn, type: of.type, name: of.name };
+  start(op: StepOp | "refresh", step: Worked): (error?: string) => void {
+    const { urn, type, name } = step;
     const since = Date.now();
-    this.emit({ kind: "started", ...what });
+    this.emit({ kind: "started", op, urn, type, name });
     return (error) => {
       const ms = Date.now() - since;
-      if (error === undefined) this.emit({ kind: "finished", ...what, ms });
-      else this.emit({ kind: "finished", ...what, ms, error: this.mask(error) });
+      const done = op === "create" && error === undefined ? this.#made(step) : op;
+      const what = { kind: "finished", op: done, urn, type, name, ms } as const;
+      this.emit(error === undefined ? what : { ...what, error: this.mask(error) });
     };
+  }
+
+  /** What a creation that succeeded was in truth. */
+  #made(step: Worked): StepOp {
+    const key = objectKey({ type: typeName(step.type), name: step.name, id: this.mask(step.id ?? "") });
+    this.#created.set(key, step);
+    if (!this.#adopted.has(key)) return "create";
+    step.op = "import";
+    return step.op;
   }
 
   /** Adds a step to the result. */
@@ -80,3 +105,5 @@ export class RunLog {
     });
   }
 }
+
+const objectKey = ({ type, name, id }: Adopted) => [type, name, id].join("\n");

@@ -2,24 +2,23 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
-import { isDead, processStart } from "./deadProcess.ts";
+import { isDead, isVisible, ownIdentity, type ProcessIdentity } from "./deadProcess.ts";
 import { isMissing, removeIfThere, syncFolder } from "./durableFile.ts";
 import { LockedError } from "./errors.ts";
 
 const PROGRAM = "gatehouse";
 
-type LockContent = {
-  pid: number;
+/** The process is told by its id alone in locks of other programs. */
+type LockContent = ProcessIdentity & {
   username: string;
   hostname: string;
   timestamp: string;
-  /** Ours alone: who made it, and when that process was started. */
+  /** Ours alone: who made it. */
   program?: string;
-  started?: string;
 };
 
-/** A lock somebody left or holds. */
-export type FoundLock = { path: string; content: LockContent; deadOwn: boolean };
+/** A lock somebody left or holds. `hiddenOwn`: a gatehouse process on a host of our name, which we cannot look for. */
+export type FoundLock = { path: string; content: LockContent; deadOwn: boolean; hiddenOwn: boolean };
 
 /** All locks of a stack; `deadOwn` where a gatehouse process on this machine left it and is gone. */
 export async function findLocks(folder: string): Promise<FoundLock[]> {
@@ -41,7 +40,8 @@ export async function findLocks(folder: string): Promise<FoundLock[]> {
       content = { pid: 0, username: "unknown", hostname: "unknown", timestamp: "unknown" };
     }
     const own = content.program === PROGRAM && content.hostname === hostname();
-    found.push({ path, content, deadOwn: own && isDead(content.pid, content.started) });
+    const visible = own && isVisible(content);
+    found.push({ path, content, deadOwn: visible && isDead(content), hiddenOwn: own && !visible });
   }
   return found;
 }
@@ -58,14 +58,12 @@ export async function takeLock(folder: string): Promise<HeldLock> {
   await mkdir(folder, { recursive: true });
   const path = join(folder, `${randomUUID()}.json`);
   const content: LockContent = {
-    pid: process.pid,
+    ...ownIdentity(),
     username: userInfo().username,
     hostname: hostname(),
     timestamp: new Date().toISOString(),
     program: PROGRAM,
   };
-  const started = processStart(process.pid);
-  if (started !== undefined) content.started = started;
   await writeFile(path, JSON.stringify(content), { flag: "wx" });
   await syncFolder(folder);
   try {
@@ -88,8 +86,11 @@ export async function removeLocks(locks: FoundLock[]): Promise<void> {
 async function refuseForeign(folder: string, own: string | undefined): Promise<void> {
   const foreign = (await findLocks(folder)).filter((lock) => lock.path !== own && !lock.deadOwn);
   if (foreign.length === 0) return;
-  const lines = foreign.map(({ path, content }) => {
-    return `  ${path}: ${content.username}@${content.hostname} (pid ${content.pid}) since ${content.timestamp}`;
+  const lines = foreign.map(({ path, content, hiddenOwn }) => {
+    const hidden = hiddenOwn
+      ? "; whether it lives cannot be seen from here: it ran in another container, before a restart, or with an older release"
+      : "";
+    return `  ${path}: ${content.username}@${content.hostname} (pid ${content.pid}) since ${content.timestamp}${hidden}`;
   });
   throw new LockedError(
     `The stack is locked by another process. Wait for it to end; if it is gone, remove the lock ` +

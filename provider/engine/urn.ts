@@ -1,8 +1,11 @@
 /** The type of the root resource. */
 export const STACK_TYPE = "pulumi:pulumi:Stack";
 
+/** How the types of this package's resources begin. */
+export const OWN_TYPE = "pulumi-nodejs:dynamic/gatehouse:";
+
 /** The type of the resource by which the provider tells states apart: nothing that a program declares. */
-export const STATE_IDENTITY_TYPE = "pulumi-nodejs:dynamic/gatehouse:StateIdentity";
+export const STATE_IDENTITY_TYPE = `${OWN_TYPE}StateIdentity`;
 
 /** A URN's last part. */
 export function urnName(urn: string): string {

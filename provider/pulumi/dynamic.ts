@@ -1,9 +1,9 @@
 import { definitions } from "../resources/index.ts";
 import { dynamicProvider } from "./dynamicProvider.ts";
 import { Run } from "./run.ts";
-import { configure, connection, defaultTenant } from "./session.ts";
+import { configure, connection, defaultTenant, isReplacementAsked } from "./session.ts";
 
-const runtime = { run: new Run(), configure, connection, defaultTenant };
+const runtime = { run: new Run(), configure, connection, defaultTenant, isReplacementAsked };
 
 /**
  * What the provider text in a state finds: one dynamic provider for each resource. The names are part of every

@@ -32,6 +32,8 @@ export interface Runtime {
   configure(lookup: (key: string) => string | undefined): void;
   /** The namespace that is meant where a resource names none, as far as settings tell. */
   defaultTenant(): string | undefined;
+  /** True where the run was told to replace the resource of this logical id. */
+  isReplacementAsked(resource: string): boolean;
   /** Opened when the first resource needs the service. */
   connection(): Connection;
 }
@@ -39,7 +41,7 @@ export interface Runtime {
 /** The engine's view of one declarative resource. Check and diff make no request. */
 export function dynamicProvider(
   definition: ResourceDefinition,
-  { run, configure, connection, defaultTenant }: Runtime,
+  { run, configure, connection, defaultTenant, isReplacementAsked }: Runtime,
 ): dynamic.ResourceProvider {
   // Said outright, the namespace is compared: else leaving it out would never be a change.
   const withTenant = (given: Values): Values =>
@@ -55,15 +57,19 @@ export function dynamicProvider(
       const checked = check(definition, withTenant(ownInputs(news)));
       const failures = [...checked.failures];
       if (failures.length === 0) failures.push(...twins(run, definition, news, checked.inputs, olds));
-      return { inputs: { ...checked.inputs, ...hidden(news) }, failures };
+      // The reason names the field; told of the property as well, the engines would name it again.
+      const told = failures.map(({ reason }) => ({ property: "", reason }));
+      return { inputs: { ...checked.inputs, ...hidden(news) }, failures: told };
     },
 
     async diff(id, olds: Values, news: Values) {
       const state = ownInputs(olds);
       const changes = diff(definition, state, ownInputs(news));
+      const resource = logicalId(news);
       const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
-      run.compared(definition, logicalId(news), { id, state }, replaces.length > 0);
-      return { changes: changes.length > 0, replaces };
+      if (resource !== undefined && isReplacementAsked(resource)) replaces.push("id");
+      run.compared(definition, resource, { id, state }, replaces.length > 0);
+      return { changes: changes.length + replaces.length > 0, replaces };
     },
 
     async create(inputs: Values) {
@@ -142,7 +148,7 @@ function whoIs(values: Values): Creator {
 
 function twins(run: Run, definition: ResourceDefinition, news: Values, inputs: Values, olds: Values) {
   try {
-    run.checked(definition, logicalId(news), inputs, Object.keys(olds).length === 0);
+    run.checked(definition, logicalId(news), inputs, Object.keys(olds).length === 0 ? undefined : olds);
     return [];
   } catch (error) {
     if (!(error instanceof TwinError)) throw error;

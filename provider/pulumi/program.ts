@@ -13,11 +13,26 @@ export function identifying(
   name: string,
   options: pulumi.CustomResourceOptions | undefined,
 ): Args {
+  refuseProvider(type, name, options);
   // Each output costs Pulumi's SDK a stack trace; without a parent none is needed.
   const urn = options?.parent
     ? pulumi.createUrn(name, type, options.parent)
     : `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${type}::${name}`;
   return { [LOGICAL_ID]: urn, ...stateIdentity() };
+}
+
+/**
+ * An engine would take the option and leave it: one process serves all of a program's dynamic resources, with one
+ * address and one credential.
+ * @throws Error saying how objects of two services are managed
+ */
+function refuseProvider(type: string, name: string, options: pulumi.CustomResourceOptions = {}): void {
+  const named = options.provider ?? options.parent?.getProvider(type);
+  if (named === undefined) return;
+  const from = options.provider ? "its option provider" : "the providers of its parent";
+  throw new Error(
+    `${type.slice(type.lastIndexOf(":") + 1)} "${name}": ${from} names a provider, which would have no effect: all of a stack's objects are on the service that GATEHOUSE_URL or gatehouse:url names. For two services, or two credentials, use a stack for each; for another namespace of the same service, the input tenant`,
+  );
 }
 
 /** A resource of this program that gives a tag to a device. */

@@ -18,20 +18,23 @@ export interface Creator {
  */
 export class Run {
   readonly #claims = new Claims();
-  /** By logical id: what the state holds; null where it holds something that was not shown here. */
-  readonly #inState = new Map<string, Existing<Values> | null>();
+  /** By logical id: the inputs that the state holds, and the object as far as it was shown here. */
+  readonly #inState = new Map<string, { readonly inputs: Values; readonly existing?: Existing<Values> }>();
 
-  /** @throws TwinError when another resource of the program means the same object */
+  /**
+   * @param before the inputs in the state; undefined without any
+   * @throws TwinError when another resource of the program means the same object
+   */
   checked(
     definition: ResourceDefinition,
     resource: string | undefined,
     inputs: Values,
-    isNew: boolean,
+    before: Values | undefined,
   ): void {
     if (!resource) return;
-    if (!isNew && !this.#inState.has(resource)) this.#inState.set(resource, null);
+    if (before && !this.#inState.has(resource)) this.#inState.set(resource, { inputs: before });
     // Engines check once more, without what was, when they are about to replace an object for reasons of their own.
-    if (isNew) this.#claims.letGo(resource);
+    if (!before) this.#claims.letGo(resource);
     this.#claims.declare(definition, resource, inputs);
   }
 
@@ -46,7 +49,7 @@ export class Run {
     isReplaced: boolean,
   ): void {
     if (!resource) return;
-    this.#inState.set(resource, existing);
+    this.#inState.set(resource, { inputs: existing.state, existing });
     this.#claims.letGo(resource);
     if (isReplaced) return;
     this.#claims.hold(definition, resource, existing.id);
@@ -60,29 +63,36 @@ export class Run {
 
   /** Where the create of this resource comes from. */
   origin(definition: ResourceDefinition, { resource, state }: Creator, inputs: Values): Origin {
-    const replaced = resource ? this.#inState.get(resource) : null;
+    const before = resource === undefined ? undefined : this.#inState.get(resource);
     if (resource) this.#claims.letGo(resource);
+    const isSeen = before === undefined || before.existing !== undefined;
     const start =
-      resource && state && replaced !== null
-        ? [state, ...creation(definition, resource, inputs, replaced)]
+      resource && state && isSeen
+        ? [state, ...creation(definition, resource, inputs, before?.existing)]
         : undefined;
-    return this.#origin(definition, resource, replaced ?? undefined, start);
+    const replaced = before?.existing;
+    return this.#origin(
+      definition,
+      resource,
+      { replaced, unseen: isSeen ? undefined : before.inputs },
+      start,
+    );
   }
 
   #origin(
     definition: ResourceDefinition,
     resource: string | undefined,
-    replaced: Existing<Values> | undefined,
+    before: Pick<Origin, "replaced" | "unseen">,
     creation: readonly string[] | undefined,
   ): Origin {
     const claims = this.#claims;
     return {
       name: resource?.split("::").at(-1) ?? definition.name,
       idempotencyKey: creation && digestOf(creation),
-      replaced,
+      ...before,
       claim: (id) => claims.hold(definition, resource ?? `::${definition.name}::${id}`, id),
       isOthers: (id) => claims.isHeld(definition, id, resource),
-      after: (id) => this.#origin(definition, resource, replaced, creation && [...creation, id]),
+      after: (id) => this.#origin(definition, resource, before, creation && [...creation, id]),
     };
   }
 

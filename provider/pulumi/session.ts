@@ -1,6 +1,7 @@
 import {
   AuthenticationError,
   apiKeyCredential,
+  type ClientOptions,
   ConfigurationError,
   createClient,
   credentialsFromEnvironment,
@@ -11,6 +12,7 @@ import { Connection } from "../resources/connection.ts";
 /** Stack configuration keys that stand for an environment variable, for those who keep settings there. */
 const CONFIGURATION = {
   "gatehouse:url": "GATEHOUSE_URL",
+  "gatehouse:caFile": "GATEHOUSE_CA_FILE",
   "gatehouse:tenant": "GATEHOUSE_TENANT",
   "gatehouse:apiKey": "GATEHOUSE_API_KEY",
   "gatehouse:token": "GATEHOUSE_TOKEN",
@@ -49,13 +51,18 @@ export function connection(): Connection {
   return current;
 }
 
+/** True where `gatehouse` was told to replace this resource: an engine would not show what is replaced. */
+export function isReplacementAsked(urn: string): boolean {
+  return (JSON.parse(process.env.GATEHOUSE_REPLACE ?? "[]") as string[]).includes(urn);
+}
+
 /**
  * A connection for whoever asks, who closes its client.
  * @param lookup the stack's configuration
  * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
  */
 export function newConnection(lookup: Lookup): Connection {
-  const { url, credential } = credentialsFromEnvironment(settings(lookup, process.env));
+  const { url, ca, credential } = credentialsFromEnvironment(settings(lookup, process.env));
   if (!url) {
     throw new ConfigurationError(
       "GATEHOUSE_URL: set it to the address of the service, for example https://access.example.org",
@@ -66,16 +73,16 @@ export function newConnection(lookup: Lookup): Connection {
       "credential: set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
     );
   }
-  const client = createClient({ url, credential, userAgent: USER_AGENT });
-  return new Connection(client, {
+  const service = { url, ...(ca !== undefined && { ca }), userAgent: USER_AGENT };
+  return new Connection(createClient({ ...service, credential }), {
     defaultTenant: defaultTenant(lookup),
-    opens: (secret) => opens(url, secret),
+    opens: (secret) => opens(service, secret),
   });
 }
 
 /** True when the service takes this secret as an API key. */
-export async function opens(url: string, secret: string): Promise<boolean> {
-  const client = createClient({ url, credential: apiKeyCredential(secret), userAgent: USER_AGENT });
+export async function opens(service: ClientOptions, secret: string): Promise<boolean> {
+  const client = createClient({ ...service, credential: apiKeyCredential(secret) });
   try {
     await client.getTags();
     return true;

@@ -3,7 +3,15 @@ import { ConflictError, RequestError } from "@gatehouse-access/sdk";
 import { apiKeys, dateTime, role as roleSchema, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection, TenantClient } from "./connection.ts";
-import { defineResource, type InputValues, optional, output, required, type State } from "./definition.ts";
+import {
+  defineResource,
+  type InputValues,
+  type Origin,
+  optional,
+  output,
+  required,
+  type State,
+} from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
 import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "./listings.ts";
@@ -106,6 +114,7 @@ export const apiKey = defineResource({
   },
 
   async create(connection, inputs, origin) {
+    refuseUnseen(inputs, origin);
     const opened = await connection.tenant(inputs.tenant);
     const name = inputs.name ?? generatedName(origin.name);
     const replaced = origin.replaced?.state as KeyState | undefined;
@@ -164,6 +173,16 @@ function splitApiKeyId(id: string): { readonly tenant: string; readonly name: st
 }
 
 const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
+
+/** @throws Error where the key that is replaced would be cut off, because nothing tells which one it is */
+function refuseUnseen({ tenant, overlap = 0 }: Inputs, { unseen }: Origin): void {
+  if (!unseen || overlap === 0) return;
+  // Left out, it is the same one.
+  if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
+  throw new Error(
+    "ApiKey.overlap: the engine replaces this key without showing it to its provider, so that it could not go on working; change keepers, which replaces it as well, or use gatehouse up --replace",
+  );
+}
 
 /** A name that no other key has, and that shows which resource it belongs to. */
 function generatedName(resource: string): string {

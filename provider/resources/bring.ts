@@ -1,4 +1,5 @@
 import { ConflictError, RequestError } from "@gatehouse-access/sdk";
+import { adoptionNotice } from "../adoptionNotice.ts";
 import type { Connection } from "./connection.ts";
 import {
   type Adopt,
@@ -103,7 +104,7 @@ async function takeOver(
   const changes = differences(definition, existing, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(definition, existing.id, changes);
   origin.claim(existing.id);
-  notice(`${definition.name} "${origin.name}": took over ${existing.id}, which was there already`);
+  notice(adoptionNotice({ type: definition.name, name: origin.name, id: existing.id }));
   return changes.length === 0 ? existing : changed(definition, connection, inputs, existing);
 }
 

@@ -1,3 +1,4 @@
+import { issueText } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Failure, InputField, ResourceDefinition } from "./definition.ts";
 import { canonicalInputs, hasUnknown } from "./values.ts";
@@ -17,11 +18,14 @@ export function check(definition: ResourceDefinition, given: Readonly<Record<str
   for (const [name, field] of Object.entries(definition.inputs)) {
     failures.push(...checkField(name, field, given[name]));
   }
-  // A canonical form is for valid values only.
-  const inputs = failures.length > 0 ? { ...given } : canonicalInputs(definition.inputs, given);
+  // A canonical form is for valid values only; and no engine takes undefined as an answer.
+  const inputs = failures.length > 0 ? defined(given) : canonicalInputs(definition.inputs, given);
   if (failures.length === 0 && !hasUnknown(inputs)) failures.push(...(definition.rules?.(inputs) ?? []));
   return { inputs, failures: failures.map((failure) => named(definition, failure)) };
 }
+
+const defined = (values: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
 function named(definition: ResourceDefinition, failure: Failure): Failure {
   return { ...failure, reason: `${definition.name}.${failure.property}: ${failure.reason}` };
@@ -40,7 +44,7 @@ function checkField(name: string, field: InputField, value: unknown): Failure[] 
     return field.required ? [{ property: name, reason: `is required: ${field.description}` }] : [];
   }
   if (hasUnknown(value)) return [];
-  const result = field.schema.safeParse(value);
+  const result = field.schema.safeParse(value, { error: issueText });
   return result.success ? [] : result.error.issues.map((issue) => toFailure(name, issue));
 }
 

@@ -75,6 +75,8 @@ export interface Origin {
   readonly idempotencyKey: string | undefined;
   /** What the state held before a replacement. */
   readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
+  /** The inputs of an object that is replaced, where an engine showed no more of it. */
+  readonly unseen: Readonly<Record<string, unknown>> | undefined;
   /**
    * Says that the object with this id is this resource's, so that no deletion in this run may remove it.
    * @throws Error naming the resource of this program that has it already

@@ -1,3 +1,4 @@
+import { issueText } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { InvalidError } from "../http/errors.ts";
 import { checkTexts } from "../http/validation.ts";
@@ -7,7 +8,7 @@ import { checkTexts } from "../http/validation.ts";
  * @throws InvalidError with a line for each wrong field
  */
 export function parseRequest<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
-  const parsed = schema.safeParse(body);
+  const parsed = schema.safeParse(body, { error: issueText });
   if (!parsed.success) {
     const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
     throw new InvalidError(problems.join("\n"));

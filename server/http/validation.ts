@@ -1,4 +1,4 @@
-import type { Operation } from "@gatehouse-access/sdk/contract";
+import { issueText, type Operation } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import {
   InvalidError,
@@ -30,45 +30,6 @@ type Issue = z.core.$ZodIssue;
 function jsonType(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
-}
-
-const TYPE_NAMES: Readonly<Record<string, string>> = {
-  string: "a string",
-  number: "a number",
-  int: "a whole number",
-  boolean: "true or false",
-  array: "an array",
-  object: "an object",
-};
-
-const UNITS: Readonly<Record<string, string>> = { string: "character", array: "item" };
-
-/** "have at least 3 characters", "be at least 3". */
-function bound(how: string, limit: number | bigint, origin: string): string {
-  const unit = UNITS[origin];
-  return unit ? `must have ${how} ${limit} ${unit}${limit === 1 ? "" : "s"}` : `must be ${how} ${limit}`;
-}
-
-/** What is allowed, as the end of the sentence "it …". */
-function describe(issue: z.core.$ZodRawIssue): string {
-  switch (issue.code) {
-    case "invalid_type": {
-      const expected = TYPE_NAMES[issue.expected] ?? issue.expected;
-      return issue.input === undefined ? `must be given: ${expected}` : `must be ${expected}`;
-    }
-    case "too_small":
-      return bound("at least", issue.minimum, issue.origin);
-    case "too_big":
-      return bound("at most", issue.maximum, issue.origin);
-    case "invalid_value": {
-      const values = issue.values.map((value) => (value === "" ? "empty" : String(value))).join(", ");
-      return issue.input === undefined ? `must be given: ${values}` : `must be one of ${values}`;
-    }
-    case "invalid_format":
-      return `must be a valid ${issue.format}`;
-    default:
-      return "must be allowed here";
-  }
 }
 
 /** The issue that says most: of a union, that of its first variant, which is the regular one. */
@@ -140,7 +101,7 @@ export function parse<T extends z.ZodType>(
   name: string,
   fieldNames = false,
 ): z.output<T> {
-  const result = schema.safeParse(value, { error: describe, reportInput: true });
+  const result = schema.safeParse(value, { error: issueText, reportInput: true });
   if (!result.success) throw refusal(result.error.issues, name, fieldNames);
   checkTexts(result.data, name, fieldNames);
   return result.data;
@@ -163,7 +124,7 @@ export function parseParams(
   given: unknown,
 ): z.output<Operation["params"]> {
   const { params } = operation;
-  const result = params.safeParse(given, { error: describe, reportInput: true });
+  const result = params.safeParse(given, { error: issueText, reportInput: true });
   if (!result.success) {
     const { issues } = result.error;
     const impossible = issues.find(({ path }) => !isChoice(params.shape[String(path[0])]));
@@ -186,7 +147,7 @@ export function parseBody(operation: Pick<Operation, "id" | "body">, body: unkno
   const { id, body: schema } = operation;
   if (schema === undefined) return undefined;
   const fieldNames = FIELD_NAME_ERRORS.has(id);
-  const result = schema.safeParse(body === undefined ? {} : body, { error: describe, reportInput: true });
+  const result = schema.safeParse(body === undefined ? {} : body, { error: issueText, reportInput: true });
   if (!result.success) {
     const error = refusal(result.error.issues, "", fieldNames);
     throw UNPROCESSABLE_BODIES.has(id) ? new WrongTypeError(error.message) : error;

@@ -78,7 +78,7 @@ describe.each(engines)("a policy, applied by the $label", ({ engine, available }
 
   it.runIf(available)("is previewed, made, and then needs nothing", { timeout: 180_000 }, async () => {
     // Six resources and the stack itself, as the Pulumi CLI counts.
-    const preview = await stack.result(["preview"], policyEnv(base));
+    const preview = await stack.result(["preview", "--create"], policyEnv(base));
     expect(preview.summary).toMatchObject({ create: 7, update: 0, delete: 0, replace: 0 });
     expect(await keysOf(fleet.tenant)).toEqual([]);
 
@@ -135,7 +135,7 @@ describe.each(engines)("a policy, applied by the $label", ({ engine, available }
     { timeout: 60_000 },
     async () => {
       const { code, stdout, stderr } = await stack.run(
-        ["preview"],
+        ["preview", "--create"],
         policyEnv(withArgs("key", { username: "(" })),
       );
       expect(code).toBe(1);

@@ -188,6 +188,38 @@ describe.each(engines)("all resources, by the $label", ({ engine, available }) =
     },
   );
 
+  it.runIf(available)(
+    "what is taken over counts as adopted, what is made beside it as created",
+    { timeout: 120_000 },
+    async () => {
+      const { key, rule } = { ...base };
+      const filter = { hostname: ".*" };
+      const made = (adopt?: true): Policy => ({
+        key: { type: "PublicKey", args: { ...key?.args, filter, adopt } },
+        rule: { type: "FirewallRule", args: { ...rule?.args, filter, adopt } },
+      });
+      const others = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
+      try {
+        await others.result(["up", "--yes"], policyEnv(made()));
+        const more: Policy = { ...made(true), ci: base.ci as Policy[string] };
+        const { summary, steps } = await stack.result(["up", "--yes"], policyEnv(more));
+        expect(summary).toMatchObject({ import: 2, create: 2 });
+        const adopted = steps.filter(({ op }) => op === "import").map(({ name }) => name);
+        expect(adopted.sort()).toEqual(["key", "rule"]);
+        expect(changesOf(await stack.result(["preview"], policyEnv(more)))).toEqual([]);
+
+        const again = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
+        const { stdout } = await again.run(["up", "--yes"], policyEnv(made(true)));
+        again.dispose();
+        expect(stdout).toMatch(/^1 created, 2 adopted /m);
+        expect(stdout).toMatch(/^ = {2}PublicKey key/m);
+        expect(stdout).not.toMatch(/^ \+ {2}PublicKey key$/m);
+      } finally {
+        others.dispose();
+      }
+    },
+  );
+
   it.runIf(available)("lookups see what was there before the run", { timeout: 60_000 }, async () => {
     await stack.result(["up", "--yes"], {
       ...policyEnv({

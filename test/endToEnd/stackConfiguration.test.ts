@@ -74,7 +74,7 @@ describe("credentials that are in the stack's configuration alone", () => {
   });
 
   it("are used by review", { timeout: 120_000 }, async () => {
-    const { code, stdout } = await run(commands().review);
+    const { code, stdout } = await run([...commands().review, "--create"]);
     expect(code).toBe(0);
     const { service, namespaces } = JSON.parse(stdout) as Review;
     expect(service).toBe(fleet.env.GATEHOUSE_URL);
@@ -112,11 +112,13 @@ describe("credentials that are in the stack's configuration alone", () => {
   });
 
   it("cannot be those of a stack that there is not, which stays so", { timeout: 120_000 }, async () => {
-    const { code, stderr } = await run(["test", program.folder, ...named("prdo")]);
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: expect.stringContaining("There is no stack prdo of the project commonjs-program"),
-    });
-    expect(readdirSync(program.folder)).not.toContain("Pulumi.prdo.yaml");
+    for (const command of ["test", "review"]) {
+      const { code, stderr } = await run([command, program.folder, ...named("prdo")]);
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: expect.stringContaining("There is no stack prdo of the project commonjs-program"),
+      });
+      expect(readdirSync(program.folder)).not.toContain("Pulumi.prdo.yaml");
+    }
   });
 });

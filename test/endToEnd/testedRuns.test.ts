@@ -169,7 +169,7 @@ describe.each(engines)("policy tests beside a program, by the $label", ({ engine
     { timeout: 180_000 },
     async () => {
       const nowhere = stackOf({}, "nowhere");
-      const text = await nowhere.run(["preview"], env({}));
+      const text = await nowhere.run(["preview", "--create"], env({}));
       expect(text.code).toBe(1);
       expect(text.stdout).toMatch(/1 to create .*\n$/);
       expect(text.stderr).toMatch(/^error: GATEHOUSE_URL: set it to the address of the service/);
@@ -186,7 +186,7 @@ describe.each(engines)("policy tests beside a program, by the $label", ({ engine
       try {
         const { folder, states } = untested;
         const none = new Stack({ program: folder, folder: states, engine, env: {}, name: "none" });
-        const { code, stdout, stderr } = await none.run(["preview"], env({}));
+        const { code, stdout, stderr } = await none.run(["preview", "--create"], env({}));
         expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
         expect(stdout).not.toContain("Policy tests");
       } finally {
@@ -215,7 +215,7 @@ it("policy tests of a preview use the credentials of the stack's configuration",
     );
     const { folder, states } = program;
     const stack = new Stack({ program: folder, folder: states, engine: "embedded", env: {}, name: "prod" });
-    const { policyTests } = (await stack.result(["preview"], { KEYS: "" })) as Tested;
+    const { policyTests } = (await stack.result(["preview", "--create"], { KEYS: "" })) as Tested;
     expect(policyTests).toMatchObject({ ok: true, tenant: fleet.tenant });
   } finally {
     program.remove();

@@ -50,8 +50,9 @@ function told(op: OpType, name: string, old: State | undefined, now: State | und
   ] as EngineEvent[];
 }
 
-function stepsOf(events: EngineEvent[], values: boolean): Step[] {
-  const taker = new CliEvents(new RunLog(() => {}), { command: "preview", planned: true, values });
+function stepsOf(events: EngineEvent[], values: boolean, planned = true): Step[] {
+  const command = planned ? "preview" : "up";
+  const taker = new CliEvents(new RunLog(() => {}), { command, planned, values });
   for (const event of events) taker.take(event);
   return taker.steps(true);
 }
@@ -159,5 +160,30 @@ describe("the CLI's events as a plan with values", () => {
       expect(step).not.toHaveProperty("before");
       expect(step).not.toHaveProperty("after");
     }
+  });
+});
+
+const notice = (name: string, id: string): EngineEvent => ({
+  sequence: 0,
+  timestamp: 0,
+  diagnosticEvent: {
+    message: `Thing "${name}": took over ${id}, which was there already\n`,
+    color: "never",
+    severity: "info",
+  },
+});
+
+describe("what a provider says it took over", () => {
+  const created = told("create", "it", undefined, { id: "t/1", inputs: small, outputs: small });
+
+  test.each([
+    ["before", [notice("it", "t/1"), ...created]],
+    ["after", [...created, notice("it", "t/1")]],
+  ])("is adopted, told of %s the step's end", (_, events) => {
+    expect(stepsOf(events, false, false)).toMatchObject([{ op: "import", name: "it", id: "t/1" }]);
+  });
+
+  test.each([notice("it", "t/2"), notice("other", "t/1")])("is that object alone", (event) => {
+    expect(stepsOf([event, ...created, event], false, false)).toMatchObject([{ op: "create", id: "t/1" }]);
   });
 });

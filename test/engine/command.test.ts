@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Result } from "../../provider/dist/engine/index.js";
+import { engines } from "../support/gatehouse.ts";
 import { Workspace } from "./workspace.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.
@@ -48,6 +49,34 @@ test("up, then drift: 0 without a difference, 2 with one, 1 on an error", async 
   const failed = await ws.gatehouse("drift", ...args).done;
   expect(failed.code).toBe(1);
   expect(failed.output).toContain("The passphrase is not the one this stack was made with.");
+});
+
+describe.each(engines)("a stack that there is not, by the $label", ({ engine, available }) => {
+  const files = () => [...readdirSync(ws.folder), ...stacks()].filter((name) => /test|tset/.test(name));
+  const stacks = () => {
+    const folder = join(ws.state, ".pulumi/stacks/cloud");
+    return existsSync(folder) ? readdirSync(folder) : [];
+  };
+
+  test.runIf(available)("is not made by a preview, unless that is said", async () => {
+    const args = [ws.folder, "--engine", engine];
+    ws.plan({ things: [{ name: "a" }] });
+    const first = await ws.gatehouse("preview", ...args, "--stack", "test").done;
+    expect(first.code).toBe(1);
+    expect(first.output).toContain("There is no stack test of the project cloud; there is none yet.");
+    expect(first.output).toContain("gatehouse preview --create");
+    expect(files()).toEqual([]);
+
+    const made = await ws.gatehouse("preview", ...args, "--stack", "test", "--create").done;
+    expect(made).toMatchObject({ code: 0, output: expect.stringContaining("Created the stack test.") });
+    expect((await ws.gatehouse("preview", ...args, "--stack", "test", "--create").done).code).toBe(0);
+
+    const before = files();
+    const misspelt = await ws.gatehouse("preview", ...args, "--stack", "tset").done;
+    expect(misspelt.code).toBe(1);
+    expect(misspelt.output).toContain("There is no stack tset of the project cloud; there is test.");
+    expect(files()).toEqual(before);
+  });
 });
 
 test("--json prints the result, also of a run that fails", async () => {

@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CancelledError, LockedError } from "../../provider/dist/engine/index.js";
 import { until, Workspace } from "./workspace.ts";
 
@@ -16,9 +17,11 @@ afterEach(() => ws.remove());
 
 const fast = Array.from({ length: 12 }, (_, i) => ({ name: `fast${i}` }));
 
-function locks(): string[] {
-  return readdirSync(join(ws.state, ".pulumi/locks/organization/cloud/test"));
-}
+const folder = () => join(ws.state, ".pulumi/locks/organization/cloud/test");
+const locks = () => readdirSync(folder());
+const foreign = () => ({
+  ...{ pid: 1, username: "someone", hostname: hostname(), timestamp: new Date().toISOString() },
+});
 
 const JOURNAL = ".pulumi/stacks/cloud/test.gatehouse-journal";
 
@@ -180,15 +183,97 @@ test("another process's lock keeps writers out, not a preview", async () => {
   ws.plan({ things: [{ name: "a" }] });
   const stack = await ws.open();
   await stack.preview();
-  const folder = join(ws.state, ".pulumi/locks/organization/cloud/test");
-  mkdirSync(folder, { recursive: true });
-  const foreign = { pid: 1, username: "someone", hostname: hostname(), timestamp: new Date().toISOString() };
-  writeFileSync(join(folder, "11111111-1111-1111-1111-111111111111.json"), JSON.stringify(foreign));
+  writeFileSync(join(folder(), "11111111-1111-1111-1111-111111111111.json"), JSON.stringify(foreign()));
   await expect(stack.up()).rejects.toBeInstanceOf(LockedError);
   await expect(stack.destroy()).rejects.toThrow(/someone@/);
   expect((await stack.preview()).summary).toMatchObject({ create: 2 });
   expect(ws.calls()).toEqual([]);
   expect(locks()).toHaveLength(1);
+});
+
+describe("the first command on a stack", () => {
+  const settings = () => join(ws.folder, "Pulumi.test.yaml");
+  const salts = () => [...readFileSync(settings(), "utf8").matchAll(/^encryptionsalt:/gm)].length;
+
+  test("and another one at once write the salt once", async () => {
+    ws.plan({ things: [{ name: "a" }] });
+    writeFileSync(settings(), "config:\n  cloud:size: 5\n");
+    const both = [await ws.open(), await ws.open()];
+    const ends = await Promise.allSettled(both.map((stack) => stack.preview()));
+    const refused = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
+    for (const error of refused) expect(error).toBeInstanceOf(LockedError);
+    expect((await (await ws.open()).up()).ok).toBe(true);
+    expect(salts()).toBe(1);
+  });
+
+  test("makes nothing while another one holds the lock", async () => {
+    mkdirSync(folder(), { recursive: true });
+    writeFileSync(join(folder(), "11111111-1111-1111-1111-111111111111.json"), JSON.stringify(foreign()));
+    await expect((await ws.open()).preview()).rejects.toBeInstanceOf(LockedError);
+    expect(existsSync(settings())).toBe(false);
+    expect(() => ws.stored()).toThrow(/ENOENT/);
+  });
+
+  test("makes no second one of a stack that was made while it waited", async () => {
+    const fifo = join(ws.root, "passphrase");
+    execFileSync("mkfifo", [fifo]);
+    const { PULUMI_CONFIG_PASSPHRASE, ...env } = ws.env;
+    ws.plan({ things: [{ name: "a" }] });
+    const waiting = (await ws.open({ env: { ...env, PULUMI_CONFIG_PASSPHRASE_FILE: fifo } })).preview();
+    await (await ws.open()).up();
+    writeFileSync(fifo, `${PULUMI_CONFIG_PASSPHRASE}`);
+    expect(await waiting).toMatchObject({ createdStack: false, summary: { same: 2 } });
+    expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
+    expect(salts()).toBe(1);
+  });
+});
+
+describe("a lock that a process left on a host of our name", () => {
+  const command = () => ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
+
+  /** Changes the lock of a run that was killed. */
+  async function leaveLock(change: Record<string, unknown>): Promise<string> {
+    ws.plan({ things: [{ name: "a", args: { slow: 60_000 } }] });
+    const run = command();
+    await until(() => ws.asked().includes("create a"));
+    run.kill("SIGKILL");
+    await run.done;
+    await nobodyHere();
+    ws.plan({ things: [{ name: "a" }] });
+    const path = join(folder(), locks()[0] as string);
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), ...change }));
+    return path;
+  }
+
+  test.runIf(process.platform === "linux").each([
+    ["in another PID namespace", { pidNamespace: "pid:[1]" }],
+    ["before a restart of the machine, or on another one", { boot: "00000000-0000-0000-0000-000000000000" }],
+    ["of a release that did not say where it ran", { boot: undefined, pidNamespace: undefined }],
+  ])("%s stays, and the message says how to remove it", async (_where, change) => {
+    const path = await leaveLock(change);
+    const stack = await ws.open();
+    await expect(stack.up()).rejects.toThrow(/pulumi cancel.*delete the file.*cannot be seen from here/s);
+    await expect(stack.up()).rejects.toThrow(path);
+    expect(locks()).toHaveLength(1);
+    rmSync(path);
+    expect((await stack.preview()).diagnostics[0]?.message).toContain("An earlier run was killed");
+    expect(locks()).toEqual([]);
+  });
+
+  const unshare = ["unshare", "--pid", "--fork", "--mount-proc"];
+  const containers = spawnSync(unshare[0] as string, [...unshare.slice(1), "true"]).status === 0;
+  test.runIf(containers)("in another container, where it is alive, keeps writers out", async () => {
+    ws.plan({ things: [{ name: "a", args: { held: true } }] });
+    const run = command();
+    await until(() => ws.asked().includes("create a"));
+    const other = await ws.gatehouseBy(unshare, "up", ws.folder, "--stack", "test", "--engine", "embedded")
+      .done;
+    expect(other.output).toContain("The stack is locked by another process");
+    expect(locks()).toHaveLength(1);
+    ws.release();
+    expect((await run.done).code).toBe(0);
+    expect(ws.objects()).toEqual(["a"]);
+  });
 });
 
 test("a provider that dies leaves its operation pending", async () => {

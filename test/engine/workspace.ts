@@ -146,8 +146,18 @@ export class Workspace {
 
   /** Starts the gatehouse command; `done` resolves with its exit code and output. */
   gatehouse(...args: string[]): Running {
-    const bin = join(ROOT, "provider/bin/gatehouse.js");
-    const child = spawn(process.execPath, [bin, ...args], {
+    return this.gatehouseBy([], ...args);
+  }
+
+  /** The same, started by another command. */
+  gatehouseBy(starter: readonly string[], ...args: string[]): Running {
+    const [command = "", ...rest] = [
+      ...starter,
+      process.execPath,
+      join(ROOT, "provider/bin/gatehouse.js"),
+      ...args,
+    ];
+    const child = spawn(command, rest, {
       env: this.env,
       stdio: ["ignore", "pipe", "pipe"],
     });

@@ -74,6 +74,33 @@ describe("rotation of an API key", () => {
     },
   );
 
+  it.each([{ name: undefined }, { name: "ci-bot" }])(
+    "lets the old key go on for the overlap when it is replaced by --replace: %o",
+    async ({ name }) => {
+      const program = key({ name, overlap: 3 });
+      await harness.up(program);
+      const { key: before } = outputs();
+      expect(await harness.up(program, { replace: ["ci"] })).toEqual(["replace ci id"]);
+      expect(outputs().key).not.toBe(before);
+      expect(outputs()).toMatchObject({ previousKey: before, previous: [{ tenant: fleet.tenant }] });
+      expect(await works(before)).toBe(true);
+      daysLater(4);
+      await harness.up(program);
+      expect(await works(before)).toBe(false);
+    },
+  );
+
+  it("cuts nobody off when an engine replaces it without showing it, and says what does", async () => {
+    const program = key({ overlap: 3 });
+    await harness.up(program);
+    const { key: before } = outputs();
+    await expect(harness.up(program, { force: ["ci"] })).rejects.toThrow(
+      /ApiKey\.overlap: .*keepers.*gatehouse up/,
+    );
+    expect(await works(before)).toBe(true);
+    expect(await harness.preview(program)).toEqual([]);
+  });
+
   it("lets the old keys go on for the overlap, and revokes them after it", async () => {
     const program = (year: string) => key({ name: "ci-bot", keepers: { year }, overlap: 3 });
     await harness.up(program("a"));

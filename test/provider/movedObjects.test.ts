@@ -161,7 +161,7 @@ describe("an object that no resource has by the end of the run", () => {
     };
     await harness.up({ rule });
     const before = harness.state.get("rule")?.id;
-    expect(await harness.up({ rule }, { replace: ["rule"] })).toEqual(["replace rule "]);
+    expect(await harness.up({ rule }, { force: ["rule"] })).toEqual(["replace rule id"]);
     const rules = await fleet.client.getFirewallRules();
     expect(rules.map(({ id }) => `${fleet.tenant}/${id}`)).toEqual([harness.state.get("rule")?.id]);
     expect(harness.state.get("rule")?.id).not.toBe(before);

@@ -1,5 +1,11 @@
-import { describe, expect, it } from "vitest";
-import { settings } from "../../provider/dist/pulumi/session.js";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { newConnection, settings } from "../../provider/dist/pulumi/session.js";
+import { makeCertificate, openssl } from "../support/certificate.ts";
+import { testFolder } from "../support/folder.ts";
 
 const configured: Record<string, string> = {
   "gatehouse:url": "http://configured.example",
@@ -34,3 +40,28 @@ describe("settings of the provider", () => {
     expect(settings(() => undefined, { GATEHOUSE_URL: "", PATH: "/bin" })).toEqual({});
   });
 });
+
+it.skipIf(!openssl)(
+  "the authority of gatehouse:caFile is trusted, also where the secret of an API key is tried",
+  async () => {
+    const { cert, key } = makeCertificate(testFolder(), "service");
+    const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_request, response) =>
+      response.writeHead(200, { "content-type": "application/json" }).end("[]"),
+    );
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const configuration: Record<string, string> = {
+      "gatehouse:url": `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      "gatehouse:caFile": cert,
+      "gatehouse:apiKey": "11111111-2222-4333-8444-555555555555",
+    };
+    const connection = newConnection((name) => configuration[name]);
+    onTestFinished(async () => {
+      await connection.client.close();
+      server.closeAllConnections();
+      server.close();
+    });
+    expect(await connection.client.getTags()).toEqual([]);
+    expect(await connection.opens("11111111-2222-4333-8444-666666666666")).toBe(true);
+  },
+);

@@ -276,10 +276,10 @@ expect([]).toAllSatisfy(() => false);`);
 
 test("misuse fails the test, naming what is wrong", async () => {
   const cases: [string, string][] = [
-    ['expect(access).toAllow({ keys: "ana" });', 'Unrecognized key: "keys"'],
-    ["expect(access).toAllow({ key: process.env.NOT_SET });", "key: "],
-    ['expect(access).toAllow({ device: { tags: ["prod"] } });', 'device: Unrecognized key: "tags"'],
-    ['expect(access).toAllow({ device: "web-01" });', "device: "],
+    ['expect(access).toAllow({ keys: "ana" });', 'must not have "keys"'],
+    ["expect(access).toAllow({ key: process.env.NOT_SET });", "key: must be given: a string"],
+    ['expect(access).toAllow({ device: { tags: ["prod"] } });', 'device: must not have "tags"'],
+    ['expect(access).toAllow({ device: "web-01" });', "device: must be an object"],
     ['expect(access).toAllow({ key: "" });', "key: must not be empty"],
     ["expect(access).toAllow();", "toAllow(): "],
     ['expect(access).toAllow({ from: "10.0.0.0/33" });', '"10.0.0.0/33": must be an address or a network'],

@@ -1,3 +1,4 @@
+import { issueText } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { AccessQuery } from "../policy/query.ts";
 import { type Network, parseNetwork } from "./network.ts";
@@ -33,7 +34,7 @@ const schema = z.strictObject({
  * @throws TypeError naming the field
  */
 export function readQuery(matcher: string, query: unknown): ReadQuery {
-  const result = schema.safeParse(query);
+  const result = schema.safeParse(query, { error: issueText });
   if (!result.success) throw misuse(matcher, result.error);
   const { from, ...rest } = result.data;
   return { ...rest, from: from === undefined ? undefined : readNetworks(matcher, from) };
@@ -44,7 +45,7 @@ export function readQuery(matcher: string, query: unknown): ReadQuery {
  * @throws TypeError naming the one that is wrong, and what is allowed
  */
 export function readNetworks(matcher: string, given: unknown): Network[] {
-  const result = networks.safeParse(given);
+  const result = networks.safeParse(given, { error: issueText });
   if (!result.success) throw misuse(matcher, result.error);
   return [result.data].flat().map(parseNetwork);
 }

@@ -40,14 +40,15 @@ export class Harness {
   }
 
   /**
-   * @param replace names of resources that are replaced whatever their diff says, as by `--replace`
+   * @param replace names of resources that are replaced, as by the `--replace` of `gatehouse`
+   * @param force the same, by an engine that asks no provider about them, as by that of `pulumi`
    * @throws AggregateError with what failed, after everything else was done
    */
   async up(
     program: Program,
-    { replace = [] }: { readonly replace?: readonly string[] } = {},
+    { replace = [], force = [] }: Partial<Record<"replace" | "force", readonly string[]>> = {},
   ): Promise<Steps> {
-    return this.#run(program, true, replace);
+    return this.#run(program, true, { replace, force });
   }
 
   async preview(program: Program): Promise<Steps> {
@@ -87,7 +88,7 @@ export class Harness {
   }
 
   // Each run is a process of its own.
-  #providers() {
+  #providers(replace: readonly string[] = []) {
     const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = this.#env;
     const credential = passwordCredential({ username: GATEHOUSE_USERNAME, password: GATEHOUSE_PASSWORD });
     const client = createClient({ url: GATEHOUSE_URL, credential });
@@ -95,21 +96,26 @@ export class Harness {
     const defaultTenant = this.#env.GATEHOUSE_TENANT;
     const connection = new Connection(client, {
       defaultTenant,
-      opens: (secret) => opens(GATEHOUSE_URL, secret),
+      opens: (secret) => opens({ url: GATEHOUSE_URL }, secret),
     });
     const runtime = {
       run: new Run(),
       configure: () => {},
       connection: () => connection,
       defaultTenant: () => defaultTenant,
+      isReplacementAsked: (urn: string) => replace.some((name) => urn.endsWith(`::${name}`)),
     };
     return Object.fromEntries(
       definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),
     );
   }
 
-  async #run(program: Program, real: boolean, replaceAsked: readonly string[] = []): Promise<Steps> {
-    const providers = this.#providers();
+  async #run(
+    program: Program,
+    real: boolean,
+    { replace, force }: Record<"replace" | "force", readonly string[]> = { replace: [], force: [] },
+  ): Promise<Steps> {
+    const providers = this.#providers(replace);
     const steps: Steps = [];
     const gone: (() => Promise<void>)[] = [];
     const errors: unknown[] = [];
@@ -123,11 +129,12 @@ export class Harness {
       const old = this.state.get(name);
       const urn = `urn:pulumi:${this.#stack}::project::pulumi-nodejs:dynamic/gatehouse:${type}::${name}`;
       const given = { ...args, __provider: "x", __logicalId: urn, __stateId: this.#stateId };
-      const { inputs, failures } = await provider.check(old ? { old: true } : {}, given);
+      const { inputs, failures } = await provider.check(old ? { ...args, __logicalId: urn } : {}, given);
       if (failures?.length) throw new Error(failures.map((failure) => failure.reason).join("; "));
-      const diff = old && (await provider.diff(old.id, old.outputs, inputs));
-      const isReplaced = diff?.replaces?.length || replaceAsked.includes(name);
-      if (old && !diff?.changes && !isReplaced) return;
+      const isForced = force.includes(name);
+      const diff = old && !isForced ? await provider.diff(old.id, old.outputs, inputs) : undefined;
+      const isReplaced = isForced || diff?.replaces?.length;
+      if (diff && !diff.changes && !isReplaced) return;
       if (old && !isReplaced) {
         steps.push(`update ${name}`);
         if (!real) return;
@@ -135,7 +142,8 @@ export class Harness {
         this.state.set(name, { ...old, outputs: plain(outs) });
         return;
       }
-      steps.push(`${old ? "replace" : "create"} ${name}${old ? ` ${diff?.replaces?.join(",")}` : ""}`);
+      const keys = diff ? diff.replaces?.join(",") : "id";
+      steps.push(`${old ? "replace" : "create"} ${name}${old ? ` ${keys}` : ""}`);
       if (!real) return;
       // As engines do before a replacement.
       if (old) await provider.check({}, given);

@@ -55,7 +55,8 @@ describe("user create", () => {
       "hunter22",
       "username: may hold letters",
     ],
-    ["a short password", create("short"), "1234", "password: "],
+    ["a short name", create("ci"), "hunter22", "gatehouse-server: username: must have at least 3 characters"],
+    ["a short password", create("short"), "1234", "password: must have at least 5 characters"],
     ["no password", create("none"), "", "stdin holds no password"],
     [
       "a wrong number",

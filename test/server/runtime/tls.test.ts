@@ -1,4 +1,3 @@
-import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
@@ -6,24 +5,9 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { connect } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { makeCertificate, openssl } from "../../support/certificate.ts";
 import { testFolder } from "../../support/folder.ts";
 import { runServerCommand, startService, type TestService } from "../support.ts";
-
-const openssl = spawnSync("openssl", ["version"]).status === 0;
-
-/** Files of a fresh certificate for localhost. */
-function makeCertificate(folder: string, name: string) {
-  const cert = join(folder, `${name}.cert.pem`);
-  const key = join(folder, `${name}.key.pem`);
-  execFileSync(
-    "openssl",
-    `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=${name} -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout ${key} -out ${cert}`.split(
-      " ",
-    ),
-    { stdio: "pipe" },
-  );
-  return { cert, key };
-}
 
 const tlsEnv = ({ cert, key }: { cert: string; key: string }) => ({
   GATEHOUSE_TLS_CERT_FILE: cert,

@@ -1,0 +1,48 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { engines, Stack } from "../support/gatehouse.ts";
+import { type Policy, policyEnv } from "../support/policy.ts";
+
+const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
+
+// Checks ask no service: none is there, and no namespace is named.
+const env = { GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_USERNAME: "ana", GATEHOUSE_PASSWORD: "horse" };
+
+const refused: Policy = {
+  rule: {
+    type: "FirewallRule",
+    args: { action: "deny", priority: -1, sourceIp: ".*", username: ".*", filter: { tags: ["prod"] } },
+  },
+};
+const twins: Policy = {
+  web: { type: "DeviceTags", args: { device: "web-01", tags: ["prod"] } },
+  again: { type: "DeviceTags", args: { device: "WEB-01", tags: ["web"] } },
+};
+
+describe.each(engines)("a program with refused inputs, by the $label", ({ engine, available }) => {
+  let folder: string;
+  let stack: Stack;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "gatehouse-refused-"));
+    stack = new Stack({ program: PROGRAM, folder, engine, env });
+  });
+  afterAll(() => {
+    stack.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it.runIf(available).each([
+    { policy: refused, field: "priority", message: "FirewallRule.priority: must be at least 0" },
+    { policy: twins, field: "device:", message: "manage the same object; remove one of the two" },
+  ])("is told $field once, and what is allowed", { timeout: 120_000 }, async ({ policy, field, message }) => {
+    const { code, stdout, stderr } = await stack.run(["preview"], policyEnv(policy));
+    expect(code).toBe(1);
+    const lines = stdout.split("\n").filter((line) => line.includes(message));
+    expect(lines).not.toEqual([]);
+    for (const line of lines) expect(line.split(field), line).toHaveLength(2);
+    expect(stdout + stderr).not.toMatch(/expected|received|Unexpected/);
+  });
+});

@@ -1,0 +1,166 @@
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { MockAgent } from "undici";
+import { describe, expect, onTestFinished, test } from "vitest";
+import {
+  ConfigurationError,
+  credentialsFromEnvironment,
+  TransportError,
+  ValidationError,
+} from "../../sdk/dist/index.js";
+import { makeCertificate, openssl } from "../support/certificate.ts";
+import { testFolder } from "../support/folder.ts";
+import { connect, createKey, failure } from "./scriptedClient.ts";
+import { fakeTiming } from "./scriptedServer.ts";
+
+/** Nothing listens there, and no system gives it to those who ask for any port. */
+const CLOSED_PORT = 9;
+
+async function listening(server: Server): Promise<number> {
+  server.listen(0, "0.0.0.0");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+const refusal = (url: string, options = {}) =>
+  failure(connect(url, { timing: fakeTiming().timing, ...options }).getTags(), TransportError);
+
+test("a refused connection names address and port", async () => {
+  const error = await refusal(`http://127.0.0.1:${CLOSED_PORT}/gatehouse`);
+  expect(error.message).toContain(
+    `the service can not be reached: nothing listens at http://127.0.0.1:${CLOSED_PORT} (ECONNREFUSED)`,
+  );
+});
+
+test("a name that does not resolve is named, with the port that would have been asked", async () => {
+  const error = await refusal("https://gatehouse.invalid");
+  // Without any name server the answer is another code.
+  expect(error.message).toMatch(
+    /the service can not be reached: the name gatehouse\.invalid of https:\/\/gatehouse\.invalid:443 does not resolve \((ENOTFOUND|EAI_AGAIN)\)/,
+  );
+});
+
+test.each(["http://127.0.0.1:9", "http://gatehouse.invalid"])("%s is given up within 2 s", async (url) => {
+  const slept: number[] = [];
+  const clock = fakeTiming();
+  const sleep = (ms: number, signal?: AbortSignal) => {
+    slept.push(ms);
+    return clock.timing.sleep(ms, signal);
+  };
+  const client = connect(url, {
+    timing: { ...clock.timing, random: () => 0.999, sleep },
+    retry: { attempts: 20 },
+  });
+  await failure(createKey(client), TransportError);
+  expect(slept.length).toBeGreaterThan(0);
+  expect(slept.reduce((sum, ms) => sum + ms)).toBeLessThan(2000);
+});
+
+test("an address that swallows what it is sent is asked once, and not for longer than 5 s", async () => {
+  const clock = fakeTiming();
+  const dispatcher = new MockAgent();
+  dispatcher.disableNetConnect();
+  const reply = { path: "/api/tags", method: "GET" };
+  dispatcher
+    .get("http://10.0.0.1")
+    .intercept({ path: /tags/, method: reply.method })
+    .reply(() => {
+      clock.advance(5000);
+      throw Object.assign(new Error("x"), { code: "UND_ERR_CONNECT_TIMEOUT" });
+    })
+    .persist();
+  const client = connect("http://10.0.0.1", { dispatcher, timing: clock.timing });
+  const error = await failure(client.getTags(), TransportError);
+  expect(error).toMatchObject({ reason: "unreachable", attempts: 1 });
+  expect(error.message).toContain("http://10.0.0.1:80 does not answer (UND_ERR_CONNECT_TIMEOUT)");
+  await dispatcher.close();
+});
+
+test("a service without TLS at an address with it: the message says which it is", async () => {
+  const port = await listening(createServer((_request, response) => response.end()));
+  const error = await refusal(`https://127.0.0.1:${port}`);
+  expect(error).toMatchObject({ reason: "untrusted", outcome: "none", attempts: 1 });
+  expect(error.message).toContain(`https://127.0.0.1:${port} answers without TLS`);
+  expect(error.message).toContain(`is it http://127.0.0.1:${port}?`);
+});
+
+test.each([
+  ["Client sent an HTTP request to an HTTPS server.\n", "text/plain"],
+  ["<html><body><center>The plain HTTP request was sent to HTTPS port</center></body></html>", "text/html"],
+])("a proxy with TLS that answers %j is asked for by https", async (body, type) => {
+  const port = await listening(
+    createServer((_request, response) => response.writeHead(400, { "content-type": type }).end(body)),
+  );
+  const error = await failure(connect(`http://127.0.0.1:${port}`).getTags(), ValidationError);
+  expect(error.message).toContain(`is it https://127.0.0.1:${port}?`);
+});
+
+describe.skipIf(!openssl)("with a certificate of one's own", () => {
+  async function start() {
+    const { cert, key } = makeCertificate(testFolder(), "own");
+    const server = createTlsServer(
+      { cert: readFileSync(cert), key: readFileSync(key) },
+      (_request, response) => response.writeHead(200, { "content-type": "application/json" }).end("[]"),
+    );
+    return { port: await listening(server), cert };
+  }
+
+  test("a service with TLS at an address without it: the message asks for https", async () => {
+    const { port } = await start();
+    const error = await refusal(`http://127.0.0.1:${port}`);
+    expect(error.message).toContain(`is it https://127.0.0.1:${port}?`);
+  });
+
+  test("the message says how to trust it", async () => {
+    const { port } = await start();
+    const error = await refusal(`https://127.0.0.1:${port}`);
+    expect(error).toMatchObject({ reason: "untrusted", outcome: "none", attempts: 1 });
+    expect(error.message).toContain(
+      `the certificate of https://127.0.0.1:${port} is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)`,
+    );
+    expect(error.message).toMatch(/GATEHOUSE_CA_FILE.*NODE_EXTRA_CA_CERTS/);
+  });
+
+  test("a certificate for another name needs another address, and no authority", async () => {
+    const { port, cert } = await start();
+    const error = await refusal(`https://127.0.0.2:${port}`, { ca: readFileSync(cert, "utf8") });
+    expect(error.message).toContain(`the certificate of https://127.0.0.2:${port} is for another name`);
+    expect(error.message).not.toContain("GATEHOUSE_CA_FILE");
+  });
+
+  test("GATEHOUSE_CA_FILE makes it trusted, beside the authorities that are anyway", async () => {
+    const { port, cert } = await start();
+    const { url, ca } = credentialsFromEnvironment({
+      GATEHOUSE_URL: `https://127.0.0.1:${port}`,
+      GATEHOUSE_CA_FILE: cert,
+    });
+    expect(await connect(String(url), { ca: String(ca) }).getTags()).toEqual([]);
+    const { getCACertificates, rootCertificates } = await import("node:tls");
+    const { trusted } = await import("../../sdk/dist/trust.js");
+    const list = trusted(readFileSync(cert, "utf8"));
+    expect(list).toEqual(expect.arrayContaining([...getCACertificates("default")]));
+    expect(list.length).toBeGreaterThan(rootCertificates.length);
+  });
+
+  test("a file that holds no certificate is refused before anything is sent", () => {
+    const { key } = makeCertificate(testFolder(), "wrong");
+    expect(() => connect("https://127.0.0.1:9", { ca: readFileSync(key, "utf8") })).toThrow(
+      ConfigurationError,
+    );
+    const missing = join(testFolder(), "missing.pem");
+    expect(() => credentialsFromEnvironment({ GATEHOUSE_CA_FILE: missing })).toThrow(
+      /^GATEHOUSE_CA_FILE: can not read .*missing\.pem \(ENOENT\)$/,
+    );
+    const empty = join(testFolder(), "empty.pem");
+    writeFileSync(empty, "");
+    expect(() => credentialsFromEnvironment({ GATEHOUSE_CA_FILE: empty })).toThrow(/is empty$/);
+  });
+});

@@ -1,0 +1,19 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { join } from "node:path";
+
+/** True where certificates can be made. */
+export const openssl = spawnSync("openssl", ["version"]).status === 0;
+
+/** Files of a fresh certificate for localhost and 127.0.0.1, signed by itself. */
+export function makeCertificate(folder: string, name: string): { cert: string; key: string } {
+  const cert = join(folder, `${name}.cert.pem`);
+  const key = join(folder, `${name}.key.pem`);
+  execFileSync(
+    "openssl",
+    `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=${name} -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout ${key} -out ${cert}`.split(
+      " ",
+    ),
+    { stdio: "pipe" },
+  );
+  return { cert, key };
+}
