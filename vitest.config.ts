@@ -15,7 +15,8 @@ const test = {
 
 /**
  * What the provider does at a service that sends only what the specification has, and does nothing that only ours does.
- * The other files of test/provider make no request, or are about what a service of one's own answers.
+ * The other files of test/provider make no request, count those to our service, or bring a service of their own;
+ * lostAnswers has a sparse one beside ours, where idempotency keys make a difference.
  */
 const sparse = [
   "lifecycle",

@@ -50,6 +50,11 @@ function segment(operation: Operation, name: string, value: unknown): string {
   return encodeURIComponent(text);
 }
 
+/** Servers of 0.19 look for a tag that is removed in a body (rules D17); others ignore it there. */
+function repeated({ method }: Operation, { tag }: Record<string, unknown>): object | undefined {
+  return method === "DELETE" && tag !== undefined ? { tag } : undefined;
+}
+
 /**
  * Puts a request into the wire's form. Values are not checked: the server's rules count, and servers differ.
  * @throws ConfigurationError when a path parameter is missing or can not be part of a path.
@@ -66,7 +71,7 @@ export function buildRequest(operation: Operation, parts: RequestParts): WireReq
       search.append(name, String(value));
     }
   }
-  const body = operation.body ? toWire(operation.body, parts.body) : undefined;
+  const body = operation.body ? toWire(operation.body, parts.body) : repeated(operation, params);
   return {
     path,
     target: search.size > 0 ? `${path}?${search}` : path,

@@ -20,7 +20,7 @@ export const isNewer = ({ major, minor }: Release): boolean =>
 /** What the service says that it is; undefined where it says nothing that can be read. */
 export async function releaseOf(client: Client): Promise<Release | undefined> {
   try {
-    const { version } = await client.getInfo({}, { retry: { attempts: 1, deadline: 5_000 } });
+    const { version } = await client.getInfo({}, { retry: { deadline: 10_000 } });
     const [, major, minor] = /^v?(\d{1,4})\.(\d{1,4})(?!\d)/.exec(version) ?? [];
     return major && minor ? { major: Number(major), minor: Number(minor) } : undefined;
   } catch {

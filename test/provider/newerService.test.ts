@@ -129,6 +129,18 @@ describe("what such a service does otherwise", () => {
     expect(writes()).toEqual([]);
   });
 
+  it("settings of a namespace are more: those that are declared are changed", async () => {
+    await start("list namespaces", "edit settings");
+    const settings = { sessionRecord: false, connectionAnnouncement: "hi" };
+    const program: Program = {
+      it: { type: "Namespace", args: { name: "dev2", settings, adopt: "overwrite" } },
+    };
+    await harness.up(program);
+    expect(writes()).toEqual([`PUT /api/namespaces/${TENANT}`]);
+    expect(harness.state.get("it")?.outputs.settings).toEqual(settings);
+    expect(await harness.preview(program)).toEqual([]);
+  });
+
   it("name and status of a device are two requests: both are done", async () => {
     await start("get device", "rename device", "accept device");
     await harness.up(onDevice("Device", { name: "renamed1b", status: "accepted" }));

@@ -70,6 +70,13 @@ test("query, filter and path parameters are escaped", async () => {
   expect(server.requests[1]?.path).toBe("/api/tags/a%2Fb%3Fc");
 });
 
+test("a tag that is removed is in a body too, where servers of 0.19 look for it", async () => {
+  const { server, client } = await start();
+  server.always({ status: 200 });
+  await client.deleteDeviceTag({ params: { uid: "aa", tag: "prod" } });
+  expect(server.requests[0]).toMatchObject({ path: "/api/devices/aa/tags/prod", body: { tag: "prod" } });
+});
+
 test.each(["", ".", ".."])("path parameter %j never becomes another path", async (tag) => {
   const { server, client } = await start();
   await failure(client.deleteTag({ params: { tag } }), ConfigurationError);

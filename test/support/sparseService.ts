@@ -79,8 +79,8 @@ const operations = [...listed.values()]
 
 /**
  * Starts a service that answers as ours at `target` does, without all that only ours sends and does: what programs
- * must live with. It knows no operation beside those of the list, no revisions and no idempotency keys, and ignores the
- * filter of public keys (rules D41).
+ * must live with. It knows no operation beside those of the list, no revisions and no idempotency keys; as servers of
+ * 0.19 do, it ignores the filter of public keys (rules D41), and reads the tag to take from a device in a body (D17).
  */
 export async function startSparseService(
   target: string,
@@ -100,7 +100,12 @@ export async function startSparseService(
     if (operation.id === "getPublicKeys") searchParams.delete("filter");
     try {
       const path = searchParams.size > 0 ? `${pathname}?${searchParams}` : pathname;
-      const answer = await passOn(target, incoming, path);
+      const sent = await textOf(incoming);
+      if (operation.id === "deleteDeviceTag" && !sent.includes('"tag"')) {
+        outgoing.writeHead(400).end();
+        return;
+      }
+      const answer = await passOn(target, incoming, path, sent);
       const { status } = answer;
       const error = options.emptyErrors ? "" : answer.body;
       const body = status >= 400 ? error : sparse(operation, answer.body, options);
@@ -131,8 +136,12 @@ interface Answer {
   readonly body: string;
 }
 
-async function passOn(target: string, incoming: IncomingMessage, path: string): Promise<Answer> {
-  const body = await textOf(incoming);
+async function passOn(
+  target: string,
+  incoming: IncomingMessage,
+  path: string,
+  body: string,
+): Promise<Answer> {
   const headers = { ...only(REQUEST_HEADERS, incoming.headers), "content-length": Buffer.byteLength(body) };
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   request(new URL(path, target), { method: incoming.method ?? "GET", headers }, resolve)
