@@ -214,13 +214,16 @@ function gone({ name }: ResourceDefinition, id: string, cause: unknown): Error {
   );
 }
 
-async function isGone({ client }: Connection, tenant: string): Promise<boolean> {
+async function isGone({ client, namespaces }: Connection, tenant: string): Promise<boolean> {
   try {
     await client.getNamespace({ params: { tenant } });
     return false;
   } catch (error) {
-    // 404 without a word is also said to those who are no members: then nothing counts as gone.
-    if (isMissing(error)) return !isSilent(error);
+    if (isMissing(error)) {
+      if (!isSilent(error)) return true;
+      namespaces.forget();
+      return (await namespaces.all()).every(({ tenantId }) => tenantId !== tenant);
+    }
     // 403: there is one, of others. No token for asking: then nothing is known, and nothing counts as gone.
     if (error instanceof PermissionError || isNoToken(error)) return false;
     throw error;

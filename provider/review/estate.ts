@@ -2,6 +2,7 @@ import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/s
 import type { AccessDevice, AccessKey, AccessPolicy, AccessRule } from "@gatehouse-access/sdk/policy";
 import type { TenantClient } from "../resources/connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../resources/listings.ts";
+import { isSilent } from "../resources/missing.ts";
 
 /** Latest sessions that are looked at for login names and addresses. */
 const SESSIONS_MAX = 500;
@@ -46,7 +47,7 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
   const [devices, keys, rules, namespace, apiKeys, seen] = await Promise.all([
     opened.devices.all(),
     opened.keys.all(),
-    rulesOf(opened),
+    rulesOf(opened, unknown),
     optional("members", client.getNamespace({ params: { tenant } })),
     optional("API keys", opened.apiKeys.all()),
     optional("sessions", seenLogins(client)),
@@ -67,13 +68,16 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
   };
 }
 
-/** Community instances have no firewall, and say so with 404. */
-async function rulesOf({ rules }: TenantClient): Promise<FirewallRule[]> {
+/** Community instances have no firewall, and say so with 404; without a word, somebody else may have said it. */
+async function rulesOf({ rules }: TenantClient, unknown: string[]): Promise<FirewallRule[]> {
   try {
     return await rules.all();
   } catch (error) {
-    if (error instanceof NotFoundError) return [];
-    throw error;
+    if (!(error instanceof NotFoundError)) throw error;
+    if (isSilent(error)) {
+      unknown.push("firewall rules were not to be had (404 without a word): access is told as if there were none");
+    }
+    return [];
   }
 }
 

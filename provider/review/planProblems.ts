@@ -31,6 +31,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   const problems: string[] = [];
   const homeless = home.tenant === undefined ? unnamed(changes) : [];
   if (homeless.length > 0) problems.push(`${listed(homeless)}: ${home.unsettled?.message}`);
+  problems.push(...(await tooManyNamespaces(connection, changes, userId)));
   for (const tenant of tenantsOf(changes, home.tenant)) {
     const { steps, begun } = stepsOf(changes, tenant, home.tenant ?? "");
     const coming = steps.filter(({ after }) => after !== undefined);
@@ -143,6 +144,23 @@ async function missingTags(
       ({ title, tag }) =>
         `${title}: nothing in the namespace ${tenant} carries the tag "${tag}"; give it to a device first, or look at its spelling`,
     );
+}
+
+/** Namespaces that are to be made, where their user may have no more. */
+async function tooManyNamespaces(
+  { client, namespaces }: Connection,
+  { steps }: Plan,
+  userId: string | undefined,
+): Promise<string[]> {
+  const made = steps.filter((step) => step.op === "create" && definitionOf(step)?.name === "Namespace");
+  if (made.length === 0 || userId === undefined) return [];
+  const { maxNamespaces } = await client.getUserInfo();
+  if (!(maxNamespaces >= 0)) return [];
+  const owned = (await namespaces.all()).filter(({ owner }) => owner === userId).length;
+  if (owned + made.length <= maxNamespaces) return [];
+  return [
+    `${listed(made.map(({ name }) => `Namespace ${quoted(name)}`))}: the user may own ${maxNamespaces} namespaces, and owns ${owned}; delete one, or have the limit raised`,
+  ];
 }
 
 /** Devices that are to be accepted, where the namespace takes no more. */

@@ -70,7 +70,7 @@ describe("a user who is no member of the namespace any more", () => {
 });
 
 // A 404 without a word does not tell a namespace that was deleted from one that the user was removed from.
-describe.skipIf(isSparse)("a namespace that was deleted", () => {
+describe("a namespace that was deleted", () => {
   it("took all with it: a refresh takes it for gone, and a destroy has nothing left to do", async () => {
     await owner().deleteNamespace({ params: { tenant } });
     expect(await harness.up({})).toEqual(["delete key", "delete rule", "delete tags"]);
