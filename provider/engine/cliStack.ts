@@ -23,6 +23,7 @@ import {
 } from "./errors.ts";
 import { type Command, hasChanges, type Plan, type Result, summarise, toldSteps } from "./model.ts";
 import { findOnPath } from "./openStack.ts";
+import { pendingWarning } from "./pendingOperations.ts";
 import type { Project } from "./project.ts";
 import { RunLog } from "./runLog.ts";
 import type {
@@ -36,6 +37,7 @@ import type {
   UpOptions,
 } from "./stack.ts";
 import { stackFilePath } from "./stackConfig.ts";
+import type { StoredOperation } from "./stateCodec.ts";
 import { checkTargetOptions, type TargetOptions, UrnPatterns } from "./targets.ts";
 import { OWN_TYPE, urnType } from "./urn.ts";
 
@@ -52,6 +54,7 @@ export class CliStack implements Stack {
   readonly #configFolder: string;
   #notes: string[];
   #created = false;
+  #pendingNamed = false;
 
   private constructor(
     project: Project,
@@ -206,6 +209,7 @@ export class CliStack implements Stack {
     const { handle, created } = await this.#handle(create);
     this.#created ||= created;
     if (created) log.diagnostic({ severity: "info", message: `Created the stack ${this.stack}.` });
+    if (!created) await this.#namePending(handle, log);
     const events = new CliEvents(log, { command, planned, values });
     const { signal, parallel = 16 } = this.#options;
     const run: CliRun = { onEvent: (event) => events.take(event), parallel, color: "never" };
@@ -241,6 +245,18 @@ export class CliStack implements Stack {
     if (!said && !hasChanges(result))
       throw new EngineError("cli", log.mask(String((failure as Error).message)));
     throw new UpdateFailedError(`pulumi ${command === "drift" ? "refresh" : command} failed.`, result);
+  }
+
+  /** Names what an earlier run left in flight, once: the CLI does so only where it is too late to look. */
+  async #namePending(handle: CliHandle, log: RunLog): Promise<void> {
+    if (this.#pendingNamed) return;
+    this.#pendingNamed = true;
+    const { deployment } = await handle.exportStack();
+    const { pending_operations: left = [] } = (deployment ?? {}) as {
+      pending_operations?: StoredOperation[];
+    };
+    for (const { type, resource } of left)
+      log.diagnostic(pendingWarning({ type, urn: String(resource.urn) }));
   }
 
   async #handle(create: boolean): Promise<{ handle: CliHandle; created: boolean }> {

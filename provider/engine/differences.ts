@@ -44,8 +44,14 @@ export const DIFFERENCES = [
   {
     id: "pending-creations",
     text:
-      "A creation that was in flight when a run was killed is forgotten once the resource is in the state; the CLI " +
-      "keeps it until `refresh --clear-pending-creates`.",
+      "A creation that was in flight when a run was killed is forgotten once the resource is made; the CLI keeps it " +
+      "until `refresh --clear-pending-creates`.",
+  },
+  {
+    id: "pending-operations",
+    text:
+      "What else was in flight is read by `up` before it plans anything; the CLI's `up` forgets it, and its `refresh` " +
+      "reads it.",
   },
 ] as const satisfies readonly Difference[];
 

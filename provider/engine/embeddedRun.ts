@@ -3,7 +3,7 @@ import type { HistoryEntry } from "./fileBackend.ts";
 import { HeldPlan } from "./heldPlan.ts";
 import { Journal } from "./journal.ts";
 import { type Command, type Plan, type Result, type Step, summarise } from "./model.ts";
-import { deletePass, deployPass, refreshPass, requireTargets } from "./passes.ts";
+import { deletePass, deployPass, refreshPass, requireTargets, settlePass } from "./passes.ts";
 import { stackOutputs } from "./runOutcome.ts";
 import { conclude, type Outcome, openPass, type Pass, type RunSettings } from "./runPass.ts";
 import type { Confirmable, DestroyOptions, PreviewOptions, RefreshRunOptions, UpOptions } from "./stack.ts";
@@ -28,7 +28,7 @@ export class EmbeddedRun {
       const plan = await this.#confirmed(options, () => this.#dryRun("up", deploying));
       const held = isHeld ? { held: new HeldPlan(plan) } : {};
       return async (pass) => {
-        const refreshed = options.refresh ? await refreshPass(this.#settings, pass, options) : [];
+        const refreshed = await this.#read(pass, options);
         if (pass.stop.reason) return { steps: refreshed, outputs: {} };
         return deployPass(this.#settings, pass, false, { ...deploying, ...held });
       };
@@ -72,11 +72,18 @@ export class EmbeddedRun {
   async #dryRun(command: Command, options: PreviewOptions): Promise<Plan> {
     this.#settings.emit({ kind: "phase", phase: "preview" });
     const pass = await openPass(this.#settings);
-    const steps = options.refresh ? await refreshPass(this.#settings, pass, options) : [];
+    const steps = await this.#read(pass, options);
     const outcome = pass.stop.reason
       ? { steps, outputs: {} }
       : await deployPass(this.#settings, pass, true, options);
     return conclude(this.#settings, command, pass, outcome, true);
+  }
+
+  /** Reads the real objects where that is asked for, else those alone of which nobody knows what became of them. */
+  async #read(pass: Pass, options: PreviewOptions): Promise<Step[]> {
+    if (options.refresh) return refreshPass(this.#settings, pass, options);
+    await settlePass(this.#settings, pass, options);
+    return [];
   }
 
   async #readOnly(command: Command, targets: TargetOptions): Promise<Result> {

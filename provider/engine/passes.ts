@@ -6,8 +6,9 @@ import { UnsupportedError } from "./errors.ts";
 import type { HeldPlan } from "./heldPlan.ts";
 import { Limiter } from "./limiter.ts";
 import type { Diagnostic, Step } from "./model.ts";
+import { WAY_OUT } from "./pendingOperations.ts";
 import { startProgram } from "./programProcess.ts";
-import { refreshState } from "./refreshState.ts";
+import { isSelected, refreshState } from "./refreshState.ts";
 import { programFailure, unique } from "./runOutcome.ts";
 import type { Outcome, Pass, RunSettings } from "./runPass.ts";
 import { Selection } from "./selection.ts";
@@ -15,21 +16,45 @@ import type { PreviewOptions } from "./stack.ts";
 import { configProps } from "./stackConfig.ts";
 import type { TargetOptions } from "./targets.ts";
 
-/** Reads the real objects into the pass's snapshot. */
+/** Reads the real objects into the pass's snapshot. A read that fails stops the run, unless that is said otherwise. */
 export async function refreshPass(
   settings: RunSettings,
   pass: Pass,
   targets: TargetOptions,
+  failed = (step: Step, error: Error): void => {
+    pass.log.fail(step, error);
+    pass.stop.stop("failed");
+  },
 ): Promise<Step[]> {
   settings.emit({ kind: "phase", phase: "refresh" });
   const connection = await createConnection(settings, pass.log);
   try {
     const provider = await connection.provider;
     const selection = new Selection(targets);
-    return await refreshState({ ...pass, provider, parallel: settings.parallel, selection });
+    return await refreshState({ ...pass, provider, parallel: settings.parallel, selection, failed });
   } finally {
     await connection.close();
   }
+}
+
+/** Reads the objects of what an earlier run left in flight, so that this one starts from what really is. */
+export async function settlePass(settings: RunSettings, pass: Pass, targets: TargetOptions): Promise<void> {
+  const selection = new Selection(targets);
+  const { log, snapshot } = pass;
+  for (const { state } of snapshot.entries()) isSelected(selection, state);
+  const left = snapshot.earlierPending.filter(
+    ({ type, resource }) => type !== "creating" && isSelected(selection, resource),
+  );
+  if (left.length === 0) return;
+  await refreshPass(
+    settings,
+    pass,
+    { target: left.map(({ resource }) => resource.urn) },
+    ({ urn }, error) => {
+      const message = `Its object could not be read (${error.message}), so that nobody knows what became of it: ${WAY_OUT}.`;
+      log.diagnostic({ severity: "warning", message, urn });
+    },
+  );
 }
 
 /** Deletes what is in the pass's snapshot. */

@@ -55,19 +55,22 @@ async function merge(backend: FileBackend, crypter: Crypter, lines: JournalLine[
   }
   const snapshot = new Snapshot(checkpoint.resources, checkpoint.pendingOperations, new StateCodec(crypter));
   let steps = 0;
+  const inFlight = new Set<number>();
   for (const line of lines) {
-    if (line.line === "begin") snapshot.replayBegin(line.id, line.operation);
-    else if (line.line === "end") {
+    if (line.line === "begin") {
+      inFlight.add(line.id);
+      snapshot.replayBegin(line.id, line.operation);
+    } else if (line.line === "end") {
       snapshot.replayEnd(line.id, line.mutations);
+      if (line.id !== undefined) inFlight.delete(line.id);
       if (line.mutations.length > 0) steps += 1;
     } else if (line.line === "rename") snapshot.rename(line.from, line.to);
   }
   const merged = snapshot.stored();
-  const inFlight = merged.pendingOperations.length - checkpoint.pendingOperations.length;
   const rest = { salt: crypter.saltText, metadata: checkpoint.metadata };
   const rendered = backend.render({ ...rest, ...merged });
   await appendCommit(backend.journalFile, rendered.hash);
   await backend.write(rendered.text);
-  const pending = inFlight > 0 ? ` ${inFlight} more were in flight and are noted as pending.` : "";
+  const pending = inFlight.size > 0 ? ` ${inFlight.size} more were in flight and are noted as pending.` : "";
   return `Its ${steps} finished steps were merged into the state.${pending}`;
 }

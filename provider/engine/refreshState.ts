@@ -19,20 +19,21 @@ export type RefreshOptions = {
   stop: StopSwitch;
   parallel: number;
   selection: Selection;
+  /** Told of a read that failed: that resource stays as it was. */
+  failed: (step: Step, error: Error) => void;
 };
 
 /**
- * Reads every selected object, puts what is found into the snapshot and drops what is gone. A read that fails stops the
- * run and leaves that resource as it was.
+ * Reads every selected object, puts what is found into the snapshot and drops what is gone. That settles what an earlier
+ * run left in flight, but for creations.
  */
 export async function refreshState(options: RefreshOptions): Promise<Step[]> {
-  const { snapshot, log, stop } = options;
+  const { snapshot, log, stop, selection, failed } = options;
   const limiter = new Limiter(options.parallel);
   const steps: Step[] = [];
   const gone = new Map<string, ResourceState>();
-  const selected = snapshot
-    .entries()
-    .filter(({ state }) => options.selection.includes(state.urn, references(state)));
+  const unread = new Set<string>();
+  const selected = snapshot.entries().filter(({ state }) => isSelected(selection, state));
   await Promise.all(
     selected.map((entry) => {
       const { state } = entry;
@@ -48,23 +49,34 @@ export async function refreshState(options: RefreshOptions): Promise<Step[]> {
       if (!state.custom || state.external || state.pendingReplacement || !isDynamicType(state.type))
         return undefined;
       return limiter.run(async () => {
-        if (stop.reason) return;
+        if (stop.reason) {
+          unread.add(state.urn);
+          return;
+        }
         const finish = log.start("refresh", step);
         try {
           if ((await refreshOne(options, entry, step)) === "gone" && !state.delete)
             gone.set(state.urn, state);
           finish();
         } catch (error) {
+          unread.add(state.urn);
           finish((error as Error).message);
-          log.fail(step, error as Error);
-          stop.stop("failed");
+          failed(step, error as Error);
         }
       });
     }),
   );
   forget(snapshot, gone);
+  snapshot.settle(
+    ({ type, resource }) =>
+      type !== "creating" && !unread.has(resource.urn) && isSelected(selection, resource),
+  );
   return steps;
 }
+
+/** Whether a resource takes part in a run. */
+export const isSelected = (selection: Selection, state: ResourceState): boolean =>
+  selection.includes(state.urn, references(state));
 
 async function refreshOne(options: RefreshOptions, entry: Entry, step: Step): Promise<"gone" | "there"> {
   const { provider, snapshot, log } = options;

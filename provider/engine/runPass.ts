@@ -2,7 +2,16 @@ import type { Crypter } from "./crypter.ts";
 import { CancelledError, ProgramError, UpdateFailedError } from "./errors.ts";
 import { shownProps } from "./fieldDiff.ts";
 import type { FileBackend } from "./fileBackend.ts";
-import { type Command, type EngineEvent, type Result, type Step, summarise, toldSteps } from "./model.ts";
+import {
+  type Command,
+  type Diagnostic,
+  type EngineEvent,
+  type Result,
+  type Step,
+  summarise,
+  toldSteps,
+} from "./model.ts";
+import { pendingWarning } from "./pendingOperations.ts";
 import type { Project } from "./project.ts";
 import { refuseForeignResources } from "./refuseForeignResources.ts";
 import { RunLog } from "./runLog.ts";
@@ -26,6 +35,8 @@ export type RunSettings = {
   signal?: AbortSignal;
   createdStack: boolean;
   notes: string[];
+  /** Whether a pass has said them, and what an earlier run left: the others have that in their results alone. */
+  told?: boolean;
   /** When the command was given, in milliseconds. */
   started: number;
 };
@@ -49,11 +60,13 @@ export async function openPass(settings: RunSettings): Promise<Pass> {
     log.hide(state.inputs);
     log.hide(state.outputs);
   }
-  for (const message of notes.splice(0)) log.diagnostic({ severity: "info", message });
-  for (const { type, resource } of snapshot.earlierPending) {
-    const message = `An earlier run was stopped while ${type} it: look whether that was done (refresh helps).`;
-    log.diagnostic({ severity: "warning", message, urn: resource.urn });
-  }
+  const known: Diagnostic[] = [
+    ...notes.map((message): Diagnostic => ({ severity: "info", message })),
+    ...snapshot.earlierPending.map(({ type, resource: { urn } }) => pendingWarning({ type, urn })),
+  ];
+  if (settings.told) log.diagnostics.push(...known);
+  else for (const diagnostic of known) log.diagnostic(diagnostic);
+  settings.told = true;
   const stop = new StopSwitch();
   if (signal?.aborted) stop.stop("cancelled");
   signal?.addEventListener("abort", () => stop.stop("cancelled"), { once: true });

@@ -123,10 +123,11 @@ export class Snapshot {
   /** Applies what a journal of another run holds. */
   replayEnd(id: number | undefined, mutations: StoredMutation[]): void {
     if (id !== undefined) this.#pending.delete(id);
-    for (const mutation of mutations) {
-      if ("drop" in mutation) this.#entries.delete(mutation.drop);
-      else this.#entries.set(mutation.put, this.#codec.decode(mutation.state));
-    }
+    this.#apply(
+      mutations.map((mutation) =>
+        "drop" in mutation ? mutation : { put: mutation.put, state: this.#codec.decode(mutation.state) },
+      ),
+    );
   }
 
   /** Applies the begin of an operation that a journal of another run holds. */
@@ -137,23 +138,24 @@ export class Snapshot {
   /** What goes to the state file: resources in order, and operations still in flight. */
   stored(): { resources: StoredResource[]; pendingOperations: StoredOperation[] } {
     const states = renameAll([...this.#entries.values()], this.#renamed);
-    const created = new Set(states.filter((state) => !state.delete).map((state) => state.urn));
-    const pending = [
-      ...this.#earlierPending.filter(
-        ({ type, resource }) => type === "creating" && !created.has(resource.urn),
-      ),
-      ...this.#pending.values(),
-    ];
+    const pending = [...this.#earlierPending, ...this.#pending.values()];
     return {
       resources: topologicalOrder(states).map((state) => this.#codec.encode(state)),
       pendingOperations: pending.map((operation) => this.#codec.encodeOperation(operation)),
     };
   }
 
+  /** Of what was in flight earlier, a creation is settled by another one, and all else by the end of the object. */
   #apply(mutations: Mutation[]): void {
     for (const mutation of mutations) {
-      if ("drop" in mutation) this.#entries.delete(mutation.drop);
-      else this.#entries.set(mutation.put, mutation.state);
+      const isEnd = "drop" in mutation;
+      const key = isEnd ? mutation.drop : mutation.put;
+      const known = this.#entries.get(key);
+      if (isEnd) this.#entries.delete(key);
+      else this.#entries.set(key, mutation.state);
+      if (isEnd === (known === undefined)) continue;
+      const { urn } = isEnd ? (known as ResourceState) : mutation.state;
+      this.settle(({ type, resource }) => resource.urn === urn && (type === "creating") !== isEnd);
     }
   }
 

@@ -75,7 +75,9 @@ async function rulesOf({ rules }: TenantClient, unknown: string[]): Promise<Fire
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
     if (isSilent(error)) {
-      unknown.push("firewall rules were not to be had (404 without a word): access is told as if there were none");
+      unknown.push(
+        "firewall rules were not to be had (404 without a word): access is told as if there were none",
+      );
     }
     return [];
   }

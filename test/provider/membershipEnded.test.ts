@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createClient, passwordCredential } from "../../sdk/dist/index.js";
-import { type Fleet, isSparse, startFleet } from "../support/fleet.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { Harness, type Program } from "./support/harness.ts";
