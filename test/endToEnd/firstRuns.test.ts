@@ -1,8 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openStack, type UpdateFailedError } from "../../provider/dist/engine/index.js";
 import { createClient, passwordCredential } from "../../sdk/dist/index.js";
 import { sshKeyLine } from "../provider/support/programs.ts";
+import { environmentWithout } from "../support/command.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, gatehouse } from "../support/gatehouse.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
@@ -20,7 +22,7 @@ let fleet: Fleet;
 let program: PolicyProgram;
 beforeAll(async () => {
   fleet = await startFleet(["newcomer", "citizen"]);
-  await fleet.enrol("web-01");
+  await fleet.service.createUser({ username: "limited", password: PASSWORD, maxNamespaces: 1 });
 });
 afterAll(() => fleet.stop());
 beforeEach(() => {
@@ -45,15 +47,18 @@ async function as<T>(
 const settingsFile = (stack: string) => `${program.folder}/Pulumi.${stack}.yaml`;
 
 describe.each(engines)("a stack's first runs, by the $label", ({ engine, available }) => {
+  const commonEnv = () => ({
+    PULUMI_BACKEND_URL: `file://${program.states}`,
+    PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+    GATEHOUSE_URL: fleet.service.url,
+    GATEHOUSE_USERNAME: "citizen",
+    GATEHOUSE_PASSWORD: PASSWORD,
+  });
   const gate = (args: readonly string[], declared: object, env: Record<string, string> = {}) => {
     const [command = "", ...more] = args;
     return gatehouse([command, program.folder, "--stack", "prod", "--engine", engine, ...more], {
-      PULUMI_BACKEND_URL: `file://${program.states}`,
-      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+      ...commonEnv(),
       POLICY: JSON.stringify(declared),
-      GATEHOUSE_URL: fleet.service.url,
-      GATEHOUSE_USERNAME: "citizen",
-      GATEHOUSE_PASSWORD: PASSWORD,
       ...env,
     });
   };
@@ -131,6 +136,62 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(await gate(["destroy", "--yes"], policy, env)).toMatchObject({ code: 0 });
   });
 
+  it.skipIf(!available)("go on where the resources are of a stack that never said it", async () => {
+    const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
+    // As by `pulumi up`, and by releases that settled nothing.
+    const direct = () =>
+      openStack({
+        ...{ folder: program.folder, stack: "prod", engine },
+        env: {
+          ...environmentWithout("GATEHOUSE_", "PULUMI_"),
+          ...commonEnv(),
+          POLICY: JSON.stringify({ rule: rule(1) }),
+        },
+      });
+    await (await direct()).up();
+    await as("citizen", (client) => client.createNamespace({ body: { name: "later" } }));
+    expect(await (await direct()).up()).toMatchObject({ ok: true });
+    const refused: unknown = await openStack({
+      ...{ folder: program.folder, stack: "prod", engine },
+      env: {
+        ...environmentWithout("GATEHOUSE_", "PULUMI_"),
+        ...commonEnv(),
+        POLICY: JSON.stringify({ rule: rule(1), another: rule(2) }),
+      },
+    })
+      .then((stack) => stack.up())
+      .catch((error: unknown) => error);
+    expect(JSON.stringify((refused as UpdateFailedError).result.diagnostics)).toMatch(
+      /the user is in 2 namespaces.*GATEHOUSE_TENANT.*gatehouse:tenant.*home \(.*later \(/,
+    );
+    const { code, stdout } = await gate(["up", "--yes"], { rule: rule(1), another: rule(2) });
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      `Namespace: home (${home.tenantId}) on ${fleet.service.url}, where the stack's resources are`,
+    );
+    expect(readFileSync(settingsFile("prod"), "utf8")).toContain(`gatehouse:tenant: ${home.tenantId}`);
+    expect(await rulesOf(home.tenantId)).toHaveLength(2);
+  });
+
+  it.skipIf(!available)("from another state, of a laptop say, leave what this one made alone", async () => {
+    const { tenantId } = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
+    const key = {
+      type: "PublicKey",
+      args: { name: "k", data: sshKeyLine("k"), username: "r", filter: { hostname: "h" } },
+    };
+    expect(await gate(["up", "--yes"], { rule: rule(1), key })).toMatchObject({ code: 0 });
+    const laptop = { PULUMI_BACKEND_URL: `file://${program.states}/laptop` };
+    mkdirSync(`${program.states}/laptop`);
+    const second = await gate(["up", "--yes"], { rule: rule(2), key }, laptop);
+    expect(second).toMatchObject({ code: 1 });
+    expect(`${second.stdout}${second.stderr}`).toMatch(/PublicKey\.adopt: .* exists already/);
+    const priorities = async () => (await rulesOf(tenantId)).map(({ priority }) => priority).sort();
+    expect((await priorities()).includes(1)).toBe(true);
+    expect(await gate(["destroy", "--yes"], {}, laptop)).toMatchObject({ code: 0 });
+    expect(await priorities()).toEqual([1]);
+    expect(await gate(["drift"], { rule: rule(1), key })).toMatchObject({ code: 0 });
+  });
+
   describe("a preview asks the service", () => {
     const preview = (declared: object, env: Record<string, string> = {}) =>
       gate(["preview", "--create"], declared, env);
@@ -184,6 +245,15 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       expect(stderr).toMatch(/DeviceTags "tags": .*no device "no-such"/);
       expect(stderr).toMatch(/PublicKey "key": .*carries the tag "nowhere"/);
       expect(stderr).not.toContain('"edge"');
+    });
+
+    it.skipIf(!available)("about how many namespaces a user may own", async () => {
+      const env = { GATEHOUSE_USERNAME: "limited" };
+      const two = { one: { type: "Namespace", args: { name: "one" } }, two: { type: "Namespace", args: { name: "two" } } };
+      const { code, stderr } = await gate(["up", "--yes"], two, env);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/Namespace "one", Namespace "two": the user may own 1 namespaces, and owns 0/);
+      expect((await namespaces("limited")).size).toBe(0);
     });
 
     it.skipIf(!available)("about what the credential may do, before anything is made", async () => {

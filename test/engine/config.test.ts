@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { newCrypter } from "../../provider/dist/engine/crypter.js";
@@ -31,6 +31,28 @@ describe("the configuration of a stack, by the embedded engine", () => {
     expect(readdirSync(ws.state)).toEqual([]);
     const other = await ws.open({ env: { ...ws.env, PULUMI_CONFIG_PASSPHRASE: "another" } });
     await expect(other.config()).rejects.toMatchObject({ code: "passphrase" });
+  });
+
+  test("is written without touching what is there, also where the stack is still to be made", async () => {
+    const crypter = await newCrypter("correct horse");
+    const long = crypter.encrypt("x".repeat(300));
+    const before =
+      `# who may do what\nencryptionsalt: ${crypter.saltText}\n` +
+      `config:\n  # kept\n  gatehouse:url: http://a.example # here\n  gatehouse:token:\n    secure: ${long}\n`;
+    configure(before);
+    await (await ws.open()).setConfig("gatehouse:tenant", "t1");
+    const text = readFileSync(join(ws.folder, "Pulumi.test.yaml"), "utf8");
+    expect(text).toBe(`${before}  gatehouse:tenant: t1\n`);
+    expect(await (await ws.open()).resources()).toEqual([]);
+    expect((await (await ws.open()).config()).get("gatehouse:token")).toBe("x".repeat(300));
+    await (await ws.open()).setConfig("gatehouse:tenant", "t2");
+    expect((await (await ws.open()).config()).get("gatehouse:tenant")).toBe("t2");
+  });
+
+  test.each(["", "config:\n", "config: {}\n"])("is written into settings without any: %j", async (before) => {
+    if (before !== "") configure(before);
+    await (await ws.open()).setConfig("gatehouse:tenant", "t1");
+    expect([...(await (await ws.open()).config())]).toEqual([["gatehouse:tenant", "t1"]]);
   });
 
   test("needs no passphrase where nothing was ever encrypted", async () => {
