@@ -1,10 +1,11 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
-import { type Plan, shownStep } from "../engine/index.ts";
+import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
 import { actorOf } from "./actor.ts";
 import { type Estate, readEstate } from "./estate.ts";
 import { protectedGroup } from "./lockouts.ts";
+import { byKindAndName } from "./order.ts";
 import type { Review, Revisions } from "./review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
@@ -124,7 +125,7 @@ function reviewOf(
     steps,
     unknown: untold,
   } = compared ? revisionChanges(compared.base, plan) : { ...plan, unknown: [] };
-  const changes = steps.filter(({ op }) => op !== "same").map(shownStep);
+  const changes = changedSteps(steps);
   return {
     ...{ version: 1, project, stack, engine, service: client.url },
     ...(compared && { revisions: compared.revisions }),
@@ -133,6 +134,13 @@ function reviewOf(
     twins: namespaces.flatMap(({ planned }) => planned.twins),
   };
 }
+
+/** The steps that change something. */
+export const changedSteps = (steps: readonly Step[]): ShownStep[] =>
+  steps
+    .filter(({ op }) => op !== "same")
+    .sort(byKindAndName)
+    .map(shownStep);
 
 /** Namespaces that resources of the plan are in, as far as their ids are known. */
 function tenantsOf({ steps }: Plan): string[] {
