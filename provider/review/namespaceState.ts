@@ -2,7 +2,7 @@ import type { Role } from "@gatehouse-access/sdk/contract";
 import type { AccessDevice, AccessPolicy } from "@gatehouse-access/sdk/policy";
 import type { Estate } from "./estate.ts";
 import type { Seat } from "./lockouts.ts";
-import { byTexts } from "./order.ts";
+import { byText, byTexts } from "./order.ts";
 import { plannedListings } from "./plannedListings.ts";
 import type { PlannedEstate } from "./plannedPolicy.ts";
 
@@ -65,7 +65,7 @@ const inOrder = ({
     members: members?.toSorted(byTexts(({ email }) => email)),
     apiKeys: apiKeys?.toSorted(byTexts(({ name }) => name)),
   },
-  unknown,
+  unknown: unknown.toSorted(byText),
 });
 
 /** By name. */

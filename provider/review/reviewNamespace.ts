@@ -17,6 +17,7 @@ import type { Estate } from "./estate.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./lockouts.ts";
 import { memberChanges } from "./memberChanges.ts";
 import { byDevice, liveState, type NamespaceState, plannedState } from "./namespaceState.ts";
+import { byText } from "./order.ts";
 import { type PlannedEstate, plannedEstate } from "./plannedPolicy.ts";
 import { runPolicyTests } from "./policyTests.ts";
 import type { NamespaceReview, ReviewedFinding } from "./review.ts";
@@ -96,7 +97,7 @@ export async function reviewNamespace(
       ...was.unknown
         .filter((sentence) => !is.unknown.includes(sentence))
         .map((sentence) => `at the base revision, ${sentence}`),
-      ...(isHome ? planned.notes : []),
+      ...(isHome ? planned.notes.toSorted(byText) : []),
       ...undistinguished(before, after, lines),
     ],
   };

@@ -5,7 +5,7 @@ import type { Connection } from "../resources/connection.ts";
 import { actorOf } from "./actor.ts";
 import { type Estate, readEstate } from "./estate.ts";
 import { protectedGroup } from "./lockouts.ts";
-import { byKindAndName } from "./order.ts";
+import { byKindAndName, byText, byTexts } from "./order.ts";
 import type { Review, Revisions } from "./review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
@@ -131,7 +131,11 @@ function reviewOf(
     ...(compared && { revisions: compared.revisions }),
     ...{ summary, changes, unknown: [...unknown, ...untold] },
     namespaces: namespaces.map(({ review }) => review),
-    twins: namespaces.flatMap(({ planned }) => planned.twins),
+    twins: namespaces.flatMap(({ planned }) =>
+      planned.twins
+        .map(({ object, urns }) => ({ object, urns: urns.toSorted(byText) }))
+        .sort(byTexts(({ object }) => object)),
+    ),
   };
 }
 

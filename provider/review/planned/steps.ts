@@ -1,7 +1,6 @@
 import { holds, type Plan, type ResourceValues, type Shown, type Step } from "../../engine/index.ts";
 import type { ResourceDefinition } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
-import { byKindAndName } from "../order.ts";
 
 const TYPE_PREFIX = "pulumi-nodejs:dynamic/gatehouse:";
 
@@ -44,7 +43,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
   const steps: PlannedStep[] = [];
   const begun: PlannedStep[] = [];
   const unknown: string[] = [];
-  for (const step of plan.steps.toSorted(byKindAndName)) {
+  for (const step of plan.steps) {
     const definition = definitionOf(step);
     if (!definition) continue;
     if (!step.before && !step.after) {
