@@ -1,4 +1,5 @@
 import { type Access, type AccessChange, accessChanges } from "@gatehouse-access/sdk/policy";
+import { byText } from "./order.ts";
 
 /** Access that several keys gain or lose alike: one sentence of the review. */
 export interface AccessLine {
@@ -44,6 +45,6 @@ export function accessLines(before: Access, after: Access): AccessLine[] {
     (left, right) =>
       Number(left.change === "gained") - Number(right.change === "gained") ||
       right.devices.length - left.devices.length ||
-      (left.keys[0]?.name ?? "").localeCompare(right.keys[0]?.name ?? "", "en"),
+      byText(left.keys[0]?.name ?? "", right.keys[0]?.name ?? ""),
   );
 }

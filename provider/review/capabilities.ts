@@ -1,5 +1,6 @@
 import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { StepOp } from "../engine/index.ts";
+import { byText, byTexts } from "./order.ts";
 import type { PlannedStep } from "./planned/steps.ts";
 
 type OperationId = keyof typeof operations;
@@ -86,7 +87,9 @@ export function incapabilities(
   };
   steps.forEach(look(actor));
   begun.forEach(look(owner));
-  return [...found].map(([operation, entry]) => ({ operation, ...entry }));
+  return [...found]
+    .map(([operation, { reason, resources }]) => ({ operation, reason, resources: resources.sort(byText) }))
+    .sort(byTexts(({ operation }) => operation));
 }
 
 /** Of a replacement that moves an object to another namespace, only the half that is done in this one. */

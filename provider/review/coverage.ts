@@ -1,5 +1,14 @@
 import type { Estate } from "./estate.ts";
+import { byTexts } from "./order.ts";
 import type { Coverage, EstateObject } from "./review.ts";
+
+const KINDS: readonly EstateObject["kind"][] = ["PublicKey", "FirewallRule", "Member", "ApiKey"];
+
+const byKind = byTexts<EstateObject>(
+  ({ kind }) => String(KINDS.indexOf(kind)),
+  ({ name }) => name,
+  ({ id }) => id,
+);
 
 /** The objects of a namespace that a program can declare. The owner is not one: nobody declares that. */
 export function objectsOf({ policy, members = [], apiKeys = [] }: Estate): EstateObject[] {
@@ -23,7 +32,7 @@ export function objectsOf({ policy, members = [], apiKeys = [] }: Estate): Estat
  */
 export function coverageOf(estate: Estate, isManaged: (object: EstateObject) => boolean): Coverage {
   const objects = objectsOf(estate);
-  const unmanaged = objects.filter((object) => !isManaged(object));
+  const unmanaged = objects.filter((object) => !isManaged(object)).sort(byKind);
   const total = objects.length;
   const managed = total - unmanaged.length;
   return { managed, total, percent: total === 0 ? 100 : Math.floor((100 * managed) / total), unmanaged };

@@ -6,6 +6,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import type { Estate } from "./estate.ts";
 import type { NamespaceState } from "./namespaceState.ts";
+import { byText } from "./order.ts";
 import type { PolicyTestFacts } from "./policyTests.ts";
 
 /** Login names and addresses to evaluate a namespace for, at both ends of a change. */
@@ -14,10 +15,11 @@ export function domainOfEnds(
   { seen }: Pick<Estate, "seen">,
   { logins = [], addresses = [] }: DomainOptions = {},
 ): AccessDomain {
-  return domainOf(policies, {
+  const domain = domainOf(policies, {
     logins: [...seen.logins, ...logins],
     addresses: [...seen.addresses, ...addresses],
   });
+  return { logins: domain.logins.toSorted(byText), addresses: domain.addresses.toSorted(byText) };
 }
 
 /** What policy tests are told of one end. */

@@ -1,4 +1,5 @@
 import type { Seat } from "./lockouts.ts";
+import { byTexts } from "./order.ts";
 import type { MemberChange } from "./review.ts";
 
 /** Who comes, goes, or gets another role. */
@@ -14,5 +15,5 @@ export function memberChanges(before: readonly Seat[], after: readonly Seat[]): 
   for (const { email, role } of after) {
     if (!was.has(email)) changes.push({ change: "added", email, to: role });
   }
-  return changes;
+  return changes.sort(byTexts(({ email }) => email));
 }

@@ -1,7 +1,8 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
-import type { AccessPolicy } from "@gatehouse-access/sdk/policy";
+import type { AccessDevice, AccessPolicy } from "@gatehouse-access/sdk/policy";
 import type { Estate } from "./estate.ts";
 import type { Seat } from "./lockouts.ts";
+import { byText, byTexts } from "./order.ts";
 import { plannedListings } from "./plannedListings.ts";
 import type { PlannedEstate } from "./plannedPolicy.ts";
 
@@ -16,12 +17,13 @@ export interface NamespaceState {
 }
 
 /** A namespace as it is. */
-export const liveState = ({ policy, members, apiKeys }: Estate): NamespaceState => ({
-  policy,
-  seats: members?.map(({ id, email, role, status }) => ({ userId: id, email, role, status })) ?? [],
-  listed: { members, apiKeys },
-  unknown: [],
-});
+export const liveState = ({ policy, members, apiKeys }: Estate): NamespaceState =>
+  inOrder({
+    policy,
+    seats: members?.map(({ id, email, role, status }) => ({ userId: id, email, role, status })) ?? [],
+    listed: { members, apiKeys },
+    unknown: [],
+  });
 
 /**
  * A namespace as it will be.
@@ -33,10 +35,41 @@ export function plannedState(
   makerRole: Role | undefined,
 ): NamespaceState {
   const { members, apiKeys, unknown } = plannedListings(estate, planned, makerRole);
-  return {
+  return inOrder({
     policy: planned.policy,
     seats: planned.members ?? [],
     listed: { members, apiKeys },
     unknown: [...planned.unknown, ...unknown],
-  };
+  });
 }
+
+/** Lists as people read them: services and programs have any order. That of rules means something, and stays. */
+const inOrder = ({
+  policy,
+  seats,
+  listed: { members, apiKeys },
+  unknown,
+}: NamespaceState): NamespaceState => ({
+  policy: {
+    ...policy,
+    devices: policy.devices.toSorted(byDevice),
+    keys: policy.keys.toSorted(
+      byTexts(
+        ({ name }) => name,
+        ({ fingerprint }) => fingerprint,
+      ),
+    ),
+  },
+  seats: seats.toSorted(byTexts(({ email }) => email)),
+  listed: {
+    members: members?.toSorted(byTexts(({ email }) => email)),
+    apiKeys: apiKeys?.toSorted(byTexts(({ name }) => name)),
+  },
+  unknown: unknown.toSorted(byText),
+});
+
+/** By name. */
+export const byDevice = byTexts<AccessDevice>(
+  ({ name }) => name,
+  ({ uid }) => uid,
+);

@@ -16,7 +16,8 @@ import { domainOfEnds, factsOf } from "./ends.ts";
 import type { Estate } from "./estate.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./lockouts.ts";
 import { memberChanges } from "./memberChanges.ts";
-import { liveState, type NamespaceState, plannedState } from "./namespaceState.ts";
+import { byDevice, liveState, type NamespaceState, plannedState } from "./namespaceState.ts";
+import { byText } from "./order.ts";
 import { type PlannedEstate, plannedEstate } from "./plannedPolicy.ts";
 import { runPolicyTests } from "./policyTests.ts";
 import type { NamespaceReview, ReviewedFinding } from "./review.ts";
@@ -96,7 +97,7 @@ export async function reviewNamespace(
       ...was.unknown
         .filter((sentence) => !is.unknown.includes(sentence))
         .map((sentence) => `at the base revision, ${sentence}`),
-      ...(isHome ? planned.notes : []),
+      ...(isHome ? planned.notes.toSorted(byText) : []),
       ...undistinguished(before, after, lines),
     ],
   };
@@ -110,9 +111,10 @@ function accesses(before: AccessPolicy, after: AccessPolicy, estate: Estate, opt
 }
 
 /** Those of both; of one that is in both, as it will be. */
-const everyDevice = (before: AccessPolicy, after: AccessPolicy) => [
-  ...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values(),
-];
+const everyDevice = (before: AccessPolicy, after: AccessPolicy) =>
+  [...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values()].sort(
+    byDevice,
+  );
 
 /** What is linted. */
 interface Linted {

@@ -1,10 +1,11 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
-import { type Plan, shownStep } from "../engine/index.ts";
+import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
 import { actorOf } from "./actor.ts";
 import { type Estate, readEstate } from "./estate.ts";
 import { protectedGroup } from "./lockouts.ts";
+import { byKindAndName, byText, byTexts } from "./order.ts";
 import type { Review, Revisions } from "./review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
@@ -124,15 +125,26 @@ function reviewOf(
     steps,
     unknown: untold,
   } = compared ? revisionChanges(compared.base, plan) : { ...plan, unknown: [] };
-  const changes = steps.filter(({ op }) => op !== "same").map(shownStep);
+  const changes = changedSteps(steps);
   return {
     ...{ version: 1, project, stack, engine, service: client.url },
     ...(compared && { revisions: compared.revisions }),
     ...{ summary, changes, unknown: [...unknown, ...untold] },
     namespaces: namespaces.map(({ review }) => review),
-    twins: namespaces.flatMap(({ planned }) => planned.twins),
+    twins: namespaces.flatMap(({ planned }) =>
+      planned.twins
+        .map(({ object, urns }) => ({ object, urns: urns.toSorted(byText) }))
+        .sort(byTexts(({ object }) => object)),
+    ),
   };
 }
+
+/** The steps that change something. */
+export const changedSteps = (steps: readonly Step[]): ShownStep[] =>
+  steps
+    .filter(({ op }) => op !== "same")
+    .sort(byKindAndName)
+    .map(shownStep);
 
 /** Namespaces that resources of the plan are in, as far as their ids are known. */
 function tenantsOf({ steps }: Plan): string[] {

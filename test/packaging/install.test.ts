@@ -1,4 +1,4 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import {
   cpSync,
   mkdirSync,
@@ -12,21 +12,23 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { isNoSettings } from "../support/gatehouse.ts";
+import {
+  copiesOf,
+  INSTALL_FLAGS,
+  isOffline,
+  npm,
+  PACKAGES,
+  packAll,
+  ROOT,
+  run,
+  userEnv,
+} from "./packages.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const PACKAGES = ["sdk", "provider", "server"];
 const MINUTE = 60_000;
 
-/** What was fetched before is taken as it is, and an answer that does not come is asked for again. */
-const INSTALL =
-  "install --no-audit --no-fund --foreground-scripts --prefer-offline --fetch-timeout=30000".split(" ");
-
-const run = promisify(execFile);
 let folder: string;
 let fleet: Fleet;
 beforeAll(async () => {
@@ -38,23 +40,10 @@ afterAll(async () => {
   await fleet.stop();
 });
 
-// As a user's: `npm test` hands its own settings on, scripts that are ignored among them.
-const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
-const npm = (args: readonly string[], cwd: string) =>
-  run("npm", args, { cwd, env, maxBuffer: 64 * 1024 * 1024 });
-
-/** Packs a workspace as a release would; answers the tarball's file. */
-async function pack(name: string): Promise<string> {
-  const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], join(ROOT, name));
-  const [{ filename, files }] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
-  expect(files.map(({ path }) => path)).toEqual(expect.arrayContaining(["LICENSE", "README.md"]));
-  return join(folder, filename);
-}
-
 it("the packages install elsewhere, without compiling, and run an example", {
   timeout: 5 * MINUTE,
 }, async ({ skip }) => {
-  const tarballs = await Promise.all(PACKAGES.map(pack));
+  const tarballs = await packAll(folder);
   const project = join(folder, "project");
   mkdirSync(project);
   cpSync(join(ROOT, "examples", "resources"), project, { recursive: true, filter: isNoSettings });
@@ -67,10 +56,10 @@ it("the packages install elsewhere, without compiling, and run an example", {
 
   const started = Date.now();
   try {
-    await npm(INSTALL, project);
+    await npm(["install", ...INSTALL_FLAGS], project);
   } catch (error) {
     const text = String((error as { stderr?: string }).stderr ?? error);
-    if (/E(NOTFOUND|AI_AGAIN|CONNREFUSED|TIMEDOUT|NETUNREACH)/.test(text)) skip("npm reaches no registry");
+    if (isOffline(text)) skip("npm reaches no registry");
     throw error;
   }
   const seconds = (Date.now() - started) / 1000;
@@ -83,10 +72,12 @@ it("the packages install elsewhere, without compiling, and run an example", {
   const built = readdirSync(join(project, "node_modules"), { recursive: true, encoding: "utf8" });
   expect(built.filter((file) => /(^|\/)(obj\.target|build\/Release\/\.deps)(\/|$)/.test(file))).toEqual([]);
 
+  expect(copiesOf("@pulumi/pulumi", project)).toEqual(["@pulumi/pulumi/package.json"]);
+
   for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enrol(name);
   await fleet.enrol("gate-old", "02:00:00:00:0a:01");
   const settings = {
-    ...env,
+    ...userEnv,
     ...fleet.env,
     PULUMI_BACKEND_URL: `file://${mkdtempSync(join(folder, "state-"))}`,
     PULUMI_CONFIG_PASSPHRASE: "install",

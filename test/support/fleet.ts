@@ -40,6 +40,18 @@ const hex = (byte: number) => byte.toString(16).padStart(2, "0");
 /** True where programs meet a service that sends only what the specification has: see vitest.config.ts. */
 export const isSparse = process.env.TEST_SERVICE === "sparse";
 
+/** What a device's agent calls to enrol, and to report; it waits to be accepted. */
+export function agentCall(client: Client, hostname: string, mac: string, tenantId: string) {
+  const info = {
+    id: "debian",
+    prettyName: "Debian",
+    version: "v0.19.0",
+    arch: "amd64",
+    platform: "native",
+  };
+  return client.authDevice({ body: { info, hostname, identity: { mac }, publicKey: AGENT_KEY, tenantId } });
+}
+
 /** Starts a service, sets up `admin`, and makes the users named. */
 export async function startFleet(
   users: readonly string[] = [],
@@ -59,16 +71,8 @@ export async function startFleet(
     enrolled += 1;
     return `02:00:00:00:00:${hex(enrolled)}`;
   };
-  const auth = (hostname: string, mac: string, tenantId: string) => {
-    const info = {
-      id: "debian",
-      prettyName: "Debian",
-      version: "v0.19.0",
-      arch: "amd64",
-      platform: "native",
-    };
-    return client.authDevice({ body: { info, hostname, identity: { mac }, publicKey: AGENT_KEY, tenantId } });
-  };
+  const auth = (hostname: string, mac: string, tenantId: string) =>
+    agentCall(client, hostname, mac, tenantId);
   const report = async (index: number) => {
     const mac = `06:00:00:00:${hex(index >> 8)}:${hex(index & 255)}`;
     await auth(`many-${index}`, mac, tenant);

@@ -1,0 +1,45 @@
+import { execFile } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect } from "vitest";
+
+export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** In this order the archives of {@link packAll} are. */
+export const PACKAGES = ["sdk", "provider", "server"] as const;
+
+export const run = promisify(execFile);
+
+/** What was fetched before is taken as it is, and an answer that does not come is asked for again. */
+export const INSTALL_FLAGS =
+  "--no-audit --no-fund --foreground-scripts --prefer-offline --fetch-timeout=30000".split(" ");
+
+/** As a user's: `npm test` hands its own settings on, scripts that are ignored among them. */
+export const userEnv: NodeJS.ProcessEnv = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)),
+);
+
+export const npm = (args: readonly string[], cwd: string) =>
+  run("npm", args, { cwd, env: userEnv, maxBuffer: 64 * 1024 * 1024 });
+
+/** Packs the workspaces as a release would; answers their archives. */
+export const packAll = (folder: string): Promise<string[]> =>
+  Promise.all(PACKAGES.map((name) => pack(name, folder)));
+
+async function pack(name: string, folder: string): Promise<string> {
+  const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], join(ROOT, name));
+  const [{ filename, files }] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
+  expect(files.map(({ path }) => path)).toEqual(expect.arrayContaining(["LICENSE", "README.md"]));
+  return join(folder, filename);
+}
+
+/** True for what npm says where it reaches no registry. */
+export const isOffline = (text: string): boolean =>
+  /E(NOTFOUND|AI_AGAIN|CONNREFUSED|TIMEDOUT|NETUNREACH)/.test(text);
+
+/** The copies of a package in a folder's `node_modules`, as paths in there. */
+export const copiesOf = (name: string, folder: string): string[] =>
+  readdirSync(join(folder, "node_modules"), { recursive: true, encoding: "utf8" }).filter((file) =>
+    new RegExp(`(^|/node_modules/)${name}/package\\.json$`).test(file),
+  );

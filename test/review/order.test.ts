@@ -1,0 +1,140 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Step } from "../../provider/dist/engine/index.js";
+import type { Estate } from "../../provider/dist/review/estate.js";
+import { reviewNamespace } from "../../provider/dist/review/reviewNamespace.js";
+import { changedSteps } from "../../provider/dist/review/reviewPlan.js";
+import { apiKey, device, estate, planOf, rule, ruleInputs, step, TENANT, uidOf } from "./support/planned.ts";
+
+const names = ["web-2", "web-10", "web-1", "db-1", "gate"];
+const devices = names.map((name) => device(name, name.startsWith("web") ? ["prod"] : []));
+const keys = ["kim-2", "kim-10", "ana", "zoe"].map((name, index) => ({
+  fingerprint: `${index}${index}:${"00:".repeat(15)}`.slice(0, 47),
+  name,
+  username: `^(${name}|root)$`,
+  filter: { hostname: ".*" },
+}));
+type Member = NonNullable<Estate["members"]>[number];
+const members = ["owner", "mia10", "mia2", "bob"].map(
+  (name) =>
+    ({
+      id: `user-${name}`,
+      email: `${name}@example.com`,
+      role: name === "owner" ? "owner" : "observer",
+      status: "accepted",
+    }) as Member,
+);
+const apiKeys = ["ci-10", "ci-2", "ci-1"].map((name) => ({ ...apiKey(name, "observer"), expiresIn: -1 }));
+const rules = [rule("2", { sourceIp: "^10\\." }), rule("10", { username: "^zoe$" }), rule("1")];
+const seen = {
+  sessions: 4,
+  logins: ["ops", "deploy-10", "deploy-2"],
+  addresses: ["10.0.0.10", "10.0.0.9", "192.168.1.1"],
+};
+
+const tagged = (name: string) =>
+  step("create", "DeviceTags", name, { after: { device: name, tags: ["lab"] } });
+const joins = (name: string) =>
+  step("create", "Member", name, {
+    after: { email: `${name}@example.org`, role: "operator", tenant: TENANT },
+  });
+const steps: Step[] = [
+  ...names.map(tagged),
+  ...["max-10", "max-9", "eva"].map(joins),
+  step("create", "FirewallRule", "late", { after: { ...ruleInputs, priority: 8, tenant: TENANT } }),
+  step("create", "Namespace", "b-10", { after: { name: "b-10" } }),
+  step("create", "Namespace", "b-9", { after: { name: "b-9" } }),
+  step("delete", "Member", "bob", {
+    before: { outputs: { userId: "user-bob", email: "bob@example.com", role: "observer" } },
+    id: `${TENANT}/user-bob`,
+  }),
+];
+
+const options = {
+  ...{ folder: undefined, home: TENANT, runningUser: "me" },
+  actor: { kind: "user", role: "observer" } as const,
+  protect: [{ label: "all", has: () => true }],
+};
+
+const shuffled = <T>(items: readonly T[]) =>
+  fc.shuffledSubarray([...items], { minLength: items.length, maxLength: items.length });
+
+const worlds = fc.record({
+  devices: shuffled(devices),
+  keys: shuffled(keys),
+  members: shuffled(members),
+  apiKeys: shuffled(apiKeys),
+  logins: shuffled(seen.logins),
+  addresses: shuffled(seen.addresses),
+  steps: shuffled(steps),
+});
+type World = typeof worlds extends fc.Arbitrary<infer W> ? W : never;
+
+async function reviewOf(world: World) {
+  const whole: Estate = {
+    ...estate,
+    devices: world.devices,
+    policy: {
+      devices: world.devices.map(({ uid, name, tags }) => ({ uid, name, tags })),
+      keys: world.keys,
+      rules,
+    },
+    members: world.members,
+    apiKeys: world.apiKeys,
+    seen: { ...seen, logins: world.logins, addresses: world.addresses },
+  };
+  const { review } = await reviewNamespace(whole, planOf(...world.steps), options);
+  return review;
+}
+
+describe("the lists of a review", () => {
+  test("do not depend on the order in which the service answers, or the program declares", async () => {
+    const expected = await reviewOf({ devices, keys, members, apiKeys, ...seen, steps });
+    await fc.assert(
+      fc.asyncProperty(worlds, async (world) => {
+        expect(await reviewOf(world)).toEqual(expected);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test("are sorted as people sort, numbers by value", async () => {
+    const review = await reviewOf({ devices, keys, members, apiKeys, ...seen, steps });
+    expect(review.members.map(({ email }) => email.split("@")[0])).toEqual(["bob", "eva", "max-9", "max-10"]);
+    const unmanaged = review.coverage.unmanaged.filter(
+      ({ kind }) => kind === "ApiKey" || kind === "PublicKey",
+    );
+    expect(unmanaged.map(({ name }) => name)).toEqual([
+      "ana",
+      "kim-2",
+      "kim-10",
+      "zoe",
+      "ci-1",
+      "ci-2",
+      "ci-10",
+    ]);
+    const [shown = []] = [review.domain.addresses].map((all) =>
+      all.filter((one) => seen.addresses.includes(one)),
+    );
+    expect(shown).toEqual(["10.0.0.9", "10.0.0.10", "192.168.1.1"]);
+    const tagging = review.incapabilities.find(({ operation }) => operation === "updateDeviceTags");
+    expect(tagging?.resources).toEqual(["db-1", "gate", "web-1", "web-2", "web-10"]);
+    const [line] = review.access;
+    expect(line?.devices).toEqual(
+      ["db-1", "gate", "web-1", "web-2", "web-10"]
+        .filter((name) => line?.devices.includes(uidOf(name)))
+        .map(uidOf),
+    );
+  });
+
+  test("changes go by kind and name", () => {
+    fc.assert(
+      fc.property(shuffled(steps), (all) => {
+        expect(changedSteps(all).map(({ name }) => name)).toEqual([
+          ...["db-1", "gate", "web-1", "web-2", "web-10"],
+          ...["late", "bob", "eva", "max-9", "max-10", "b-9", "b-10"],
+        ]);
+      }),
+    );
+  });
+});
