@@ -249,7 +249,10 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
 
     it.skipIf(!available)("about how many namespaces a user may own", async () => {
       const env = { GATEHOUSE_USERNAME: "limited" };
-      const two = { one: { type: "Namespace", args: { name: "one" } }, two: { type: "Namespace", args: { name: "two" } } };
+      const two = {
+        one: { type: "Namespace", args: { name: "one" } },
+        two: { type: "Namespace", args: { name: "two" } },
+      };
       const { code, stderr } = await gate(["up", "--yes"], two, env);
       expect(code).toBe(1);
       expect(stderr).toMatch(/Namespace "one", Namespace "two": the user may own 1 namespaces, and owns 0/);

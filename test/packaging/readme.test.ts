@@ -163,6 +163,7 @@ describe.skipIf(!ready)("the first hour, as the README says, from packed package
     );
     const user = createClient({ url, credential: passwordCredential({ username, password }) });
     const { tenantId } = await user.createNamespace({ body: { name: "fleet" } });
+    terminal.substitute(/(GATEHOUSE_TENANT=)\S+/, `$1${tenantId}`);
     client = user.forTenant(tenantId);
     for (const [index, hostname] of ["web-01", "db-02"].entries()) {
       const { uid } = await agentCall(client, hostname, `02:00:00:00:00:0${index}`, tenantId);
@@ -207,6 +208,7 @@ describe.skipIf(!ready)("the first hour, as the README says, from packed package
   });
 
   it("who can reach what", { timeout: 2 * MINUTE }, async () => {
+    await types("export GATEHOUSE_TENANT");
     expect(await types("gatehouse access --device tag:prod")).toContain("web-01");
     expect(await types("gatehouse access --key ana")).toContain("web-01");
     expect(await types("gatehouse access --explain", 2)).toContain("db-02");
