@@ -50,6 +50,7 @@ Exported by \`@gatehouse-access/provider\`, beside the [resources](resources.md)
     ...[...documented("patterns.ts"), ...documented("sshKeyFile.ts")].map(helperSection),
     "## Lookups",
     "What is there, read while the program runs. The settings and the credential are those of the resources.",
+    "Each has a second form for outputs, as Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on take the same, each part also as an output, and give an output. It asks when all of that is known, which in a preview may be never.",
     ...documented("lookups.ts").map(helperSection),
   ].join("\n\n");
 }

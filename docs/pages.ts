@@ -27,6 +27,7 @@ interface Schema {
   readonly type?: string;
   readonly const?: unknown;
   readonly anyOf?: readonly Schema[];
+  readonly not?: Schema;
   readonly enum?: readonly unknown[];
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -48,17 +49,14 @@ function defaultOf(field: InputField): string {
   return field.default === undefined ? "" : `\`${JSON.stringify(field.default)}\``;
 }
 
-/** A row for the field, and one for each member of an object. */
+/** A row for the field, and one for each member of an object, or of any of its forms. */
 function inputRows(name: string, field: InputField): string[][] {
   const schema = schemaOf(field.schema);
   const replaces = field.replaces ? "yes" : "";
-  const members = Object.entries(schema.properties ?? {}).map(([member, inner]) => [
-    `\`${name}.${member}\``,
-    typeName(inner),
-    "",
-    "",
-    inner.description ?? "",
-  ]);
+  const members = [schema, ...(schema.anyOf ?? [])]
+    .flatMap(({ properties = {} }) => Object.entries(properties))
+    .filter(([, inner]) => !inner.not)
+    .map(([member, inner]) => [`\`${name}.${member}\``, typeName(inner), "", "", inner.description ?? ""]);
   return [[`\`${name}\``, typeName(schema), defaultOf(field), replaces, field.description], ...members];
 }
 

@@ -1,4 +1,4 @@
-import { cidr, getDevices, getMembers, hostname, login } from "@gatehouse-access/provider";
+import { cidr, getDevices, getMembers, getMembersOutput, hostname, login } from "@gatehouse-access/provider";
 
 // Patterns of the service are not anchored; these are, so that "root" does not admit "notroot".
 export const patterns = {
@@ -10,3 +10,8 @@ export const patterns = {
 // Lookups are promises; every input of a resource takes one.
 export const owner = getMembers().then((members) => members.find(({ role }) => role === "owner")?.email);
 export const waiting = getDevices({ status: "pending" }).then((devices) => devices.map(({ name }) => name));
+
+// What another resource gives, such as its tenant, goes into the form for outputs.
+export const roles = getMembersOutput({ tenant: getDevices().then(([device]) => device?.tenantId) }).apply(
+  (members) => members.map(({ role }) => role),
+);

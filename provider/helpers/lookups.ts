@@ -85,9 +85,12 @@ export async function getMembers(lookup: LookupOptions = {}): Promise<Namespace[
   return (await getNamespace({ ...lookup })).members;
 }
 
-/** The public keys of a namespace, oldest first. */
+/** The public keys of a namespace, oldest first; `data` is the OpenSSH line, as the resource PublicKey takes it. */
 export async function getPublicKeys(lookup: LookupOptions = {}): Promise<PublicKey[]> {
-  return ask(lookup, ({ client }) => collect(client.iterate("getPublicKeys", { query: { perPage: 100 } })));
+  const keys = await ask(lookup, ({ client }) =>
+    collect(client.iterate("getPublicKeys", { query: { perPage: 100 } })),
+  );
+  return keys.map((key) => ({ ...key, data: Buffer.from(key.data, "base64").toString("utf8").trim() }));
 }
 
 /** The firewall rules of a namespace, the lowest priority first. */

@@ -6,6 +6,7 @@ interface Schema {
   readonly type?: string;
   readonly enum?: readonly string[];
   readonly anyOf?: readonly Schema[];
+  readonly not?: Schema;
   readonly const?: unknown;
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -47,7 +48,8 @@ function objectType(schema: Schema, wrap: (type: string) => string, indent: stri
   const inner = `${indent}  `;
   const members = Object.entries(schema.properties ?? {}).map(([name, member]) => {
     const mark = schema.required?.includes(name) ? "" : "?";
-    return `${comment(member.description, inner, name)}${inner}${name}${mark}: ${wrap(typeOf(member, wrap, inner))};`;
+    const type = member.not ? "never" : wrap(typeOf(member, wrap, inner));
+    return `${comment(member.description, inner, name)}${inner}${name}${mark}: ${type};`;
   });
   return `{\n${members.join("\n")}\n${indent}}`;
 }

@@ -8,17 +8,25 @@ export const tenantInput = optional(tenantId, {
   replaces: true,
 });
 
+const notBeside = (other: string) => z.never().optional().describe(`Not beside ${other}.`);
+
 /** Which devices a key or rule is for. */
 export const filterInput = required(
-  z
-    .strictObject({
-      hostname: filterSchema.shape.hostname.describe("Pattern (RE2, not anchored) on the device's name."),
-      tags: filterSchema.shape.tags.describe("Tags of which a device has at least one; 1 to 3."),
-    })
-    .refine(
-      (value) => (value.hostname === undefined) !== (value.tags === undefined),
-      "must have exactly one of hostname and tags",
-    ),
+  z.union(
+    [
+      z.strictObject({
+        hostname: filterSchema.shape.hostname
+          .unwrap()
+          .describe("Pattern (RE2, not anchored) on the device's name."),
+        tags: notBeside("hostname"),
+      }),
+      z.strictObject({
+        tags: filterSchema.shape.tags.unwrap().describe("Tags of which a device has at least one; 1 to 3."),
+        hostname: notBeside("tags"),
+      }),
+    ],
+    { error: "must have exactly one of hostname and tags" },
+  ),
   { description: "Which devices: by name or by tags, one of the two." },
 );
 

@@ -1,0 +1,78 @@
+import * as pulumi from "@pulumi/pulumi";
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
+import type { FirewallRuleArgs, PublicKey, PublicKeyArgs } from "../../provider/dist/index.js";
+import * as provider from "../../provider/dist/index.js";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { sshKeyLine } from "./support/programs.ts";
+
+const line = sshKeyLine();
+const before = { ...process.env };
+
+let fleet: Fleet;
+beforeAll(async () => {
+  fleet = await startFleet();
+  await fleet.enrol("web-01");
+  const data = Buffer.from(line).toString("base64");
+  const body = { name: "ana", username: "^root$", filter: { hostname: ".*" }, data };
+  await fleet.client.createPublicKey({ body });
+  Object.assign(process.env, fleet.env);
+});
+afterAll(async () => {
+  for (const name of Object.keys(fleet.env)) delete process.env[name];
+  Object.assign(process.env, before);
+  await fleet.stop();
+});
+
+const valueOf = <T>(output: pulumi.Output<T>) => new Promise((resolve) => output.apply(resolve));
+
+describe("lookups", () => {
+  it("give a key as PublicKey takes it", async () => {
+    expect((await provider.getPublicKeys()).map(({ data }) => data)).toEqual([line]);
+  });
+
+  it("take outputs, all of them", async () => {
+    const tenant = pulumi.output(fleet.tenant);
+    const one = await valueOf(provider.getDevicesOutput({ tenant, name: pulumi.output("WEB-01") }));
+    expect(one).toMatchObject([{ name: "web-01" }]);
+    expect(await valueOf(provider.getDevicesOutput({ tags: [pulumi.output("none")] }))).toEqual([]);
+    expect(await valueOf(provider.getNamespaceOutput())).toMatchObject({ tenantId: fleet.tenant });
+
+    const lookups = Object.entries(provider).filter(([name]) => /^get\w+(?<!Output)$/.test(name));
+    expect(lookups.length).toBeGreaterThan(6);
+    for (const [name, lookup] of lookups as [string, (args: object) => Promise<unknown>][]) {
+      const ofOutputs = (provider as unknown as Record<string, typeof provider.getTagsOutput>)[
+        `${name}Output`
+      ];
+      expect(await valueOf(ofOutputs?.({ tenant }) as pulumi.Output<unknown>), name).toEqual(
+        await lookup({ tenant: fleet.tenant }),
+      );
+    }
+  });
+
+  it("have the types of what they give", () => {
+    const devices = () => provider.getDevicesOutput({ status: pulumi.output("pending" as const) });
+    expectTypeOf(devices).returns.toExtend<pulumi.Output<{ name: string }[]>>();
+    // @ts-expect-error there is no such status
+    expect(() => provider.getDevicesOutput({ status: "lost" })).toBeTypeOf("function");
+  });
+});
+
+describe("a filter", () => {
+  type Filter = pulumi.Unwrap<FirewallRuleArgs["filter"]>;
+
+  it("has one of hostname and tags, by its type too", () => {
+    expectTypeOf<{ tags: string[] }>().toExtend<Filter>();
+    expectTypeOf<{ hostname: string }>().toExtend<Filter>();
+    expectTypeOf<{ hostname: string; tags: undefined }>().toExtend<Filter>();
+    expectTypeOf<{ hostname: string; tags: string[] }>().not.toExtend<Filter>();
+    expectTypeOf<Record<never, never>>().not.toExtend<Filter>();
+    const args = { name: "ana", data: line, username: "root" };
+    const good: PublicKeyArgs = { ...args, filter: { tags: [pulumi.output("prod")] } };
+    // @ts-expect-error both
+    const both: PublicKeyArgs = { ...args, filter: { hostname: "web", tags: ["prod"] } };
+    // @ts-expect-error none
+    const none: PublicKeyArgs = { ...args, filter: {} };
+    expect([good, both, none]).toHaveLength(3);
+    expectTypeOf<PublicKey["filter"]>().toExtend<pulumi.Output<{ tags?: string[]; hostname?: string }>>();
+  });
+});
