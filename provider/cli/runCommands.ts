@@ -27,6 +27,7 @@ type Flags = TargetFlags &
     create?: boolean;
     replace?: string[];
     plan?: string;
+    skipPreview?: boolean;
     json?: boolean;
     refresh?: boolean;
     yes?: boolean;
@@ -70,10 +71,19 @@ export function addRunCommands(program: Command): void {
           "is no longer as it was reviewed; does not ask",
       ).conflicts(["refresh", "replace", "target", "targetDependents", "exclude", "excludeDependents"]),
     )
+    .addOption(
+      new Option(
+        "--skip-preview",
+        "run the program once: do not plan everything before anything is done, and do not ask",
+      ).conflicts("plan"),
+    )
     .action((folder: string, flags: Flags) =>
       run(folder, flags, (stack, ask) =>
         flags.plan === undefined
-          ? stack.up({ ...updating(flags), ...ask("Do this?") })
+          ? stack.up({
+              ...updating(flags),
+              ...(flags.skipPreview ? { skipPreview: true } : ask("Do this?")),
+            })
           : upAsReviewed(flags.plan, stack),
       ),
     );
