@@ -29,6 +29,7 @@ type Flags = TargetFlags &
     create?: boolean;
     replace?: string[];
     plan?: string;
+    skipPreview?: boolean;
     json?: boolean;
     refresh?: boolean;
     yes?: boolean;
@@ -82,19 +83,25 @@ export function addRunCommands(program: Command): void {
     )
     .addOption(
       new Option(
+        "--skip-preview",
+        "run the program once: do not plan everything before anything is done, and do not ask",
+      ).conflicts("plan"),
+    )
+    .addOption(
+      new Option(
         "--create-namespace <name>",
         "for a user who is in none: make this one, for the resources that name none",
-      ).conflicts(["plan"]),
+      ).conflicts("plan"),
     )
     .action((folder: string, flags: Flags) => {
       const update = ({ stack, check, ask }: Running) => {
+        if (flags.plan !== undefined) return upAsReviewed(flags.plan, stack);
+        if (flags.skipPreview) return stack.up({ ...updating(flags), skipPreview: true });
         const confirm = async (plan: Plan) => {
           await check(plan);
           return ask("Do this?").confirm?.(plan) ?? true;
         };
-        return flags.plan === undefined
-          ? stack.up({ ...updating(flags), values: true, confirm })
-          : upAsReviewed(flags.plan, stack);
+        return stack.up({ ...updating(flags), values: true, confirm });
       };
       return run(folder, flags, update, {
         settling: { pin: true, createNamespace: flags.createNamespace },

@@ -102,7 +102,7 @@ export class CliStack implements Stack {
     const more = await this.#updateOptions(options);
     // As the embedded engine does: what a preview finds wrong stops everything before the first write.
     const up = async (all: CliUpdate): Promise<Result> => {
-      await this.#confirmed(options, () => this.#preview(options, all));
+      if (!options.skipPreview) await this.#confirmed(options, () => this.#preview(options, all));
       return this.#run("up", options.create ?? true, (handle, run) => handle.up({ ...run, ...all }));
     };
     if (!options.held) return up(more);

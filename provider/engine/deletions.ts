@@ -120,6 +120,7 @@ export async function deleteAll(
     log.fail(step, refused);
     stop.stop("failed");
   }
+  if (context.dryRun && condemned.length > 0) context.snapshot.wouldChange();
   if (context.dryRun || stop.reason) return;
   const blockers = deletionBlockers(condemned.map((entry) => entry.state));
   const entryOf = new Map(condemned.map((entry) => [entry.state, entry]));

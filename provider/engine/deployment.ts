@@ -2,7 +2,12 @@ import { changedFields } from "./changedFields.ts";
 import { Claims } from "./claims.ts";
 import { defaultProviderState, defaultProviderUrn } from "./defaultProvider.ts";
 import { deleteAll, leaveOut } from "./deletions.ts";
-import { type DeploymentContext, type DeploymentOptions, deletionContext } from "./deploymentContext.ts";
+import {
+  type DeploymentContext,
+  type DeploymentOptions,
+  deletionContext,
+  writeState,
+} from "./deploymentContext.ts";
 import { type EngineError, ProtectedError, type UnsupportedUse } from "./errors.ts";
 import { executePlan } from "./executePlan.ts";
 import { Limiter } from "./limiter.ts";
@@ -165,13 +170,13 @@ export class Deployment implements Monitor {
   }
 
   registerOutputs(urn: string, outputs: Props): void {
-    const { snapshot, log, dryRun, claims } = this.#context;
+    const { log, dryRun, claims } = this.#context;
     const found = claims.kept(urn);
     if (!found) return;
     log.hide(outputs);
     const state = { ...found.state, outputs: dryRun ? outputs : knownProps(outputs) };
     claims.keep(urn, found, state);
-    if (!dryRun && !isUnchanged(found.state, state)) snapshot.change([{ put: found.key, state }]);
+    if (!isUnchanged(found.state, state)) writeState(this.#context, [{ put: found.key, state }]);
   }
 
   async finished(): Promise<void> {
@@ -221,12 +226,12 @@ export class Deployment implements Monitor {
   async #useDefaultProvider(): Promise<void> {
     await this.#context.provider;
     if (this.#context.providerRef !== "") return;
-    const { stack, project, snapshot, providerInputs, dryRun, claims } = this.#context;
+    const { stack, project, providerInputs, claims } = this.#context;
     const urn = defaultProviderUrn(stack, project);
     const { key, state: old } = claims.takeUrn(urn);
     const state = defaultProviderState(urn, providerInputs, old);
     this.#context.providerRef = `${urn}::${state.id}`;
-    if (!dryRun && state !== old) snapshot.change([{ put: key, state }]);
+    if (state !== old) writeState(this.#context, [{ put: key, state }]);
   }
 }
 

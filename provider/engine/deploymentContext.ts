@@ -5,7 +5,7 @@ import type { HeldPlan } from "./heldPlan.ts";
 import type { Limiter } from "./limiter.ts";
 import type { Step } from "./model.ts";
 import type { RunLog } from "./runLog.ts";
-import type { Snapshot } from "./snapshot.ts";
+import type { Mutation, Snapshot } from "./snapshot.ts";
 import type { StopSwitch } from "./stopSwitch.ts";
 import type { TargetOptions } from "./targets.ts";
 import type { Props } from "./value.ts";
@@ -42,6 +42,15 @@ export type DeploymentContext = DeploymentOptions & {
   /** The reference to the default provider; empty before the first dynamic resource. */
   providerRef: string;
 };
+
+/** Writes what needs no provider; a dry run only notes that there is something to write. */
+export function writeState(
+  { snapshot, dryRun }: Pick<DeploymentContext, "snapshot" | "dryRun">,
+  mutations: Mutation[],
+): void {
+  if (dryRun) snapshot.wouldChange();
+  else snapshot.change(mutations);
+}
 
 /** What deleting within a deployment needs. */
 export function deletionContext(context: DeploymentContext): DeletionContext {

@@ -2,7 +2,15 @@ import { BackendError, DeclinedError } from "./errors.ts";
 import type { HistoryEntry } from "./fileBackend.ts";
 import { HeldPlan } from "./heldPlan.ts";
 import { Journal } from "./journal.ts";
-import { type Command, type Plan, type Result, type Step, summarise } from "./model.ts";
+import {
+  type Command,
+  hasChanges,
+  NOTHING_TO_DO,
+  type Plan,
+  type Result,
+  type Step,
+  summarise,
+} from "./model.ts";
 import { deletePass, deployPass, refreshPass, requireTargets, settlePass } from "./passes.ts";
 import { stackOutputs } from "./runOutcome.ts";
 import { conclude, type Outcome, openPass, type Pass, type RunSettings } from "./runPass.ts";
@@ -19,25 +27,33 @@ export class EmbeddedRun {
   }
 
   async preview(options: PreviewOptions): Promise<Plan> {
-    return this.#dryRun("preview", options);
+    return (await this.#dryRun("preview", options)).plan;
   }
 
   async up(options: UpOptions): Promise<Result> {
-    const { held: isHeld = false, ...deploying } = options;
-    return this.#locked("update", async () => {
-      const plan = await this.#confirmed(options, () => this.#dryRun("up", deploying));
-      const held = isHeld ? { held: new HeldPlan(plan) } : {};
-      return async (pass) => {
-        const refreshed = await this.#read(pass, options);
-        if (pass.stop.reason) return { steps: refreshed, outputs: {} };
-        return deployPass(this.#settings, pass, false, { ...deploying, ...held });
+    const { held: isHeld = false, skipPreview = false, ...deploying } = options;
+    const deploy =
+      (held?: HeldPlan) =>
+      async (pass: Pass): Promise<Outcome> => {
+        const steps = await this.#read(pass, options);
+        if (pass.stop.reason) return { steps, outputs: {} };
+        return deployPass(this.#settings, pass, false, { ...deploying, ...(held && { held }) });
       };
+    return this.#locked("update", async () => {
+      if (skipPreview) return deploy();
+      const { plan, pass } = await this.#dryRun("up", deploying);
+      const { changed, earlierPending } = pass.snapshot;
+      const isEmpty = !hasChanges(plan) && !changed && earlierPending.length === 0;
+      if (isHeld || !isEmpty) await this.#confirm(options, plan);
+      if (!isEmpty) return deploy(isHeld ? new HeldPlan(plan) : undefined);
+      pass.log.diagnostic(NOTHING_TO_DO);
+      return { ...plan, planned: false };
     });
   }
 
   async refresh(options: RefreshRunOptions): Promise<Result> {
     return this.#locked("refresh", async () => {
-      if (options.confirm) await this.#confirmed(options, () => this.#readOnly("refresh", options));
+      if (options.confirm) await this.#confirm(options, await this.#readOnly("refresh", options));
       return async (pass) => {
         requireTargets(pass, options);
         if (options.clearPendingCreates) pass.snapshot.settle(() => true);
@@ -49,7 +65,7 @@ export class EmbeddedRun {
 
   async destroy(options: DestroyOptions): Promise<Result> {
     return this.#locked("destroy", async () => {
-      await this.#confirmed(options, () => this.#destroyPlan(options));
+      await this.#confirm(options, await this.#destroyPlan(options));
       return async (pass) => {
         if (options.refresh) await refreshPass(this.#settings, pass, options);
         if (!pass.stop.reason) await deletePass(this.#settings, pass, false, options);
@@ -62,21 +78,19 @@ export class EmbeddedRun {
     return this.#readOnly("drift", options);
   }
 
-  async #confirmed({ confirm }: Confirmable, makePlan: () => Promise<Plan>): Promise<Plan> {
-    const plan = await makePlan();
+  async #confirm({ confirm }: Confirmable, plan: Plan): Promise<void> {
     if (confirm && !(await confirm(plan))) throw new DeclinedError();
-    return plan;
   }
 
   /** A run that changes nothing: neither state nor objects. */
-  async #dryRun(command: Command, options: PreviewOptions): Promise<Plan> {
+  async #dryRun(command: Command, options: PreviewOptions): Promise<{ plan: Plan; pass: Pass }> {
     this.#settings.emit({ kind: "phase", phase: "preview" });
     const pass = await openPass(this.#settings);
     const steps = await this.#read(pass, options);
     const outcome = pass.stop.reason
       ? { steps, outputs: {} }
       : await deployPass(this.#settings, pass, true, options);
-    return conclude(this.#settings, command, pass, outcome, true);
+    return { plan: conclude(this.#settings, command, pass, outcome, true), pass };
   }
 
   /** Reads the real objects where that is asked for, else those alone of which nobody knows what became of them. */
@@ -102,16 +116,17 @@ export class EmbeddedRun {
 
   /**
    * Holds the lock while `prepare` makes a plan and the work it returns is done under a journal; then writes the
-   * state, whatever became of the work, and throws where something failed.
+   * state, whatever became of the work, and throws where something failed. A result of `prepare` is all there is to do.
    */
   async #locked(
     kind: "update" | "refresh" | "destroy",
-    prepare: () => Promise<(pass: Pass) => Promise<Outcome>>,
+    prepare: () => Promise<((pass: Pass) => Promise<Outcome>) | Result>,
   ): Promise<Result> {
     const { backend, emit, command } = this.#settings;
     const lock = await takeLock(backend.lockFolder);
     try {
       const work = await prepare();
+      if (typeof work !== "function") return work;
       const pass = await openPass(this.#settings);
       emit({ kind: "phase", phase: kind });
       const journal = await Journal.create(backend.journalFile, pass.base);

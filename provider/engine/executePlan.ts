@@ -1,5 +1,5 @@
 import { deleteEntry } from "./deletions.ts";
-import { type DeploymentContext, deletionContext } from "./deploymentContext.ts";
+import { type DeploymentContext, deletionContext, writeState } from "./deploymentContext.ts";
 import { type DynamicProvider, PartialFailure, ProviderGoneError } from "./dynamicProvider.ts";
 import type { Step } from "./model.ts";
 import type { Registered } from "./monitorServer.ts";
@@ -44,13 +44,13 @@ export async function executePlan(
 
 /** What needs no provider: nothing changes, or nothing may. */
 function settle(context: DeploymentContext, goal: Goal, plan: ResourcePlan): Registered {
-  const { claims, snapshot, dryRun, providerRef } = context;
+  const { claims, providerRef } = context;
   const { inputs } = plan;
   const old = plan.old?.state;
   const { id, outputs } = expected(goal, plan);
   const state = newState(goal, providerRef, { inputs, outputs, id }, old, false);
   const key = claims.keep(goal.urn, plan.old, state);
-  if (!dryRun && old && !isUnchanged(old, state)) snapshot.change([{ put: key, state }]);
+  if (old && !isUnchanged(old, state)) writeState(context, [{ put: key, state }]);
   return { urn: goal.urn, id, outputs };
 }
 

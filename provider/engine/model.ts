@@ -71,6 +71,12 @@ export type Diagnostic = {
   urn?: string;
 };
 
+/** Said of an update that has nothing to do, nor to write to the state. */
+export const NOTHING_TO_DO: Diagnostic = {
+  severity: "info",
+  message: "Nothing to do: program, state and outputs agree.",
+};
+
 /** Number of resources by what happened to them. Default providers are not counted. */
 export type Summary = Record<StepOp, number>;
 

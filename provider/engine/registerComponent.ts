@@ -1,4 +1,4 @@
-import type { DeploymentContext } from "./deploymentContext.ts";
+import { type DeploymentContext, writeState } from "./deploymentContext.ts";
 import { fieldDiff } from "./fieldDiff.ts";
 import type { Step } from "./model.ts";
 import type { Registered } from "./monitorServer.ts";
@@ -14,13 +14,13 @@ export function registerComponent(
   old: Entry | undefined,
   step: Step,
 ): Registered {
-  const { snapshot, dryRun, claims } = context;
+  const { claims } = context;
   const outputs = old?.state.outputs ?? {};
   const changed = !equal(old?.state.inputs ?? {}, goal.props);
   step.op = !old ? "create" : changed ? "update" : "same";
   if (changed) step.fields = fieldDiff(old?.state.inputs, goal.props);
   const state = newState(goal, "", { inputs: goal.props, outputs }, old?.state, changed);
   const key = claims.keep(goal.urn, old, state);
-  if (!dryRun && !(old && isUnchanged(old.state, state))) snapshot.change([{ put: key, state }]);
+  if (!(old && isUnchanged(old.state, state))) writeState(context, [{ put: key, state }]);
   return { urn: goal.urn, id: "", outputs: goal.props };
 }

@@ -18,6 +18,7 @@ export class Snapshot {
   readonly #pending = new Map<number, PendingOperation>();
   #earlierPending: PendingOperation[];
   readonly #renamed = new Map<string, string>();
+  #changed = false;
   readonly #unsaved = new Map<string, ResourceState>();
   #journal: Journal | undefined;
   #onFailure: (error: Error) => void = () => {};
@@ -63,14 +64,27 @@ export class Snapshot {
     return this.#earlierPending;
   }
 
+  /** True once anything is, or would be, other than it was read. */
+  get changed(): boolean {
+    return this.#changed;
+  }
+
+  /** Notes, in a run that changes nothing, that there is something to write. */
+  wouldChange(): void {
+    this.#changed = true;
+  }
+
   /** Forgets operations of earlier runs that are settled. */
   settle(settled: (operation: PendingOperation) => boolean): void {
-    this.#earlierPending = this.#earlierPending.filter((operation) => !settled(operation));
+    const left = this.#earlierPending.filter((operation) => !settled(operation));
+    this.#changed ||= left.length < this.#earlierPending.length;
+    this.#earlierPending = left;
   }
 
   /** From here on references to the old urn mean the new one. */
   rename(oldUrn: string, newUrn: string): void {
     this.#renamed.set(oldUrn, newUrn);
+    this.#changed = true;
     this.#journal?.appendLater({ line: "rename", from: oldUrn, to: newUrn });
   }
 
@@ -147,6 +161,7 @@ export class Snapshot {
 
   /** Of what was in flight earlier, a creation is settled by another one, and all else by the end of the object. */
   #apply(mutations: Mutation[]): void {
+    this.#changed ||= mutations.length > 0;
     for (const mutation of mutations) {
       const isEnd = "drop" in mutation;
       const key = isEnd ? mutation.drop : mutation.put;

@@ -15,15 +15,20 @@ export type PreviewOptions = TargetOptions & {
 
 /** Options of the runs that change something. */
 export type Confirmable = {
-  /** Asked with the plan before anything is changed; false ends the run as cancelled. */
+  /** Asked with the plan before anything is changed, if anything is to be; false ends the run as cancelled. */
   confirm?: (plan: Plan) => Promise<boolean>;
 };
 
 /** Options of an update. */
 export type UpOptions = PreviewOptions &
   Confirmable & {
-    /** The run stops where it would do something else than the plan that was confirmed. Default: false. */
+    /**
+     * The run stops where it would do something else than the plan that was confirmed; that is asked for in any case.
+     * Default: false.
+     */
     held?: boolean;
+    /** The program is run once, and nothing is asked. Default: false. */
+    skipPreview?: boolean;
   };
 
 /** Options of a refresh. */
@@ -76,7 +81,7 @@ export type Stack = {
   stack: string;
   /** What `up` would do; nothing is changed, except that a missing stack is made unless `create` is false. */
   preview(options?: PreviewOptions): Promise<Plan>;
-  /** Makes what the program says real, after a preview. */
+  /** Makes what the program says real, after a preview; where that finds nothing to do or to write, it is all. */
   up(options?: UpOptions): Promise<Result>;
   /** Brings the state up to what really is. */
   refresh(options?: RefreshRunOptions): Promise<Result>;

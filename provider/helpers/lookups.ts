@@ -1,6 +1,6 @@
 import type { Filter } from "@gatehouse-access/sdk";
 import * as pulumi from "@pulumi/pulumi";
-import type { TenantClient } from "../resources/connection.ts";
+import type { Connection, TenantClient } from "../resources/connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../resources/listings.ts";
 
 /** Whose objects a lookup reads. */
@@ -25,12 +25,16 @@ const PAGE = { perPage: 100, sortBy: "uid", orderBy: "asc" } as const;
 // Loaded by the first lookup: most programs need no client, and it would slow the start of them all.
 const sdk = () => import("@gatehouse-access/sdk");
 
-async function ask<T>({ tenant }: LookupOptions, question: (opened: TenantClient) => Promise<T>): Promise<T> {
+function ask<T>({ tenant }: LookupOptions, question: (opened: TenantClient) => Promise<T>): Promise<T> {
+  return asking(async (service) => question(await service.tenant(tenant)));
+}
+
+async function asking<T>(question: (service: Connection) => Promise<T>): Promise<T> {
   const { configure, connection } = await import("../pulumi/session.ts");
   const { tellingRelease } = await import("../resources/serviceVersion.ts");
   const settings = new pulumi.Config("gatehouse");
   configure((key) => settings.get(key.slice("gatehouse:".length)));
-  return tellingRelease(connection, console.log, async () => question(await connection().tenant(tenant)));
+  return tellingRelease(connection, console.log, async () => question(connection()));
 }
 
 async function allOf([first, ...others]: readonly Filter[]): Promise<{ filter?: Filter }> {
@@ -73,7 +77,7 @@ export async function getNamespace(
   }
   const { where } = await sdk();
   const query = { filter: where("name").eq(name.toLowerCase()), perPage: 100 };
-  const found = await ask({}, ({ client }) => collect(client.iterate("getNamespaces", { query })));
+  const found = await asking(({ client }) => collect(client.iterate("getNamespaces", { query })));
   const namespace = found.find((candidate) => candidate.name === name.toLowerCase());
   if (!namespace) throw new Error(`getNamespace: the credential's user is in no namespace called "${name}"`);
   // There is always the owner: lists of newer services leave the members out.

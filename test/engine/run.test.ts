@@ -1,8 +1,14 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type ProgramError, UnsupportedError, UpdateFailedError } from "../../provider/dist/engine/index.js";
-import { Workspace } from "./workspace.ts";
+import {
+  type Plan,
+  type ProgramError,
+  UnsupportedError,
+  UpdateFailedError,
+} from "../../provider/dist/engine/index.js";
+import { engines } from "../support/gatehouse.ts";
+import { type ProgramPlan, type StoredState, Workspace } from "./workspace.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.
 vi.setConfig({ testTimeout: 180_000 });
@@ -278,6 +284,100 @@ describe("the embedded engine", () => {
     expect(ws.calls()).toEqual([]);
     expect(ws.names()).toEqual([]);
   });
+});
+
+describe.each(engines)("how often an up runs the program, by the $label", ({ engine, available }) => {
+  const up = async (...args: string[]) => {
+    ws.runs();
+    const ended = await ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", engine, ...args).done;
+    return { ...ended, runs: ws.runs() };
+  };
+
+  test.runIf(available)("once, where --skip-preview says so", async () => {
+    ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
+    expect(await up("--skip-preview")).toMatchObject({ code: 0, runs: 1 });
+    expect(ws.objects()).toEqual(["a"]);
+    ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
+    const changed = await up("--skip-preview");
+    expect(changed).toMatchObject({ code: 0, runs: 1, output: expect.stringContaining("1 updated") });
+    expect(changed.output).not.toContain("Previewing");
+    ws.plan({ things: [{ name: "a", args: { label: "" } }] });
+    expect(await up("--skip-preview")).toMatchObject({
+      code: 1,
+      output: expect.stringContaining("must not be empty"),
+    });
+    const both = await up("--skip-preview", "--plan", "x");
+    expect(both).toMatchObject({ code: 1, runs: 0, output: expect.stringContaining("cannot be used with") });
+  });
+
+  test.runIf(available)("once, where there is nothing to do", async () => {
+    const secret = { args: { size: 1, password: "swordfish" }, secret: ["password"] };
+    const options = {};
+    ws.plan({
+      things: [
+        { name: "a", ...secret, options },
+        { name: "b", group: "g" },
+      ],
+      outputs: { size: ["a", "size"], password: ["a", "password"] },
+    });
+    expect(await up()).toMatchObject({ code: 0, runs: 2 });
+    ws.calls();
+    const before = ws.stored();
+    const again = { code: 0, runs: 1, output: expect.stringContaining("Nothing to do") };
+    expect(await up()).toMatchObject(again);
+    expect(await up("--refresh")).toMatchObject(again);
+    expect([ws.calls(), ws.stored()]).toEqual([[], before]);
+    ws.tamper("a", { size: 5 });
+    expect(await up("--refresh")).toMatchObject({ code: 0, runs: 2 });
+  });
+
+  test.runIf(available).each<[string, ProgramPlan]>([
+    ["a resource is protected", { things: [{ name: "a", options: { protect: true } }, { name: "b" }] }],
+    [
+      "a resource stays when it goes",
+      { things: [{ name: "a", options: { retainOnDelete: true } }, { name: "b" }] },
+    ],
+    [
+      "a resource goes with another one",
+      { things: [{ name: "a" }, { name: "b", options: { deletedWith: "a" } }] },
+    ],
+    [
+      "a resource waits for another one",
+      { things: [{ name: "a" }, { name: "b", options: { dependsOn: ["a"] } }] },
+    ],
+    ["an output is there", { things: [{ name: "a" }, { name: "b" }], outputs: { id: ["a", "id"] } }],
+    [
+      "a resource has another name",
+      { things: [{ name: "a" }, { name: "c", args: { label: "b" }, options: { aliases: [{ name: "b" }] } }] },
+    ],
+  ])("twice, where nothing but the state changes: %s", async (_what, plan) => {
+    ws.plan({ things: [{ name: "a" }, { name: "b" }] });
+    await up();
+    const before = ws.stored().resources;
+    ws.calls();
+    ws.plan(plan);
+    expect(await up()).toMatchObject({ code: 0, runs: 2 });
+    expect(ws.calls()).toEqual([]);
+    const facts = (resources: StoredState["resources"]) =>
+      resources?.map(({ sourcePosition: _position, stackTrace: _trace, ...rest }) => rest);
+    expect(facts(ws.stored().resources)).not.toEqual(facts(before));
+    expect(await up()).toMatchObject({ code: 0, runs: 1 });
+  });
+});
+
+test("nobody is asked where there is nothing to do, unless a plan is held", async () => {
+  ws.plan({ things: [{ name: "a" }] });
+  const stack = await ws.open();
+  await stack.up();
+  const asked: Plan[] = [];
+  const confirm = async (plan: Plan): Promise<boolean> => asked.push(plan) > 0;
+  expect(await stack.up({ confirm })).toMatchObject({ ok: true, planned: false, command: "up" });
+  expect(asked).toEqual([]);
+  await stack.up({ confirm, held: true });
+  expect(asked).toHaveLength(1);
+  ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
+  expect((await stack.up({ confirm, skipPreview: true })).summary).toMatchObject({ update: 1 });
+  expect(asked).toHaveLength(1);
 });
 
 describe("drift and refresh", () => {

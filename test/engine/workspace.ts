@@ -91,6 +91,14 @@ export class Workspace {
     return existsSync(file) ? readFileSync(file, "utf8") : "";
   }
 
+  /** How often the program was run since the last look. */
+  runs(): number {
+    const file = join(this.cloud, "runs.log");
+    const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+    rmSync(file, { force: true });
+    return text.split("\n").length - 1;
+  }
+
   /** Lets calls go on that wait because an argument `held` is true. */
   release(): void {
     writeFileSync(join(this.cloud, "released"), "");
@@ -204,6 +212,8 @@ export type StoredState = {
     inputs?: Record<string, unknown>;
     outputs?: Record<string, unknown>;
     initErrors?: string[];
+    sourcePosition?: string;
+    stackTrace?: unknown;
   }[];
   pending_operations?: { type: string; resource: { urn: string } }[];
 };
