@@ -23,7 +23,7 @@ afterAll(async () => {
   await fleet.stop();
 });
 
-const valueOf = <T>(output: pulumi.Output<T>) => new Promise((resolve) => output.apply(resolve));
+const valueIn = <T>(output: pulumi.Output<T>) => new Promise((resolve) => output.apply(resolve));
 
 describe("lookups", () => {
   it("give a key as PublicKey takes it", async () => {
@@ -32,10 +32,10 @@ describe("lookups", () => {
 
   it("take outputs, all of them", async () => {
     const tenant = pulumi.output(fleet.tenant);
-    const one = await valueOf(provider.getDevicesOutput({ tenant, name: pulumi.output("WEB-01") }));
+    const one = await valueIn(provider.getDevicesOutput({ tenant, name: pulumi.output("WEB-01") }));
     expect(one).toMatchObject([{ name: "web-01" }]);
-    expect(await valueOf(provider.getDevicesOutput({ tags: [pulumi.output("none")] }))).toEqual([]);
-    expect(await valueOf(provider.getNamespaceOutput())).toMatchObject({ tenantId: fleet.tenant });
+    expect(await valueIn(provider.getDevicesOutput({ tags: [pulumi.output("none")] }))).toEqual([]);
+    expect(await valueIn(provider.getNamespaceOutput())).toMatchObject({ tenantId: fleet.tenant });
 
     const lookups = Object.entries(provider).filter(([name]) => /^get\w+(?<!Output)$/.test(name));
     expect(lookups.length).toBeGreaterThan(6);
@@ -43,7 +43,7 @@ describe("lookups", () => {
       const ofOutputs = (provider as unknown as Record<string, typeof provider.getTagsOutput>)[
         `${name}Output`
       ];
-      expect(await valueOf(ofOutputs?.({ tenant }) as pulumi.Output<unknown>), name).toEqual(
+      expect(await valueIn(ofOutputs?.({ tenant }) as pulumi.Output<unknown>), name).toEqual(
         await lookup({ tenant: fleet.tenant }),
       );
     }
