@@ -112,11 +112,13 @@ export interface Connection {
   /** Certificates (PEM) of authorities to trust beside those that Node does. */
   readonly ca?: string;
   readonly credential?: Credential;
+  /** Id of the namespace that is meant where none is named. */
+  readonly tenant?: string;
 }
 
 /**
- * Reads GATEHOUSE_URL, the file that GATEHOUSE_CA_FILE names, and one credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with
- * GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). The address and each part of a credential may be given as `…_FILE`, the path
+ * Reads GATEHOUSE_URL, GATEHOUSE_TENANT, the file that GATEHOUSE_CA_FILE names, and one credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with
+ * GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). Each but the authorities may be given as `…_FILE`, the path
  * of a file that holds it.
  * @throws ConfigurationError when more than one kind is given, one is incomplete, or a file can not be read.
  */
@@ -124,10 +126,12 @@ export function credentialsFromEnvironment(env: Environment = process.env): Conn
   const url = read(env, "GATEHOUSE_URL");
   const ca = env.GATEHOUSE_CA_FILE ? contentOf(env.GATEHOUSE_CA_FILE, "GATEHOUSE_CA_FILE") : undefined;
   const credential = credentialFrom(env);
+  const tenant = read(env, "GATEHOUSE_TENANT");
   return {
     ...(url !== undefined && { url }),
     ...(ca !== undefined && { ca }),
     ...(credential && { credential }),
+    ...(tenant !== undefined && { tenant }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { OWN_TYPE, openStack, type Stack, type StackOptions, StackSelectionError } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
+import { tellingOf } from "./withConnection.ts";
 
 /** The configuration by which a stack stays in one namespace. */
 const TENANT_KEY = "gatehouse:tenant";
@@ -7,6 +8,8 @@ const TENANT_KEY = "gatehouse:tenant";
 /** The service of a run, and the namespace that is meant where a resource names none. */
 export interface Service {
   readonly connection: Connection;
+  /** Writes the namespace into the stack's configuration, so that every later run means the same one; says so. */
+  readonly pin: () => Promise<string | undefined>;
   /** Undefined where none can be meant; `unsettled` says why. */
   readonly tenant: string | undefined;
   readonly unsettled: Error | undefined;
@@ -20,21 +23,14 @@ export interface OnService {
   readonly service: Service | undefined;
 }
 
-/** What becomes of the namespace. */
-export interface Settling {
-  /** Write it into the stack's configuration, so that every later run means the same one. */
-  readonly pin?: boolean;
-  /** Make a namespace of this name where the user is in none of that name, and mean it. */
-  readonly createNamespace?: string | undefined;
-}
-
 /**
  * Opens a stack and settles which namespace is meant where a resource names none: for all of this process, so that a
  * plan, its review and its run mean the same one. Whoever asked closes the connection.
+ * @param createNamespace name of one to make, where none is settled and the user is in none of that name
  * @throws what opening the stack throws; RequestError where the service or the credential fails; ConfigurationError
- * where a setting is wrong, or the stack's own resources are in several namespaces
+ * where a setting is wrong
  */
-export async function openOnService(options: StackOptions, settling: Settling = {}): Promise<OnService> {
+export async function openOnService(options: StackOptions, createNamespace?: string): Promise<OnService> {
   const stack = await openStack(options);
   const { newConnection, settings } = await import("../pulumi/session.ts");
   const configuration = isComplete(process.env) ? new Map<string, string>() : await configurationOf(stack);
@@ -42,23 +38,23 @@ export async function openOnService(options: StackOptions, settling: Settling = 
   if (!isSet(settings(lookup, process.env), "GATEHOUSE_URL")) return { stack, service: undefined };
   const connection = newConnection(lookup);
   try {
-    const { tenant, unsettled, source } = await settled(stack, connection, settling);
+    const { tenant, unsettled, isKept, words } = await tellingOf(connection, () =>
+      settled(stack, connection, createNamespace),
+    );
+    const service = { connection, tenant, unsettled, pin: async () => undefined };
     if (tenant === undefined) {
-      return {
-        stack,
-        service: { connection, tenant, unsettled, text: `${connection.client.url}; no namespace is set` },
-      };
+      return { stack, service: { ...service, text: `${connection.client.url}; no namespace is set` } };
     }
-    const text = await textOf(connection, tenant, source.words);
-    if (source.isSet) return { stack, service: { connection, tenant, unsettled, text } };
-    if (settling.pin) await stack.setConfig(TENANT_KEY, tenant);
+    const text = await textOf(connection, tenant, words);
+    if (isKept) return { stack, service: { ...service, text } };
     process.env.GATEHOUSE_TENANT = tenant;
     // Opened again, since it has the environment of its opening.
-    const reopened = settling.pin ? stack : await openStack(options);
-    const pinned = settling.pin
-      ? `${text}; from now on ${TENANT_KEY} in the stack's configuration says so`
-      : text;
-    return { stack: reopened, service: { connection, tenant, unsettled, text: pinned } };
+    const reopened = await openStack(options);
+    const pin = async () => {
+      await reopened.setConfig(TENANT_KEY, tenant);
+      return `${TENANT_KEY} is ${tenant} in the stack's configuration from now on.`;
+    };
+    return { stack: reopened, service: { ...service, pin, text } };
   } catch (error) {
     await connection.client.close();
     throw error;
@@ -69,8 +65,10 @@ const isSet = (env: NodeJS.ProcessEnv, name: string) => Boolean(env[name] ?? env
 
 /** True where the stack's configuration has nothing to add. */
 const isComplete = (env: NodeJS.ProcessEnv) =>
-  ["GATEHOUSE_URL", "GATEHOUSE_TENANT"].every((name) => isSet(env, name)) &&
-  ["GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) => isSet(env, name));
+  isSet(env, "GATEHOUSE_TENANT") &&
+  ["GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) => isSet(env, name)) &&
+  // Where there are certificates, it may name authorities.
+  (env.GATEHOUSE_URL?.startsWith("http:") || (isSet(env, "GATEHOUSE_URL") && Boolean(env.GATEHOUSE_CA_FILE)));
 
 /** That of the stack; none where it is still to be made. */
 async function configurationOf(stack: Stack): Promise<ReadonlyMap<string, string>> {
@@ -82,59 +80,63 @@ async function configurationOf(stack: Stack): Promise<ReadonlyMap<string, string
   }
 }
 
-interface Source {
-  readonly words: string;
+interface Settled {
+  readonly tenant: string | undefined;
+  readonly unsettled: Error | undefined;
   /** True for a setting, which holds in later runs as well. */
-  readonly isSet: boolean;
+  readonly isKept: boolean;
+  /** Where it comes from. */
+  readonly words: string;
 }
 
 async function settled(
   stack: Stack,
   connection: Connection,
-  { createNamespace }: Settling,
-): Promise<{ tenant: string | undefined; unsettled: Error | undefined; source: Source }> {
+  createNamespace: string | undefined,
+): Promise<Settled> {
   const { ConfigurationError } = await import("@gatehouse-access/sdk");
+  const unneeded = createNamespace === undefined ? "" : "; --create-namespace was not needed";
   const set = connection.defaultTenant;
   if (set !== undefined) {
-    const words = isSet(process.env, "GATEHOUSE_TENANT")
-      ? "by GATEHOUSE_TENANT"
-      : "by the stack's configuration";
-    return { tenant: set, unsettled: undefined, source: { words, isSet: true } };
+    const by = isSet(process.env, "GATEHOUSE_TENANT") ? "GATEHOUSE_TENANT" : "the stack's configuration";
+    return { tenant: set, unsettled: undefined, isKept: true, words: `by ${by}${unneeded}` };
   }
   const [kept, ...others] = homesIn(await stack.resources());
   if (others.length > 0) {
-    throw new ConfigurationError(
+    const unsettled = new ConfigurationError(
       `tenant: resources of the stack that name no namespace are in ${others.length + 1} of them: ${[kept, ...others].sort().join(", ")}; name it in those of all but one, and set ${TENANT_KEY} to that one`,
     );
+    return { tenant: undefined, unsettled, isKept: false, words: "" };
   }
   if (kept !== undefined) {
-    return {
-      tenant: kept,
-      unsettled: undefined,
-      source: { words: "where the stack's resources are", isSet: false },
-    };
+    const words = `where the stack's resources are${unneeded}`;
+    return { tenant: kept, unsettled: undefined, isKept: false, words };
   }
-  const source = { words: "the only one of the credential", isSet: false };
   try {
     const tenant = await (createNamespace === undefined
       ? connection.home()
       : namespaceOf(connection, createNamespace));
-    return { tenant, unsettled: undefined, source };
+    return { tenant, unsettled: undefined, isKept: false, words: "the only one of the credential" };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    return { tenant: undefined, unsettled: error, source };
+    return { tenant: undefined, unsettled: error, isKept: false, words: "" };
   }
 }
 
-/** Where the objects are of resources that name no namespace. */
+/**
+ * Where the objects are of resources that name no namespace. Where an earlier run had a setting, the state does not tell
+ * those from others: then all count that are in no namespace of the stack's own.
+ */
 function homesIn(resources: Awaited<ReturnType<Stack["resources"]>>): string[] {
-  const tenants = resources
-    .filter(
-      ({ type, inputs = {} }) => type.startsWith(OWN_TYPE) && !type.endsWith(":Namespace") && !inputs.tenant,
-    )
-    .map(({ outputs = {} }) => outputs.tenant)
-    .filter((tenant) => typeof tenant === "string");
-  return [...new Set(tenants)];
+  const own = resources.filter(({ type }) => type.startsWith(OWN_TYPE));
+  const made = own.filter(({ type }) => type.endsWith(":Namespace"));
+  const inside = own.filter((resource) => !made.includes(resource));
+  const unnamed = inside.filter(({ inputs = {} }) => !inputs.tenant);
+  const tenants = (of: typeof own) =>
+    new Set(of.map(({ outputs = {} }) => outputs.tenant).filter((tenant) => typeof tenant === "string"));
+  if (unnamed.length > 0) return [...tenants(unnamed)];
+  const others = [...tenants(inside)].filter((tenant) => !tenants(made).has(tenant));
+  return others.length === 1 ? others : [];
 }
 
 async function namespaceOf({ client, namespaces }: Connection, name: string): Promise<string> {

@@ -6,7 +6,6 @@ import {
   type EngineEvent,
   type EngineName,
   hasChanges,
-  OWN_TYPE,
   openStack,
   type Plan,
   type PreviewOptions,
@@ -18,11 +17,12 @@ import {
 } from "../engine/index.ts";
 import { OutdatedPlanError } from "../review/reviewed/outdated.ts";
 import { addStackFlags, createOption, type StackFlags, stackOptionsOf } from "./flags.ts";
-import { openOnService, type Service, type Settling } from "./openOnService.ts";
+import { openOnService, type Service } from "./openOnService.ts";
 import { addNoTestsFlag, hasPolicyTests, printTested, TESTS_FAILED, type Tested } from "./policyTestRun.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
 import { OUTDATED, upAsReviewed } from "./reviewedPlan.ts";
 import { addReplaceFlag, addTargetFlags, type TargetFlags, targetsOf } from "./targetFlags.ts";
+import { tellingOf } from "./withConnection.ts";
 
 type Flags = TargetFlags &
   StackFlags & {
@@ -94,18 +94,23 @@ export function addRunCommands(program: Command): void {
       ).conflicts("plan"),
     )
     .action((folder: string, flags: Flags) => {
-      const update = ({ stack, check, ask }: Running) => {
+      const update = async ({ stack, check, ask, pin }: Running) => {
         if (flags.plan !== undefined) return upAsReviewed(flags.plan, stack);
-        if (flags.skipPreview) return stack.up({ ...updating(flags), skipPreview: true });
+        let isAgreed = flags.skipPreview === true;
         const confirm = async (plan: Plan) => {
           await check(plan);
-          return ask("Do this?").confirm?.(plan) ?? true;
+          isAgreed = (await ask("Do this?").confirm?.(plan)) ?? true;
+          return isAgreed;
         };
-        return stack.up({ ...updating(flags), values: true, confirm });
+        const how = flags.skipPreview ? { skipPreview: true } : { values: true, confirm };
+        try {
+          return await stack.up({ ...updating(flags), ...how });
+        } finally {
+          // Also where only a part was done: what there is stays where it is.
+          if (isAgreed) await pin();
+        }
       };
-      return run(folder, flags, update, {
-        settling: { pin: true, createNamespace: flags.createNamespace },
-      });
+      return run(folder, flags, update, { createNamespace: flags.createNamespace });
     });
   command(program, "refresh", "bring the state up to what really is")
     .option("--clear-pending-creates", "forget creations that were interrupted")
@@ -162,10 +167,12 @@ type Running = {
   ask: Ask;
   /** Asks the service whether it would do what a plan with values says; throws UpdateFailedError where it would not. */
   check: (plan: Plan) => Promise<void>;
+  /** Writes the namespace of the run into the stack's configuration. */
+  pin: () => Promise<void>;
 };
 
 type RunOptions = {
-  settling?: Settling;
+  createNamespace?: string | undefined;
   /** What the policy tests beside the program are about. Default: they are not run. */
   tested?: Tested;
   code?: (result: Result) => number;
@@ -175,7 +182,7 @@ async function run(
   folder: string,
   flags: Flags,
   work: (running: Running) => Promise<Result>,
-  { tested, settling, code = () => 0 }: RunOptions = {},
+  { tested, createNamespace, code = () => 0 }: RunOptions = {},
 ): Promise<void> {
   const abort = new AbortController();
   let engine: EngineName | undefined;
@@ -203,15 +210,20 @@ async function run(
     };
     const opened = flags.offline
       ? { stack: await openStack(options), service: undefined }
-      : await openOnService(options, settling);
+      : await openOnService(options, createNamespace);
     const { stack } = opened;
     service = opened.service;
     engine = stack.engine;
-    if (service) (flags.json ? process.stderr : process.stdout).write(`Namespace: ${service.text}\n`);
+    const told = flags.json ? process.stderr : process.stdout;
+    if (service) told.write(`Namespace: ${service.text}\n`);
     const withTests =
       tested !== undefined && flags.tests !== false && !flags.offline && (await hasPolicyTests(folder));
     const check = (plan: Plan) => (flags.offline ? Promise.resolve() : requirePossible(opened.service, plan));
-    const result = await work({ stack, ask, check });
+    const pin = async () => {
+      const said = await opened.service?.pin();
+      if (said !== undefined) told.write(`${said}\n`);
+    };
+    const result = await work({ stack, ask, check, pin });
     if (withTests) ended = { stack, result };
     else print(c, result, flags);
     process.exitCode = code(result);
@@ -241,8 +253,8 @@ async function asEngineError(error: unknown): Promise<unknown> {
 
 /** Refuses a plan that the service would not carry out. */
 async function requirePossible(service: Service | undefined, plan: Plan): Promise<void> {
-  const isAbout = plan.steps.some(({ type, op }) => type.startsWith(OWN_TYPE) && op !== "same");
-  if (!isAbout) return;
+  const { definitionOf } = await import("../review/planned/steps.ts");
+  if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
   if (!service) {
     throw new EngineError(
       "service",
@@ -251,7 +263,8 @@ async function requirePossible(service: Service | undefined, plan: Plan): Promis
   }
   const { planProblems } = await import("../review/planProblems.ts");
   const { printable } = await import("../review/accessText.ts");
-  const problems = (await planProblems(service.connection, plan, service)).map(printable);
+  const found = await tellingOf(service.connection, () => planProblems(service.connection, plan, service));
+  const problems = found.map(printable);
   if (problems.length === 0) return;
   const [first, ...others] = problems;
   const text = others.length === 0 ? `${first}` : `\n${problems.map((problem) => `  ${problem}`).join("\n")}`;

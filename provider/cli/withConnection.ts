@@ -12,15 +12,20 @@ export async function withConnection<T>(
 ): Promise<T> {
   // Loaded here: the other commands need no client, and it would slow the start of them all.
   const { newConnection } = await import("../pulumi/session.ts");
-  const { tellingRelease } = await import("../resources/serviceVersion.ts");
   const opened = newConnection((key) => configuration.get(key));
   try {
-    return await tellingRelease(
-      () => opened,
-      (line) => process.stderr.write(`${line}\n`),
-      () => work(opened),
-    );
+    return await tellingOf(opened, () => work(opened));
   } finally {
     await opened.client.close();
   }
+}
+
+/** Does work with a service; where it fails, and the service is of another release, says that beside the error. */
+export async function tellingOf<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
+  const { tellingRelease } = await import("../resources/serviceVersion.ts");
+  return tellingRelease(
+    () => connection,
+    (line) => process.stderr.write(`${line}\n`),
+    work,
+  );
 }

@@ -144,9 +144,7 @@ export class CliStack implements Stack {
   }
 
   async setConfig(key: string, text: string): Promise<void> {
-    const { handle, created } = await this.#handle(true);
-    this.#created ||= created;
-    if (created) this.#notes.push(`Created the stack ${this.stack}.`);
+    const { handle } = await this.#handle(true);
     await handle.setConfig(key, { value: text });
   }
 

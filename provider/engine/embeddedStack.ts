@@ -31,8 +31,6 @@ export class EmbeddedStack implements Stack {
   readonly #env: NodeJS.ProcessEnv;
   readonly #folder: string;
   readonly #backend: FileBackend;
-  /** True where this object has made the stack, before any run of it. */
-  #made = false;
 
   private constructor(project: Project, stack: string, folder: string, options: StackOptions) {
     this.#project = project;
@@ -85,7 +83,7 @@ export class EmbeddedStack implements Stack {
   async setConfig(key: string, text: string): Promise<void> {
     await this.#backend.prepare();
     const passphrase = await readPassphrase(this.#env);
-    this.#made ||= await this.#initialise(passphrase, (file) => writeConfig(file, key, text));
+    await this.#initialise(passphrase, (file) => writeConfig(file, key, text));
   }
 
   async resources(): Promise<readonly StateResource[]> {
@@ -130,7 +128,7 @@ export class EmbeddedStack implements Stack {
     if (!state && !create) throw await this.#missing();
     const passphrase = await readPassphrase(this.#env);
     const changes = command !== "preview" && command !== "drift";
-    let createdStack = this.#made;
+    let createdStack = false;
     if (!state || (changes && file.encryptionSalt === undefined)) {
       createdStack = await this.#initialise(passphrase);
       ({ file, state } = await this.#stored());

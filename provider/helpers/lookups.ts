@@ -1,11 +1,12 @@
 import type { Filter } from "@gatehouse-access/sdk";
 import * as pulumi from "@pulumi/pulumi";
+import { perRun } from "../pulumi/perRun.ts";
 import type { Connection, TenantClient } from "../resources/connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../resources/listings.ts";
 
 /** Whose objects a lookup reads. */
 export interface LookupOptions {
-  /** Namespace id. Left out: the namespace of the credential. */
+  /** Namespace id. Left out: the stack's namespace. */
   readonly tenant?: string;
 }
 
@@ -25,16 +26,27 @@ const PAGE = { perPage: 100, sortBy: "uid", orderBy: "asc" } as const;
 // Loaded by the first lookup: most programs need no client, and it would slow the start of them all.
 const sdk = () => import("@gatehouse-access/sdk");
 
+// Each run of a program has settings of its own.
+const serviceOfRun = perRun("lookups", connect);
+
+async function connect(): Promise<Connection> {
+  const settings = new pulumi.Config("gatehouse");
+  const { newConnection } = await import("../pulumi/session.ts");
+  return newConnection((key) => settings.get(key.slice("gatehouse:".length)));
+}
+
 function ask<T>({ tenant }: LookupOptions, question: (opened: TenantClient) => Promise<T>): Promise<T> {
   return asking(async (service) => question(await service.tenant(tenant)));
 }
 
 async function asking<T>(question: (service: Connection) => Promise<T>): Promise<T> {
-  const { configure, connection } = await import("../pulumi/session.ts");
+  const service = await (serviceOfRun() ?? connect());
   const { tellingRelease } = await import("../resources/serviceVersion.ts");
-  const settings = new pulumi.Config("gatehouse");
-  configure((key) => settings.get(key.slice("gatehouse:".length)));
-  return tellingRelease(connection, console.log, async () => question(connection()));
+  return tellingRelease(
+    () => service,
+    console.log,
+    () => question(service),
+  );
 }
 
 async function allOf([first, ...others]: readonly Filter[]): Promise<{ filter?: Filter }> {

@@ -1,5 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 import { LOGICAL_ID } from "./closure.ts";
+import { perRun } from "./perRun.ts";
 import { stateIdentity } from "./stateIdentity.ts";
 
 type Args = Readonly<Record<string, unknown>>;
@@ -43,7 +44,7 @@ interface Giver {
   readonly parent: pulumi.Resource | undefined;
 }
 
-const givers: Giver[] = [];
+const giversOfRun = perRun("givers", (): Giver[] => []);
 
 /** Remembers what gives tags by literals alone, for {@link afterTags}. */
 export function givesTags(
@@ -57,7 +58,7 @@ export function givesTags(
   const waits = options?.dependsOn !== undefined || Object.values(rest).some((value) => !isLiteral(value));
   if (waits) return;
   const given = [args[input]].flat().filter((tag) => typeof tag === "string");
-  givers.push({ resource, tenant, tags: given, parent: options?.parent });
+  giversOfRun()?.push({ resource, tenant, tags: given, parent: options?.parent });
 }
 
 /**
@@ -73,6 +74,7 @@ export function afterTags(
   const filter = args[input];
   const needed = isRecord(filter) && Array.isArray(filter.tags) ? filter.tags.filter(isText) : [];
   if (needed.length === 0) return options;
+  const givers = giversOfRun() ?? [];
   const found = restOfProgram().then(() =>
     needed.flatMap((tag) => {
       const giver = givers.find(

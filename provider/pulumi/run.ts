@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { Claims } from "../resources/claims.ts";
 import type { Existing, Origin, ResourceDefinition } from "../resources/definition.ts";
 
@@ -88,7 +88,8 @@ export class Run {
     const claims = this.#claims;
     return {
       name: resource?.split("::").at(-1) ?? definition.name,
-      idempotencyKey: creation && digestOf(creation),
+      // Where no later run could say the same, it holds for this one alone.
+      idempotencyKey: creation ? digestOf(creation) : randomUUID(),
       ...before,
       claim: (id) => claims.hold(definition, resource ?? `::${definition.name}::${id}`, id),
       isOthers: (id) => claims.isHeld(definition, id, resource),

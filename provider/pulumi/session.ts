@@ -99,7 +99,9 @@ export async function opens(service: ClientOptions, secret: string): Promise<boo
  * @throws ConfigurationError when GATEHOUSE_TENANT is no id of a namespace
  */
 export function defaultTenant(lookup: Lookup = configuration): string | undefined {
-  const result = tenantId.optional().safeParse(settings(lookup, process.env).GATEHOUSE_TENANT);
+  const { GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE } = settings(lookup, process.env);
+  const { tenant } = credentialsFromEnvironment({ GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE });
+  const result = tenantId.optional().safeParse(tenant);
   if (!result.success)
     throw new ConfigurationError("GATEHOUSE_TENANT: must be a lower-case uuid, the id of a namespace");
   return result.data;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import * as pulumi from "@pulumi/pulumi";
 import { providerText, STATE_ID } from "./closure.ts";
+import { perRun } from "./perRun.ts";
 
 const NAME = "StateIdentity";
 
@@ -14,39 +15,25 @@ class StateIdentity extends pulumi.CustomResource {
   }
 }
 
-/** One for each run of a program, whatever number of copies of this package it has loaded. */
-const known: WeakMap<object, pulumi.Output<string>> = shared(
-  Symbol.for("gatehouse.stateIdentities"),
-  () => new WeakMap(),
-);
-
-function shared<T>(key: symbol, make: () => T): T {
-  const holder = globalThis as unknown as Record<symbol, T | undefined>;
-  holder[key] ??= make();
-  return holder[key];
-}
-
-/** Where unit tests of a program make resources outside of any run. */
-const NO_RUN = {};
+const identityOfRun = perRun("stateIdentity", () => withoutDependency(new StateIdentity().id));
 
 /** The input by which a resource says which state it is in; no part of any diff. */
 export function stateIdentity(): Readonly<Record<string, unknown>> {
-  const run = pulumi.runtime.getStackResource() ?? NO_RUN;
-  let id = known.get(run);
-  if (!id) {
-    id = withoutDependency(new StateIdentity().id);
-    known.set(run, id);
-  }
-  return { [STATE_ID]: id };
+  const id = identityOfRun();
+  return id ? { [STATE_ID]: id } : {};
 }
 
 /**
- * The same value, still known only where it is, of which nothing depends on the resource: a line in the state for each
+ * The same value, known only where it is known, of which nothing depends on the resource: a line in the state for each
  * resource, and a target that every run would have to name.
  */
-function withoutDependency(id: pulumi.Output<pulumi.ID>): pulumi.Output<string> {
-  const { promise } = id as unknown as { promise(withUnknowns: boolean): Promise<string> };
-  return pulumi.output(promise.call(id, true));
+function withoutDependency(id: pulumi.Output<pulumi.ID>): pulumi.Output<unknown> {
+  const { promise, isKnown } = id as unknown as {
+    promise(withUnknowns: boolean): Promise<string>;
+    isKnown: Promise<boolean>;
+  };
+  const value = Promise.all([promise.call(id, true), isKnown]);
+  return pulumi.output(value.then(([text, known]) => (known ? text : pulumi.unknown)));
 }
 
 type Values = Record<string, unknown>;

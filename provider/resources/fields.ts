@@ -4,7 +4,7 @@ import { optional, required } from "./definition.ts";
 
 /** The namespace an object lives in; every resource but Namespace has it. */
 export const tenantInput = optional(tenantId, {
-  description: "Namespace id. Left out: the namespace of the credential.",
+  description: "Namespace id. Left out: the stack's namespace.",
   replaces: true,
 });
 

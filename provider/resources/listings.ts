@@ -25,7 +25,9 @@ export function deviceKey(selector: string): string {
   return MAC.test(selector) ? `mac ${selector.replaceAll("-", ":")}` : `name ${selector}`;
 }
 
-const macOf = (device: Device) => device.identity.mac.toLowerCase().replaceAll("-", ":");
+/** Its MAC address as listings know it. */
+export const macOf = (device: Pick<Device, "identity">): string =>
+  device.identity.mac.toLowerCase().replaceAll("-", ":");
 
 /** Devices of a namespace, by uid, MAC address and name; of several, the accepted one. */
 export function deviceListing(client: Client, tenant: string): Listing<Device> {

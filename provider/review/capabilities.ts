@@ -48,6 +48,15 @@ const WORK: Readonly<Record<StepOp, readonly Work[]>> = {
   same: [],
 };
 
+/** Inputs of which a change alone sends nothing. */
+const UNSENT: Readonly<Record<string, readonly string[]>> = {
+  Namespace: ["forceDestroy"],
+  ApiKey: ["overlap", "rotateBefore"],
+  DeviceTags: ["device"],
+  DeviceTagAttachment: ["device"],
+  Device: ["device", "onDestroy"],
+};
+
 /** Who carries a plan out: a user with a role, or an API key with one. */
 export interface Actor {
   readonly kind: "user" | "apikey";
@@ -93,10 +102,18 @@ export function incapabilities(
 }
 
 /** Of a replacement that moves an object to another namespace, only the half that is done in this one. */
-const neededBy = ({ step, definition, before, after }: PlannedStep): readonly OperationId[] =>
-  WORK[step.op]
-    .filter((work) => (work === "delete" ? before : work === "create" ? after : true))
-    .flatMap((work) => NEEDS[definition.name]?.[work] ?? []);
+const neededBy = (planned: PlannedStep): readonly OperationId[] =>
+  WORK[planned.step.op]
+    .filter((work) => isSent(work, planned))
+    .flatMap((work) => NEEDS[planned.definition.name]?.[work] ?? []);
+
+function isSent(work: Work, { step, definition: { name }, before, after }: PlannedStep): boolean {
+  if (work === "create") return after !== undefined;
+  if (work === "update")
+    return step.fields.some(({ path }) => !UNSENT[name]?.includes(path.split(".")[0] ?? ""));
+  if (name === "Device" && before?.outputs.onDestroy !== "remove") return false;
+  return before !== undefined && !before.retained;
+}
 
 function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
   const { auth, minRole } = operations[id];

@@ -1,7 +1,8 @@
 import { isNotFound, PermissionError } from "@gatehouse-access/sdk";
 import type { Plan, ResourceValues, Shown } from "../engine/index.ts";
 import type { Connection, TenantClient } from "../resources/connection.ts";
-import { deviceKey, type Namespace } from "../resources/listings.ts";
+import { deviceKey, macOf, type Namespace } from "../resources/listings.ts";
+import { isNewer } from "../resources/serviceVersion.ts";
 import { actorOf } from "./actor.ts";
 import { incapabilities } from "./capabilities.ts";
 import { definitionOf, isHidden, type PlannedStep, stepsOf, tenantIn } from "./planned/steps.ts";
@@ -29,7 +30,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   if (changes.steps.length === 0) return [];
   const { kind, userId } = await connection.client.identity();
   const problems: string[] = [];
-  const homeless = home.tenant === undefined ? unnamed(changes) : [];
+  const homeless = home.tenant === undefined ? namingNone(changes) : [];
   if (homeless.length > 0) problems.push(`${listed(homeless)}: ${home.unsettled?.message}`);
   problems.push(...(await tooManyNamespaces(connection, changes, userId)));
   for (const tenant of tenantsOf(changes, home.tenant)) {
@@ -42,16 +43,27 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
       continue;
     }
     const actor = actorOf({ kind, ...(userId !== undefined && { userId }) }, namespace);
-    const refused = incapabilities(actor, steps, tenant === home.tenant ? begun : []);
-    problems.push(...refused.map(({ resources, reason }) => `${listed(resources.map(quoted))}: ${reason}`));
+    const judged = [...steps, ...(tenant === home.tenant ? begun : [])].filter((step) => !mayAdopt(step));
+    const isBegun = (step: PlannedStep) => begun.includes(step);
+    const refused = incapabilities(
+      actor,
+      judged.filter((step) => !isBegun(step)),
+      judged.filter(isBegun),
+    );
+    const titleOf = (name: string) => judged.find(({ step }) => step.name === name)?.title ?? name;
+    problems.push(...refused.map(({ resources, reason }) => `${listed(resources.map(titleOf))}: ${reason}`));
     const opened = await connection.tenant(tenant);
-    problems.push(...(await missingDevices(opened, coming)), ...(await missingTags(opened, coming)));
+    problems.push(
+      ...(await missingDevices(opened, coming)),
+      ...(await missingTags(connection, opened, coming)),
+    );
     problems.push(...(await fullNamespace(opened, namespace, coming)));
   }
   return problems;
 }
 
-const quoted = (name: string) => `"${name}"`;
+/** What is there and equal is taken over without a request that changes anything. */
+const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boolean(after?.inputs.adopt);
 
 /** So many resources are named in one sentence. */
 const NAMED = 5;
@@ -62,7 +74,7 @@ function listed(names: readonly string[]): string {
 }
 
 /** Resources that are made, and say neither where nor that another one will. */
-const unnamed = ({ steps }: Plan): string[] =>
+const namingNone = ({ steps }: Plan): string[] =>
   steps
     .filter(({ op, type, after }) => {
       const takesTenant = definitionOf({ type })?.inputs.tenant !== undefined;
@@ -124,6 +136,7 @@ async function missingDevices(
 const isDevice = ({ definition }: PlannedStep) => definition.name === "Device";
 
 async function missingTags(
+  connection: Connection,
   { client, tenant }: TenantClient,
   steps: readonly PlannedStep[],
 ): Promise<string[]> {
@@ -132,7 +145,8 @@ async function missingTags(
     const isTold = typeof filter === "object" && filter !== null && !Array.isArray(filter);
     return isTold ? textsOf(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
   });
-  if (wanting.length === 0) return [];
+  // Newer services give their tags in pages, and make them otherwise.
+  if (wanting.length === 0 || (await isOfNewer(connection))) return [];
   const given = steps.flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
   const renamed = steps
     .filter(({ definition }) => definition.name === "Tag")
@@ -148,25 +162,33 @@ async function missingTags(
 
 /** Namespaces that are to be made, where their user may have no more. */
 async function tooManyNamespaces(
-  { client, namespaces }: Connection,
+  connection: Connection,
   { steps }: Plan,
   userId: string | undefined,
 ): Promise<string[]> {
+  const { client, namespaces } = connection;
   const made = steps.filter((step) => step.op === "create" && definitionOf(step)?.name === "Namespace");
-  if (made.length === 0 || userId === undefined) return [];
+  if (made.length === 0 || userId === undefined || (await isOfNewer(connection))) return [];
   const { maxNamespaces } = await client.getUserInfo();
   if (!(maxNamespaces >= 0)) return [];
-  const owned = (await namespaces.all()).filter(({ owner }) => owner === userId).length;
-  if (owned + made.length <= maxNamespaces) return [];
+  const owned = (await namespaces.all()).filter(({ owner }) => owner === userId).map(({ name }) => name);
+  // One that is there is taken over, or was made by an earlier try.
+  const added = made.filter(({ after }) => !textsOf(after?.inputs.name).some((name) => owned.includes(name)));
+  if (owned.length + added.length <= maxNamespaces) return [];
   return [
-    `${listed(made.map(({ name }) => `Namespace ${quoted(name)}`))}: the user may own ${maxNamespaces} namespaces, and owns ${owned}; delete one, or have the limit raised`,
+    `${listed(added.map(({ name }) => `Namespace "${name}"`))}: the user may own ${maxNamespaces} namespaces, and owns ${owned.length}; delete one, or have the limit raised`,
   ];
+}
+
+async function isOfNewer(connection: Connection): Promise<boolean> {
+  const release = await connection.release();
+  return release !== undefined && isNewer(release);
 }
 
 /** Devices that are to be accepted, where the namespace takes no more. */
 async function fullNamespace(
   { devices, tenant }: TenantClient,
-  { maxDevices, deviceCount }: Namespace,
+  { maxDevices, deviceCount, devicesCount }: Namespace,
   steps: readonly PlannedStep[],
 ): Promise<string[]> {
   if (!(maxDevices > 0)) return [];
@@ -175,8 +197,12 @@ async function fullNamespace(
   const found = await Promise.all(
     selectors.map((selector) => devices.find(deviceKey(selector.toLowerCase()))),
   );
-  const added = found.filter((device) => device && device.status !== "accepted").length;
-  const room = maxDevices - (deviceCount ?? 0);
+  const taken = await Promise.all(found.map((device) => device && devices.find(`mac ${macOf(device)}`)));
+  // One that enrolled anew takes the place that it had.
+  const added = found.filter(
+    (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
+  ).length;
+  const room = maxDevices - (deviceCount ?? devicesCount ?? 0);
   if (added <= room) return [];
   return [
     `${listed(accepting.map(({ title }) => title))}: the namespace ${tenant} has room for ${Math.max(room, 0)} more devices of ${maxDevices}, and ${added} are to be accepted; remove some, or raise the limit`,

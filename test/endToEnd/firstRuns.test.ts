@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { openStack, type UpdateFailedError } from "../../provider/dist/engine/index.js";
+import { openStack, type Result, type UpdateFailedError } from "../../provider/dist/engine/index.js";
 import { createClient, passwordCredential } from "../../sdk/dist/index.js";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
@@ -100,6 +100,47 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     },
   );
 
+  it.skipIf(!available)("stay there also without what was written, and with another credential", async () => {
+    const { tenantId: home } = await as("citizen", (client) =>
+      client.createNamespace({ body: { name: "home" } }),
+    );
+    const first = await gate(["up", "--yes"], policy, { GATEHOUSE_TENANT: home });
+    expect(first).toMatchObject({ code: 0 });
+    const other = (await namespaces("citizen")).get("staging") ?? "";
+    const token = await as("citizen", async (client) => {
+      const { token } = await client.getNamespaceToken({ params: { tenant: other } });
+      return token;
+    });
+    const env = { GATEHOUSE_USERNAME: "", GATEHOUSE_PASSWORD: "", GATEHOUSE_TOKEN: token };
+    const again = await gate(["up", "--yes"], { ...policy, another: rule(2) }, env);
+    expect(again).toMatchObject({ code: 0 });
+    expect(again.stdout).toContain(`Namespace: home (${home})`);
+    expect((await rulesOf(home)).map(({ priority }) => priority).sort()).toEqual([1, 2]);
+    expect(await rulesOf(other)).toEqual([]);
+    expect(await gate(["destroy", "--yes"], policy)).toMatchObject({ code: 0 });
+  });
+
+  it.skipIf(!available)("write nothing when the service would not do it", async () => {
+    await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
+    const tags = { type: "DeviceTags", args: { device: "no-such", tags: ["edge"] } };
+    expect(await gate(["up", "--yes"], { tags })).toMatchObject({ code: 1 });
+    const text = existsSync(settingsFile("prod")) ? readFileSync(settingsFile("prod"), "utf8") : "";
+    expect(text).not.toContain("gatehouse:tenant");
+  });
+
+  it.skipIf(!available)("are in the namespace that a file names", async () => {
+    const ids = [];
+    for (const name of ["one", "two"]) {
+      ids.push((await as("citizen", (client) => client.createNamespace({ body: { name } }))).tenantId);
+    }
+    const file = `${program.states}/tenant`;
+    writeFileSync(file, `${ids[1]}\n`);
+    const env = { GATEHOUSE_TENANT_FILE: file };
+    expect(await gate(["up", "--yes"], { rule: rule(1) }, env)).toMatchObject({ code: 0 });
+    expect(await Promise.all(ids.map(rulesOf))).toMatchObject([[], [{ priority: 1 }]]);
+    expect(await gate(["destroy", "--yes"], { rule: rule(1) }, env)).toMatchObject({ code: 0 });
+  });
+
   it.skipIf(!available)("take none of several, and list them", async () => {
     await as("citizen", (client) => client.createNamespace({ body: { name: "one" } }));
     await as("citizen", (client) => client.createNamespace({ body: { name: "two" } }));
@@ -171,6 +212,25 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     );
     expect(readFileSync(settingsFile("prod"), "utf8")).toContain(`gatehouse:tenant: ${home.tenantId}`);
     expect(await rulesOf(home.tenantId)).toHaveLength(2);
+  });
+
+  it.skipIf(!available)("know what tells their state from others only once it is made", async () => {
+    await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
+    const stack = await openStack({
+      ...{ folder: program.folder, stack: "prod", engine },
+      env: {
+        ...environmentWithout("GATEHOUSE_", "PULUMI_"),
+        ...commonEnv(),
+        POLICY: JSON.stringify({ rule: rule(1) }),
+      },
+    });
+    const inputsOf = (result: Result) =>
+      result.steps.find(({ name }) => name === "rule")?.after?.inputs.__stateId;
+    // An update plan of the CLI takes what is said to be unknown for anything, and what is left out for nothing.
+    expect(inputsOf(await stack.preview({ values: true }))).toBe("[unknown]");
+    await stack.up();
+    expect(inputsOf(await stack.preview({ values: true }))).toMatch(/^[0-9a-f-]{36}$/);
+    await stack.destroy();
   });
 
   it.skipIf(!available)("from another state, of a laptop say, leave what this one made alone", async () => {
@@ -257,6 +317,35 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       expect(code).toBe(1);
       expect(stderr).toMatch(/Namespace "one", Namespace "two": the user may own 1 namespaces, and owns 0/);
       expect((await namespaces("limited")).size).toBe(0);
+      // One that is there already is none more.
+      const { tenantId } = await as("limited", (client) => client.createNamespace({ body: { name: "one" } }));
+      const adopting = { one: { type: "Namespace", args: { name: "one", adopt: true } } };
+      expect(await gate(["up", "--yes"], adopting, env)).toMatchObject({ code: 0 });
+      await as("limited", (client) =>
+        client.forTenant(tenantId).deleteNamespace({ params: { tenant: tenantId } }),
+      );
+    });
+
+    it.skipIf(!available)("and lets go of a device without the right to remove it", async () => {
+      await fleet.enrol("kept", undefined, tenant).catch(() => undefined);
+      const owner = (work: Parameters<typeof as>[1]) =>
+        as("citizen", (client) => work(client.forTenant(tenant)));
+      await owner((client) =>
+        client.inviteMember({
+          params: { tenant },
+          body: { email: "newcomer@example.com", role: "operator" },
+        }),
+      );
+      const device = { device: { type: "Device", args: { tenant, device: "kept" } } };
+      const env = { GATEHOUSE_USERNAME: "newcomer" };
+      expect(await gate(["up", "--yes"], device)).toMatchObject({ code: 0 });
+      expect(await gate(["up", "--yes"], {}, env)).toMatchObject({ code: 0 });
+      await owner(async (client) => {
+        const { members } = await client.getNamespace({ params: { tenant } });
+        const uid = members.find(({ email }) => email === "newcomer@example.com")?.id ?? "";
+        await client.removeMember({ params: { tenant, uid } });
+        for (const { uid } of await client.getDevices()) await client.deleteDevice({ params: { uid } });
+      });
     });
 
     it.skipIf(!available)("about what the credential may do, before anything is made", async () => {

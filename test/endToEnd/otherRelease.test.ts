@@ -18,6 +18,7 @@ beforeAll(async () => {
     "info",
     "login",
     "token of the namespace",
+    "get namespace with its members",
     "list devices by an unknown field",
   ]);
   env = {

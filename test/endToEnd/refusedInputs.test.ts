@@ -38,7 +38,7 @@ describe.each(engines)("a program with refused inputs, by the $label", ({ engine
     { policy: refused, field: "priority", message: "FirewallRule.priority: must be at least 0" },
     { policy: twins, field: "device:", message: "manage the same object; remove one of the two" },
   ])("is told $field once, and what is allowed", { timeout: 120_000 }, async ({ policy, field, message }) => {
-    const { code, stdout, stderr } = await stack.run(["preview"], policyEnv(policy));
+    const { code, stdout, stderr } = await stack.run(["preview", "--create", "--offline"], policyEnv(policy));
     expect(code).toBe(1);
     const lines = stdout.split("\n").filter((line) => line.includes(message));
     expect(lines).not.toEqual([]);

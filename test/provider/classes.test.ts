@@ -1,18 +1,31 @@
 import * as pulumi from "@pulumi/pulumi";
-import { beforeAll, describe, expect, it } from "vitest";
-import type { DeviceTags as DeviceTagsClass } from "../../provider/dist/index.js";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
-const made: string[] = [];
-let DeviceTags: typeof DeviceTagsClass;
+/** What a program registered, as engines are told it. */
+interface Registered {
+  readonly name: string;
+  readonly inputs: Record<string, unknown>;
+}
+
+let registered: Registered[] = [];
+let gatehouse: typeof import("../../provider/dist/index.js");
+
 beforeAll(async () => {
-  await pulumi.runtime.setMocks({
-    newResource: ({ name, type, inputs }) => {
-      made.push(`${type} ${name}`);
-      return { id: `${name}-id`, state: inputs };
+  await pulumi.runtime.setMocks(
+    {
+      newResource: ({ name, type, inputs }) => {
+        registered.push({ name: `${type.split(":").at(-1)} ${name}`, inputs });
+        return { id: `${name}-id`, state: inputs };
+      },
+      call: ({ inputs }) => inputs,
     },
-    call: ({ inputs }) => inputs,
-  });
-  ({ DeviceTags } = await import("../../provider/dist/index.js"));
+    "project",
+    "stack",
+  );
+  gatehouse = await import("../../provider/dist/index.js");
+});
+beforeEach(() => {
+  registered = [];
 });
 
 class OtherProvider extends pulumi.ProviderResource {}
@@ -24,26 +37,48 @@ const refusal = /^DeviceTags "tags": .* would have no effect: .*GATEHOUSE_URL.*a
 
 describe("a resource of a program", () => {
   it("refuses a provider of its own: it would be on another service than the one that is named", () => {
-    expect(() => new DeviceTags("tags", args, { provider: other() })).toThrow(refusal);
+    expect(() => new gatehouse.DeviceTags("tags", args, { provider: other() })).toThrow(refusal);
   });
 
   it("refuses that of its parent", () => {
     const parent = new pulumi.ComponentResource("test:index:Group", "group", {}, { providers: [other()] });
-    expect(() => new DeviceTags("tags", args, { parent })).toThrow(refusal);
+    expect(() => new gatehouse.DeviceTags("tags", args, { parent })).toThrow(refusal);
   });
 
   it("is made where a parent has providers for others", async () => {
     const aws = new OtherProvider("aws", "east", {});
     const parent = new pulumi.ComponentResource("test:index:Group", "group", {}, { providers: [aws] });
-    const tags = new DeviceTags("others", args, { parent });
+    const tags = new gatehouse.DeviceTags("others", args, { parent });
     await new Promise((resolve) => tags.urn.apply(resolve));
-    expect(made).toContain("pulumi-nodejs:dynamic/gatehouse:DeviceTags others");
+    expect(registered.map(({ name }) => name)).toContain("DeviceTags others");
   });
 
-  it("shares with all others what tells this state from others, on which none of them depends", async () => {
-    const tags = ["one", "two"].map((name) => new DeviceTags(name, args));
-    await Promise.all(tags.map(({ urn }) => new Promise((resolve) => urn.apply(resolve))));
-    const identities = made.filter((resource) => resource.includes("StateIdentity"));
-    expect(identities).toEqual(["pulumi-nodejs:dynamic/gatehouse:StateIdentity gatehouse"]);
+  it("is alone in unit tests of a program, which are no run", async () => {
+    const tags = new gatehouse.DeviceTags("alone", args);
+    await new Promise((resolve) => tags.urn.apply(resolve));
+    expect(registered.map(({ name }) => name)).toEqual(["DeviceTags alone"]);
+  });
+});
+
+describe("the runs of programs in one process", () => {
+  const run = async (name: string) => {
+    registered = [];
+    await pulumi.runtime.runInPulumiStack(async () => {
+      for (const part of ["one", "two"]) new gatehouse.DeviceTags(`${part}-${name}`, args);
+    });
+    await pulumi.runtime.disconnect();
+    return registered;
+  };
+
+  it.each(["a", "b"])("have an identity each: %s", async (name) => {
+    const resources = await run(name);
+    expect(resources.map((resource) => resource.name).sort()).toEqual([
+      `DeviceTags one-${name}`,
+      `DeviceTags two-${name}`,
+      "Stack project-stack",
+      "StateIdentity gatehouse",
+    ]);
+    const tags = resources.filter((resource) => resource.name.startsWith("DeviceTags"));
+    expect(tags.map(({ inputs }) => inputs.__stateId)).toEqual(["gatehouse-id", "gatehouse-id"]);
   });
 });
