@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import {
@@ -12,6 +12,7 @@ import {
 import { chooseBackend } from "./backendUrl.ts";
 import { readCliConfig } from "./cliConfig.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";
+import { isNothingToDo, TELL_ALL } from "./cliNothingToDo.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
 import {
   CancelledError,
@@ -21,7 +22,7 @@ import {
   StackSelectionError,
   UpdateFailedError,
 } from "./errors.ts";
-import { type Command, hasChanges, type Plan, type Result, summarise } from "./model.ts";
+import { type Command, hasChanges, NOTHING_TO_DO, type Plan, type Result, summarise } from "./model.ts";
 import { findOnPath } from "./openStack.ts";
 import { pendingWarning } from "./pendingOperations.ts";
 import type { Project } from "./project.ts";
@@ -52,7 +53,8 @@ export class CliStack implements Stack {
   readonly #configFolder: string;
   #notes: string[];
   #created = false;
-  #pendingNamed = false;
+  /** Operations that an earlier run left in flight; undefined before anybody has looked. */
+  #left: StoredOperation[] | undefined;
 
   private constructor(
     project: Project,
@@ -90,25 +92,36 @@ export class CliStack implements Stack {
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
     const more = updateOptions(options);
-    return this.#preview(options, more);
-  }
-
-  #preview({ values = false, create = true }: PreviewOptions, more: CliUpdate): Promise<Plan> {
+    const { values = false, create = true } = options;
     return this.#run("preview", create, (handle, run) => handle.preview({ ...run, ...more }), { values });
   }
 
   async up(options: UpOptions = {}): Promise<Result> {
+    const { skipPreview = false, held = false, create = true, values = false } = options;
     const more = updateOptions(options);
-    // As the embedded engine does: what a preview finds wrong stops everything before the first write.
-    const up = async (all: CliUpdate): Promise<Result> => {
-      if (!options.skipPreview) await this.#confirmed(options, () => this.#preview(options, all));
-      return this.#run("up", options.create ?? true, (handle, run) => handle.up({ ...run, ...all }));
-    };
-    if (!options.held) return up(more);
+    const update = (limits: CliUpdate): Promise<Result> =>
+      this.#run("up", create, (handle, run) => handle.up({ ...run, ...limits }));
+    if (skipPreview) return update(more);
     const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
     try {
-      // A plan of the CLI's own, encrypted as the state is: it lets no program depart from that.
-      return await up({ ...more, plan: join(folder, "plan.json") });
+      // The CLI's own plan is encrypted as the state is, and lets no program depart from it.
+      const file = join(folder, "plan.json");
+      let isEmpty = false;
+      // As the embedded engine does: what a preview finds wrong stops everything before the first write.
+      const preview = async (handle: CliHandle, run: CliRun): Promise<void> => {
+        const { workspace } = handle;
+        const { envVars } = workspace;
+        workspace.envVars = { ...envVars, ...TELL_ALL };
+        const { stdout } = await handle.preview({ ...run, ...more, plan: file }).finally(() => {
+          workspace.envVars = envVars;
+        });
+        isEmpty = this.#left?.length === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
+      };
+      const plan = await this.#run("preview", create, preview, { values });
+      if (held || !isEmpty) await this.#confirm(options, plan);
+      if (!isEmpty) return await update(held ? { ...more, plan: file } : more);
+      this.#options.onEvent?.({ kind: "diagnostic", diagnostic: NOTHING_TO_DO });
+      return { ...plan, command: "up", planned: false, diagnostics: [...plan.diagnostics, NOTHING_TO_DO] };
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -117,18 +130,15 @@ export class CliStack implements Stack {
   async refresh(options: RefreshRunOptions = {}): Promise<Result> {
     const { clearPendingCreates = false } = options;
     const more = { ...targetOptions(options), clearPendingCreates };
-    if (options.confirm) await this.#confirmed(options, () => this.drift(options));
+    if (options.confirm) await this.#confirm(options, await this.drift(options));
     return this.#run("refresh", false, (handle, run) => handle.refresh({ ...run, ...more }));
   }
 
   async destroy(options: DestroyOptions = {}): Promise<Result> {
     const more = { ...targetOptions(options), refresh: options.refresh ?? false };
     // As for up: without it, what is not protected would be gone before the protected resource is met.
-    await this.#confirmed(options, () =>
-      this.#run("destroy", false, (handle, run) => handle.previewDestroy({ ...run, ...more }), {
-        planned: true,
-      }),
-    );
+    const preview = (handle: CliHandle, run: CliRun) => handle.previewDestroy({ ...run, ...more });
+    await this.#confirm(options, await this.#run("destroy", false, preview, { planned: true }));
     return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, ...more }));
   }
 
@@ -161,8 +171,7 @@ export class CliStack implements Stack {
     };
   }
 
-  async #confirmed({ confirm }: Confirmable, makePlan: () => Promise<Plan>): Promise<void> {
-    const plan = await makePlan();
+  async #confirm({ confirm }: Confirmable, plan: Plan): Promise<void> {
     if (confirm && !(await confirm(plan))) throw new DeclinedError();
   }
 
@@ -219,13 +228,13 @@ export class CliStack implements Stack {
 
   /** Names what an earlier run left in flight, once: the CLI does so only where it is too late to look. */
   async #namePending(handle: CliHandle, log: RunLog): Promise<void> {
-    if (this.#pendingNamed) return;
-    this.#pendingNamed = true;
-    const { deployment } = await handle.exportStack();
-    const { pending_operations: left = [] } = (deployment ?? {}) as {
-      pending_operations?: StoredOperation[];
-    };
-    for (const { type, resource } of left)
+    if (this.#left !== undefined) return;
+    // Where the CLI cannot read the state, the run that follows says so.
+    const exported = await handle.exportStack().catch(() => undefined);
+    if (!exported) return;
+    const { deployment } = exported as { deployment?: { pending_operations?: StoredOperation[] } };
+    this.#left = deployment?.pending_operations ?? [];
+    for (const { type, resource } of this.#left)
       log.diagnostic(pendingWarning({ type, urn: String(resource.urn) }));
   }
 
