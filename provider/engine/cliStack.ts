@@ -27,6 +27,7 @@ import { findOnPath } from "./openStack.ts";
 import { pendingWarning } from "./pendingOperations.ts";
 import type { Project } from "./project.ts";
 import { RunLog } from "./runLog.ts";
+import { failedSteps } from "./runOutcome.ts";
 import type {
   Confirmable,
   DestroyOptions,
@@ -218,12 +219,13 @@ export class CliStack implements Stack {
     if (failure === undefined) return result;
     if (signal?.aborted) throw new CancelledError(result);
     if (failure instanceof ConcurrentUpdateError || /currently locked by/.test(String(failure))) {
-      throw new LockedError(lockMessage(String(failure)));
+      throw lockedError(String(failure));
     }
     const said = result.diagnostics.some((diagnostic) => diagnostic.severity === "error");
     if (!said && !hasChanges(result))
       throw new EngineError("cli", log.mask(String((failure as Error).message)));
-    throw new UpdateFailedError(`pulumi ${command === "drift" ? "refresh" : command} failed.`, result);
+    const verb = command === "drift" ? "refresh" : command;
+    throw new UpdateFailedError(failedSteps(steps) ?? `pulumi ${verb} failed.`, result);
   }
 
   /** Names what an earlier run left in flight, once: the CLI does so only where it is too late to look. */
@@ -310,7 +312,10 @@ async function stackNames(workspace: LocalWorkspace): Promise<string[]> {
   return (await workspace.listStacks()).map((stack) => stack.name);
 }
 
-function lockMessage(text: string): string {
-  const at = text.indexOf("the stack is currently locked");
-  return at < 0 ? "The stack is locked by another process." : text.slice(at).trim();
+/** The CLI says it several times, with a line for each lock of a file backend. */
+function lockedError(text: string): LockedError {
+  const locks = [...text.matchAll(/^ +(?:file:\/\/)?([^\s?]+)\S*: created by (.+) at (\S+)$/gm)];
+  return LockedError.heldBy([
+    ...new Set(locks.map(([, path, who, since]) => `${path}: ${who} since ${since}`)),
+  ]);
 }

@@ -15,4 +15,4 @@ export type {
 export { stackFilePath } from "./stackConfig.ts";
 export type { TargetOptions } from "./targets.ts";
 export { UNSUPPORTED, type UnsupportedFeature } from "./unsupported.ts";
-export { typeName } from "./urn.ts";
+export { typeName, urnName, urnType } from "./urn.ts";
