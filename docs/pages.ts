@@ -187,7 +187,7 @@ providers run as the CLI would run them, and the state is the CLI's own file for
 - Where the journal cannot be written, as on a full disk, nothing more is started and the state is written; where that
   fails too, the next command goes on from what the journal holds.
 - Ctrl-C finishes the steps in flight, writes the state and ends with exit code 130.
-- \`up\` plans everything before it touches anything.
+- \`up\` plans everything before it touches anything, unless \`--skip-preview\` says otherwise.
 
 ## Resource options
 

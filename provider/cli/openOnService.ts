@@ -128,16 +128,28 @@ async function settled(
  * those from others: then all count that are in no namespace of the stack's own.
  */
 function homesIn(resources: Awaited<ReturnType<Stack["resources"]>>): string[] {
-  const own = resources.filter(({ type }) => type.startsWith(OWN_TYPE));
-  const made = own.filter(({ type }) => type.endsWith(":Namespace"));
-  const inside = own.filter((resource) => !made.includes(resource));
-  const unnamed = inside.filter(({ inputs = {} }) => !inputs.tenant);
-  const tenants = (of: typeof own) =>
-    new Set(of.map(({ outputs = {} }) => outputs.tenant).filter((tenant) => typeof tenant === "string"));
-  if (unnamed.length > 0) return [...tenants(unnamed)];
-  const others = [...tenants(inside)].filter((tenant) => !tenants(made).has(tenant));
+  const own = resources.flatMap(({ type, inputs = {}, outputs = {} }) =>
+    type.startsWith(OWN_TYPE) && typeof outputs.tenant === "string"
+      ? [
+          {
+            isNamespace: type.endsWith(":Namespace"),
+            isNamed: Boolean(inputs.tenant),
+            tenant: outputs.tenant,
+          },
+        ]
+      : [],
+  );
+  const inside = own.filter(({ isNamespace }) => !isNamespace);
+  const unnamed = inside.filter(({ isNamed }) => !isNamed);
+  if (unnamed.length > 0) return tenantsOf(unnamed);
+  const made = tenantsOf(own.filter(({ isNamespace }) => isNamespace));
+  const others = tenantsOf(inside).filter((tenant) => !made.includes(tenant));
   return others.length === 1 ? others : [];
 }
+
+const tenantsOf = (resources: readonly { readonly tenant: string }[]) => [
+  ...new Set(resources.map(({ tenant }) => tenant)),
+];
 
 async function namespaceOf({ client, namespaces }: Connection, name: string): Promise<string> {
   const all = await namespaces.all();

@@ -8,6 +8,8 @@ import {
   type Step,
   type StepOp,
   typeName,
+  urnName,
+  urnType,
 } from "../engine/index.ts";
 
 /** Paints text, or leaves it as it is. */
@@ -80,14 +82,16 @@ export function stepLines(c: Colours, step: Step): string[] {
   return [head, ...fields.map((field) => fieldLine(c, step, field))];
 }
 
-/** A message; those of the engine about a failed step are not shown again. */
-export function diagnosticLine(c: Colours, diagnostic: Diagnostic): string {
-  const text =
-    diagnostic.urn && diagnostic.severity !== "error"
-      ? `${diagnostic.urn}: ${diagnostic.message}`
-      : diagnostic.message;
-  if (diagnostic.severity === "error") return c.red(`error: ${text}`);
-  if (diagnostic.severity === "warning") return c.yellow(`warning: ${text}`);
+/** A message; an error names the resource as steps do, all else tells its urn, for a flag that wants it. */
+export function diagnosticLine(c: Colours, { severity, message, urn }: Diagnostic): string {
+  const of = !urn
+    ? ""
+    : severity === "error"
+      ? `${title({ type: urnType(urn), name: urnName(urn) })}: `
+      : `${urn}: `;
+  const text = of + message;
+  if (severity === "error") return c.red(`error: ${text}`);
+  if (severity === "warning") return c.yellow(`warning: ${text}`);
   return text;
 }
 

@@ -104,7 +104,9 @@ export function addRunCommands(program: Command): void {
         };
         const how = flags.skipPreview ? { skipPreview: true } : { values: true, confirm };
         try {
-          return await stack.up({ ...updating(flags), ...how });
+          const result = await stack.up({ ...updating(flags), ...how });
+          isAgreed = true;
+          return result;
         } finally {
           // Also where only a part was done: what there is stays where it is.
           if (isAgreed) await pin();

@@ -70,8 +70,12 @@ export class CliEvents {
   #diagnostic(event: NonNullable<CliEvent["diagnosticEvent"]>): void {
     if (event.ephemeral) return;
     const severity = event.severity === "info#err" ? "info" : event.severity;
-    const message = plainText(event.message).trimEnd();
+    // With a urn, it is known whose error it is.
+    const own = event.urn ? /^\S+ resource '[^']*': / : /^$/;
+    const message = plainText(event.message).trimEnd().replace(own, "");
     if (message === "" || (severity as string) === "debug") return;
+    // What failed was said before.
+    if (severity === "error" && !event.urn && /^\w+ failed$/.test(message) && this.#errors.size > 0) return;
     const diagnostic: Diagnostic = { severity, message };
     if (event.urn) {
       diagnostic.urn = event.urn;

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import {
@@ -12,6 +12,7 @@ import {
 import { chooseBackend } from "./backendUrl.ts";
 import { readCliConfig } from "./cliConfig.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";
+import { isNothingToDo, TELL_ALL } from "./cliNothingToDo.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
 import {
   CancelledError,
@@ -21,11 +22,20 @@ import {
   StackSelectionError,
   UpdateFailedError,
 } from "./errors.ts";
-import { type Command, hasChanges, type Plan, type Result, summarise, toldSteps } from "./model.ts";
+import {
+  type Command,
+  hasChanges,
+  NOTHING_TO_DO,
+  type Plan,
+  type Result,
+  summarise,
+  toldSteps,
+} from "./model.ts";
 import { findOnPath } from "./openStack.ts";
 import { pendingWarning } from "./pendingOperations.ts";
 import type { Project } from "./project.ts";
 import { RunLog } from "./runLog.ts";
+import { failedSteps } from "./runOutcome.ts";
 import type {
   Confirmable,
   DestroyOptions,
@@ -54,7 +64,8 @@ export class CliStack implements Stack {
   readonly #configFolder: string;
   #notes: string[];
   #created = false;
-  #pendingNamed = false;
+  /** Operations that an earlier run left in flight; undefined before anybody has looked. */
+  #left: StoredOperation[] | undefined;
 
   private constructor(
     project: Project,
@@ -91,25 +102,37 @@ export class CliStack implements Stack {
   }
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
-    return this.#preview(options, await this.#updateOptions(options));
-  }
-
-  #preview({ values = false, create = true }: PreviewOptions, more: CliUpdate): Promise<Plan> {
+    const more = await this.#updateOptions(options);
+    const { values = false, create = true } = options;
     return this.#run("preview", create, (handle, run) => handle.preview({ ...run, ...more }), { values });
   }
 
   async up(options: UpOptions = {}): Promise<Result> {
+    const { skipPreview = false, held = false, create = true, values = false } = options;
     const more = await this.#updateOptions(options);
-    // As the embedded engine does: what a preview finds wrong stops everything before the first write.
-    const up = async (all: CliUpdate): Promise<Result> => {
-      if (!options.skipPreview) await this.#confirmed(options, () => this.#preview(options, all));
-      return this.#run("up", options.create ?? true, (handle, run) => handle.up({ ...run, ...all }));
-    };
-    if (!options.held) return up(more);
+    const update = (limits: CliUpdate): Promise<Result> =>
+      this.#run("up", create, (handle, run) => handle.up({ ...run, ...limits }));
+    if (skipPreview) return update(more);
     const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
     try {
-      // A plan of the CLI's own, encrypted as the state is: it lets no program depart from that.
-      return await up({ ...more, plan: join(folder, "plan.json") });
+      // The CLI's own plan is encrypted as the state is, and lets no program depart from it.
+      const file = join(folder, "plan.json");
+      let isEmpty = false;
+      // As the embedded engine does: what a preview finds wrong stops everything before the first write.
+      const preview = async (handle: CliHandle, run: CliRun): Promise<void> => {
+        const { workspace } = handle;
+        const { envVars } = workspace;
+        workspace.envVars = { ...envVars, ...TELL_ALL };
+        const { stdout } = await handle.preview({ ...run, ...more, plan: file }).finally(() => {
+          workspace.envVars = envVars;
+        });
+        isEmpty = this.#left?.length === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
+      };
+      const plan = await this.#run("preview", create, preview, { values });
+      if (held || !isEmpty) await this.#confirm(options, plan);
+      if (!isEmpty) return await update(held ? { ...more, plan: file } : more);
+      this.#options.onEvent?.({ kind: "diagnostic", diagnostic: NOTHING_TO_DO });
+      return { ...plan, command: "up", planned: false, diagnostics: [...plan.diagnostics, NOTHING_TO_DO] };
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -118,18 +141,15 @@ export class CliStack implements Stack {
   async refresh(options: RefreshRunOptions = {}): Promise<Result> {
     const { clearPendingCreates = false } = options;
     const more = { ...targetOptions(options), clearPendingCreates };
-    if (options.confirm) await this.#confirmed(options, () => this.drift(options));
+    if (options.confirm) await this.#confirm(options, await this.drift(options));
     return this.#run("refresh", false, (handle, run) => handle.refresh({ ...run, ...more }));
   }
 
   async destroy(options: DestroyOptions = {}): Promise<Result> {
     const more = { ...targetOptions(options), refresh: options.refresh ?? false };
     // As for up: without it, what is not protected would be gone before the protected resource is met.
-    await this.#confirmed(options, () =>
-      this.#run("destroy", false, (handle, run) => handle.previewDestroy({ ...run, ...more }), {
-        planned: true,
-      }),
-    );
+    const preview = (handle: CliHandle, run: CliRun) => handle.previewDestroy({ ...run, ...more });
+    await this.#confirm(options, await this.#run("destroy", false, preview, { planned: true }));
     return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, ...more }));
   }
 
@@ -189,8 +209,7 @@ export class CliStack implements Stack {
     };
   }
 
-  async #confirmed({ confirm }: Confirmable, makePlan: () => Promise<Plan>): Promise<void> {
-    const plan = await makePlan();
+  async #confirm({ confirm }: Confirmable, plan: Plan): Promise<void> {
     if (confirm && !(await confirm(plan))) throw new DeclinedError();
   }
 
@@ -237,23 +256,24 @@ export class CliStack implements Stack {
     if (failure === undefined) return result;
     if (signal?.aborted) throw new CancelledError(result);
     if (failure instanceof ConcurrentUpdateError || /currently locked by/.test(String(failure))) {
-      throw new LockedError(lockMessage(String(failure)));
+      throw lockedError(String(failure));
     }
     const said = result.diagnostics.some((diagnostic) => diagnostic.severity === "error");
     if (!said && !hasChanges(result))
       throw new EngineError("cli", log.mask(String((failure as Error).message)));
-    throw new UpdateFailedError(`pulumi ${command === "drift" ? "refresh" : command} failed.`, result);
+    const verb = command === "drift" ? "refresh" : command;
+    throw new UpdateFailedError(failedSteps(steps) ?? `pulumi ${verb} failed.`, result);
   }
 
   /** Names what an earlier run left in flight, once: the CLI does so only where it is too late to look. */
   async #namePending(handle: CliHandle, log: RunLog): Promise<void> {
-    if (this.#pendingNamed) return;
-    this.#pendingNamed = true;
-    const { deployment } = await handle.exportStack();
-    const { pending_operations: left = [] } = (deployment ?? {}) as {
-      pending_operations?: StoredOperation[];
-    };
-    for (const { type, resource } of left)
+    if (this.#left !== undefined) return;
+    // Where the CLI cannot read the state, the run that follows says so.
+    const exported = await handle.exportStack().catch(() => undefined);
+    if (!exported) return;
+    const { deployment } = exported as { deployment?: { pending_operations?: StoredOperation[] } };
+    this.#left = deployment?.pending_operations ?? [];
+    for (const { type, resource } of this.#left)
       log.diagnostic(pendingWarning({ type, urn: String(resource.urn) }));
   }
 
@@ -321,7 +341,10 @@ async function stackNames(workspace: LocalWorkspace): Promise<string[]> {
   return (await workspace.listStacks()).map((stack) => stack.name);
 }
 
-function lockMessage(text: string): string {
-  const at = text.indexOf("the stack is currently locked");
-  return at < 0 ? "The stack is locked by another process." : text.slice(at).trim();
+/** The CLI says it several times, with a line for each lock of a file backend. */
+function lockedError(text: string): LockedError {
+  const locks = [...text.matchAll(/^ +(?:file:\/\/)?([^\s?]+)\S*: created by (.+) at (\S+)$/gm)];
+  return LockedError.heldBy([
+    ...new Set(locks.map(([, path, who, since]) => `${path}: ${who} since ${since}`)),
+  ]);
 }

@@ -78,6 +78,15 @@ export class LockedError extends EngineError {
   constructor(message: string) {
     super("locked", message);
   }
+
+  /** @param holders each with its file, who it is and since when; none where that is not known */
+  static heldBy(holders: readonly string[]): LockedError {
+    const where = holders.length > 0 ? `, or delete the file):\n  ${holders.join("\n  ")}` : ").";
+    return new LockedError(
+      "The stack is locked by another process. Wait for it to end; if it is gone, remove the lock " +
+        `(\`pulumi cancel\`${where}`,
+    );
+  }
 }
 
 /** A journal of an interrupted run no longer fits the state it was written for. */

@@ -16,4 +16,4 @@ export type {
 export { stackFilePath } from "./stackConfig.ts";
 export type { TargetOptions } from "./targets.ts";
 export { UNSUPPORTED, type UnsupportedFeature } from "./unsupported.ts";
-export { OWN_TYPE, typeName } from "./urn.ts";
+export { OWN_TYPE, typeName, urnName, urnType } from "./urn.ts";

@@ -101,11 +101,7 @@ export class RunLog {
   /** Marks a step as failed, and says so. */
   fail(step: Step, error: Error): void {
     step.error = this.mask(error.message);
-    this.diagnostic({
-      severity: "error",
-      message: `${step.type} ${step.name}: ${error.message}`,
-      urn: step.urn,
-    });
+    this.diagnostic({ severity: "error", message: error.message, urn: step.urn });
   }
 }
 

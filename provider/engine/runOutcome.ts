@@ -1,3 +1,4 @@
+import type { Step } from "./model.ts";
 import { REPORTED } from "./programProcess.ts";
 import type { RunLog } from "./runLog.ts";
 import type { Snapshot } from "./snapshot.ts";
@@ -8,6 +9,12 @@ export function programFailure(code: number, log: RunLog): string {
   if (code !== REPORTED) return `The program ended with the exit code ${code}.`;
   const last = log.diagnostics.findLast((diagnostic) => diagnostic.severity === "error");
   return last?.message.split("\n").slice(0, 2).join(" ") ?? "The program failed.";
+}
+
+/** How many steps failed, in a line; undefined for none. */
+export function failedSteps(steps: readonly Step[]): string | undefined {
+  const count = steps.filter((step) => step.error !== undefined).length;
+  return count === 0 ? undefined : `${count} resource${count === 1 ? "" : "s"} failed.`;
 }
 
 /** The outputs of the stack's root resource in the state. */

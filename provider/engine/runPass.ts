@@ -15,6 +15,7 @@ import { pendingWarning } from "./pendingOperations.ts";
 import type { Project } from "./project.ts";
 import { refuseForeignResources } from "./refuseForeignResources.ts";
 import { RunLog } from "./runLog.ts";
+import { failedSteps } from "./runOutcome.ts";
 import { Snapshot } from "./snapshot.ts";
 import { configProps, type StackConfig } from "./stackConfig.ts";
 import { StateCodec } from "./stateCodec.ts";
@@ -84,13 +85,13 @@ export function conclude(
   const { project, stack, createdStack, started } = settings;
   const { log, stop } = pass;
   const steps = toldSteps(outcome.steps);
-  const failed = steps.some((step) => step.error !== undefined);
+  const failed = outcome.failed ?? failedSteps(steps);
   const result: Result = {
     engine: "embedded",
     command,
     project: project.name,
     stack,
-    ok: !failed && !stop.reason && outcome.programFailed === undefined,
+    ok: failed === undefined && !stop.reason && outcome.programFailed === undefined,
     planned,
     createdStack,
     steps,
@@ -101,12 +102,6 @@ export function conclude(
   };
   if (stop.reason === "cancelled") throw new CancelledError(result);
   if (outcome.programFailed !== undefined) throw new ProgramError(outcome.programFailed, result);
-  if (!result.ok) {
-    const count = steps.filter((step) => step.error !== undefined).length;
-    throw new UpdateFailedError(
-      outcome.failed ?? `${count} resource${count === 1 ? "" : "s"} failed.`,
-      result,
-    );
-  }
+  if (!result.ok) throw new UpdateFailedError(failed ?? "The run was stopped.", result);
   return result;
 }

@@ -86,14 +86,12 @@ export async function removeLocks(locks: FoundLock[]): Promise<void> {
 async function refuseForeign(folder: string, own: string | undefined): Promise<void> {
   const foreign = (await findLocks(folder)).filter((lock) => lock.path !== own && !lock.deadOwn);
   if (foreign.length === 0) return;
-  const lines = foreign.map(({ path, content, hiddenOwn }) => {
-    const hidden = hiddenOwn
-      ? "; whether it lives cannot be seen from here: it ran in another container, before a restart, or with an older release"
-      : "";
-    return `  ${path}: ${content.username}@${content.hostname} (pid ${content.pid}) since ${content.timestamp}${hidden}`;
-  });
-  throw new LockedError(
-    `The stack is locked by another process. Wait for it to end; if it is gone, remove the lock ` +
-      `(\`pulumi cancel\`, or delete the file):\n${lines.join("\n")}`,
+  throw LockedError.heldBy(
+    foreign.map(({ path, content, hiddenOwn }) => {
+      const hidden = hiddenOwn
+        ? "; whether it lives cannot be seen from here: it ran in another container, before a restart, or with an older release"
+        : "";
+      return `${path}: ${content.username}@${content.hostname} (pid ${content.pid}) since ${content.timestamp}${hidden}`;
+    }),
   );
 }

@@ -71,7 +71,7 @@ describe.skipIf(!cli)(`one stack, run by the Pulumi CLI and by the embedded engi
     await byCli.refresh();
     expect((await embedded.up()).summary).toMatchObject({ create: 1, update: 1 });
     expect(pulumi("stack", "output", "--show-secrets", "--json", "--stack", "test")).toContain("swordfish");
-    expect(JSON.parse(pulumi("stack", "history", "--json", "--stack", "test"))).toHaveLength(7);
+    expect(JSON.parse(pulumi("stack", "history", "--json", "--stack", "test"))).toHaveLength(6);
     await byCli.destroy();
     expect(ws.objects()).toEqual([]);
     expect((await embedded.destroy()).summary).toMatchObject({ delete: 0 });

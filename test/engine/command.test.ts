@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Result } from "../../provider/dist/engine/index.js";
 import { engines } from "../support/gatehouse.ts";
@@ -76,6 +76,48 @@ describe.each(engines)("a stack that there is not, by the $label", ({ engine, av
     expect(misspelt.code).toBe(1);
     expect(misspelt.output).toContain("There is no stack tset of the project cloud; there is test.");
     expect(files()).toEqual(before);
+  });
+});
+
+describe.each(engines)("what is told of a failure, by the $label", ({ engine, available }) => {
+  const up = async () =>
+    (await ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", engine).done).output;
+
+  test.runIf(available)("is the reason, once as it happens and once in the summary", async () => {
+    ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
+    const output = await up();
+    expect(output.split("\n").filter((line) => /refuses|failed/.test(line))).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^ \+ {2}Thing a \([\d.]+s\) failed$/),
+        "error: Thing a: the cloud refuses to create a",
+        " +  Thing a  failed: the cloud refuses to create a",
+        "error: 1 resource failed.",
+      ]),
+    );
+    expect(output.match(/refuses|failed/g)).toHaveLength(5);
+  });
+
+  test.runIf(available)("is the field that is wrong", async () => {
+    ws.plan({ things: [{ name: "a", args: { label: "" } }] });
+    expect(await up()).toMatch(/^error: Thing a: .*label.* must not be empty$/m);
+  });
+
+  test.runIf(available)("is who holds the lock, since when, and how it is removed", async () => {
+    ws.plan({ things: [{ name: "a" }] });
+    await up();
+    const file = join(
+      ws.state,
+      ".pulumi/locks/organization/cloud/test/11111111-1111-1111-1111-111111111111.json",
+    );
+    mkdirSync(dirname(file), { recursive: true });
+    const holder = { pid: 1, username: "someone", hostname: "elsewhere", timestamp: "2026-01-02T03:04:05Z" };
+    writeFileSync(file, JSON.stringify(holder));
+    ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
+    const output = await up();
+    expect(output.slice(output.indexOf("error: "))).toBe(
+      "error: The stack is locked by another process. Wait for it to end; if it is gone, remove the lock " +
+        `(\`pulumi cancel\`, or delete the file):\n  ${file}: someone@elsewhere (pid 1) since 2026-01-02T03:04:05Z\n`,
+    );
   });
 });
 

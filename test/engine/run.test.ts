@@ -312,10 +312,9 @@ describe.each(engines)("how often an up runs the program, by the $label", ({ eng
 
   test.runIf(available)("once, where there is nothing to do", async () => {
     const secret = { args: { size: 1, password: "swordfish" }, secret: ["password"] };
-    const options = {};
     ws.plan({
       things: [
-        { name: "a", ...secret, options },
+        { name: "a", ...secret },
         { name: "b", group: "g" },
       ],
       outputs: { size: ["a", "size"], password: ["a", "password"] },
@@ -325,8 +324,12 @@ describe.each(engines)("how often an up runs the program, by the $label", ({ eng
     const before = ws.stored();
     const again = { code: 0, runs: 1, output: expect.stringContaining("Nothing to do") };
     expect(await up()).toMatchObject(again);
-    expect(await up("--refresh")).toMatchObject(again);
     expect([ws.calls(), ws.stored()]).toEqual([[], before]);
+
+    // The Pulumi CLI does not tell whether a secret that was read is another one.
+    ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
+    await up();
+    expect(await up("--refresh")).toMatchObject(again);
     ws.tamper("a", { size: 5 });
     expect(await up("--refresh")).toMatchObject({ code: 0, runs: 2 });
   });
