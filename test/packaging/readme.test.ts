@@ -205,6 +205,7 @@ describe.skipIf(!ready)("the first hour, as the README says, from packed package
     await types("gatehouse up      policy --stack prod --refresh");
     await types("gatehouse drift");
     await types("gatehouse up      policy --stack prod --target");
+    await types("gatehouse up      policy --stack prod --skip-preview");
   });
 
   it("who can reach what", { timeout: 2 * MINUTE }, async () => {
