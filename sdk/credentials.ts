@@ -117,9 +117,9 @@ export interface Connection {
 }
 
 /**
- * Reads GATEHOUSE_URL, GATEHOUSE_TENANT, the file that GATEHOUSE_CA_FILE names, and one credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with
- * GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). Each but the authorities may be given as `…_FILE`, the path
- * of a file that holds it.
+ * Reads GATEHOUSE_URL, GATEHOUSE_TENANT, the file that GATEHOUSE_CA_FILE names, and one credential: GATEHOUSE_API_KEY,
+ * GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). Each but
+ * the authorities may be given as `…_FILE`, the path of a file that holds it.
  * @throws ConfigurationError when more than one kind is given, one is incomplete, or a file can not be read.
  */
 export function credentialsFromEnvironment(env: Environment = process.env): Connection {

@@ -112,9 +112,9 @@ export class Run {
 }
 
 /**
- * What is the same for every try to make one object from one state. What it is, as far as inputs say, and what it replaces are part
- * of it: else the service would answer the new object's creation with the old object. Its time as well, because API
- * keys that follow each other may have one name, and so one id.
+ * What is the same for every try to make one object from one state. What it is, as far as inputs say, and what it
+ * replaces are part of it: else the service would answer the new object's creation with the old object. Its time as
+ * well, because API keys that follow each other may have one name, and so one id.
  */
 function creation(
   { identity }: ResourceDefinition,

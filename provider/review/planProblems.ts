@@ -5,6 +5,7 @@ import { deviceKey, macOf, type Namespace } from "../resources/listings.ts";
 import { isNewer } from "../resources/serviceVersion.ts";
 import { actorOf } from "./actor.ts";
 import { incapabilities } from "./capabilities.ts";
+import { byText } from "./order.ts";
 import { definitionOf, isHidden, type PlannedStep, stepsOf, tenantIn } from "./planned/steps.ts";
 
 /** Where a resource is that names no namespace. */
@@ -59,7 +60,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     );
     problems.push(...(await fullNamespace(opened, namespace, coming)));
   }
-  return problems;
+  return problems.sort(byText);
 }
 
 /** What is there and equal is taken over without a request that changes anything. */
@@ -69,7 +70,7 @@ const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boole
 const NAMED = 5;
 
 function listed(names: readonly string[]): string {
-  const shown = names.slice(0, NAMED).join(", ");
+  const shown = [...names].sort(byText).slice(0, NAMED).join(", ");
   return names.length > NAMED ? `${shown} and ${names.length - NAMED} more` : shown;
 }
 
