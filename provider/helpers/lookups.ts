@@ -77,7 +77,7 @@ export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
 }
 
 /**
- * A namespace with its members, by tenant or by name; left out, the credential's.
+ * A namespace with its members, by tenant or by name; left out, that of the stack.
  * @throws Error when there is none
  */
 export async function getNamespace(

@@ -67,7 +67,7 @@ export interface NamespaceReview {
   /** Findings after the change, older ones too. */
   readonly lint: readonly ReviewedFinding[];
   readonly coverage: Coverage;
-  /** Of the credential's own namespace. */
+  /** Of the stack's own namespace. */
   readonly tests: readonly PolicyTestResult[];
   /** What the review could not know, as sentences. */
   readonly unknown: readonly string[];
@@ -101,7 +101,7 @@ export interface Review {
   readonly summary: Summary;
   /** Resources that change, as the plan has them; of two revisions, from the one to the other. */
   readonly changes: readonly ShownStep[];
-  /** The credential's own, and every other one that the plan is about. */
+  /** The stack's own, and every other one that the plan is about. */
   readonly namespaces: readonly NamespaceReview[];
   /** Objects that are declared twice. */
   readonly twins: readonly Twins[];

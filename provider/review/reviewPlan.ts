@@ -40,10 +40,10 @@ export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
 }
 
 /**
- * What a plan means for who can reach what: for the credential's namespace, and for every other one that the plan is
+ * What a plan means for who can reach what: for the stack's namespace, and for every other one that the plan is
  * about. Compared with another plan, it is the difference between what the two would make of a namespace.
  * @param plan a preview with values
- * @throws RequestError when the credential's namespace cannot be read
+ * @throws RequestError when the stack's namespace cannot be read
  */
 export async function reviewPlan(
   connection: Connection,
@@ -64,7 +64,7 @@ export async function reviewPlan(
     namespaces.push(
       await reviewNamespace(estate, plan, {
         ...{ logins, addresses, protect, home },
-        // As `gatehouse test`: they are about the credential's own namespace.
+        // As `gatehouse test`: they are about the stack's own namespace.
         folder: estate.tenant === home ? folder : undefined,
         ...(soonDays !== undefined && { soonDays }),
         ...(compared && { base: compared.base }),
@@ -85,7 +85,7 @@ export async function reviewPlan(
 
 /** The namespaces that plans are about. */
 export interface PlanEstates {
-  /** The credential's own one. */
+  /** The stack's own one. */
   readonly home: string;
   readonly estates: readonly Estate[];
   /** Which could not be read, as sentences. */
@@ -93,8 +93,8 @@ export interface PlanEstates {
 }
 
 /**
- * Reads the credential's namespace, and every other one that plans are about.
- * @throws RequestError when the credential's namespace cannot be read
+ * Reads the stack's namespace, and every other one that plans are about.
+ * @throws RequestError when the stack's namespace cannot be read
  */
 export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
   const { tenant: home } = await connection.tenant(undefined);

@@ -7,7 +7,7 @@ import { liveState, plannedState } from "./namespaceState.ts";
 import { plannedEstate } from "./plannedPolicy.ts";
 import { type PolicyTestReport, runPolicyTests } from "./policyTests.ts";
 
-/** What came of the policy tests beside a program, on the credential's namespace. */
+/** What came of the policy tests beside a program, on the stack's namespace. */
 export interface TestedNamespace extends PolicyTestReport {
   /** Id of the namespace. */
   readonly tenant: string;

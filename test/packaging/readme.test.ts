@@ -124,6 +124,8 @@ describe.skipIf(!ready)("the first hour, as the README says, from packed package
     service?.kill("SIGTERM");
     if (service) await once(service, "close");
     rmSync(folder, { recursive: true, force: true });
+    const { GATEHOUSE_TRANSCRIPT: file } = process.env;
+    if (file !== undefined) writeFileSync(file, terminal.transcript);
   });
 
   /** Types a line of the README, which must end with this code. */
