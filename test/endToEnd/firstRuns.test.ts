@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { openStack, type Result, type UpdateFailedError } from "../../provider/dist/engine/index.js";
 import { createClient, passwordCredential } from "../../sdk/dist/index.js";
 import { sshKeyLine } from "../provider/support/programs.ts";
@@ -8,6 +8,9 @@ import { environmentWithout } from "../support/command.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, gatehouse } from "../support/gatehouse.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
+
+// Several commands each.
+vi.setConfig({ testTimeout: 180_000 });
 
 const PASSWORD = "correct-horse";
 const rule = (priority: number) => ({
