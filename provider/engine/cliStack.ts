@@ -190,12 +190,11 @@ export class CliStack implements Stack {
     if (replace.length === 0) return update;
     const urns = (await this.resources()).map(({ urn }) => urn);
     const asked = new UrnPatterns(replace);
-    const own = urns.filter((urn) => asked.has(urn) && urnType(urn).startsWith(OWN_TYPE));
+    const own = new Set(urns.filter((urn) => urnType(urn).startsWith(OWN_TYPE)));
     // The CLI asks no provider about what it is told to replace; ours then could not know which object that is.
-    this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(own);
-    const others = urns.filter((urn) => asked.has(urn) && !own.includes(urn));
-    const named = asked.urns.filter((urn) => !own.includes(urn));
-    return { ...update, replace: [...new Set([...named, ...others])] };
+    this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(replace);
+    const others = [...asked.urns, ...urns.filter((urn) => asked.has(urn))].filter((urn) => !own.has(urn));
+    return { ...update, replace: [...new Set(others)] };
   }
 
   #target(): CliTarget {

@@ -7,6 +7,7 @@ import {
   credentialsFromEnvironment,
 } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
+import { UrnPatterns } from "../engine/targets.ts";
 import { Connection } from "../resources/connection.ts";
 
 /** Stack configuration keys that stand for an environment variable, for those who keep settings there. */
@@ -51,9 +52,12 @@ export function connection(): Connection {
   return current;
 }
 
+let replaced: UrnPatterns | undefined;
+
 /** True where `gatehouse` was told to replace this resource: an engine would not show what is replaced. */
 export function isReplacementAsked(urn: string): boolean {
-  return (JSON.parse(process.env.GATEHOUSE_REPLACE ?? "[]") as string[]).includes(urn);
+  replaced ??= new UrnPatterns(JSON.parse(process.env.GATEHOUSE_REPLACE ?? "[]") as string[]);
+  return replaced.has(urn);
 }
 
 /**

@@ -38,7 +38,8 @@ export async function bring(
     if (!unclear) throw await explained(definition, connection, inputs, error);
   }
   await connection.forget();
-  if (!(await isRepeatSafe(connection, inputs, origin))) {
+  // A service that knows the key tells what it made from what others made alike; a look would not.
+  if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
     const existing = await definition.find?.(connection, inputs);
     if (existing) return takeOver(definition, connection, inputs, existing, origin, true);
   }
@@ -47,16 +48,6 @@ export async function bring(
   } catch (error) {
     throw await explained(definition, connection, inputs, error);
   }
-}
-
-/** A service that knows the key tells what it made from what others made alike; a look would not. */
-async function isRepeatSafe(
-  connection: Connection,
-  inputs: Record<string, unknown>,
-  origin: Origin,
-): Promise<boolean> {
-  if (origin.idempotencyKey === undefined) return false;
-  return connection.knowsIdempotencyKeys(inputs.tenant as string | undefined);
 }
 
 /** In place of a conflict: what is in the way, and what to do. */
@@ -83,7 +74,7 @@ async function make(
   origin: Origin,
 ): Promise<Existing<Values>> {
   const made = await definition.create(connection, inputs, origin);
-  if (origin.idempotencyKey && origin.isOthers(made.id)) {
+  if (origin.isOthers(made.id)) {
     return make(definition, connection, inputs, origin.after(made.id));
   }
   origin.claim(made.id);

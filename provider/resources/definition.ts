@@ -69,10 +69,10 @@ export interface Origin {
   /** The resource's name in the program. */
   readonly name: string;
   /**
-   * The same for each try to make this object. The object may pass to another resource afterwards, and its
-   * creation's key with it. Undefined where nothing tells objects apart.
+   * The same for each try to make this object, or where nothing tells objects apart, for each try of this run. The
+   * object may pass to another resource afterwards, and its creation's key with it.
    */
-  readonly idempotencyKey: string | undefined;
+  readonly idempotencyKey: string;
   /** What the state held before a replacement. */
   readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
   /** The inputs of an object that is replaced, where an engine showed no more of it. */

@@ -44,14 +44,11 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
       continue;
     }
     const actor = actorOf({ kind, ...(userId !== undefined && { userId }) }, namespace);
-    const judged = [...steps, ...(tenant === home.tenant ? begun : [])].filter((step) => !mayAdopt(step));
-    const isBegun = (step: PlannedStep) => begun.includes(step);
-    const refused = incapabilities(
-      actor,
-      judged.filter((step) => !isBegun(step)),
-      judged.filter(isBegun),
-    );
-    const titleOf = (name: string) => judged.find(({ step }) => step.name === name)?.title ?? name;
+    const sure = steps.filter((step) => !mayAdopt(step));
+    const beginning = tenant === home.tenant ? begun.filter((step) => !mayAdopt(step)) : [];
+    const refused = incapabilities(actor, sure, beginning);
+    const titleOf = (name: string) =>
+      [...sure, ...beginning].find(({ step }) => step.name === name)?.title ?? name;
     problems.push(...refused.map(({ resources, reason }) => `${listed(resources.map(titleOf))}: ${reason}`));
     const opened = await connection.tenant(tenant);
     problems.push(

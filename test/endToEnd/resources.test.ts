@@ -99,6 +99,25 @@ describe.each(engines)("all resources, by the $label", ({ engine, available }) =
   });
 
   it.runIf(available)(
+    "an API key that is replaced by --replace goes on for its overlap",
+    { timeout: 180_000 },
+    async () => {
+      const policy: Policy = {
+        ci: { type: "ApiKey", args: { role: "observer", validDays: 30, overlap: 3 } },
+      };
+      const keys = async () => (await fleet.client.listApiKeys()).map(({ createdAt }) => createdAt).sort();
+      await stack.result(["up", "--yes"], policyEnv(policy));
+      const [first] = await keys();
+      const replaced = await stack.result(["up", "--yes", "--replace", "**::ci"], policyEnv(policy));
+      expect(changesOf(replaced)).toEqual([expect.stringMatching(/^replace ci/)]);
+      const both = await keys();
+      expect([both.length, both[0]]).toEqual([2, first]);
+      await stack.run(["destroy", "--yes"], policyEnv(policy));
+      expect(await keys()).toEqual([]);
+    },
+  );
+
+  it.runIf(available)(
     "are made, changed as planned, and removed; no secret is in clear",
     {
       timeout: 240_000,

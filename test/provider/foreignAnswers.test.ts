@@ -1,23 +1,24 @@
-import { createServer, request, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, request } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Fleet, startFleet } from "../support/fleet.ts";
+import { type Listening, listening } from "../support/listening.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 // A proxy whose routes are wrong answers 404 to everything, which must not empty a state.
 
 let fleet: Fleet;
-let proxy: Server;
+let proxy: Listening;
 let body: string;
 beforeAll(async () => {
   fleet = await startFleet();
-  proxy = createServer((_incoming, outgoing) => {
-    outgoing.writeHead(404).end(body);
-  });
-  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  proxy = await listening(
+    createServer((_incoming, outgoing) => {
+      outgoing.writeHead(404).end(body);
+    }),
+  );
 });
 afterAll(async () => {
-  await new Promise((resolve) => proxy.close(resolve));
+  await proxy.stop();
   await fleet.stop();
 });
 
@@ -42,8 +43,7 @@ describe.each([
   beforeEach(async () => {
     body = text;
     direct = new Harness(fleet.env);
-    const { port } = proxy.address() as AddressInfo;
-    through = new Harness({ ...fleet.env, GATEHOUSE_URL: `http://127.0.0.1:${port}` });
+    through = new Harness({ ...fleet.env, GATEHOUSE_URL: proxy.url });
     await direct.up(program);
     for (const [name, entry] of direct.state) through.state.set(name, entry);
   });
@@ -62,23 +62,20 @@ describe.each([
 
 /** Requests about one object, but for its namespace, by which a provider may look whether it is there at all. */
 const isAboutOne = (method = "", path = "") =>
-  method === "DELETE" ||
-  /^\/api\/(devices|firewall\/rules)\/[^/?]+$/.test(path) ||
-  (stageIsHidden && /^\/api\/namespaces\/[0-9a-f-]{36}$/.test(path));
-let stageIsHidden = false;
+  method === "DELETE" || /^\/api\/(devices|firewall\/rules)\/[^/?]+$/.test(path);
+const isAboutNamespace = (path = "") => /^\/api\/namespaces\/[0-9a-f-]{36}$/.test(path);
 
 describe.each([false, true])(
   "a proxy that answers requests about one object with 404 and no body (namespaces too: %s)",
   (hidesNamespaces) => {
-    let partial: Server;
+    let partial: Listening;
     let direct: Harness;
     let through: Harness;
     beforeEach(async () => {
-      stageIsHidden = hidesNamespaces;
       const { hostname, port } = new URL(fleet.service.url);
-      partial = createServer((incoming, outgoing) => {
+      const server = createServer((incoming, outgoing) => {
         const { method, url: path, headers } = incoming;
-        if (isAboutOne(method, path)) {
+        if (isAboutOne(method, path) || (hidesNamespaces && isAboutNamespace(path))) {
           outgoing.writeHead(404).end();
           return;
         }
@@ -88,11 +85,10 @@ describe.each([false, true])(
         });
         incoming.pipe(onward);
       });
-      await new Promise<void>((resolve) => partial.listen(0, "127.0.0.1", resolve));
-      const url = `http://127.0.0.1:${(partial.address() as AddressInfo).port}`;
+      partial = await listening(server);
       await fleet.enrol("listed");
       direct = new Harness(fleet.env);
-      through = new Harness({ ...fleet.env, GATEHOUSE_URL: url });
+      through = new Harness({ ...fleet.env, GATEHOUSE_URL: partial.url });
       await direct.up({
         ...program,
         tags: { type: "DeviceTags", args: { device: "listed", tags: ["edge", "prod"] } },
@@ -103,8 +99,7 @@ describe.each([false, true])(
     afterEach(async () => {
       await direct.up({});
       await Promise.all([direct.close(), through.close()]);
-      partial.closeAllConnections();
-      await new Promise((resolve) => partial.close(resolve));
+      await partial.stop();
     });
 
     it("takes nothing away: a refresh keeps all, and a destroy fails for what is still listed", async () => {

@@ -1,18 +1,17 @@
 import { createServer, request } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
+import { type Listening, listening } from "./listening.ts";
 
 type Matches = (method: string, path: string) => boolean;
 
 /** A proxy before a service that loses answers. */
-export interface LossyProxy {
-  readonly url: string;
+export interface LossyProxy extends Listening {
   /** The next request that matches reaches the service, and its answer never comes back. */
   loseAnswer(matches: Matches): void;
   /** From the first request that matches on, no answer comes back to any that `then` matches; undefined ends it. */
   loseAnswers(first: Matches | undefined, then?: Matches): void;
   /** How many answers were lost. */
   lost(): number;
-  stop(): Promise<void>;
 }
 
 /** Starts a proxy before the service at `target`. */
@@ -49,21 +48,16 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
     onward.on("error", () => incoming.socket.destroy());
     incoming.pipe(onward);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const set = (matches: Matches | undefined, others: Matches | undefined) => {
     first = matches;
     then = others;
     begun = false;
   };
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...(await listening(server)),
     loseAnswer: (matches) => set(matches, undefined),
     loseAnswers: set,
     lost: () => lost,
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
   };
 }
 
@@ -124,7 +118,7 @@ export async function startStallingProxy(target: number): Promise<StallingProxy>
 export async function startAddingProxy(
   target: string,
   added: Readonly<Record<string, string>>,
-): Promise<{ readonly url: string; stop(): Promise<void> }> {
+): Promise<Listening> {
   const { hostname, port } = new URL(target);
   const server = createServer((incoming, outgoing) => {
     const { method = "GET", url: path = "/" } = incoming;
@@ -147,12 +141,5 @@ export async function startAddingProxy(
     onward.on("error", () => socket.destroy());
     socket.on("error", () => onward.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return listening(server);
 }

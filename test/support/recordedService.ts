@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type Listening, listening } from "./listening.ts";
 
 interface Exchange {
   readonly label: string;
@@ -13,11 +13,9 @@ interface Exchange {
 }
 
 /** A service that answers as one of another release was once seen to do. */
-export interface RecordedService {
-  readonly url: string;
+export interface RecordedService extends Listening {
   /** What it was asked so far, as `METHOD /path` without the query. */
   readonly requests: readonly string[];
-  stop(): Promise<void>;
 }
 
 const lines = readFileSync(new URL("../fixtures/recorded-0.27.jsonl", import.meta.url), "utf8").trim();
@@ -48,13 +46,5 @@ export async function startRecordedService(labels: readonly string[]): Promise<R
     const { status, headers, body } = exchange?.response ?? { status: 501, headers: {}, body: "" };
     outgoing.writeHead(status, headers).end(body === "" ? "" : JSON.stringify(body));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests,
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return { ...(await listening(server)), requests };
 }

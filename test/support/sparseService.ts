@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type Listed, listed } from "../contract/listed.ts";
+import { listening } from "./listening.ts";
 
 /** What a service sends in place of what ours does, where the description leaves it open. */
 export interface SparseOptions {
@@ -117,14 +117,7 @@ export async function startSparseService(
       incoming.socket.destroy();
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return listening(server);
 }
 
 const only = (names: readonly string[], headers: IncomingHttpHeaders): IncomingHttpHeaders =>
