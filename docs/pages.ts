@@ -1,18 +1,18 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { DIFFERENCES } from "../provider/dist/engine/differences.js";
-import { UNSUPPORTED } from "../provider/dist/engine/unsupported.js";
-import type { InputField, OutputField, ResourceDefinition } from "../provider/dist/resources/definition.js";
-import { definitions } from "../provider/dist/resources/index.js";
+import { DIFFERENCES } from "../provider/engine/differences.ts";
+import { UNSUPPORTED } from "../provider/engine/unsupported.ts";
+import type { InputField, OutputField, ResourceDefinition } from "../provider/resources/definition.ts";
+import { definitions } from "../provider/resources/index.ts";
 import {
   IDEMPOTENCY_KEY,
   IF_MATCH,
   type Operation,
   operations,
   takesIfMatch,
-} from "../sdk/dist/contract/index.js";
-import { HEARTBEAT_DELAY } from "../server/dist/features/devices/heartbeats.js";
-import { settings } from "../server/dist/settings.js";
+} from "../sdk/contract/index.ts";
+import { HEARTBEAT_DELAY } from "../server/features/devices/heartbeats.ts";
+import { settings } from "../server/settings.ts";
 import { exampleOf } from "./examples.ts";
 import { helpersPage } from "./helpersPage.ts";
 import { internalOperationsPage } from "./internalOperationsPage.ts";

@@ -1,35 +1,35 @@
 // Entry of every npm script. Runs on Node 20 or newer, so that a fresh clone needs nothing else: it installs
 // the dependencies (among them the Node that the project runs on), generates code, builds, and then runs the
 // command with that Node first on the PATH.
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const bin = join(root, "node_modules", ".bin");
+const modules = join(root, "node_modules");
+const bin = join(modules, ".bin");
 const path = [bin, process.env.PATH].join(delimiter);
-const env = { ...process.env, PATH: path };
 const windows = process.platform === "win32";
 
-/** Runs a command to its end; on failure shows its output and ends with its exit code. */
-function run(title, command, args, { quiet = true, extraEnv = {} } = {}) {
+/** Runs a command to its end, with its output; when it fails, ends with its exit code. */
+async function run(command, args, { stdio = "inherit" } = {}) {
+  const env = { ...process.env, PATH: path };
+  const child = spawn(command, args, { cwd: root, env, shell: windows, stdio });
+  const output = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => output.push(chunk));
+  const code = await new Promise((resolve, reject) => child.on("error", reject).on("close", resolve));
+  if (code === 0) return;
+  process.stderr.write(Buffer.concat(output));
+  process.exit(code ?? 1);
+}
+
+/** Runs a step of the set-up, whose output is of interest when it fails. */
+async function step(title, command, args) {
   const started = Date.now();
-  if (quiet) process.stderr.write(`${title} … `);
-  const result = spawnSync(command, args, {
-    cwd: root,
-    env: { ...env, ...extraEnv },
-    shell: windows,
-    stdio: quiet ? ["ignore", "pipe", "pipe"] : "inherit",
-    maxBuffer: 1 << 28,
-  });
-  if (result.error) throw result.error;
-  if (result.status !== 0) {
-    if (quiet) process.stderr.write(`failed\n${result.stdout}${result.stderr}`);
-    process.exit(result.status ?? 1);
-  }
-  if (quiet) process.stderr.write(`${((Date.now() - started) / 1000).toFixed(1)} s\n`);
+  await run(command, args, { stdio: ["ignore", "pipe", "pipe"] });
+  process.stderr.write(`${title} … ${((Date.now() - started) / 1000).toFixed(1)} s\n`);
 }
 
 const digest = (...files) =>
@@ -38,37 +38,51 @@ const digest = (...files) =>
     .digest("hex");
 
 /** Does a step only when what it was made from has changed since. */
-function once(name, key, step) {
-  const stamp = join(root, "node_modules", ".gatehouse", name);
+async function once(name, key, work) {
+  const stamp = join(modules, ".gatehouse", name);
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === key) return;
-  step();
+  await work();
   mkdirSync(dirname(stamp), { recursive: true });
   writeFileSync(stamp, key);
 }
 
-const node = () => join(root, "node_modules", "node", "bin", windows ? "node.exe" : "node");
-
-function install() {
-  once("install", digest("package-lock.json", "package.json"), () => {
-    run("Installing dependencies", "npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
-    // Scripts of packages are off (.npmrc); this one fetches the Node that the project runs on.
-    run("Installing Node 22", "npm", ["rebuild", "node", "--ignore-scripts=false", "--loglevel=error"]);
-  });
+/** The Node that the project runs on: the package for this machine, else this one where it is new enough. */
+function node() {
+  const name = `node-${windows ? "win" : process.platform}-${process.arch}`;
+  const installed = join(modules, name, "bin", windows ? "node.exe" : "node");
+  if (existsSync(installed)) return installed;
+  const [major, minor] = process.versions.node.split(".").map(Number);
+  if (major > 22 || (major === 22 && minor >= 19)) return process.execPath;
+  console.error(`There is no package of Node 22 for ${name}: Node 22.19 or newer is needed to go on.`);
+  process.exit(1);
 }
 
-function generate() {
+const tsc = (title, ...args) => step(title, node(), [join(modules, "typescript-7", "bin", "tsc"), ...args]);
+
+/** The command's own work, with the project's Node. */
+const script = (file, args = []) => run(node(), [file, ...args]);
+
+const install = () =>
+  once("install", digest("package-lock.json", "package.json"), () =>
+    step("Installing dependencies", "npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]),
+  );
+
+const generateClients = () => {
   const schema = ["server/db/models.prisma", "server/db/sqlite.prisma", "server/db/postgresql.prisma"];
-  once("prisma", digest("package-lock.json", ...schema), () => {
-    run("Generating database clients", node(), ["server/db/generate.ts"]);
-  });
-  run("Generating resource classes", node(), ["provider/pulumi/generate.ts"]);
+  return once("prisma", digest("package-lock.json", ...schema), () =>
+    step("Generating database clients", node(), ["server/db/generate.ts"]),
+  );
+};
+
+async function generateClasses() {
+  await tsc("Building the contract", "-b", "sdk");
+  await step("Generating resource classes", node(), ["provider/pulumi/generate.ts"]);
 }
 
-function build() {
-  install();
-  run("Building the contract", node(), ["node_modules/typescript/bin/tsc", "-b", "sdk"]);
-  generate();
-  run("Building", node(), ["node_modules/typescript/bin/tsc", "-b"]);
+async function build() {
+  await install();
+  await Promise.all([generateClients(), generateClasses()]);
+  await tsc("Building", "-b");
 }
 
 const [command = "help", ...args] = process.argv.slice(2);
@@ -78,46 +92,33 @@ if (major < 20) {
   process.exit(1);
 }
 
+const vitest = (...flags) => script("node_modules/vitest/vitest.mjs", ["run", ...flags, ...args]);
+
+/** What is in `npm test`, and what only `npm run test:all` has: see CONTRIBUTING.md. */
+const tests = {
+  short: () => vitest("--project=!again-*", "--tags-filter=!long"),
+  async rest() {
+    await vitest("--project=!again-*", "--tags-filter=long");
+    await vitest("--project=again-*");
+  },
+};
+
 const commands = {
-  setup: build,
-  build,
-  demo() {
-    build();
-    run("demo", node(), ["examples/demo.ts", ...args], { quiet: false });
-  },
-  test() {
-    build();
-    run("Checking types of the tests", node(), ["node_modules/typescript/bin/tsc", "-p", "test"]);
-    run("test", node(), ["node_modules/vitest/vitest.mjs", "run", ...args], { quiet: false });
-  },
-  bench() {
-    build();
-    run("bench", node(), ["bench/provider.ts", ...args], { quiet: false });
-  },
-  "bench:server"() {
-    build();
-    run("bench:server", node(), ["bench/server.ts", ...args], { quiet: false });
-  },
-  "bench:attack"() {
-    build();
-    run("bench:attack", node(), ["bench/attack.ts", ...args], { quiet: false });
-  },
-  "bench:policy"() {
-    build();
-    run("bench:policy", node(), ["bench/policy.ts", ...args], { quiet: false });
-  },
-  fuzz() {
-    build();
-    run("fuzz", node(), ["test/fuzz/run.ts", ...args], { quiet: false });
-  },
-  docs() {
-    build();
-    run("Writing the reference", node(), ["docs/generate.ts"]);
-  },
-  check() {
-    build();
-    run("biome", join(bin, "biome"), ["check", "."], { quiet: false });
-    run("types", node(), ["node_modules/typescript/bin/tsc", "-p", "test"], { quiet: false });
+  setup: () => {},
+  build: () => {},
+  demo: () => script("examples/demo.ts", args),
+  test: tests.short,
+  "test:rest": tests.rest,
+  "test:all": () => vitest(),
+  bench: () => script("bench/provider.ts", args),
+  "bench:server": () => script("bench/server.ts", args),
+  "bench:attack": () => script("bench/attack.ts", args),
+  "bench:policy": () => script("bench/policy.ts", args),
+  fuzz: () => script("test/fuzz/run.ts", args),
+  docs: () => script("docs/generate.ts"),
+  async check() {
+    await run(join(bin, "biome"), ["check", "."]);
+    await tsc("Checking types of the tests", "-p", "test");
   },
 };
 
@@ -125,4 +126,5 @@ if (!(command in commands)) {
   console.error(`Usage: node scripts/run.mjs ${Object.keys(commands).join("|")}`);
   process.exit(1);
 }
-commands[command]();
+await build();
+await commands[command]();

@@ -6,11 +6,12 @@ import { migrateCommand } from "./cli/migrateCommand.ts";
 import { restoreCommand } from "./cli/restoreCommand.ts";
 import { serveCommand } from "./cli/serveCommand.ts";
 import { OperatorError } from "./OperatorError.ts";
+import { packageFile } from "./packageFile.ts";
 
 const wrongUsage = 2;
 
 function version(): string {
-  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
+  const text = readFileSync(packageFile("package.json"), "utf8");
   return (JSON.parse(text) as { version: string }).version;
 }
 

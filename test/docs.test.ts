@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { pages, schemaFiles } from "../docs/pages.ts";
-import { classSource } from "../provider/dist/pulumi/classSource.js";
-import { defineResource, optional, output } from "../provider/dist/resources/definition.js";
-import { definitions } from "../provider/dist/resources/index.js";
+import { classSource } from "../provider/pulumi/classSource.ts";
+import { defineResource, optional, output } from "../provider/resources/definition.ts";
+import { definitions } from "../provider/resources/index.ts";
 
 it.each(Object.entries(pages()))("docs/%s is what the definitions say (else: npm run docs)", (name, text) => {
   expect(readFileSync(new URL(`../docs/${name}`, import.meta.url), "utf8")).toBe(text);

@@ -1,12 +1,13 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
+import { packageFile } from "../packageFile.ts";
 import { addAccessCommand } from "./accessCommand.ts";
 import { addReviewCommand } from "./reviewCommand.ts";
 import { addRunCommands } from "./runCommands.ts";
 import { addTestCommand } from "./testCommand.ts";
 
-const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+const manifest = readFileSync(packageFile("package.json"), "utf8");
 const { version } = JSON.parse(manifest) as { version: string };
 
 const program = new Command("gatehouse")

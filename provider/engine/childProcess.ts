@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { extname } from "node:path";
 import { createInterface } from "node:readline";
 
 const running = new Set<ChildProcess>();
@@ -27,8 +28,10 @@ export type ChildOptions = {
  * to it. It ends when this process ends, in whatever way.
  */
 export function startNode(script: string, args: string[], options: ChildOptions): Child {
-  const first = ["./watchdog.js", "./lazyModules.js"].map(
-    (file) => `--import=${new URL(file, import.meta.url).href}`,
+  // Compiled as this module is, or not.
+  const ending = extname(import.meta.url);
+  const first = ["watchdog", "lazyModules"].map(
+    (name) => `--import=${new URL(`./${name}${ending}`, import.meta.url).href}`,
   );
   const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ...first, script, ...args], {
     cwd: options.cwd,

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { packageFile } from "../packageFile.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 
 /** One step from an older layout of the database to a newer one. */
@@ -15,7 +15,7 @@ export interface Migration {
 
 /** The folder of a database's migrations, which come with the package. */
 export const migrationsFolder = (database: "sqlite" | "postgresql"): string =>
-  fileURLToPath(new URL(`../../db/migrations/${database}`, import.meta.url));
+  packageFile(`db/migrations/${database}`);
 
 /** All migrations of a folder, in order. */
 export function readMigrations(folder: string): Migration[] {

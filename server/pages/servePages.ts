@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
 import "../http/declaredAccess.ts";
+import { packageFile } from "../packageFile.ts";
 import { linkedPages } from "./sources.ts";
 
 /** A page as its author writes it. */
@@ -52,17 +52,16 @@ export function servePages(app: FastifyInstance, operations: readonly Operation[
 /** What the scripts of every page use; each after those that it needs. */
 const SHARED_SCRIPTS = ["say", "link", "call", "form"];
 
-const read = (path: string) =>
-  readFileSync(fileURLToPath(new URL(path, import.meta.url)), "utf8").replaceAll("\r\n", "\n");
+const read = (path: string) => readFileSync(packageFile(path), "utf8").replaceAll("\r\n", "\n");
 
 const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
 /** Makes a page. Whatever it says about its link, its script finds in the address. */
 function makePage({ title, body, scripts, start }: PageSource): Page {
-  const own = [...SHARED_SCRIPTS, ...scripts].map((name) => read(`browser/${name}.js`)).join("\n");
+  const own = [...SHARED_SCRIPTS, ...scripts].map((name) => read(`dist/pages/browser/${name}.js`)).join("\n");
   const script = elementText(`(() => {\n"use strict";\n${own}\n${start}();\n})();\n`, "script");
   // The style is published as it was written.
-  const style = elementText(read("../../pages/pages.css"), "style");
+  const style = elementText(read("pages/pages.css"), "style");
   return { html: htmlOf(title, body, style, script), policy: policyOf(style, script) };
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { jsonKind } from "../../sdk/dist/case.js";
-import { JSON_TYPE } from "../../sdk/dist/contract/index.js";
-import { camelKey, models, type Operation, publicOperations, ROLES } from "../../sdk/dist/index.js";
+import { jsonKind } from "../../sdk/case.ts";
+import { JSON_TYPE } from "../../sdk/contract/index.ts";
+import { camelKey, models, type Operation, publicOperations, ROLES } from "../../sdk/index.ts";
 import { type Listed, listed } from "./listed.ts";
 
 const ours = Object.entries(publicOperations as Record<string, Operation>);

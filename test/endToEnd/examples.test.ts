@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { exampleOf } from "../../docs/examples.ts";
-import { definitions } from "../../provider/dist/resources/index.js";
+import { definitions } from "../../provider/resources/index.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
 

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { openStack, type Result, type UpdateFailedError } from "../../provider/dist/engine/index.js";
-import { createClient, passwordCredential } from "../../sdk/dist/index.js";
+import { openStack, type Result, type UpdateFailedError } from "../../provider/engine/index.ts";
+import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";

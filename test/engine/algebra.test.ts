@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { newCrypter, openCrypter } from "../../provider/dist/engine/crypter.js";
-import { fieldDiff, shown } from "../../provider/dist/engine/fieldDiff.js";
-import { deletionBlockers, topologicalOrder } from "../../provider/dist/engine/graph.js";
-import { splitWords } from "../../provider/dist/engine/nodeArgs.js";
-import { ignoreChanges } from "../../provider/dist/engine/providerAnswers.js";
-import type { ResourceState } from "../../provider/dist/engine/resourceState.js";
-import { StateCodec } from "../../provider/dist/engine/stateCodec.js";
-import { fromStruct, toStruct } from "../../provider/dist/engine/struct.js";
-import { makeUrn, urnName, urnType } from "../../provider/dist/engine/urn.js";
+import { newCrypter, openCrypter } from "../../provider/engine/crypter.ts";
+import { fieldDiff, shown } from "../../provider/engine/fieldDiff.ts";
+import { deletionBlockers, topologicalOrder } from "../../provider/engine/graph.ts";
+import { splitWords } from "../../provider/engine/nodeArgs.ts";
+import { ignoreChanges } from "../../provider/engine/providerAnswers.ts";
+import type { ResourceState } from "../../provider/engine/resourceState.ts";
+import { StateCodec } from "../../provider/engine/stateCodec.ts";
+import { fromStruct, toStruct } from "../../provider/engine/struct.ts";
+import { makeUrn, urnName, urnType } from "../../provider/engine/urn.ts";
 import {
   changedKeys,
   containsSecret,
@@ -18,7 +18,7 @@ import {
   plainProps,
   secret,
   type Value,
-} from "../../provider/dist/engine/value.js";
+} from "../../provider/engine/value.ts";
 
 const key = fc.stringMatching(/^[a-z]{1,6}$/);
 const leaf = fc.oneof(

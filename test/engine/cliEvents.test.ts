@@ -1,9 +1,9 @@
 // The events are those that the Pulumi CLI tells of the fixture program `cloud`, without the fields that nobody reads.
 import type { EngineEvent, OpType } from "@pulumi/pulumi/automation/index.js";
 import { describe, expect, test } from "vitest";
-import { CliEvents } from "../../provider/dist/engine/cliEvents.js";
-import type { Step } from "../../provider/dist/engine/index.js";
-import { RunLog } from "../../provider/dist/engine/runLog.js";
+import { CliEvents } from "../../provider/engine/cliEvents.ts";
+import type { Step } from "../../provider/engine/index.ts";
+import { RunLog } from "../../provider/engine/runLog.ts";
 
 type Props = Record<string, unknown>;
 type State = { id?: string; inputs: Props; outputs: Props; delete?: true };

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { findOnPath, type Result } from "../../provider/dist/engine/index.js";
+import { findOnPath, type Result } from "../../provider/engine/index.ts";
 import { until, Workspace } from "./workspace.ts";
 
 const cli = findOnPath("pulumi", process.env);

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Result } from "../../provider/dist/engine/index.js";
+import type { Result } from "../../provider/engine/index.ts";
 import { engines } from "../support/gatehouse.ts";
 import { Workspace } from "./workspace.ts";
 

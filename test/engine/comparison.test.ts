@@ -5,7 +5,7 @@
 //   GATEHOUSE_RECORD=1 npx vitest run test/engine/comparison.test.ts && npx biome check .
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { findOnPath } from "../../provider/dist/engine/index.js";
+import { findOnPath } from "../../provider/engine/index.ts";
 import { type Outcome, observe } from "./comparison/observe.ts";
 import type { Scenario } from "./comparison/scenario.ts";
 import { scenarios } from "./comparison/scenarios.ts";

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { CancelledError, LockedError } from "../../provider/dist/engine/index.js";
+import { CancelledError, LockedError } from "../../provider/engine/index.ts";
 import { until, Workspace } from "./workspace.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { HeldPlan } from "../../provider/dist/engine/heldPlan.js";
-import type { FieldChange, Plan, Step, StepOp } from "../../provider/dist/engine/index.js";
+import { HeldPlan } from "../../provider/engine/heldPlan.ts";
+import type { FieldChange, Plan, Step, StepOp } from "../../provider/engine/index.ts";
 
 const step = (op: StepOp, ...fields: FieldChange[]): Step => ({
   ...{ op, urn: "urn:a", type: "t", name: "a", fields },

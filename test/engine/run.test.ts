@@ -6,7 +6,7 @@ import {
   type ProgramError,
   UnsupportedError,
   UpdateFailedError,
-} from "../../provider/dist/engine/index.js";
+} from "../../provider/engine/index.ts";
 import { engines } from "../support/gatehouse.ts";
 import { type ProgramPlan, type StoredState, Workspace } from "./workspace.ts";
 

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { expect, it } from "vitest";
-import { standIn } from "../../provider/dist/engine/standIn.js";
+import { standIn } from "../../provider/engine/standIn.ts";
 
 class Resolver {
   static readonly fast = true;

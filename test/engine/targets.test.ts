@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { UpdateFailedError } from "../../provider/dist/engine/index.js";
-import { UrnPatterns } from "../../provider/dist/engine/targets.js";
-import { UNKNOWN } from "../../provider/dist/engine/value.js";
+import { UpdateFailedError } from "../../provider/engine/index.ts";
+import { UrnPatterns } from "../../provider/engine/targets.ts";
+import { UNKNOWN } from "../../provider/engine/value.ts";
 import { engines } from "../support/gatehouse.ts";
 import { urn } from "./comparison/scenario.ts";
 import { Workspace } from "./workspace.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { findOnPath, type Plan, type Step } from "../../provider/dist/engine/index.js";
+import { findOnPath, type Plan, type Step } from "../../provider/engine/index.ts";
 import { type Thing, Workspace } from "./workspace.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.

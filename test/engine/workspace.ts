@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openStack, type Stack, type StackOptions } from "../../provider/dist/engine/index.js";
+import { openStack, type Stack, type StackOptions } from "../../provider/engine/index.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { createClient, passwordCredential } from "../../sdk/dist/index.js";
+import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import type { TestService } from "../support/service.ts";
 import { post } from "./post.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Client, createClient, passwordCredential } from "../../sdk/dist/index.js";
+import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
 import { type CommandResult, environmentWithout } from "../support/command.ts";
 import { agentCall } from "../support/fleet.ts";
 import { pulumiOnPath } from "../support/gatehouse.ts";

@@ -13,7 +13,7 @@ import {
   explain,
   grantsOf,
   PatternError,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 import * as arbitrary from "./arbitraries.ts";
 import { byStrength, compiles, decide, misfits } from "./oracle.ts";
 

@@ -6,7 +6,7 @@ import type {
   AccessPolicy,
   AccessRule,
   DeviceFilter,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 
 /**
  * Random policies of few names, so that much of them matches. Their patterns are of the part of the syntax that the

@@ -9,7 +9,7 @@ import {
   firewallDecides,
   grantsOf,
   keyAdmits,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 import { decide } from "./oracle.ts";
 
 const DEVICES: Record<string, AccessDevice> = {

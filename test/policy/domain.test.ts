@@ -1,7 +1,7 @@
 import { BlockList, isIP } from "node:net";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cidr, hostname, login } from "../../provider/dist/helpers/patterns.js";
+import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import {
   Access,
   type AccessKey,
@@ -13,7 +13,7 @@ import {
   DEFAULT_LOGIN,
   domainOf,
   samplesOf,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 
 const key = (username: string): AccessKey => ({ fingerprint: "key", name: "laptop", username, filter: {} });
 const rule = (more: Partial<AccessRule>): AccessRule => ({

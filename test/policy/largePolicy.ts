@@ -1,11 +1,11 @@
-import { cidr, hostname, login } from "../../provider/dist/helpers/patterns.js";
+import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import type {
   AccessDevice,
   AccessDomain,
   AccessKey,
   AccessPolicy,
   AccessRule,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 
 /** How large a policy is, and what it is evaluated for. */
 export interface PolicySize {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cidr, hostname, login } from "../../provider/dist/helpers/patterns.js";
+import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import {
   Access,
   type AccessDomain,
@@ -14,7 +14,7 @@ import {
   lint,
   PatternError,
   samplesOf,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 import { rule } from "./lintSubjects.ts";
 
 const usernames = [

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type LintCode, lintRules } from "../../sdk/dist/policy/index.js";
+import { type LintCode, lintRules } from "../../sdk/policy/index.ts";
 import { clean, denyAll, device, found, key, linted, rule } from "./lintSubjects.ts";
 
 test("a policy that says what it means has no findings", () => {

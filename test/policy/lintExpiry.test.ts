@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { expiryOf } from "../../sdk/dist/policy/index.js";
+import { expiryOf } from "../../sdk/policy/index.ts";
 import { linted, short } from "./lintSubjects.ts";
 
 const now = new Date("2026-01-01T00:00:00Z");

@@ -10,7 +10,7 @@ import {
   type LintCode,
   type LintOptions,
   lint,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 
 /** A device named as given. */
 export const device = (name: string, ...tags: string[]): AccessDevice => ({

@@ -1,6 +1,6 @@
 import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
-import { compilePattern } from "../../sdk/dist/policy/index.js";
+import { compilePattern } from "../../sdk/policy/index.ts";
 
 test.each([
   ["a repeated character beyond U+FFFF is one character", "^😀?root$", "root", true],

@@ -6,7 +6,7 @@ import type {
   AccessQuestion,
   AccessRule,
   DeviceFilter,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 
 /**
  * A second reading of the service's rules (sections 13 and 14), to hold sdk/policy against. It shares nothing with

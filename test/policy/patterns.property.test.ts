@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
-import { compilePattern, PatternError, samplesOf } from "../../sdk/dist/policy/index.js";
-import { type Literals, literalsOf } from "../../sdk/dist/policy/literals.js";
+import { compilePattern, PatternError, samplesOf } from "../../sdk/policy/index.ts";
+import { type Literals, literalsOf } from "../../sdk/policy/literals.ts";
 import { patternAndText, textsNear } from "./patternArbitraries.ts";
 
 /** RE2 itself; undefined for what it takes for no pattern. */

@@ -5,7 +5,7 @@ import {
   type AccessKey,
   type AccessPolicy,
   type AccessRule,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 import { device, key, rule } from "./lintSubjects.ts";
 
 const devices = [device("web-1", "prod"), device("web-2", "prod"), device("lab-1")];

@@ -6,7 +6,7 @@ import {
   firewallDecides,
   grantsOf,
   keyAdmits,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 import { LargePolicy, randomNumbers } from "./largePolicy.ts";
 
 const DECISIONS = 5_000;

@@ -1,9 +1,9 @@
 import { createClient, tokenCredential } from "@gatehouse-access/sdk";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Connection } from "../../provider/dist/resources/connection.js";
-import { readEstate } from "../../provider/dist/review/estate.js";
-import { type AccessPolicy, type DeviceFilter, explain } from "../../sdk/dist/policy/index.js";
+import { Connection } from "../../provider/resources/connection.ts";
+import { readEstate } from "../../provider/review/estate.ts";
+import { type AccessPolicy, type DeviceFilter, explain } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { startInternalApp, type TestInternalApp } from "../server/http/internalTestApp.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../server/http/testApp.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/dist/index.js";
+import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/index.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { Harness, type Program } from "./support/harness.ts";
 

@@ -8,7 +8,7 @@ interface Registered {
 }
 
 let registered: Registered[] = [];
-let gatehouse: typeof import("../../provider/dist/index.js");
+let gatehouse: typeof import("../../provider/index.ts");
 
 beforeAll(async () => {
   await pulumi.runtime.setMocks(
@@ -22,7 +22,7 @@ beforeAll(async () => {
     "project",
     "stack",
   );
-  gatehouse = await import("../../provider/dist/index.js");
+  gatehouse = await import("../../provider/index.ts");
 });
 beforeEach(() => {
   registered = [];

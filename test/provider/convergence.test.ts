@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { definitions } from "../../provider/dist/resources/index.js";
-import { canonicalInputs } from "../../provider/dist/resources/values.js";
+import { definitions } from "../../provider/resources/index.ts";
+import { canonicalInputs } from "../../provider/resources/values.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { programs } from "./support/programs.ts";
 import { startWorld, type World } from "./support/world.ts";

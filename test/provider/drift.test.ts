@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { definitions } from "../../provider/dist/resources/index.js";
-import { canonicalInputs } from "../../provider/dist/resources/values.js";
+import { definitions } from "../../provider/resources/index.ts";
+import { canonicalInputs } from "../../provider/resources/values.ts";
 import { isSparse } from "../support/fleet.ts";
 import { byHand } from "./support/byHand.ts";
 import { Harness } from "./support/harness.ts";

@@ -2,9 +2,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cidr, hostname, login } from "../../provider/dist/helpers/patterns.js";
-import { sshKeyFile } from "../../provider/dist/helpers/sshKeyFile.js";
-import { compilePattern } from "../../sdk/dist/policy/index.js";
+import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
+import { sshKeyFile } from "../../provider/helpers/sshKeyFile.ts";
+import { compilePattern } from "../../sdk/policy/index.ts";
 import { testFolder } from "../support/folder.ts";
 import { sshKeyLine } from "./support/programs.ts";
 

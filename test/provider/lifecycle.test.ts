@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { definitions } from "../../provider/dist/resources/index.js";
+import { definitions } from "../../provider/resources/index.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
 import { startWorld, type World } from "./support/world.ts";

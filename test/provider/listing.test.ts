@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { Listing } from "../../provider/dist/resources/listing.js";
-import { NotFoundError } from "../../sdk/dist/index.js";
-import { iteratePages } from "../../sdk/dist/pages.js";
+import { Listing } from "../../provider/resources/listing.ts";
+import { NotFoundError } from "../../sdk/index.ts";
+import { iteratePages } from "../../sdk/pages.ts";
 
 type Item = { readonly id: string };
 

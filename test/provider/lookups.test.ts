@@ -1,7 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
-import type { FirewallRuleArgs, PublicKey, PublicKeyArgs } from "../../provider/dist/index.js";
-import * as provider from "../../provider/dist/index.js";
+import type { FirewallRuleArgs, PublicKey, PublicKeyArgs } from "../../provider/index.ts";
+import * as provider from "../../provider/index.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { sshKeyLine } from "./support/programs.ts";
 

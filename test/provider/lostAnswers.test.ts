@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { definitions } from "../../provider/dist/resources/index.js";
+import { definitions } from "../../provider/resources/index.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
 import { byHand } from "./support/byHand.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createClient, passwordCredential } from "../../sdk/dist/index.js";
+import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { startSparseService } from "../support/sparseService.ts";

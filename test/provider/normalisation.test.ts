@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { check } from "../../provider/dist/resources/check.js";
-import type { ResourceDefinition } from "../../provider/dist/resources/definition.js";
-import { diff } from "../../provider/dist/resources/diff.js";
-import { definitions } from "../../provider/dist/resources/index.js";
-import { canonicalInputs, UNKNOWN } from "../../provider/dist/resources/values.js";
+import { check } from "../../provider/resources/check.ts";
+import type { ResourceDefinition } from "../../provider/resources/definition.ts";
+import { diff } from "../../provider/resources/diff.ts";
+import { definitions } from "../../provider/resources/index.ts";
+import { canonicalInputs, UNKNOWN } from "../../provider/resources/values.ts";
 import { programs } from "./support/programs.ts";
 
 const cases = definitions.map((definition) => [definition.name, definition] as const);

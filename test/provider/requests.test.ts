@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { definitions } from "../../provider/dist/resources/index.js";
+import { definitions } from "../../provider/resources/index.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { Harness, type Program } from "./support/harness.ts";

@@ -9,13 +9,13 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { backendUrlOf } from "../../provider/dist/engine/index.js";
+import { backendUrlOf } from "../../provider/engine/index.ts";
 import {
   commitOf,
   openRepository,
   revisionProgram,
   serviceDifferences,
-} from "../../provider/dist/revisions/index.js";
+} from "../../provider/revisions/index.ts";
 import { testFolder } from "../support/folder.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { Connection } from "../../provider/dist/resources/connection.js";
-import { withTags } from "../../provider/dist/resources/tagWork.js";
+import { Connection } from "../../provider/resources/connection.ts";
+import { withTags } from "../../provider/resources/tagWork.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { check } from "../../provider/dist/resources/check.js";
-import type { ResourceDefinition } from "../../provider/dist/resources/definition.js";
-import { definitions } from "../../provider/dist/resources/index.js";
+import { check } from "../../provider/resources/check.ts";
+import type { ResourceDefinition } from "../../provider/resources/definition.ts";
+import { definitions } from "../../provider/resources/index.ts";
 import { sampleOf } from "./support/samples.ts";
 
 const byName = new Map<string, ResourceDefinition>(

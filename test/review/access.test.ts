@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Connection } from "../../provider/dist/resources/connection.js";
-import { accessAnswer } from "../../provider/dist/review/access.js";
-import { type AccessFlags, type AccessFormat, accessQuery } from "../../provider/dist/review/accessQuery.js";
-import { type Estate, readEstate } from "../../provider/dist/review/estate.js";
+import { Connection } from "../../provider/resources/connection.ts";
+import { accessAnswer } from "../../provider/review/access.ts";
+import { type AccessFlags, type AccessFormat, accessQuery } from "../../provider/review/accessQuery.ts";
+import { type Estate, readEstate } from "../../provider/review/estate.ts";
 import { gatehouse } from "../support/gatehouse.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { type AccessMapData, accessMapData } from "../../provider/dist/review/map/index.js";
+import { type AccessMapData, accessMapData } from "../../provider/review/map/index.ts";
 import {
   type Access,
   type AccessPolicy,
@@ -8,7 +8,7 @@ import {
   ANY_LOGIN,
   accessChanges,
   grantsOf,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
 
 const tags = fc.subarray(["a", "b", "c"]);

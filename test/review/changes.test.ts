@@ -1,15 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { definitions } from "../../provider/dist/resources/index.js";
-import { accessLines } from "../../provider/dist/review/accessLines.js";
-import { incapabilities } from "../../provider/dist/review/capabilities.js";
-import {
-  deviceLockouts,
-  memberLockouts,
-  protectedGroup,
-  type Seat,
-} from "../../provider/dist/review/lockouts.js";
-import { memberChanges } from "../../provider/dist/review/memberChanges.js";
-import { Access, type AccessPolicy, type AccessRule } from "../../sdk/dist/policy/index.js";
+import { definitions } from "../../provider/resources/index.ts";
+import { accessLines } from "../../provider/review/accessLines.ts";
+import { incapabilities } from "../../provider/review/capabilities.ts";
+import { deviceLockouts, memberLockouts, protectedGroup, type Seat } from "../../provider/review/lockouts.ts";
+import { memberChanges } from "../../provider/review/memberChanges.ts";
+import { Access, type AccessPolicy, type AccessRule } from "../../sdk/policy/index.ts";
 
 const web1 = { uid: "1", name: "web-1", tags: ["prod"] };
 const web2 = { uid: "2", name: "web-2", tags: ["prod"] };

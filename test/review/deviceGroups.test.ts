@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type DeviceGroup, DeviceGroups } from "../../provider/dist/review/deviceGroups.js";
-import type { AccessDevice } from "../../sdk/dist/policy/index.js";
+import { type DeviceGroup, DeviceGroups } from "../../provider/review/deviceGroups.ts";
+import type { AccessDevice } from "../../sdk/policy/index.ts";
 
 const device = (name: string, ...tags: string[]): AccessDevice => ({ uid: `uid of ${name}`, name, tags });
 const row = (prefix: string, count: number, ...tags: string[]) =>

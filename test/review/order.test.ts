@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Step } from "../../provider/dist/engine/index.js";
-import type { Estate } from "../../provider/dist/review/estate.js";
-import { reviewNamespace } from "../../provider/dist/review/reviewNamespace.js";
-import { changedSteps } from "../../provider/dist/review/reviewPlan.js";
+import type { Step } from "../../provider/engine/index.ts";
+import type { Estate } from "../../provider/review/estate.ts";
+import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
+import { changedSteps } from "../../provider/review/reviewPlan.ts";
 import { apiKey, device, estate, planOf, rule, ruleInputs, step, TENANT, uidOf } from "./support/planned.ts";
 
 const names = ["web-2", "web-10", "web-1", "db-1", "gate"];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { plannedEstate } from "../../provider/dist/review/plannedPolicy.js";
+import { plannedEstate } from "../../provider/review/plannedPolicy.ts";
 import { device, devices, estate, on, plan, planOf, step, TENANT, tagsOf, uidOf } from "./support/planned.ts";
 
 describe("DeviceTags", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { definitions } from "../../provider/dist/resources/index.js";
-import { kinds } from "../../provider/dist/review/planned/kinds.js";
-import { plannedEstate } from "../../provider/dist/review/plannedPolicy.js";
+import { definitions } from "../../provider/resources/index.ts";
+import { kinds } from "../../provider/review/planned/kinds.ts";
+import { plannedEstate } from "../../provider/review/plannedPolicy.ts";
 import {
   estate,
   keyB,

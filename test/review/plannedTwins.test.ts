@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Step } from "../../provider/dist/engine/index.js";
+import type { Step } from "../../provider/engine/index.ts";
 import {
   fingerprintOf,
   keyInputs,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseNetwork } from "../../provider/dist/review/policyTests/network.js";
+import { parseNetwork } from "../../provider/review/policyTests/network.ts";
 
 const LAST_IPV6 = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AccessPolicy } from "../../sdk/dist/policy/index.js";
+import type { AccessPolicy } from "../../sdk/policy/index.ts";
 import {
   apiKey,
   daysLater,

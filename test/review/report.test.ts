@@ -1,13 +1,13 @@
 import pc from "picocolors";
 import { describe, expect, test } from "vitest";
-import { code, reviewMarkdown } from "../../provider/dist/review/markdown.js";
+import { code, reviewMarkdown } from "../../provider/review/markdown.ts";
 import {
   type NamespaceReview,
   objections,
   type Review,
   type ReviewedAccess,
-} from "../../provider/dist/review/review.js";
-import { reviewText } from "../../provider/dist/review/text.js";
+} from "../../provider/review/review.ts";
+import { reviewText } from "../../provider/review/text.ts";
 
 const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess => ({
   change: "gained",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Plan, Step } from "../../provider/dist/engine/index.js";
-import type { Estate } from "../../provider/dist/review/estate.js";
-import { type NamespaceReviewOptions, reviewNamespace } from "../../provider/dist/review/reviewNamespace.js";
+import type { Plan, Step } from "../../provider/engine/index.ts";
+import type { Estate } from "../../provider/review/estate.ts";
+import { type NamespaceReviewOptions, reviewNamespace } from "../../provider/review/reviewNamespace.ts";
 
 const HOME = "00000000-0000-4000-8000-000000000001";
 const OTHER = "00000000-0000-4000-8000-000000000002";

@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import type { Plan, Step } from "../../provider/dist/engine/index.js";
-import type { Estate } from "../../provider/dist/review/estate.js";
-import { captured } from "../../provider/dist/review/reviewed/capture.js";
+import type { Plan, Step } from "../../provider/engine/index.ts";
+import type { Estate } from "../../provider/review/estate.ts";
+import { captured } from "../../provider/review/reviewed/capture.ts";
 import type {
   ReviewedContent,
   ReviewedObject,
   ReviewedStep,
-} from "../../provider/dist/review/reviewed/content.js";
-import { compared } from "../../provider/dist/review/reviewed/differences.js";
-import { OutdatedPlanError } from "../../provider/dist/review/reviewed/outdated.js";
-import { readPlan, savePlan } from "../../provider/dist/review/reviewed/planFile.js";
+} from "../../provider/review/reviewed/content.ts";
+import { compared } from "../../provider/review/reviewed/differences.ts";
+import { OutdatedPlanError } from "../../provider/review/reviewed/outdated.ts";
+import { readPlan, savePlan } from "../../provider/review/reviewed/planFile.ts";
 
 const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
   ...{ op: "update", title: 'PublicKey "ana"', about: { id: "1/ab:cd" } },

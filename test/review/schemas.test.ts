@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Connection } from "../../provider/dist/resources/connection.js";
-import { accessAnswer } from "../../provider/dist/review/access.js";
-import { type AccessFlags, accessQuery } from "../../provider/dist/review/accessQuery.js";
-import { type Estate, readEstate } from "../../provider/dist/review/estate.js";
-import { testLive } from "../../provider/dist/review/testedNamespace.js";
+import { Connection } from "../../provider/resources/connection.ts";
+import { accessAnswer } from "../../provider/review/access.ts";
+import { type AccessFlags, accessQuery } from "../../provider/review/accessQuery.ts";
+import { type Estate, readEstate } from "../../provider/review/estate.ts";
+import { testLive } from "../../provider/review/testedNamespace.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";
 

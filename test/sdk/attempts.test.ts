@@ -9,8 +9,8 @@ import {
   ServerError,
   TransportError,
   where,
-} from "../../sdk/dist/index.js";
-import { SYSTEM_TIMING } from "../../sdk/dist/retry.js";
+} from "../../sdk/index.ts";
+import { SYSTEM_TIMING } from "../../sdk/retry.ts";
 import { connect, createKey, failure, start, wireKey } from "./scriptedClient.ts";
 import { fakeTiming, scriptedServer } from "./scriptedServer.ts";
 

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { jsonKind } from "../../sdk/dist/case.js";
-import { camelKey, fromWire, type Operation, publicOperations, toWire } from "../../sdk/dist/index.js";
+import { jsonKind } from "../../sdk/case.ts";
+import { camelKey, fromWire, type Operation, publicOperations, toWire } from "../../sdk/index.ts";
 
 /** Values of a schema's structure in the wire's spelling; leaves are any JSON scalar. */
 function valuesOf(schema: z.core.$ZodType): fc.Arbitrary<unknown> {

@@ -13,7 +13,7 @@ import {
   ServerError,
   ValidationError,
   where,
-} from "../../sdk/dist/index.js";
+} from "../../sdk/index.ts";
 import { connect, createKey, failure, KEY, start, wireKey } from "./scriptedClient.ts";
 import { scriptedServer, TENANT } from "./scriptedServer.ts";
 

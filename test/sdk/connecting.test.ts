@@ -11,7 +11,7 @@ import {
   credentialsFromEnvironment,
   TransportError,
   ValidationError,
-} from "../../sdk/dist/index.js";
+} from "../../sdk/index.ts";
 import { makeCertificate, openssl } from "../support/certificate.ts";
 import { testFolder } from "../support/folder.ts";
 import { connect, createKey, failure } from "./scriptedClient.ts";
@@ -144,7 +144,7 @@ describe.skipIf(!openssl)("with a certificate of one's own", () => {
     });
     expect(await connect(String(url), { ca: String(ca) }).getTags()).toEqual([]);
     const { getCACertificates, rootCertificates } = await import("node:tls");
-    const { trusted } = await import("../../sdk/dist/trust.js");
+    const { trusted } = await import("../../sdk/trust.ts");
     const list = trusted(readFileSync(cert, "utf8"));
     expect(list).toEqual(expect.arrayContaining([...getCACertificates("default")]));
     expect(list.length).toBeGreaterThan(rootCertificates.length);

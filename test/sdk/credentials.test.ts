@@ -8,7 +8,7 @@ import {
   credentialsFromEnvironment,
   passwordCredential,
   tokenCredential,
-} from "../../sdk/dist/index.js";
+} from "../../sdk/index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "gatehouse-credentials-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { and, ConfigurationError, type Filter, or, where } from "../../sdk/dist/index.js";
+import { and, ConfigurationError, type Filter, or, where } from "../../sdk/index.ts";
 
 type Item = { type: string; params: { name: string; operator?: string; value?: unknown } };
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type FirewallRuleFacts, firewallDecides, type LoginAttempt } from "../../sdk/dist/policy/index.js";
+import { type FirewallRuleFacts, firewallDecides, type LoginAttempt } from "../../sdk/policy/index.ts";
 
 const attempt: LoginAttempt = {
   deviceName: "web-1",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Client, RequestOf } from "../../sdk/dist/index.js";
+import type { Client, RequestOf } from "../../sdk/index.ts";
 import { start } from "./scriptedClient.ts";
 import type { ScriptedServer, Step } from "./scriptedServer.ts";
 

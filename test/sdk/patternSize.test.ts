@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { RE2JS } from "re2js";
 import { describe, expect, test } from "vitest";
-import { PATTERN_SIZE_MAX, patternSize } from "../../sdk/dist/contract/patternSize.js";
-import { pattern } from "../../sdk/dist/contract/schemas.js";
+import { PATTERN_SIZE_MAX, patternSize } from "../../sdk/contract/patternSize.ts";
+import { pattern } from "../../sdk/contract/schemas.ts";
 
 const message = (text: string) => pattern.safeParse(text).error?.issues.map((issue) => issue.message);
 

@@ -6,7 +6,7 @@ import {
   keyAdmits,
   PATTERN_CACHE_SIZE,
   PatternError,
-} from "../../sdk/dist/policy/index.js";
+} from "../../sdk/policy/index.ts";
 
 const device = { name: "web-1", tags: ["prod", "edge"] };
 const everyone = { username: ".*", filter: {} };

@@ -9,8 +9,8 @@ import {
   ServerError,
   TransportError,
   type TransportFailure,
-} from "../../sdk/dist/index.js";
-import { LOGIN_OPERATIONS, mayRepeat, parseRetryAfter } from "../../sdk/dist/retry.js";
+} from "../../sdk/index.ts";
+import { LOGIN_OPERATIONS, mayRepeat, parseRetryAfter } from "../../sdk/retry.ts";
 
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 const policies = fc.record({

@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from "vitest";
-import { apiKeyCredential, type Client, type ClientOptions, createClient } from "../../sdk/dist/index.js";
+import { apiKeyCredential, type Client, type ClientOptions, createClient } from "../../sdk/index.ts";
 import { fakeTiming, scriptedServer, TENANT } from "./scriptedServer.ts";
 
 /** The API key of every client here. */

@@ -1,10 +1,5 @@
 import { onTestFinished } from "vitest";
-import {
-  type ClientOptions,
-  type Credential,
-  createClient,
-  passwordCredential,
-} from "../../sdk/dist/index.js";
+import { type ClientOptions, type Credential, createClient, passwordCredential } from "../../sdk/index.ts";
 import { fakeTiming, fakeToken, OTHER, scriptedServer, TENANT } from "./scriptedServer.ts";
 
 /** A user whose login is one request. */

@@ -7,7 +7,7 @@ import {
   passwordCredential,
   Secret,
   tokenCredential,
-} from "../../sdk/dist/index.js";
+} from "../../sdk/index.ts";
 import { fakeTiming, fakeToken, type Step, scriptedServer } from "./scriptedServer.ts";
 
 const HIDDEN = "hunter2hunter2";

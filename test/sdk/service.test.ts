@@ -12,7 +12,7 @@ import {
   tokenCredential,
   ValidationError,
   where,
-} from "../../sdk/dist/index.js";
+} from "../../sdk/index.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 
 let fleet: Fleet;

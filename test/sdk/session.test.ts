@@ -11,7 +11,7 @@ import {
   ServerError,
   TransportError,
   tokenCredential,
-} from "../../sdk/dist/index.js";
+} from "../../sdk/index.ts";
 import { fakeToken, OTHER, type Recorded, TENANT } from "./scriptedServer.ts";
 import { bearer, LOGIN, startSession, TAGS, tokens, user } from "./scriptedSession.ts";
 

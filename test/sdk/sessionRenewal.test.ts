@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { AuthenticationError, publicOperations, tokenCredential } from "../../sdk/dist/index.js";
-import { CODE_OPERATIONS } from "../../sdk/dist/retry.js";
+import { AuthenticationError, publicOperations, tokenCredential } from "../../sdk/index.ts";
+import { CODE_OPERATIONS } from "../../sdk/retry.ts";
 import { fakeTiming, fakeToken, OTHER, type ScriptedServer, TENANT } from "./scriptedServer.ts";
 import { bearer, LOGIN, startSession, TAGS, tokens, user } from "./scriptedSession.ts";
 

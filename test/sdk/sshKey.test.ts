@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type JsonWebKey } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { parseSshPublicKey, sshPublicKeyLine } from "../../sdk/dist/contract/index.js";
+import { parseSshPublicKey, sshPublicKeyLine } from "../../sdk/contract/index.ts";
 
 const field = (data: Buffer) => {
   const length = Buffer.alloc(4);

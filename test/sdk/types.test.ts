@@ -10,7 +10,7 @@ import {
   type RequestOf,
   type ResponseOf,
   where,
-} from "../../sdk/dist/index.js";
+} from "../../sdk/index.ts";
 
 const client: Client = createClient({ url: "http://127.0.0.1:9" });
 

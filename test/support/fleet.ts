@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from "node:crypto";
-import { type Client, createClient, passwordCredential } from "../../sdk/dist/index.js";
+import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
 import { type ServiceOptions, startService, type TestService } from "./service.ts";
 import { startSparseService } from "./sparseService.ts";
 

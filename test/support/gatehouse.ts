@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Result } from "../../provider/dist/engine/index.js";
+import type { Result } from "../../provider/engine/index.ts";
 import { type CommandResult, environmentWithout, runCommand } from "./command.ts";
 
 const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { callAdmin } from "../../server/dist/admin/adminClient.js";
+import { callAdmin } from "../../server/admin/adminClient.ts";
 import {
   type CommandOptions,
   type CommandResult,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { packageFile } from "../../packageFile.ts";
 
 /** The page's scripts, in the order in which they are joined; without the ends of their names. */
 const PAGE_SCRIPTS = [
@@ -24,15 +24,15 @@ const PAGE_SCRIPTS = [
 const LIBRARIES = ["d3-path", "d3-selection", "d3-shape"];
 
 const require = createRequire(import.meta.url);
-const fromHere = (path: string) => readFileSync(fileURLToPath(new URL(path, import.meta.url)), "utf8");
+const ofPackage = (path: string) => readFileSync(packageFile(path), "utf8");
 
 /** The style of the page; its sheets are published as they were written. */
 export const pageStyle = (): string =>
-  ["head", "map", "details"].map((name) => fromHere(`../../../review/map/page/${name}.css`)).join("\n");
+  ["head", "map", "details"].map((name) => ofPackage(`review/map/page/${name}.css`)).join("\n");
 
 /** All scripts of the page as one, the libraries with their licences in front. */
 export function pageScript(): string {
-  const own = PAGE_SCRIPTS.map((name) => fromHere(`page/${name}.js`)).join("\n");
+  const own = PAGE_SCRIPTS.map((name) => ofPackage(`dist/review/map/page/${name}.js`)).join("\n");
   return `${LIBRARIES.map(library).join("\n")}\n(() => {\n"use strict";\n${own}})();\n`;
 }
 

@@ -1,4 +1,5 @@
 import { registerHooks } from "node:module";
+import { extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { TIME_LIMIT } from "../policy/policyTest.ts";
 import { type DeclaredTest, loading } from "../policy/running.ts";
@@ -6,7 +7,7 @@ import { endedWithin } from "./timeLimit.ts";
 
 /** How policy tests import what they are written with. */
 const PACKAGE = "@gatehouse-access/provider/policy";
-const OWN_COPY = new URL("../policy/index.js", import.meta.url).href;
+const OWN_COPY = new URL(`../policy/index${extname(import.meta.url)}`, import.meta.url).href;
 
 /** A file with policy tests, as it was loaded. */
 export interface LoadedFile {

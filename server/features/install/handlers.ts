@@ -1,13 +1,14 @@
 import { readFileSync } from "node:fs";
 import type { install, PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Handler, Handlers } from "../../http/routes.ts";
+import { packageFile } from "../../packageFile.ts";
 import { shellAssignments } from "./shellAssignments.ts";
 
 /** The script that comes with the package; `@DEFAULTS@` stands where the values of a request belong. */
-const [BEFORE = "", AFTER = ""] = readFileSync(
-  new URL("../../../install/install.sh", import.meta.url),
-  "utf8",
-).split("# @DEFAULTS@\n", 2);
+const [BEFORE = "", AFTER = ""] = readFileSync(packageFile("install/install.sh"), "utf8").split(
+  "# @DEFAULTS@\n",
+  2,
+);
 
 const getInstallScript: Handler<PublicOperations["getInstallScript"]> = async (context) => {
   const { services, query, request } = context;

@@ -1,4 +1,4 @@
-import { differenceText } from "../../../provider/dist/engine/differences.js";
+import { differenceText } from "../../../provider/engine/differences.ts";
 import { chain, cleanUp, destroy, owned, type Scenario, things, up } from "./scenario.ts";
 
 export const replacementScenarios: Scenario[] = [

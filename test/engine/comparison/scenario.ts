@@ -1,4 +1,4 @@
-import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../provider/dist/engine/index.js";
+import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../provider/engine/index.ts";
 import type { ProgramPlan, Thing, Workspace } from "../workspace.ts";
 import type { Outcome } from "./observe.ts";
 

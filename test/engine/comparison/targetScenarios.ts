@@ -1,4 +1,4 @@
-import { differenceText } from "../../../provider/dist/engine/differences.js";
+import { differenceText } from "../../../provider/engine/differences.ts";
 import { chain, line, type Scenario, things, up, urn } from "./scenario.ts";
 
 export const targetScenarios: Scenario[] = [

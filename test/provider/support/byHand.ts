@@ -1,4 +1,4 @@
-import type { Client } from "../../../sdk/dist/index.js";
+import type { Client } from "../../../sdk/index.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 type Change = (client: Client, outputs: Values) => Promise<unknown>;

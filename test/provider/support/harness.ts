@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { dynamicProvider } from "../../../provider/dist/pulumi/dynamicProvider.js";
-import { Run } from "../../../provider/dist/pulumi/run.js";
-import { opens } from "../../../provider/dist/pulumi/session.js";
-import { Connection } from "../../../provider/dist/resources/connection.js";
-import { definitions } from "../../../provider/dist/resources/index.js";
-import { type Client, createClient, passwordCredential } from "../../../sdk/dist/index.js";
+import { dynamicProvider } from "../../../provider/pulumi/dynamicProvider.ts";
+import { Run } from "../../../provider/pulumi/run.ts";
+import { opens } from "../../../provider/pulumi/session.ts";
+import { Connection } from "../../../provider/resources/connection.ts";
+import { definitions } from "../../../provider/resources/index.ts";
+import { type Client, createClient, passwordCredential } from "../../../sdk/index.ts";
 
 type Values = Record<string, unknown>;
 

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
-import { check } from "../../../provider/dist/resources/check.js";
-import type { ResourceDefinition } from "../../../provider/dist/resources/definition.js";
-import { canonicalInputs } from "../../../provider/dist/resources/values.js";
+import { check } from "../../../provider/resources/check.ts";
+import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
+import { canonicalInputs } from "../../../provider/resources/values.ts";
 import { programs } from "./programs.ts";
 
 type Values = Record<string, unknown>;

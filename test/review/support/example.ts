@@ -1,4 +1,4 @@
-import type { AccessMapMeta } from "../../../provider/dist/review/map/index.js";
+import type { AccessMapMeta } from "../../../provider/review/map/index.ts";
 import {
   Access,
   type AccessDevice,
@@ -6,7 +6,7 @@ import {
   type AccessPolicy,
   type AccessRule,
   domainOf,
-} from "../../../sdk/dist/policy/index.js";
+} from "../../../sdk/policy/index.ts";
 
 /** Two policies over one domain and list of uids. */
 export function accessesOf(before: AccessPolicy, after: AccessPolicy): { before: Access; after: Access } {

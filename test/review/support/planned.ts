@@ -1,8 +1,8 @@
-import type { Plan, Shown, Step, StepOp } from "../../../provider/dist/engine/index.js";
-import type { Estate } from "../../../provider/dist/review/estate.js";
-import { plannedEstate } from "../../../provider/dist/review/plannedPolicy.js";
-import { parseSshPublicKey } from "../../../sdk/dist/contract/index.js";
-import type { AccessKey, AccessRule } from "../../../sdk/dist/policy/index.js";
+import type { Plan, Shown, Step, StepOp } from "../../../provider/engine/index.ts";
+import type { Estate } from "../../../provider/review/estate.ts";
+import { plannedEstate } from "../../../provider/review/plannedPolicy.ts";
+import { parseSshPublicKey } from "../../../sdk/contract/index.ts";
+import type { AccessKey, AccessRule } from "../../../sdk/policy/index.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
 
 type Values = Record<string, Shown>;

@@ -5,9 +5,9 @@ import type {
   PolicyTestFacts,
   PolicyTestReport,
   PolicyTestResult,
-} from "../../../provider/dist/review/policyTests.js";
-import type { AccessPolicy } from "../../../sdk/dist/policy/index.js";
-import { domainOf } from "../../../sdk/dist/policy/index.js";
+} from "../../../provider/review/policyTests.ts";
+import type { AccessPolicy } from "../../../sdk/policy/index.ts";
+import { domainOf } from "../../../sdk/policy/index.ts";
 import { runCommand } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
 

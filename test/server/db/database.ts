@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type Database, type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { type Database, type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 

@@ -1,8 +1,8 @@
 import { DriverAdapterError, type MappedError } from "@prisma/driver-adapter-utils";
 import { expect, test } from "vitest";
-import { Prisma } from "../../../server/dist/db/generated/sqlite/client.js";
-import { outageOf } from "../../../server/dist/db/outage.js";
-import { answerTo } from "../../../server/dist/http/errors.js";
+import { Prisma } from "../../../server/db/generated/sqlite/client.ts";
+import { outageOf } from "../../../server/db/outage.ts";
+import { answerTo } from "../../../server/http/errors.ts";
 
 const ofSqlite = (originalCode: string) =>
   new DriverAdapterError({ kind: "sqlite", extendedCode: 1, message: "inside", originalCode });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { readRows } from "../../../server/dist/db/readRows.js";
-import { sql } from "../../../server/dist/features/lists/sql.js";
+import { readRows } from "../../../server/db/readRows.ts";
+import { sql } from "../../../server/features/lists/sql.ts";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { forgetAccounts } from "../../../server/dist/features/users/forgetAccounts.js";
+import { forgetAccounts } from "../../../server/features/users/forgetAccounts.ts";
 import { PASSWORD, PUBLIC_URL, startApp, type TestApp } from "../http/testApp.ts";
 
 const DAY = 24 * 3600;

@@ -1,7 +1,7 @@
 import { TOTP } from "otpauth";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { confirmAddress, signOut } from "../../../server/dist/admin/changeUser.js";
-import { isCurrentPassword } from "../../../server/dist/features/users/proveOwner.js";
+import { confirmAddress, signOut } from "../../../server/admin/changeUser.ts";
+import { isCurrentPassword } from "../../../server/features/users/proveOwner.ts";
 import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

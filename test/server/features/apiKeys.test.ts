@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { expiryOf } from "../../../server/dist/features/apiKeys/expiry.js";
+import { expiryOf } from "../../../server/features/apiKeys/expiry.ts";
 import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

@@ -1,6 +1,6 @@
 import { type Operation, operations, writesObject } from "@gatehouse-access/sdk/contract";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { trimAuditTrail } from "../../../server/dist/features/audit/retention.js";
+import { trimAuditTrail } from "../../../server/features/audit/retention.ts";
 import {
   type CallOptions,
   ED25519,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { deviceUid } from "../../../server/dist/features/devices/uid.js";
+import { deviceUid } from "../../../server/features/devices/uid.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

@@ -1,8 +1,8 @@
 import { TOTP } from "otpauth";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { resetPassword, signOut } from "../../../server/dist/admin/changeUser.js";
-import { type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
-import type { Services } from "../../../server/dist/services.js";
+import { resetPassword, signOut } from "../../../server/admin/changeUser.ts";
+import { type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
+import type { Services } from "../../../server/services.ts";
 import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
-import { type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
-import { inTurn } from "../../../server/dist/features/inTurn.js";
-import type { ServiceSettings, Services } from "../../../server/dist/services.js";
+import { type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
+import { inTurn } from "../../../server/features/inTurn.ts";
+import type { ServiceSettings, Services } from "../../../server/services.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

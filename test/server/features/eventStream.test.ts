@@ -5,11 +5,10 @@ import { connect } from "node:net";
 import { Writable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import type { Services } from "../../../server/dist/services.js";
+import type { Services } from "../../../server/services.ts";
 import { startAddingProxy } from "../../support/proxy.ts";
 import { INTERNAL_TOKEN, startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
-import { internalToken, internalUrl, startInternal } from "../runtime/internalListener.ts";
 
 let app: TestApp;
 let internal: TestInternalApp;
@@ -322,16 +321,6 @@ describe("a WebSocket of events", () => {
     await other.stop();
     socket.resume();
     expect((await closing(socket))[0]).toBe(1001);
-  });
-
-  test("does not keep the process from stopping", async () => {
-    const service = await startInternal({});
-    const socket = await opened(internalUrl(service), { "X-Internal-Token": internalToken });
-    socket.pause();
-    await service.stop();
-    socket.resume();
-    expect((await closing(socket))[0]).toBe(1001);
-    expect(service.output()).not.toContain("did not end in time");
   });
 
   test("ends when its session is over and nothing came for a while, and not before", async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ruleKey } from "../../../server/dist/features/firewall/rules.js";
+import { ruleKey } from "../../../server/features/firewall/rules.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

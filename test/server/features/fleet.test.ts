@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { sealerOf } from "../../../server/dist/sealer.js";
+import { sealerOf } from "../../../server/sealer.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

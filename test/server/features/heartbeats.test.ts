@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { PrismaClient } from "../../../server/dist/db/generated/sqlite/client.js";
-import { HEARTBEAT_DELAY, Heartbeats } from "../../../server/dist/features/devices/heartbeats.js";
+import type { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
+import { HEARTBEAT_DELAY, Heartbeats } from "../../../server/features/devices/heartbeats.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 const MAC = "00:00:00:00:00:01";

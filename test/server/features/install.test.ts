@@ -4,7 +4,7 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { shellAssignments } from "../../../server/dist/features/install/shellAssignments.js";
+import { shellAssignments } from "../../../server/features/install/shellAssignments.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startApp, type TestApp } from "../http/testApp.ts";
 

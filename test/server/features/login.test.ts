@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { penaltyOf } from "../../../server/dist/features/users/lockout.js";
+import { penaltyOf } from "../../../server/features/users/lockout.ts";
 import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

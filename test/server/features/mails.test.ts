@@ -1,9 +1,9 @@
 import type { FastifyBaseLogger } from "fastify";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { deliverMails } from "../../../server/dist/features/mails/deliverMails.js";
-import { queueMail } from "../../../server/dist/features/mails/outbox.js";
-import { inTransaction, within } from "../../../server/dist/features/transaction.js";
-import { smtpMailer } from "../../../server/dist/mail/smtpMailer.js";
+import { deliverMails } from "../../../server/features/mails/deliverMails.ts";
+import { queueMail } from "../../../server/features/mails/outbox.ts";
+import { inTransaction, within } from "../../../server/features/transaction.ts";
+import { smtpMailer } from "../../../server/mail/smtpMailer.ts";
 import { startSmtpServer } from "../../support/smtpServer.ts";
 import { startApp, type TestApp } from "../http/testApp.ts";
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { trimSessions } from "../../../server/dist/features/sessions/retention.js";
+import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
 import { type CallOptions, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 

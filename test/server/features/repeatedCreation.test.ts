@@ -1,7 +1,7 @@
 import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createOnce } from "../../../server/dist/features/createOnce.js";
-import { writeObject } from "../../../server/dist/features/objects/writeObject.js";
+import { createOnce } from "../../../server/features/createOnce.ts";
+import { writeObject } from "../../../server/features/objects/writeObject.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
 import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { inTransaction } from "../../../server/dist/features/transaction.js";
+import { inTransaction } from "../../../server/features/transaction.ts";
 import { startApp, type TestApp } from "../http/testApp.ts";
 
 let app: TestApp;

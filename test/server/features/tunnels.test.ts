@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { removeEndedTunnels } from "../../../server/dist/features/tunnels/expiry.js";
+import { removeEndedTunnels } from "../../../server/features/tunnels/expiry.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

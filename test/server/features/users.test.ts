@@ -1,8 +1,8 @@
 import { createHash, sign } from "node:crypto";
 import { decodeJwt } from "jose";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { signOut } from "../../../server/dist/admin/changeUser.js";
-import { createUser } from "../../../server/dist/features/users/createUser.js";
+import { signOut } from "../../../server/admin/changeUser.ts";
+import { createUser } from "../../../server/features/users/createUser.ts";
 import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 describe("updateUser", () => {

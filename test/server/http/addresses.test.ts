@@ -5,7 +5,7 @@ import {
   networkOf,
   normalAddress,
   normalRange,
-} from "../../../server/dist/http/addresses.js";
+} from "../../../server/http/addresses.ts";
 
 test.each([
   ["203.0.113.7", "203.0.113.7"],

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { buildApp } from "../../../server/dist/app.js";
-import { buildInternalApp } from "../../../server/dist/internalApp.js";
+import { buildApp } from "../../../server/app.ts";
+import { buildInternalApp } from "../../../server/internalApp.ts";
 import { startApp, type TestApp } from "./testApp.ts";
 
 let app: TestApp;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { buildApp } from "../../../server/dist/app.js";
+import { buildApp } from "../../../server/app.ts";
 import { startApp } from "./testApp.ts";
 
 const build = async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { LoopTurns } from "../../../server/dist/http/LoopTurns.js";
+import { LoopTurns } from "../../../server/http/LoopTurns.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sealMfaSecret } from "../../../server/dist/features/users/mfaChallenge.js";
+import { sealMfaSecret } from "../../../server/features/users/mfaChallenge.ts";
 import { enrol, PASSWORD, startApp, type TestApp } from "./testApp.ts";
 
 let app: TestApp;

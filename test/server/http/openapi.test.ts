@@ -1,7 +1,7 @@
 import { operations, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { CONNECTION_ERRORS, commonErrors } from "../../../server/dist/http/commonErrors.js";
+import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/commonErrors.ts";
 import { startApp, type TestApp } from "./testApp.ts";
 
 let app: TestApp;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { buildApp } from "../../../server/dist/app.js";
+import { buildApp } from "../../../server/app.ts";
 import { startApp, type TestApp } from "./testApp.ts";
 
 let services: TestApp;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { RequestLimits } from "../../../server/dist/services.js";
+import type { RequestLimits } from "../../../server/services.ts";
 import { PASSWORD, startApp, type TestApp } from "./testApp.ts";
 
 let app: TestApp;

@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import Fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
-import { gatherFacts } from "../../../server/dist/http/requestFacts.js";
-import type { ServiceSettings } from "../../../server/dist/services.js";
+import { gatherFacts } from "../../../server/http/requestFacts.ts";
+import type { ServiceSettings } from "../../../server/services.ts";
 import { startApp } from "./testApp.ts";
 
 const PROXIES = ["127.0.0.1", "10.0.0.0/8"];

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { recallToken } from "../../../server/dist/http/verifiedTokens.js";
+import { recallToken } from "../../../server/http/verifiedTokens.ts";
 import { startApp, type TestApp, type TestUser } from "./testApp.ts";
 
 let app: TestApp;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ServiceSettings } from "../../../server/dist/services.js";
+import type { ServiceSettings } from "../../../server/services.ts";
 import { startApp, type TestApp } from "../http/testApp.ts";
 
 const EVERYWHERE = ["/", "/setup", "/confirm-address"];

@@ -5,7 +5,7 @@ import type {
   SqlQueryable,
   Transaction,
 } from "@prisma/driver-adapter-utils";
-import type { PrismaClient } from "../../../server/dist/db/generated/sqlite/client.js";
+import type { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
 
 /** What a database says about how it runs a statement, as far as tests look at it. */
 export interface Plan {

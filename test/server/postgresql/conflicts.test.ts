@@ -1,10 +1,10 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { Client } from "pg";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { openDatabase } from "../../../server/dist/db/openDatabase.js";
-import { passGate } from "../../../server/dist/db/transactionGate.js";
-import { inTransaction } from "../../../server/dist/features/transaction.js";
-import { answerTo } from "../../../server/dist/http/errors.js";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
+import { passGate } from "../../../server/db/transactionGate.ts";
+import { inTransaction } from "../../../server/features/transaction.ts";
+import { answerTo } from "../../../server/http/errors.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;

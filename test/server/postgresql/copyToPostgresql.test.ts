@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { copyToPostgresql } from "../../../server/dist/db/copyToPostgresql.js";
-import { type Database, openDatabase } from "../../../server/dist/db/openDatabase.js";
-import { openSqlite } from "../../../server/dist/db/openSqlite.js";
+import { copyToPostgresql } from "../../../server/db/copyToPostgresql.ts";
+import { type Database, openDatabase } from "../../../server/db/openDatabase.ts";
+import { openSqlite } from "../../../server/db/openSqlite.ts";
 import { testFolder } from "../../support/folder.ts";
 import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { user } from "../db/rows.ts";

@@ -1,8 +1,8 @@
 import { TOTP } from "otpauth";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openDatabase } from "../../../server/dist/db/openDatabase.js";
-import { sealerOf } from "../../../server/dist/sealer.js";
-import { DatabaseSigningKeys } from "../../../server/dist/signingKeys.js";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
+import { sealerOf } from "../../../server/sealer.ts";
+import { DatabaseSigningKeys } from "../../../server/signingKeys.ts";
 import { testFolder } from "../../support/folder.ts";
 import { INSTANCE_SECRET, type Instances, startInstances } from "../../support/instances.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";

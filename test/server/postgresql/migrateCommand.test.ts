@@ -2,7 +2,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { runServerCommand, startService, type TestService } from "../support.ts";

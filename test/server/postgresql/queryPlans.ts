@@ -1,8 +1,8 @@
 import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlQuery } from "@prisma/driver-adapter-utils";
-import { PrismaClient } from "../../../server/dist/db/generated/postgresql/client.js";
-import { openDatabase } from "../../../server/dist/db/openDatabase.js";
-import type { Services } from "../../../server/dist/services.js";
+import { PrismaClient } from "../../../server/db/generated/postgresql/client.ts";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
+import type { Services } from "../../../server/services.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
 /** A step of a plan, as far as it is looked at. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Database, type DatabaseLocation, openDatabase } from "../../../server/dist/db/openDatabase.js";
-import { SILENCE_TIMEOUT } from "../../../server/dist/db/openPostgresql.js";
-import { outageOf } from "../../../server/dist/db/outage.js";
-import { inTransaction } from "../../../server/dist/features/transaction.js";
+import { type Database, type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
+import { SILENCE_TIMEOUT } from "../../../server/db/openPostgresql.ts";
+import { outageOf } from "../../../server/db/outage.ts";
+import { inTransaction } from "../../../server/features/transaction.ts";
 import { type StallingProxy, startStallingProxy } from "../../support/proxy.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 

@@ -2,12 +2,12 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "n
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { signUserToken, verifyToken } from "../../../server/dist/http/tokens.js";
-import { instanceSecret } from "../../../server/dist/instanceSecret.js";
-import { sealerOf } from "../../../server/dist/sealer.js";
-import type { Services } from "../../../server/dist/services.js";
-import { setupSign } from "../../../server/dist/setupSign.js";
-import { DatabaseSigningKeys } from "../../../server/dist/signingKeys.js";
+import { signUserToken, verifyToken } from "../../../server/http/tokens.ts";
+import { instanceSecret } from "../../../server/instanceSecret.ts";
+import { sealerOf } from "../../../server/sealer.ts";
+import type { Services } from "../../../server/services.ts";
+import { setupSign } from "../../../server/setupSign.ts";
+import { DatabaseSigningKeys } from "../../../server/signingKeys.ts";
 import { testFolder } from "../../support/folder.ts";
 import { testDatabase } from "../db/database.ts";
 
@@ -140,7 +140,7 @@ import(module).then(({ instanceSecret }) => {
 test("instances that start at once on one new folder have one secret", async () => {
   const threads = 2;
   const folders = Array.from({ length: 50 }, () => testFolder());
-  const module = import.meta.resolve("../../../server/dist/instanceSecret.js");
+  const module = import.meta.resolve("../../../server/instanceSecret.ts");
   const counters = new SharedArrayBuffer(folders.length * Int32Array.BYTES_PER_ELEMENT);
   const race = () =>
     new Promise<string[]>((resolve, reject) => {

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { fileMailer } from "../../../server/dist/mail/fileMailer.js";
-import { MailError } from "../../../server/dist/mail/mail.js";
-import { type SmtpServer, smtpMailer } from "../../../server/dist/mail/smtpMailer.js";
+import { fileMailer } from "../../../server/mail/fileMailer.ts";
+import { MailError } from "../../../server/mail/mail.ts";
+import { type SmtpServer, smtpMailer } from "../../../server/mail/smtpMailer.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
 import { SMTP_LOGIN, startSmtpServer } from "../../support/smtpServer.ts";

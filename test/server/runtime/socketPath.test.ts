@@ -18,7 +18,7 @@ import {
   removeSocket,
   serviceListens,
   socketPath,
-} from "../../../server/dist/admin/socketPath.js";
+} from "../../../server/admin/socketPath.ts";
 import { testFolder } from "../../support/folder.ts";
 
 async function listenOn(path: string) {

@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
 import { testFolder } from "../../support/folder.ts";
 import { KEPT_FILES, startService, type TestService } from "../support.ts";
 import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
@@ -137,4 +138,20 @@ describe("stopping", () => {
     await expect.poll(() => service.output()).toContain('"msg":"stopping"');
     expect(await service.stop()).toBe(1);
   });
+});
+
+test("a stream of events that nobody reads does not keep the process from stopping", async () => {
+  const service = await startInternal({});
+  const path = `/internal/sessions/${"0".repeat(64)}/events`;
+  const socket = new WebSocket(internalUrl(service).replace("http:", "ws:") + path, {
+    headers: { "X-Internal-Token": internalToken },
+    perMessageDeflate: false,
+  });
+  await once(socket, "open");
+  socket.pause();
+  const closed = once(socket, "close");
+  await service.stop();
+  socket.resume();
+  expect((await closed)[0]).toBe(1001);
+  expect(service.output()).not.toContain("did not end in time");
 });

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 import { user } from "../db/rows.ts";
 import { runServerCommand, startService, type TestService } from "../support.ts";

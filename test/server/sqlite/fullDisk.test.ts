@@ -1,9 +1,9 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { buildApp } from "../../../server/dist/app.js";
-import { type Database, openDatabase } from "../../../server/dist/db/openDatabase.js";
-import { healthPlugin } from "../../../server/dist/health.js";
+import { buildApp } from "../../../server/app.ts";
+import { type Database, openDatabase } from "../../../server/db/openDatabase.ts";
+import { healthPlugin } from "../../../server/health.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";

@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { DatabaseError } from "../../../server/dist/db/DatabaseError.js";
-import { migrateSqlite } from "../../../server/dist/db/migrateSqlite.js";
-import { migrationsFolder, readMigrations } from "../../../server/dist/db/migrations.js";
-import { openSqlite } from "../../../server/dist/db/openSqlite.js";
+import { DatabaseError } from "../../../server/db/DatabaseError.ts";
+import { migrateSqlite } from "../../../server/db/migrateSqlite.ts";
+import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
+import { openSqlite } from "../../../server/db/openSqlite.ts";
 import { testFolder } from "../../support/folder.ts";
 
 const migration = (name: string, sql: string) => ({

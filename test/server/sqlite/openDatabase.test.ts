@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { migrationsFolder, readMigrations } from "../../../server/dist/db/migrations.js";
-import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 import { user } from "../db/rows.ts";
 
@@ -122,7 +122,7 @@ test("keeps values of a failed call out of its error", async () => {
 
 test("belongs to one process", async () => {
   const { file } = await testDatabase();
-  const module = new URL("../../../server/dist/db/openDatabase.js", import.meta.url).href;
+  const module = new URL("../../../server/db/openDatabase.ts", import.meta.url).href;
   const script = `await (await import(${JSON.stringify(module)})).openDatabase({ file: process.argv[1] })`;
   const other = spawnSync(process.execPath, ["--input-type=module", "-e", script, file], {
     encoding: "utf8",

@@ -1,6 +1,6 @@
 import { type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { trimSessions } from "../../../server/dist/features/sessions/retention.js";
+import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 import { fill, uidOf } from "../plans/fill.ts";
 import { LISTS } from "../plans/forms.ts";

@@ -1,9 +1,9 @@
 import type { SqlQuery } from "@prisma/driver-adapter-utils";
-import { PrismaClient } from "../../../server/dist/db/generated/sqlite/client.js";
-import { migrateSqlite } from "../../../server/dist/db/migrateSqlite.js";
-import { migrationsFolder, readMigrations } from "../../../server/dist/db/migrations.js";
-import { openSqlite } from "../../../server/dist/db/openSqlite.js";
-import { sqliteAdapter } from "../../../server/dist/db/sqliteAdapter.js";
+import { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
+import { migrateSqlite } from "../../../server/db/migrateSqlite.ts";
+import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
+import { openSqlite } from "../../../server/db/openSqlite.ts";
+import { sqliteAdapter } from "../../../server/db/sqliteAdapter.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
 /** A new SQLite database whose plans can be read. */

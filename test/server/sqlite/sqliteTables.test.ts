@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { migrateSqlite } from "../../../server/dist/db/migrateSqlite.js";
-import { migrationsFolder, readMigrations } from "../../../server/dist/db/migrations.js";
-import { openSqlite } from "../../../server/dist/db/openSqlite.js";
-import { rowsOf, sqliteTables } from "../../../server/dist/db/sqliteTables.js";
+import { migrateSqlite } from "../../../server/db/migrateSqlite.ts";
+import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
+import { openSqlite } from "../../../server/db/openSqlite.ts";
+import { rowsOf, sqliteTables } from "../../../server/db/sqliteTables.ts";
 import { testFolder } from "../../support/folder.ts";
 
 function open() {

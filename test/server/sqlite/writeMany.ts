@@ -1,6 +1,6 @@
 // Run by memory.test.ts in a process of its own, with --expose-gc: writes rows one by one, every other one in a
 // transaction, and prints how much memory the second half of them kept, in bytes of each.
-import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { user } from "../db/rows.ts";
 
 if (!globalThis.gc) throw new Error("needs --expose-gc");

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Client } from "pg";
-import { openDatabase } from "../../../server/dist/db/openDatabase.js";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
 
 /** A database of its own on the tests' PostgreSQL. */
 export interface TestPostgresql {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { settleInvoice } from "../../../../server/dist/billing/ledger/invoices.js";
-import { refreshBilling } from "../../../../server/dist/features/billing/upkeep.js";
+import { settleInvoice } from "../../../../server/billing/ledger/invoices.ts";
+import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
 import { startInternalApp, type TestInternalApp } from "../../http/internalTestApp.ts";
 import type { TestApp, TestUser } from "../../http/testApp.ts";
 import { accept, accepted, ELO, fleet, startCloud, subscribe, VISA } from "./support.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { callGateway } from "../../../../server/dist/billing/callGateway.js";
-import type { BillingGateway } from "../../../../server/dist/billing/gateway.js";
-import { refreshBilling } from "../../../../server/dist/features/billing/upkeep.js";
-import { inTransaction, within } from "../../../../server/dist/features/transaction.js";
+import { callGateway } from "../../../../server/billing/callGateway.ts";
+import type { BillingGateway } from "../../../../server/billing/gateway.ts";
+import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
+import { inTransaction, within } from "../../../../server/features/transaction.ts";
 import type { TestApp, TestUser } from "../../http/testApp.ts";
 import { accept, accepted, fleet, replaceGateway, startCloud, subscribe, VISA } from "./support.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { forgetRemovedDevices } from "../../../../server/dist/features/billing/upkeep.js";
+import { forgetRemovedDevices } from "../../../../server/features/billing/upkeep.ts";
 import type { TestApp, TestUser } from "../../http/testApp.ts";
 import { accept, accepted, fleet, startCloud, subscribe } from "./support.ts";
 

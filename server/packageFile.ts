@@ -1,0 +1,11 @@
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+
+const folder = dirname(createRequire(import.meta.url).resolve("@gatehouse-access/server/package.json"));
+
+/**
+ * The absolute path of a file that comes with this package, for modules that do not know whether they run compiled or
+ * as they were written.
+ * @param path below the package's folder
+ */
+export const packageFile = (path: string): string => join(folder, path);
