@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { ofBuilt } from "./projects.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const SKIPPED = new Set(["node_modules", "dist", "generated"]);
@@ -65,5 +66,37 @@ describe("the arrows between the rooms", () => {
   ])("%s keeps to its side", (folder, forbidden) => {
     expect(sources(folder).length).toBeGreaterThan(0);
     expect(offenders(folder, forbidden)).toEqual([]);
+  });
+});
+
+describe("the tests that need no build", () => {
+  /** What starts processes of what was built. */
+  const starting = ["test/support/service.ts", "test/support/gatehouse.ts"];
+
+  /** What a test runs of this folder, itself and by what it imports. */
+  function reached(file: string, known = new Set<string>()): Set<string> {
+    if (known.has(file)) return known;
+    known.add(file);
+    const text = readFileSync(join(ROOT, file), "utf8");
+    const typesAlone = new Set(
+      [...text.matchAll(/import type [^;]*from "([^"]+)"/g)].map((match) => match[1]),
+    );
+    for (const [, name = ""] of text.matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)) {
+      const imported = relative(ROOT, resolve(ROOT, dirname(file), name));
+      if (!typesAlone.has(name) && from("test")(imported)) reached(imported, known);
+    }
+    return known;
+  }
+
+  it("start no process of it", () => {
+    const built = new Set(globSync(ofBuilt, { cwd: ROOT }));
+    const withoutBuild = globSync("test/**/*.test.ts", { cwd: ROOT }).filter(
+      (file) => !built.has(file) && !from("test/server/postgresql")(file),
+    );
+    expect(withoutBuild.length).toBeGreaterThan(100);
+    const offending = withoutBuild.flatMap((file) =>
+      starting.filter((start) => reached(file).has(start)).map((start) => `${file} reaches ${start}`),
+    );
+    expect(offending).toEqual([]);
   });
 });
