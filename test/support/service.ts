@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -13,8 +12,10 @@ import {
   nodeWith,
   runCommand,
 } from "./command.ts";
+import { makeDataDir } from "./dataFolder.ts";
 import { SHORT_LIVED } from "./nodeFlags.ts";
 import { newPostgresql, postgresqlAddress, type TestPostgresql } from "./postgresql/database.ts";
+import { newSqlite } from "./sqlite.ts";
 
 /** The command, as an installed package has it. */
 const command = fileURLToPath(new URL("../../server/bin/gatehouse-server.js", import.meta.url));
@@ -88,16 +89,14 @@ function databaseOf(dataDir: string): Promise<TestPostgresql> | undefined {
   return database;
 }
 
-/** A new, empty folder for a service's data. */
-export function makeDataDir(): Promise<string> {
-  return mkdtemp(join(tmpdir(), "gatehouse-test-"));
-}
-
 /** Starts `gatehouse-server serve` on a free port and waits until it listens. */
 export async function startService(options: ServiceOptions = {}): Promise<TestService> {
   const dataDir = options.dataDir ?? (await makeDataDir());
   // A test that names the database makes it, and removes it.
-  const database = options.env?.GATEHOUSE_DATABASE_URL === undefined ? await databaseOf(dataDir) : undefined;
+  const ours = options.env?.GATEHOUSE_DATABASE_URL === undefined;
+  const database = ours ? await databaseOf(dataDir) : undefined;
+  // A folder that a test brings is left as it is: what the service makes of it may be what is tested.
+  if (ours && !database && options.dataDir === undefined) await newSqlite(join(dataDir, "gatehouse.db"));
   const args = ["serve", "--data-dir", dataDir, "--port", "0", ...(options.flags ?? [])];
   const child = spawn(...nodeWith([...SHORT_LIVED, command, ...args], options), {
     env: {

@@ -1,21 +1,35 @@
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
-import { testFolder } from "../../support/folder.ts";
+import { makeDataDir } from "../../support/dataFolder.ts";
 import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
+import { newSqlite } from "../../support/sqlite.ts";
 
-/** Where a new database of the kind under test can be; removed when the test that asks for it has ended. */
-export async function testLocation(): Promise<DatabaseLocation> {
-  const address = postgresqlAddress();
-  if (address === undefined) return { file: join(testFolder(), "gatehouse.db") };
-  const { url, drop } = await newPostgresql(address);
-  onTestFinished(drop);
-  return { url, connections: 10 };
+/** A database of a test's own, as the service finds it from its second start on. */
+export interface NewDatabase {
+  readonly location: DatabaseLocation;
+  remove(): Promise<void>;
 }
 
-/** A new database, closed and removed when the test that asks for it has ended. */
+/** Makes a database of the kind under test. */
+export async function newDatabase(): Promise<NewDatabase> {
+  const address = postgresqlAddress();
+  if (address !== undefined) {
+    const { url, drop } = await newPostgresql(address);
+    return { location: { url, connections: 10 }, remove: drop };
+  }
+  const folder = await makeDataDir();
+  const file = join(folder, "gatehouse.db");
+  await newSqlite(file);
+  return { location: { file }, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+/** Opens one that is closed and removed when the test that asks for it has ended. */
 export async function testDatabase(): Promise<Database> {
-  const database = await openDatabase(await testLocation());
+  const { location, remove } = await newDatabase();
+  onTestFinished(remove);
+  const database = await openDatabase(location);
   onTestFinished(() => database.close());
   return database;
 }

@@ -1,7 +1,5 @@
 import { generateKeyPairSync } from "node:crypto";
-import { rm } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { JSON_TYPE, type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { buildApp } from "../../../server/app.ts";
@@ -19,8 +17,7 @@ import { hashPassword } from "../../../server/passwords.ts";
 import { UNKNOWN_POSITION } from "../../../server/positions.ts";
 import { sealerOf } from "../../../server/sealer.ts";
 import type { ServiceSettings, Services, SigningKeys } from "../../../server/services.ts";
-import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
-import { makeDataDir } from "../../support/service.ts";
+import { newDatabase } from "../db/database.ts";
 
 export interface Credentials {
   readonly token?: string | undefined;
@@ -123,12 +120,8 @@ export async function startApp(
   open: OpenDatabase = openDatabase,
   positionOf: Services["positionOf"] = () => UNKNOWN_POSITION,
 ): Promise<TestApp> {
-  const folder = await makeDataDir();
-  const address = postgresqlAddress();
-  const postgresql = address === undefined ? undefined : await newPostgresql(address);
-  const database = await open(
-    postgresql ? { url: postgresql.url, connections: 10 } : { file: join(folder, "test.db") },
-  );
+  const { location, remove } = await newDatabase();
+  const database = await open(location);
   let ahead = 0;
   let stoppedAt: number | undefined;
   const mails: Mail[] = [];
@@ -215,8 +208,7 @@ export async function startApp(
       await app.close();
       await services.heartbeats.flush();
       await database.close();
-      await postgresql?.drop();
-      await rm(folder, { recursive: true, force: true });
+      await remove();
     },
   };
 }

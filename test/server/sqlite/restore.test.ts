@@ -12,8 +12,9 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeDataDir } from "../../support/dataFolder.ts";
 import { testFolder } from "../../support/folder.ts";
-import { makeDataDir, runServerCommand, startService } from "../support.ts";
+import { runServerCommand, startService } from "../support.ts";
 
 const ann = { username: "ann", password: "hunter22" };
 /** A backup that holds ann, and the secret that was kept with it. */

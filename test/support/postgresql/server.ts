@@ -1,21 +1,13 @@
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import {
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statfsSync,
-  symlinkSync,
-} from "node:fs";
+import { chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { folderForData } from "../dataFolder.ts";
 
 /** A PostgreSQL server for tests, with a folder of its own. */
 export interface PostgresqlServer {
@@ -32,17 +24,8 @@ const USER = "gatehouse";
 /** PostgreSQL refuses to run as root; `nobody` has this id on every common system. */
 const NOBODY = 65_534;
 
-/** Where Linux has files in memory. */
-const MEMORY = "/dev/shm";
-/** Bytes that must be free there: all databases of a run, and PostgreSQL's log. */
+/** Bytes for all databases of a run, and PostgreSQL's log: each database is three hundred files, which come and go. */
 const ROOM = 4 * 1024 ** 3;
-
-/** The folder for data that may be lost: each test's database is three hundred files, which come and go. */
-function folderForData(): string {
-  if (!existsSync(MEMORY)) return tmpdir();
-  const { bavail, bsize } = statfsSync(MEMORY);
-  return bavail * bsize >= ROOM ? MEMORY : tmpdir();
-}
 
 /** A new folder in that one, which `nobody` may write to where this process is root. */
 function newFolder(parent: string): string {
@@ -129,7 +112,7 @@ export async function startPostgresql(
   const asUser = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
   const folder = newFolder(tmpdir());
   const programs = copyPrograms(folder);
-  const data = newFolder(settings.fsync === "off" ? folderForData() : folder);
+  const data = newFolder(settings.fsync === "off" ? folderForData(ROOM) : folder);
   const initialise = ["-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"];
   const made = spawnSync(join(programs, "initdb"), initialise, { ...asUser, cwd: folder, encoding: "utf8" });
   if (made.status !== 0)
