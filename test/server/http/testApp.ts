@@ -13,7 +13,6 @@ import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/commonErro
 import { signUserToken } from "../../../server/http/tokens.ts";
 import type { Mail } from "../../../server/mail/mail.ts";
 import { makeMetrics } from "../../../server/metrics.ts";
-import { hashPassword } from "../../../server/passwords.ts";
 import { UNKNOWN_POSITION } from "../../../server/positions.ts";
 import { sealerOf } from "../../../server/sealer.ts";
 import type { ServiceSettings, Services, SigningKeys } from "../../../server/services.ts";
@@ -87,8 +86,8 @@ function signingKeys(): SigningKeys {
   return keys;
 }
 
-// Hashing is slow by design, and here of no interest.
-let passwordHash: string | undefined;
+// Of PASSWORD, by bcrypt's lowest cost: hashing is slow by design, and here of no interest.
+const PASSWORD_HASH = "$2b$04$3ftFzoWkFr8fnKjYZVVv5.E2rxfPjApGCskbnaBtYSs5s032k2Bbu";
 
 const SETTINGS: ServiceSettings = {
   edition: "enterprise",
@@ -173,12 +172,11 @@ export async function startApp(
   };
   const user: TestApp["user"] = async (username, namespace) => {
     const email = `${username}@example.org`;
-    passwordHash ??= await hashPassword(PASSWORD);
     const { id } = await insertUser(
       services,
       services.db,
       { name: username, username, email, password: "" },
-      passwordHash,
+      PASSWORD_HASH,
     );
     const tokenFor = (tenant: string) =>
       signUserToken(services, { id, origin: "local", username, mfa: false, tenant, tokenVersion: 0 });
