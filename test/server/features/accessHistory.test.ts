@@ -1,7 +1,7 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startApp, type TestApp } from "../http/testApp.ts";
+import { beforeAll, expect, test } from "vitest";
+import { withSharedApp } from "../http/lab.ts";
 import { planCreateKey, planDeleteKey, planUpdateKey } from "./accessHistory/keyPlans.ts";
 import { planChangePassword, planLogin, planSwitch } from "./accessHistory/loginPlans.ts";
 import { planInvite, planLeave, planPromote, planRemove } from "./accessHistory/memberPlans.ts";
@@ -14,12 +14,10 @@ import { expectStanding, makeModel, rolesIn, rolesOf } from "./accessHistory/wor
 const RUNS = process.env.GATEHOUSE_ALL ? 60 : 20;
 const SEED = 20_261_121;
 
-let app: TestApp;
+const app = withSharedApp();
 beforeAll(async () => {
-  app = await startApp();
   app.stopClock();
 });
-afterAll(() => app.stop());
 
 function pick<T>(from: readonly T[], index: number): T {
   const found = from[index % from.length];

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { forgetAccounts } from "../../../server/features/users/forgetAccounts.ts";
-import { PASSWORD, PUBLIC_URL, startApp, type TestApp } from "../http/testApp.ts";
+import { withSharedApp } from "../http/lab.ts";
+import { PASSWORD, PUBLIC_URL } from "../http/testApp.ts";
 
 const DAY = 24 * 3600;
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ edition: "cloud" });
-});
-afterAll(() => app.stop());
+const app = withSharedApp({ edition: "cloud" });
 
 /** The newest mail to the address after everything was sent, with the parameters of its link. */
 async function mailTo(email: string) {

@@ -1,19 +1,14 @@
 import { TOTP } from "otpauth";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { confirmAddress, signOut } from "../../../server/admin/changeUser.ts";
 import { isCurrentPassword } from "../../../server/features/users/proveOwner.ts";
-import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withLab } from "../http/lab.ts";
+import { PASSWORD, startApp } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
 const NEW = "ana@new.example.org";
 const DAY = 24 * 60 * 60;
 
-beforeEach(async () => {
-  app = await startApp({ edition: "cloud" });
-  ana = await app.user("ana", "lab");
-});
-afterEach(() => app.stop());
+const { app, ana } = withLab({ edition: "cloud" });
 
 const update = async (body: object, token = ana.token) => {
   const answer = await app.call("updateUser", { token, body });

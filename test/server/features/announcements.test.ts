@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startApp, type TestApp } from "../http/testApp.ts";
+import { beforeAll, expect, test } from "vitest";
+import { withSharedApp } from "../http/lab.ts";
 
-let app: TestApp;
+const app = withSharedApp({ edition: "cloud" });
 beforeAll(async () => {
-  app = await startApp({ edition: "cloud" });
   const day = (n: number) => new Date(Date.UTC(2026, 0, n));
   await app.services.db.announcement.createMany({
     data: [1, 2, 3].map((n) => ({
@@ -14,7 +13,6 @@ beforeAll(async () => {
     })),
   });
 });
-afterAll(() => app.stop());
 
 const list = (query = {}) => app.call("listAnnouncements", { query });
 

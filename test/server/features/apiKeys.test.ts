@@ -1,15 +1,10 @@
 import { createHash } from "node:crypto";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { expiryOf } from "../../../server/features/apiKeys/expiry.ts";
-import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withLab } from "../http/lab.ts";
+import { PASSWORD } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
-beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
-});
-afterEach(() => app.stop());
+const { app, ana } = withLab();
 
 const create = (more: object = {}, token = ana.token) =>
   app.call("createApiKey", { token, body: { name: "ci-key", expires_at: 30, ...more } });

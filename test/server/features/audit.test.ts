@@ -1,27 +1,16 @@
 import { type Operation, operations, writesObject } from "@gatehouse-access/sdk/contract";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { trimAuditTrail } from "../../../server/features/audit/retention.ts";
-import {
-  type CallOptions,
-  ED25519,
-  enrol,
-  PASSWORD,
-  startApp,
-  type TestApp,
-  type TestUser,
-} from "../http/testApp.ts";
+import { withLab } from "../http/lab.ts";
+import { type CallOptions, ED25519, enrol, PASSWORD } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
 
-let app: TestApp;
-let ana: TestUser;
 let uid: string;
+let { app, ana } = withLab();
 beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
   ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
 });
-afterEach(() => app.stop());
 
 const call = (id: Id, options: CallOptions = {}) => app.call(id, { token: ana.token, ...options });
 const trail = async (query: CallOptions["query"] = {}, credentials: CallOptions = {}) => {

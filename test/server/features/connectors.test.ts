@@ -2,17 +2,12 @@ import { spawnSync } from "node:child_process";
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
-import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withLab } from "../http/lab.ts";
+import { startApp } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
-beforeEach(async () => {
-  app = await startApp({ edition: "cloud" });
-  ana = await app.user("ana", "lab");
-});
-afterEach(() => app.stop());
+let { app, ana } = withLab({ edition: "cloud" });
 
 const ENGINE = { address: "engine.example.org", port: 2376 };
 const create = (body: object) => app.call("connectorCreate", { token: ana.token, body });

@@ -1,17 +1,14 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { encodeFilter, enrol, property, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeEach, expect, test } from "vitest";
+import { withLab } from "../http/lab.ts";
+import { encodeFilter, enrol, property } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
 let device: string;
 let container: string;
+const { app, ana } = withLab();
 beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
   ({ uid: device } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
   container = await enrolContainer("00:00:00:00:00:02", "web");
 });
-afterEach(() => app.stop());
 
 const enrolContainer = async (mac: string, hostname: string): Promise<string> => {
   const info = {

@@ -1,22 +1,14 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
-import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeEach, expect, test } from "vitest";
+import { withInternalApp, withLab } from "../http/lab.ts";
+import { ED25519, enrol } from "../http/testApp.ts";
 
-let app: TestApp;
-let internal: TestInternalApp;
-let ana: TestUser;
 let uid: string;
 
+const { app, ana } = withLab();
+const internal = withInternalApp(app);
 beforeEach(async () => {
-  app = await startApp();
-  internal = await startInternalApp(app);
-  ana = await app.user("ana", "lab");
   ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
   await app.call("acceptDevice", { token: ana.token, params: { uid } });
-});
-afterEach(async () => {
-  await internal.stop();
-  await app.stop();
 });
 
 const ROUNDS = 60;

@@ -1,14 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deviceUid } from "../../../server/features/devices/uid.ts";
+import { withLab } from "../http/lab.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
-beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
-});
-afterEach(() => app.stop());
+const { app, ana } = withLab();
 
 const on = (uid: string, body?: unknown) => ({
   token: ana.token,

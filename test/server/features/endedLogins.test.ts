@@ -1,12 +1,11 @@
 import { TOTP } from "otpauth";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { resetPassword, signOut } from "../../../server/admin/changeUser.ts";
 import { type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
 import type { Services } from "../../../server/services.ts";
-import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withLab } from "../http/lab.ts";
+import { PASSWORD } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
 type Work = () => Promise<unknown>;
 /** What is done once, before and after a user is read next. */
 let whenUserIsRead: { readonly before?: Work; readonly after?: Work } = {};
@@ -30,11 +29,7 @@ async function openWatched(location: DatabaseLocation) {
   return { client: watched as unknown as Services["db"], close };
 }
 
-beforeEach(async () => {
-  app = await startApp({}, openWatched);
-  ana = await app.user("ana", "lab");
-});
-afterEach(() => app.stop());
+const { app, ana } = withLab({}, openWatched);
 
 const command = { request: { id: "test" }, user: "ana" };
 const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });

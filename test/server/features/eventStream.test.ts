@@ -7,29 +7,24 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { Services } from "../../../server/services.ts";
 import { startAddingProxy } from "../../support/proxy.ts";
-import { INTERNAL_TOKEN, startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
-import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { INTERNAL_TOKEN, startInternalApp } from "../http/internalTestApp.ts";
+import { withInternalApp, withLab } from "../http/lab.ts";
+import { enrol } from "../http/testApp.ts";
 
-let app: TestApp;
-let internal: TestInternalApp;
-let ana: TestUser;
 let device: string;
 let uid: string;
 const sockets: WebSocket[] = [];
 
+const { app, ana } = withLab();
+const internal = withInternalApp(app);
 beforeEach(async () => {
-  app = await startApp();
   app.stopClock();
-  internal = await startInternalApp(app);
-  ana = await app.user("ana", "lab");
   ({ uid: device } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
   await app.call("acceptDevice", { token: ana.token, params: { uid: device } });
   uid = randomBytes(32).toString("hex");
 });
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.terminate();
-  await internal.stop();
-  await app.stop();
 });
 
 const begin = async (at: string = internal.url) => {

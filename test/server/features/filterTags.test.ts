@@ -1,16 +1,13 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { withLab } from "../http/lab.ts";
+import { ED25519, enrol } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
 let uid: string;
+const { app, ana } = withLab();
 beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
   ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
   await tagDevice("alpha", "beta", "gamma");
 });
-afterEach(() => app.stop());
 
 const tagDevice = (...tags: string[]) =>
   app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } });

@@ -1,26 +1,17 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  ED25519,
-  encodeFilter,
-  enrol,
-  operator,
-  property,
-  startApp,
-  type TestApp,
-  type TestUser,
-} from "../http/testApp.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { withSharedApp } from "../http/lab.ts";
+import { ED25519, encodeFilter, enrol, operator, property, type TestUser } from "../http/testApp.ts";
 import { type Item, matches, type Wire } from "./filterModel.ts";
 
-let app: TestApp;
 let ana: TestUser;
 let devices: Wire[];
 
 const NAMES = ["gate", "Gate-1", "100%", "1000", "a_b", "axb", "edge", "o'hara", 'q"uote', "b\\s", ""];
 const TAGS = ["edge", "core", "Edge2", "100"];
 
+const app = withSharedApp();
 beforeAll(async () => {
-  app = await startApp();
   // Who is online depends on the time, which all answers must share.
   app.stopClock();
   ana = await app.user("ana", "lab");
@@ -59,7 +50,6 @@ beforeAll(async () => {
   devices = (await app.call("getDevices", { token: ana.token, query: { per_page: 100 } })).body;
   expect(devices).toHaveLength(33);
 });
-afterAll(() => app.stop());
 
 const FIELDS = [
   "name",

@@ -1,18 +1,13 @@
 import { generateKeyPairSync } from "node:crypto";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
 import { HEARTBEAT_DELAY, Heartbeats } from "../../../server/features/devices/heartbeats.ts";
-import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withLab } from "../http/lab.ts";
+import { enrol } from "../http/testApp.ts";
 
 const MAC = "00:00:00:00:00:01";
 
-let app: TestApp;
-let ana: TestUser;
-beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
-});
-afterEach(() => app.stop());
+const { app, ana } = withLab();
 
 const report = (more: object = {}, mac = MAC) => enrol(app, ana.tenant, mac, more);
 const on = (uid: string) => ({ token: ana.token, params: { uid } });

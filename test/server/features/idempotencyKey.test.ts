@@ -1,21 +1,19 @@
 import { createHash } from "node:crypto";
 import { publicOperations } from "@gatehouse-access/sdk/contract";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type CallOptions, ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { withLab } from "../http/lab.ts";
+import { type CallOptions, ED25519, enrol, type TestUser } from "../http/testApp.ts";
 
 type Id = keyof typeof publicOperations;
 type Table = "namespace" | "member" | "publicKey" | "firewallRule" | "apiKey" | "deviceTag" | "tunnel";
 
 const KEY = "0b6f7c1e-first";
 
-let app: TestApp;
-let ana: TestUser;
 let eve: TestUser;
 let guest: TestUser;
 const devices = new Map<string, string>();
+const { app, ana } = withLab();
 beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
   eve = await app.user("eve", "eves");
   guest = await app.user("guest");
   const connector = { id: "a", pretty_name: "A", version: "v", arch: "amd64", platform: "connector" };
@@ -24,7 +22,6 @@ beforeEach(async () => {
     devices.set(user.id, uid);
   }
 });
-afterEach(() => app.stop());
 
 interface Creation {
   readonly id: Id;

@@ -3,19 +3,16 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { shellAssignments } from "../../../server/features/install/shellAssignments.ts";
 import { testFolder } from "../../support/folder.ts";
-import { startApp, type TestApp } from "../http/testApp.ts";
+import { withSharedApp } from "../http/lab.ts";
+import { startApp } from "../http/testApp.ts";
 
 const run = promisify(execFile);
 const TENANT = "7c1e2f58-0b4d-4f0a-9a44-5b5f0f8a1c22";
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ edition: "community" });
-});
-afterAll(() => app.stop());
+const app = withSharedApp({ edition: "community" });
 
 const script = async (query: Record<string, string>, path = "/install.sh") => {
   const { status, text, headers } = await app.send("GET", `${path}?${new URLSearchParams(query)}`);

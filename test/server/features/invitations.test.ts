@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { PASSWORD, PUBLIC_URL, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { withSharedApp } from "../http/lab.ts";
+import { PASSWORD, PUBLIC_URL, type TestUser } from "../http/testApp.ts";
 
 const WEEK = 7 * 24 * 3600;
 
@@ -24,15 +25,13 @@ const account = (email: string, sig?: string) => {
 };
 
 describe("on a cloud instance", () => {
-  let app: TestApp;
   let owner: TestUser;
   let elsewhere: TestUser;
+  const app = withSharedApp({ edition: "cloud" });
   beforeAll(async () => {
-    app = await startApp({ edition: "cloud" });
     owner = await app.user("owner", "lab");
     elsewhere = await app.user("elsewhere", "elsewhere");
   });
-  afterAll(() => app.stop());
 
   const ask = async (
     id: "inviteMember" | "generateInvitationLink",
@@ -210,13 +209,11 @@ describe("on a cloud instance", () => {
 });
 
 describe("on an enterprise instance", () => {
-  let app: TestApp;
   let owner: TestUser;
+  const app = withSharedApp();
   beforeAll(async () => {
-    app = await startApp();
     owner = await app.user("owner", "lab");
   });
-  afterAll(() => app.stop());
 
   const linkFor = (email: string, role = "observer") =>
     app.call("generateInvitationLink", {

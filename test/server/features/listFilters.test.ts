@@ -1,11 +1,11 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { encodeFilter, operator, property, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { withSharedApp } from "../http/lab.ts";
+import { encodeFilter, operator, property, type TestUser } from "../http/testApp.ts";
 import { fieldOf, type Item, matches, type Wire } from "./filterModel.ts";
 
 type Id = "getDevices" | "getContainers" | "getPublicKeys" | "getNamespaces";
 
-let app: TestApp;
 let ana: TestUser;
 const ROWS = 23;
 const TAGS = ["edge", "core", "edge2"];
@@ -71,8 +71,8 @@ async function fill({ id, tenant: tenantId }: TestUser): Promise<void> {
 
 const all = new Map<Id, Wire[]>();
 const list = (id: Id, query: Record<string, string | number>) => app.call(id, { token: ana.token, query });
+const app = withSharedApp();
 beforeAll(async () => {
-  app = await startApp();
   // Who is online depends on the time, which the answers of one run must share.
   app.stopClock();
   ana = await app.user("ana", "lab");
@@ -83,7 +83,6 @@ beforeAll(async () => {
     all.set(id, body);
   }
 });
-afterAll(() => app.stop());
 
 const DEVICE_FIELDS = [
   ...["name", "identity.mac", "info.pretty_name", "online", "status", "public_url", "tags", "created_at"],

@@ -1,17 +1,16 @@
 import { request } from "node:http";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { enrol, startApp, type TestApp } from "../http/testApp.ts";
+import { beforeAll, expect, test } from "vitest";
+import { withSharedApp } from "../http/lab.ts";
+import { enrol } from "../http/testApp.ts";
 
-let app: TestApp;
 let deviceToken: string;
 let token: string;
+const app = withSharedApp();
 beforeAll(async () => {
-  app = await startApp();
   const ana = await app.user("ana", "lab");
   token = ana.token;
   ({ token: deviceToken } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
 });
-afterAll(() => app.stop());
 
 const REFUSAL = "live connections to devices come in a later version of this service";
 

@@ -1,15 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createUser } from "../../../server/features/users/createUser.ts";
 import { penaltyOf } from "../../../server/features/users/lockout.ts";
-import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withLab } from "../http/lab.ts";
+import { PASSWORD, startApp } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
-beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
-});
-afterEach(() => app.stop());
+const { app, ana } = withLab();
 
 const login = (username: string, password: string, headers = {}) =>
   app.call("login", { body: { username, password }, headers });
@@ -162,7 +157,12 @@ test("an unknown name takes as long as a wrong password", async () => {
   // The shortest of some, in turns: a machine that is busy with something else makes any of them longer.
   let [known, unknown] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (const name of ["ben", "cleo", "dan", "eve", "fay"]) {
-    await createUser(app.services, { name, username: name, email: `${name}@example.org`, password: PASSWORD });
+    await createUser(app.services, {
+      name,
+      username: name,
+      email: `${name}@example.org`,
+      password: PASSWORD,
+    });
     known = Math.min(known, await time(name));
     unknown = Math.min(unknown, await time(`no-${name}`));
   }

@@ -1,23 +1,21 @@
 import type { FastifyBaseLogger } from "fastify";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { deliverMails } from "../../../server/features/mails/deliverMails.ts";
 import { queueMail } from "../../../server/features/mails/outbox.ts";
 import { inTransaction, within } from "../../../server/features/transaction.ts";
 import { smtpMailer } from "../../../server/mail/smtpMailer.ts";
 import { startSmtpServer } from "../../support/smtpServer.ts";
-import { startApp, type TestApp } from "../http/testApp.ts";
+import { withApp } from "../http/lab.ts";
 
 const mail = { to: "ana@example.org", subject: "Hello", text: "https://gate.example.org/?token=t0ken\n" };
 const HOUR = 3600;
 
-let app: TestApp;
 let lines: string[];
+const app = withApp({ edition: "cloud" });
 beforeEach(async () => {
-  app = await startApp({ edition: "cloud" });
   app.stopClock();
   lines = [];
 });
-afterEach(() => app.stop());
 
 /** Only the two levels that are used. */
 const log = () => {

@@ -1,18 +1,15 @@
 import { TOTP } from "otpauth";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeEach, expect, test } from "vitest";
+import { withLab } from "../http/lab.ts";
+import { PASSWORD } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
 let secret: string;
 
+const { app, ana } = withLab();
 beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
   const { body } = await app.call("generateMfa", { token: ana.token });
   secret = body.secret;
 });
-afterEach(() => app.stop());
 
 const code = (steps = 0) =>
   new TOTP({ secret }).generate({ timestamp: app.services.now().getTime() + steps * 30_000 });

@@ -1,9 +1,8 @@
 import { TOTP } from "otpauth";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeEach, expect, test } from "vitest";
+import { withLab } from "../http/lab.ts";
+import { PASSWORD } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
 let secret: string;
 let recoveryCodes: string[];
 let told = 0;
@@ -11,9 +10,8 @@ const resetMails = () => app.mails.slice(told);
 
 const RECOVERY = "ana@recovery.org";
 
+const { app, ana } = withLab({ trustedProxies: ["127.0.0.1"] });
 beforeEach(async () => {
-  app = await startApp({ trustedProxies: ["127.0.0.1"] });
-  ana = await app.user("ana", "lab");
   await app.call("updateUser", { token: ana.token, body: { recovery_email: RECOVERY } });
   const { body } = await app.call("generateMfa", { token: ana.token });
   ({ secret, recovery_codes: recoveryCodes } = body);
@@ -22,7 +20,6 @@ beforeEach(async () => {
   await app.deliverMails();
   told = app.mails.length;
 });
-afterEach(() => app.stop());
 
 const code = (steps = 0) =>
   new TOTP({ secret }).generate({ timestamp: app.services.now().getTime() + steps * 30_000 });

@@ -1,15 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { withLab } from "../http/lab.ts";
+import { ED25519, enrol, startApp, type TestUser } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
 let bob: TestUser;
+const { app, ana } = withLab();
 beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
   bob = await app.user("bob");
 });
-afterEach(() => app.stop());
 
 const path = () => ({ tenant: ana.tenant });
 const create = (body: unknown, token = ana.token) => app.call("createNamespace", { token, body });

@@ -1,15 +1,12 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeEach, expect, test } from "vitest";
+import { withLab } from "../http/lab.ts";
+import { ED25519, enrol } from "../http/testApp.ts";
 
-let app: TestApp;
-let ana: TestUser;
+const { app, ana } = withLab();
 beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
   const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
   await app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags: ["edge", "core"] } });
 });
-afterEach(() => app.stop());
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 const create = (more: object = {}) =>

@@ -1,29 +1,21 @@
 import { randomBytes } from "node:crypto";
 import { request } from "node:http";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
-import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
-import { type CallOptions, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withInternalApp, withLab } from "../http/lab.ts";
+import { type CallOptions, enrol } from "../http/testApp.ts";
 
-let app: TestApp;
-let internal: TestInternalApp;
-let ana: TestUser;
 let device: string;
 let deviceToken: string;
 let uid: string;
 
+const { app, ana } = withLab();
+const internal = withInternalApp(app);
 beforeEach(async () => {
-  app = await startApp();
   app.stopClock();
-  internal = await startInternalApp(app);
-  ana = await app.user("ana", "lab");
   ({ uid: device, token: deviceToken } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
   await app.call("acceptDevice", { token: ana.token, params: { uid: device } });
   uid = await begin();
-});
-afterEach(async () => {
-  await internal.stop();
-  await app.stop();
 });
 
 async function begin(): Promise<string> {

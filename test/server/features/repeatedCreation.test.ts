@@ -1,19 +1,14 @@
 import { publicOperations } from "@gatehouse-access/sdk/contract";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { createOnce } from "../../../server/features/createOnce.ts";
 import { writeObject } from "../../../server/features/objects/writeObject.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
-import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withLab } from "../http/lab.ts";
+import { ED25519, enrol, startApp } from "../http/testApp.ts";
 
 // What a repeat under one Idempotency-Key means where the objects differ from each other.
 
-let app: TestApp;
-let ana: TestUser;
-beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
-});
-afterEach(() => app.stop());
+const { app, ana } = withLab();
 
 const keyed = (key: string, token = ana.token) => ({ token, headers: { "idempotency-key": key } });
 

@@ -1,11 +1,11 @@
 import { type Operation, operations, takesIfMatch } from "@gatehouse-access/sdk/contract";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type CallOptions, ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { withSharedApp } from "../http/lab.ts";
+import { type CallOptions, ED25519, enrol, type TestUser } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
 type Call = readonly [id: Id, options: CallOptions];
 
-let app: TestApp;
 let ana: TestUser;
 let bob: TestUser;
 let uid: string;
@@ -16,8 +16,8 @@ const data = Buffer.from(`${ED25519}\n`).toString("base64");
 const RULE = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" };
 const byTags = { tags: ["edge", "lab"] };
 
+const app = withSharedApp();
 beforeAll(async () => {
-  app = await startApp();
   ana = await app.user("ana", "lab");
   bob = await app.user("bob");
   const call = async (id: Id, options: CallOptions) => {
@@ -34,7 +34,6 @@ beforeAll(async () => {
   await call("createApiKey", { body: { name: "deploy", expires_at: 30, role: "operator" } });
   await call("inviteMember", { params: tenant, body: { email: bob.email, role: "observer" } });
 });
-afterAll(() => app.stop());
 
 const list = async (id: Id) => (await app.call(id, { token: ana.token })).body[0];
 const device = async () => (await app.call("getDevice", { token: ana.token, params: { uid } })).body;

@@ -1,23 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
-import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { startInternalApp } from "../http/internalTestApp.ts";
+import { withInternalApp, withLab } from "../http/lab.ts";
+import { enrol, startApp } from "../http/testApp.ts";
 
-let app: TestApp;
-let internal: TestInternalApp;
-let ana: TestUser;
 let device: string;
 let deviceToken: string;
 
+const { app, ana } = withLab();
+const internal = withInternalApp(app);
 beforeEach(async () => {
-  app = await startApp();
-  internal = await startInternalApp(app);
-  ana = await app.user("ana", "lab");
   ({ uid: device, token: deviceToken } = await acceptedDevice("web-1", "00:00:00:00:00:01"));
-});
-afterEach(async () => {
-  await internal.stop();
-  await app.stop();
 });
 
 async function acceptedDevice(hostname: string, mac: string, more: object = {}) {

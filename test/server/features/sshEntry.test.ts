@@ -1,24 +1,16 @@
 import { createPublicKey, verify } from "node:crypto";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
-import { ED25519, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { withInternalApp, withLab } from "../http/lab.ts";
+import { ED25519, enrol } from "../http/testApp.ts";
 
-let app: TestApp;
-let internal: TestInternalApp;
-let ana: TestUser;
 let uid: string;
 let deviceToken: string;
 
+const { app, ana } = withLab();
+const internal = withInternalApp(app);
 beforeEach(async () => {
-  app = await startApp();
-  internal = await startInternalApp(app);
-  ana = await app.user("ana", "lab");
   ({ uid, token: deviceToken } = await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
-});
-afterEach(async () => {
-  await internal.stop();
-  await app.stop();
 });
 
 const accept = () => app.call("acceptDevice", { token: ana.token, params: { uid } });

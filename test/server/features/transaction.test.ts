@@ -1,15 +1,13 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { inTransaction } from "../../../server/features/transaction.ts";
-import { startApp, type TestApp } from "../http/testApp.ts";
+import { withApp } from "../http/lab.ts";
 
-let app: TestApp;
 let tenantId: string;
+const app = withApp();
 beforeEach(async () => {
-  app = await startApp();
   tenantId = (await app.user("ana", "lab")).tenant;
 });
-afterEach(() => app.stop());
 
 const limit = async () =>
   (await app.services.db.namespace.findUniqueOrThrow({ where: { tenantId } })).maxDevices;

@@ -1,19 +1,16 @@
 import { createHash, sign } from "node:crypto";
 import { decodeJwt } from "jose";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { signOut } from "../../../server/admin/changeUser.ts";
 import { createUser } from "../../../server/features/users/createUser.ts";
-import { PASSWORD, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { withLab, withSharedApp } from "../http/lab.ts";
+import { PASSWORD, startApp, type TestApp } from "../http/testApp.ts";
 
 describe("updateUser", () => {
-  let app: TestApp;
-  let ana: TestUser;
+  const { app, ana } = withLab();
   beforeEach(async () => {
-    app = await startApp();
-    ana = await app.user("ana", "lab");
     await app.user("bob");
   });
-  afterEach(() => app.stop());
 
   const update = async (body: unknown) => {
     const answer = await app.call("updateUser", { token: ana.token, body });
@@ -161,11 +158,7 @@ describe("getInfo", () => {
 });
 
 describe("the session's namespace", () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startApp();
-  });
-  afterAll(() => app.stop());
+  const app = withSharedApp();
 
   test("is the first one, then the one switched to last", async () => {
     const ana = await app.user("ana", "first");
@@ -220,11 +213,7 @@ test("createUser stores names in lower case and refuses taken ones", async () =>
 });
 
 describe("a new password", () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startApp();
-  });
-  afterAll(() => app.stop());
+  const app = withSharedApp();
   const change = (token: string, current: string) =>
     app.call("updateUser", { token, body: { password: "another-horse", current_password: current } });
 

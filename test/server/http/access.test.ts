@@ -1,16 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { enrol, startApp, type TestApp, type TestUser } from "./testApp.ts";
+import { beforeAll, expect, test } from "vitest";
+import { withSharedApp } from "./lab.ts";
+import { enrol, startApp, type TestUser } from "./testApp.ts";
 
-let app: TestApp;
 let owner: TestUser;
 let uid: string;
 
+const app = withSharedApp();
 beforeAll(async () => {
-  app = await startApp();
   owner = await app.user("owner", "lab");
   ({ uid } = await enrol(app, owner.tenant, "00:00:00:00:00:01"));
 });
-afterAll(() => app.stop());
 
 test("permission comes before the check of values, authentication before both", async () => {
   const body = { name: 5 };

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { withSharedApp } from "./lab.ts";
 import { startApp, type TestApp } from "./testApp.ts";
 
 const CONSOLE = "https://console.example.org";
@@ -49,11 +50,7 @@ describe("every answer tells browsers to keep out", () => {
 });
 
 describe("pages of other origins", () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startApp({ corsOrigins: [CONSOLE] });
-  });
-  afterAll(() => app.stop());
+  const app = withSharedApp({ corsOrigins: [CONSOLE] });
 
   const preflight = (origin: string, path = "/api/login") =>
     app.send("OPTIONS", path, {

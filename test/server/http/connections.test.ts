@@ -1,15 +1,11 @@
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../../server/app.ts";
 import { buildInternalApp } from "../../../server/internalApp.ts";
-import { startApp, type TestApp } from "./testApp.ts";
+import { withSharedApp } from "./lab.ts";
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp();
-});
-afterAll(() => app.stop());
+const app = withSharedApp();
 
 /** What the service answers to raw bytes until it ends the connection. */
 async function answerTo(text: string, url = app.url): Promise<string> {

@@ -1,11 +1,12 @@
 import { type Edition, type Operation, operations } from "@gatehouse-access/sdk/contract";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
+import { withSharedApp } from "./lab.ts";
 import { type Caller, callersOf, forgedHeaders } from "./matrix/callers.ts";
 import { accessOf, expectedStatus, isServed } from "./matrix/expected.ts";
 import { type Id, requestsOf, type Sent } from "./matrix/requests.ts";
 import { makeWorld, type World } from "./matrix/world.ts";
-import { type Answer, expectContract, headersOf, pathOf, startApp, type TestApp } from "./testApp.ts";
+import { type Answer, expectContract, headersOf, pathOf, type TestApp } from "./testApp.ts";
 
 const ids = Object.keys(operations) as Id[];
 const UNAUTHENTICATED = { message: "missing or malformed jwt or API token" };
@@ -30,17 +31,15 @@ const EDITIONS: readonly Edition[] =
     : ["cloud"];
 
 describe.each(EDITIONS)("on the %s edition", (edition) => {
-  let app: TestApp;
   let world: World;
   let callers: Caller[];
   let cells = 0;
 
+  const app = withSharedApp({ edition });
   beforeAll(async () => {
-    app = await startApp({ edition });
     world = await makeWorld(app);
     callers = await callersOf(world);
   });
-  afterAll(() => app.stop());
 
   // The headers are the edge's business, which every edition has; one is enough.
   const variants = edition === "enterprise" ? [false, true] : [false];

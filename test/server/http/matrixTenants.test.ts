@@ -1,26 +1,25 @@
 import { type Operation, operations, type Role, takesIfMatch } from "@gatehouse-access/sdk/contract";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { withSharedApp } from "./lab.ts";
 import { forgedHeaders } from "./matrix/callers.ts";
 import { accessOf } from "./matrix/expected.ts";
 import { bodyFor, type Furniture, furnish, paramsFor } from "./matrix/furniture.ts";
 import { type Id, requestsOf } from "./matrix/requests.ts";
 import { makeWorld, type World } from "./matrix/world.ts";
-import { type CallOptions, type Credentials, startApp, type TestApp } from "./testApp.ts";
+import type { CallOptions, Credentials } from "./testApp.ts";
 
-let app: TestApp;
 let world: World;
 let ofLab: Furniture;
 let ofElsewhere: Furniture;
+// The edition that has them all.
+const app = withSharedApp({ edition: "cloud" });
 beforeAll(async () => {
-  // The edition that has them all.
-  app = await startApp({ edition: "cloud" });
   // What the lab shows is compared, and says who is online.
   app.stopClock();
   world = await makeWorld(app);
   ofLab = await furnish(world, world.lab, "labonly");
   ofElsewhere = await furnish(world, world.elsewhere, "elsewhereonly");
 });
-afterAll(() => app.stop());
 
 const ids = Object.keys(operations) as Id[];
 const closed = ids.filter((id) => !accessOf(id).auth.includes("none"));

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { sealMfaSecret } from "../../../server/features/users/mfaChallenge.ts";
-import { enrol, PASSWORD, startApp, type TestApp } from "./testApp.ts";
+import { withSharedApp } from "./lab.ts";
+import { enrol, PASSWORD } from "./testApp.ts";
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp();
-});
-afterAll(() => app.stop());
+const app = withSharedApp();
 
 /** Value of a series, 0 before it is counted first. */
 async function counted(name: string, labels: Record<string, string> = {}): Promise<number> {

@@ -1,15 +1,12 @@
 import { operations, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/commonErrors.ts";
-import { startApp, type TestApp } from "./testApp.ts";
+import { withSharedApp } from "./lab.ts";
+import { startApp } from "./testApp.ts";
 
-let app: TestApp;
-beforeAll(async () => {
-  // The edition that has every operation.
-  app = await startApp({ edition: "cloud" });
-});
-afterAll(() => app.stop());
+// The edition that has every operation.
+const app = withSharedApp({ edition: "cloud" });
 
 test("the document has every operation, on every path", async () => {
   const { status, body } = await app.send("GET", "/openapi.json");

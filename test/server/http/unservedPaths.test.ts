@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startApp, type TestApp } from "./testApp.ts";
+import { expect, test } from "vitest";
+import { withSharedApp } from "./lab.ts";
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp();
-});
-afterAll(() => app.stop());
+const app = withSharedApp();
 
 const UID = "0".repeat(64);
 

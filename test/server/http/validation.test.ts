@@ -1,25 +1,15 @@
 import { request as httpRequest } from "node:http";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  ED25519,
-  encodeFilter,
-  enrol,
-  PASSWORD,
-  property,
-  startApp,
-  type TestApp,
-  type TestUser,
-} from "./testApp.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { withSharedApp } from "./lab.ts";
+import { ED25519, encodeFilter, enrol, PASSWORD, property, startApp, type TestUser } from "./testApp.ts";
 
-let app: TestApp;
 let ana: TestUser;
 let uid: string;
+const app = withSharedApp();
 beforeAll(async () => {
-  app = await startApp();
   ana = await app.user("ana", "lab");
   ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
 });
-afterAll(() => app.stop());
 
 const json = { "content-type": "application/json" };
 const authorized = () => ({ ...json, authorization: `Bearer ${ana.token}` });

@@ -1,15 +1,9 @@
 import { generateKeyPairSync } from "node:crypto";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { recallToken } from "../../../server/http/verifiedTokens.ts";
-import { startApp, type TestApp, type TestUser } from "./testApp.ts";
+import { withLab } from "./lab.ts";
 
-let app: TestApp;
-let ana: TestUser;
-beforeEach(async () => {
-  app = await startApp();
-  ana = await app.user("ana", "lab");
-});
-afterEach(() => app.stop());
+const { app, ana } = withLab();
 
 const list = async () => (await app.call("getDevices", { token: ana.token })).status;
 const recalled = () =>

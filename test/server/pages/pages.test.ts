@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { ServiceSettings } from "../../../server/services.ts";
+import { withSharedApp } from "../http/lab.ts";
 import { startApp, type TestApp } from "../http/testApp.ts";
 
 const EVERYWHERE = ["/", "/setup", "/confirm-address"];
@@ -50,11 +51,7 @@ describe("which are served", () => {
 });
 
 describe("each page", () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startApp({ edition: "cloud" });
-  });
-  afterAll(() => app.stop());
+  const app = withSharedApp({ edition: "cloud" });
 
   const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
   const inline = (html: string, element: string) =>

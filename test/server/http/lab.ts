@@ -1,0 +1,62 @@
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { startInternalApp, type TestInternalApp } from "./internalTestApp.ts";
+import { startApp, type TestApp, type TestUser } from "./testApp.ts";
+
+type Start = Parameters<typeof startApp>;
+
+/** An object that stands for the one of the test that runs. */
+function standIn<T extends object>(what: string, current: () => T | undefined): T {
+  const ofNow = () => {
+    const value = current();
+    if (value === undefined) throw new Error(`there is ${what} only while a test runs`);
+    return value;
+  };
+  return new Proxy({} as T, {
+    get: (_, key) => Reflect.get(ofNow(), key),
+    ownKeys: () => Reflect.ownKeys(ofNow()),
+    getOwnPropertyDescriptor: (_, key) => {
+      const descriptor = Reflect.getOwnPropertyDescriptor(ofNow(), key);
+      return descriptor && { ...descriptor, configurable: true };
+    },
+  });
+}
+
+/** Has each test of the file, or of the `describe`, begin with what is started, and end with its stop. */
+function eachTest<T extends { stop(): Promise<void> }>(what: string, start: () => Promise<T>): T {
+  let current: T | undefined;
+  beforeEach(async () => {
+    current = await start();
+  });
+  afterEach(async () => {
+    await current?.stop();
+    current = undefined;
+  });
+  return standIn(what, () => current);
+}
+
+/** A service of its own for each test; the parameters are those of {@link startApp}. */
+export const withApp = (...how: Start): TestApp => eachTest("a service", () => startApp(...how));
+
+/** A service of its own for each test, with the user `ana`, who owns the namespace `lab`. */
+export function withLab(...how: Start): { readonly app: TestApp; readonly ana: TestUser } {
+  const app = withApp(...how);
+  let ana: TestUser | undefined;
+  beforeEach(async () => {
+    ana = await app.user("ana", "lab");
+  });
+  return { app, ana: standIn("ana", () => ana) };
+}
+
+/** The internal listener of each test's service. */
+export const withInternalApp = (app: TestApp): TestInternalApp =>
+  eachTest("an internal listener", () => startInternalApp(app));
+
+/** One service for all tests of the file, or of the `describe`, which leave it as the others need it. */
+export function withSharedApp(...how: Start): TestApp {
+  let app: TestApp | undefined;
+  beforeAll(async () => {
+    app = await startApp(...how);
+  });
+  afterAll(() => app?.stop());
+  return standIn("a service", () => app);
+}
