@@ -4,4 +4,10 @@ if (major < 22 || (major === 22 && minor < 19)) {
   console.error(`gatehouse needs Node.js 22.19 or newer; this is ${process.versions.node}.`);
   process.exit(1);
 }
-await import("../dist/cli/main.js");
+const { main } = await import("../dist/cli/main.js");
+const code = await main(process.argv.slice(2), process);
+for (const stream of [process.stdout, process.stderr]) {
+  await new Promise((written) => stream.write("", written));
+}
+// What a policy test started and did not end would keep the process.
+process.exit(code);

@@ -5,6 +5,7 @@ import type { AccessAnswer } from "../review/access.ts";
 import type { AccessFlags } from "../review/accessQuery.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
 import { collect } from "./flags.ts";
+import type { ActionOf, Io, Output } from "./io.ts";
 import { withConnection } from "./withConnection.ts";
 
 type Flags = AccessFlags & ConfigurationFlags & { folder: string; json?: boolean; csv?: boolean };
@@ -20,7 +21,7 @@ Exit codes: 0 answered, also where nobody can reach anything; 1 an error: connec
 ${REFUSED} the login of --explain is refused.`;
 
 /** Adds access. */
-export function addAccessCommand(program: Command): void {
+export function addAccessCommand(program: Command, action: ActionOf): void {
   const command = program
     .command("access")
     .description("show who can reach which devices, by which key and rule, or why")
@@ -42,31 +43,32 @@ export function addAccessCommand(program: Command): void {
   addConfigurationFlags(command)
     .option("--folder <folder>", "folder with Pulumi.yaml, for --stack", ".")
     .addHelpText("after", EXIT_CODES)
-    .action(access);
+    .action(action(access));
 }
 
-async function access(flags: Flags): Promise<void> {
-  const { refused, remarks, output } = await answer(flags);
-  for (const remark of remarks) process.stderr.write(`${remark}\n`);
-  await print(output);
-  if (refused) process.exitCode = REFUSED;
+async function access(io: Io, flags: Flags): Promise<number> {
+  const { refused, remarks, output } = await answer(io, flags);
+  for (const remark of remarks) io.stderr.write(`${remark}\n`);
+  await print(io.stdout, output);
+  return refused ? REFUSED : 0;
 }
 
-async function answer({ json, csv, ...flags }: Flags): Promise<AccessAnswer> {
+async function answer(io: Io, { json, csv, ...flags }: Flags): Promise<AccessAnswer> {
   const { accessAnswer } = await import("../review/access.ts");
   const { accessQuery } = await import("../review/accessQuery.ts");
   const { readEstate } = await import("../review/estate.ts");
   const query = accessQuery(flags, json ? "json" : csv ? "csv" : "text");
-  const configuration = await configurationOf(flags.folder, flags);
+  const configuration = await configurationOf(io, flags.folder, flags);
   return withConnection(
+    io,
     async (connection) => accessAnswer(await readEstate(await connection.tenant(undefined)), query),
     configuration,
   );
 }
 
-async function print(output: Iterable<string>): Promise<void> {
+async function print(stdout: Output, output: Iterable<string>): Promise<void> {
   try {
-    await pipeline(Readable.from(output), process.stdout, { end: false });
+    await pipeline(Readable.from(output), stdout, { end: false });
   } catch (error) {
     // Whoever read it has enough, as `head` does.
     if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;

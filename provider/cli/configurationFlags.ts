@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { EngineError, type EngineName, openStack } from "../engine/index.ts";
 import { engineOption } from "./flags.ts";
+import type { Io } from "./io.ts";
 
 /** The flags that name a stack for its configuration alone, as commander gives them. */
 export type ConfigurationFlags = { stack?: string; engine?: EngineName };
@@ -17,6 +18,7 @@ export function addConfigurationFlags(command: Command): Command {
  * named. Throws what opening the stack throws, and EngineError (`usage`) for an engine without a stack.
  */
 export async function configurationOf(
+  { env }: Io,
   folder: string,
   { stack, engine }: ConfigurationFlags,
 ): Promise<ReadonlyMap<string, string>> {
@@ -24,6 +26,6 @@ export async function configurationOf(
     if (engine !== undefined) throw new EngineError("usage", "--engine is for the stack that --stack names.");
     return new Map();
   }
-  const opened = await openStack({ folder, stack, ...(engine !== undefined && { engine }) });
+  const opened = await openStack({ folder, stack, env, ...(engine !== undefined && { engine }) });
   return opened.config();
 }

@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
-import { Command } from "commander";
+import { Command, CommanderError } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { packageFile } from "../packageFile.ts";
 import { addAccessCommand } from "./accessCommand.ts";
+import type { ActionOf, Io } from "./io.ts";
 import { addReviewCommand } from "./reviewCommand.ts";
 import { addRunCommands } from "./runCommands.ts";
 import { addTestCommand } from "./testCommand.ts";
@@ -10,20 +11,49 @@ import { addTestCommand } from "./testCommand.ts";
 const manifest = readFileSync(packageFile("package.json"), "utf8");
 const { version } = JSON.parse(manifest) as { version: string };
 
-const program = new Command("gatehouse")
-  .description("Access policy as code")
-  .version(version)
-  .showHelpAfterError();
-addRunCommands(program);
-addReviewCommand(program);
-addAccessCommand(program);
-addTestCommand(program);
+/** Of lines of help that are for no terminal. */
+const HELP_WIDTH = 80;
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  process.stderr.write(`error: ${await messageOf(error)}\n`);
-  process.exitCode = 1;
+/**
+ * Runs the command `gatehouse` to its end, with the working folder of this process. While it works it takes the signals
+ * that are to end this process; policy tests that it loads may go on after it, so that a process that only runs this
+ * has to be ended with the exit code.
+ * @param args words of the command line
+ * @param io what it reads and writes: `process`, or what stands for it
+ * @returns the exit code
+ * @throws what nobody foresaw
+ */
+export async function main(args: readonly string[], io: Io): Promise<number> {
+  let code = 0;
+  const action: ActionOf =
+    (work) =>
+    async (...words) => {
+      code = await work(io, ...words);
+    };
+  const program = new Command("gatehouse")
+    .description("Access policy as code")
+    .version(version)
+    .showHelpAfterError()
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      getOutHelpWidth: () => io.stdout.columns ?? HELP_WIDTH,
+      getErrHelpWidth: () => io.stderr.columns ?? HELP_WIDTH,
+    });
+  addRunCommands(program, action);
+  addReviewCommand(program, action);
+  addAccessCommand(program, action);
+  addTestCommand(program, action);
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return code;
+  } catch (error) {
+    // Commander has said it.
+    if (error instanceof CommanderError) return error.exitCode;
+    io.stderr.write(`error: ${await messageOf(error)}\n`);
+    return 1;
+  }
 }
 
 /** What to tell people. An error that nobody foresaw goes on, for its stack trace. */

@@ -1,5 +1,6 @@
 import { OWN_TYPE, openStack, type Stack, type StackOptions, StackSelectionError } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
+import { type Io, withEnv } from "./io.ts";
 import { tellingOf } from "./withConnection.ts";
 
 /** The configuration by which a stack stays in one namespace. */
@@ -17,44 +18,52 @@ export interface Service {
   readonly text: string;
 }
 
-/** A stack, and where its objects are; without a service where no address is set. */
+/** A stack, and where its objects are. */
 export interface OnService {
   readonly stack: Stack;
+  /** Undefined where no address is set. */
   readonly service: Service | undefined;
+  /** What all that follows is to be done with: its settings name the namespace. */
+  readonly io: Io;
 }
 
 /**
- * Opens a stack and settles which namespace is meant where a resource names none: for all of this process, so that a
- * plan, its review and its run mean the same one. Whoever asked closes the connection.
+ * Opens a stack and settles which namespace is meant where a resource names none, once, so that a plan, its review and
+ * its run mean the same one. Whoever asked closes the connection.
  * @param createNamespace name of one to make, where none is settled and the user is in none of that name
  * @throws what opening the stack throws; RequestError where the service or the credential fails; ConfigurationError
  * where a setting is wrong
  */
-export async function openOnService(options: StackOptions, createNamespace?: string): Promise<OnService> {
-  const stack = await openStack(options);
+export async function openOnService(
+  io: Io,
+  options: Omit<StackOptions, "env">,
+  createNamespace?: string,
+): Promise<OnService> {
+  const { env } = io;
+  const stack = await openStack({ ...options, env });
   const { newConnection, settings } = await import("../pulumi/session.ts");
-  const configuration = isComplete(process.env) ? new Map<string, string>() : await configurationOf(stack);
+  const configuration = isComplete(env) ? new Map<string, string>() : await configurationOf(stack);
   const lookup = (key: string) => configuration.get(key);
-  if (!isSet(settings(lookup, process.env), "GATEHOUSE_URL")) return { stack, service: undefined };
-  const connection = newConnection(lookup);
+  if (!isSet(settings(lookup, env), "GATEHOUSE_URL")) return { stack, service: undefined, io };
+  const connection = newConnection(lookup, env);
   try {
-    const { tenant, unsettled, isKept, words } = await tellingOf(connection, () =>
-      settled(stack, connection, createNamespace),
+    const { tenant, unsettled, isKept, words } = await tellingOf(io.stderr, connection, () =>
+      settled(env, stack, connection, createNamespace),
     );
     const service = { connection, tenant, unsettled, pin: async () => undefined };
     if (tenant === undefined) {
-      return { stack, service: { ...service, text: `${connection.client.url}; no namespace is set` } };
+      return { stack, service: { ...service, text: `${connection.client.url}; no namespace is set` }, io };
     }
     const text = await textOf(connection, tenant, words);
-    if (isKept) return { stack, service: { ...service, text } };
-    process.env.GATEHOUSE_TENANT = tenant;
+    if (isKept) return { stack, service: { ...service, text }, io };
+    const settledIo = withEnv(io, { ...env, GATEHOUSE_TENANT: tenant });
     // Opened again, since it has the environment of its opening.
-    const reopened = await openStack(options);
+    const reopened = await openStack({ ...options, env: settledIo.env });
     const pin = async () => {
       await reopened.setConfig(TENANT_KEY, tenant);
       return `${TENANT_KEY} is ${tenant} in the stack's configuration from now on.`;
     };
-    return { stack: reopened, service: { ...service, pin, text } };
+    return { stack: reopened, service: { ...service, pin, text }, io: settledIo };
   } catch (error) {
     await connection.client.close();
     throw error;
@@ -90,6 +99,7 @@ interface Settled {
 }
 
 async function settled(
+  env: NodeJS.ProcessEnv,
   stack: Stack,
   connection: Connection,
   createNamespace: string | undefined,
@@ -98,7 +108,7 @@ async function settled(
   const unneeded = createNamespace === undefined ? "" : "; --create-namespace was not needed";
   const set = connection.defaultTenant;
   if (set !== undefined) {
-    const by = isSet(process.env, "GATEHOUSE_TENANT") ? "GATEHOUSE_TENANT" : "the stack's configuration";
+    const by = isSet(env, "GATEHOUSE_TENANT") ? "GATEHOUSE_TENANT" : "the stack's configuration";
     return { tenant: set, unsettled: undefined, isKept: true, words: `by ${by}${unneeded}` };
   }
   const [kept, ...others] = homesIn(await stack.resources());

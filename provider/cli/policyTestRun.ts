@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { EngineError, type Result, type Stack, withoutValues } from "../engine/index.ts";
 import { policyTestFiles } from "../review/policyTests/files.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
+import type { Io } from "./io.ts";
 import { policyTestsText } from "./policyTestsText.ts";
 import { type Colours, colours, resultText } from "./render.ts";
 import { withConnection } from "./withConnection.ts";
@@ -36,15 +37,16 @@ export async function hasPolicyTests(folder: string): Promise<boolean> {
  * @throws ConfigurationError, RequestError and others of the connection; EngineError of the stack's configuration
  */
 export async function printTested(
+  io: Io,
   run: { folder: string; stack: Stack; result: Result; json: boolean },
   tested: Tested,
 ): Promise<boolean> {
   const { folder, result, json } = run;
-  const c = colours(process.stdout, process.env);
-  const print = (text: string) => process.stdout.write(`${text}\n`);
+  const c = colours(io.stdout, io.env);
+  const print = (text: string) => io.stdout.write(`${text}\n`);
   const shown = withoutValues(result);
   if (!json) print(resultText(c, shown));
-  const policyTests = await test(run, tested).catch((error: unknown) => {
+  const policyTests = await test(io, run, tested).catch((error: unknown) => {
     if (json) print(JSON.stringify(shown, null, 2));
     throw error;
   });
@@ -53,12 +55,14 @@ export async function printTested(
 }
 
 async function test(
+  io: Io,
   { folder, stack, result }: { folder: string; stack: Stack; result: Result },
   tested: Tested,
 ): Promise<TestedNamespace> {
   // Loaded here: programs without policy tests need none of it.
   const { testLive, testPlan } = await import("../review/testedNamespace.ts");
   return withConnection(
+    io,
     (connection) =>
       tested === "planned" ? testPlan(connection, folder, result) : testLive(connection, folder),
     await stack.config(),

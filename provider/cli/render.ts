@@ -11,6 +11,7 @@ import {
   urnName,
   urnType,
 } from "../engine/index.ts";
+import type { Output } from "./io.ts";
 
 /** Paints text, or leaves it as it is. */
 export type Colours = ReturnType<typeof pc.createColors>;
@@ -35,7 +36,7 @@ const WORDS: Record<StepOp, [planned: string, done: string]> = {
 };
 
 /** Colours for a terminal; none elsewhere or where NO_COLOR is set. */
-export function colours(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Colours {
+export function colours(stream: Output, env: NodeJS.ProcessEnv): Colours {
   return pc.createColors(stream.isTTY === true && !env.NO_COLOR);
 }
 

@@ -1,13 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
-import { EngineError, type Plan } from "../engine/index.ts";
+import { EngineError } from "../engine/index.ts";
 import { objections } from "../review/review.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import { addStackFlags, collect, createOption, positive, type StackFlags } from "./flags.ts";
+import type { ActionOf, Io } from "./io.ts";
 import { openForReview } from "./openForReview.ts";
 import { colours } from "./render.ts";
 import { saveReviewed } from "./reviewedPlan.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
+import { temporaryFolder } from "./temporaryFolder.ts";
 import { withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse review` where something stands against the change. */
@@ -30,7 +32,7 @@ interface Flags extends StackFlags {
 }
 
 /** Adds review, which says what `up` would mean for who can reach what. */
-export function addReviewCommand(program: Command): void {
+export function addReviewCommand(program: Command, action: ActionOf): void {
   addStackFlags(program.command("review"))
     .description(
       "say what up would mean for who can reach what; exits with 2 where something stands against it: a failing " +
@@ -66,68 +68,87 @@ export function addReviewCommand(program: Command): void {
         "write the plan, if nothing stands against it, for up --plan; encrypted as the state is",
       ).conflicts(["base", "head"]),
     )
-    .action(review);
+    .action(action(review));
 }
 
-async function review(folder: string, flags: Flags): Promise<void> {
-  const { allowLockout, json, markdown, html } = flags;
-  const c = colours(process.stdout, process.env);
+async function review(io: Io, folder: string, flags: Flags): Promise<number> {
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
   const { accessQuery } = await import("../review/accessQuery.ts");
   const { logins, addresses } = accessQuery({ login: flags.login, from: flags.from }, "text");
-  const { plan, stack, configuration, ...planned } = await plansOf(folder, flags);
-  const reviewed = await reviewedBy(plan, configuration, {
-    ...{ ...planned, logins, addresses, protect: flags.protect },
-    ...(flags.soonDays !== undefined && { soonDays: flags.soonDays }),
-  });
-  const { review } = reviewed;
-  if (html !== undefined) await writeMap(html, reviewed);
-  if (markdown !== undefined) {
-    const { reviewMarkdown } = await import("../review/markdown.ts");
-    await put(markdown, reviewMarkdown(review, { allowLockout }));
-  }
-  if (json) process.stdout.write(`${JSON.stringify(review, null, 2)}\n`);
-  else if (markdown !== "-") {
-    const { reviewText } = await import("../review/text.ts");
-    process.stdout.write(`${reviewText(c, review, { allowLockout })}\n`);
-  }
-  const code = objections(review, { allowLockout }).length > 0 ? OBJECTED : 0;
-  if (flags.save !== undefined) {
-    if (code === 0) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
-    process.stderr.write(
-      code === 0
-        ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`
-        : `${flags.save} was not written: something stands against this change\n`,
+  return withPlans(io, folder, flags, async ({ plan, stack, configuration, io: onService, ...planned }) => {
+    const { reviewPlan } = await import("../review/reviewPlan.ts");
+    const options: ReviewOptions = {
+      ...{ ...planned, logins, addresses, protect: flags.protect },
+      ...(flags.soonDays !== undefined && { soonDays: flags.soonDays }),
+    };
+    const reviewed = await withConnection(
+      onService,
+      (connection) => reviewPlan(connection, plan, options),
+      configuration,
     );
-  }
-  // What a policy test started and did not end would keep the process.
-  process.stdout.write("", () => process.exit(code));
+    await write(io, reviewed, flags);
+    const isFree = objections(reviewed.review, flags).length === 0;
+    if (flags.save !== undefined) {
+      if (isFree) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
+      io.stderr.write(
+        isFree
+          ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`
+          : `${flags.save} was not written: something stands against this change\n`,
+      );
+    }
+    return isFree ? 0 : OBJECTED;
+  });
 }
 
-/** What `up` would do, each resource whole; and with `--base`, what that is compared with. */
-async function plansOf(
+/** What is reviewed; without `compared` it is compared with what is live. */
+type Planned = Omit<RevisionPlans, "compared"> & Partial<RevisionPlans>;
+
+/** Works with what `up` would do, each resource whole; and with `--base`, with what that is compared with. */
+async function withPlans<T>(
+  io: Io,
   folder: string,
   { base, head, create, ...flags }: Flags,
-): Promise<Omit<RevisionPlans, "compared"> & Partial<RevisionPlans>> {
+  work: (planned: Planned) => Promise<T>,
+): Promise<T> {
   if (base !== undefined) {
     const { revisionPlans } = await import("./revisionPlans.ts");
-    return revisionPlans(folder, { ...flags, base, ...(head !== undefined && { head }) });
+    const revisions = { ...flags, base, ...(head !== undefined && { head }) };
+    const temporary = temporaryFolder(io.env);
+    try {
+      return await work(await revisionPlans(io, folder, revisions, temporary.path));
+    } finally {
+      temporary.remove();
+    }
   }
   if (head !== undefined) {
     throw new EngineError("usage", "--head is the revision to compare with --base, which is missing.");
   }
-  const stack = await openForReview(folder, flags);
-  const plan = await stack.preview({ refresh: flags.refresh, values: true, create });
-  return { plan, stack, configuration: await stack.config(), folder };
+  const opened = await openForReview(io, folder, flags);
+  const plan = await opened.stack.preview({ refresh: flags.refresh, values: true, create });
+  return work({ ...opened, plan, configuration: await opened.stack.config(), folder });
 }
 
-async function reviewedBy(
-  plan: Plan,
-  configuration: ReadonlyMap<string, string>,
-  options: ReviewOptions,
-): Promise<ReviewedPlan> {
-  const { reviewPlan } = await import("../review/reviewPlan.ts");
-  return withConnection((connection) => reviewPlan(connection, plan, options), configuration);
+async function write(
+  { stdout, stderr, env }: Io,
+  reviewed: ReviewedPlan,
+  { allowLockout, json, markdown, html }: Flags,
+): Promise<void> {
+  const { review } = reviewed;
+  if (html !== undefined) {
+    await writeMap(html, reviewed);
+    stderr.write(`The access map is in ${html}\n`);
+  }
+  if (markdown !== undefined) {
+    const { reviewMarkdown } = await import("../review/markdown.ts");
+    const text = reviewMarkdown(review, { allowLockout });
+    if (markdown === "-") stdout.write(text);
+    else await writeFile(markdown, text);
+  }
+  if (json) stdout.write(`${JSON.stringify(review, null, 2)}\n`);
+  else if (markdown !== "-") {
+    const { reviewText } = await import("../review/text.ts");
+    stdout.write(`${reviewText(colours(stdout, env), review, { allowLockout })}\n`);
+  }
 }
 
 async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
@@ -142,10 +163,4 @@ async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Pro
     notes: [...(revisions ? [revisionsSentence(revisions, PLAIN)] : []), ...unknown, ...home.review.unknown],
   });
   await writeFile(file, accessMapHtml(data));
-  process.stderr.write(`The access map is in ${file}\n`);
-}
-
-async function put(file: string, text: string): Promise<void> {
-  if (file === "-") process.stdout.write(text);
-  else await writeFile(file, text);
 }

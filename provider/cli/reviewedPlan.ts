@@ -2,6 +2,7 @@ import { EngineError, type Plan, type Result, type Stack } from "../engine/index
 import type { Connection } from "../resources/connection.ts";
 import type { ReviewedContent } from "../review/reviewed/content.ts";
 import type { ReviewedPlan } from "../review/reviewPlan.ts";
+import type { Io } from "./io.ts";
 import { withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse up --plan` where what was reviewed is not what would be done. */
@@ -31,7 +32,7 @@ export async function saveReviewed(
  * Does what was reviewed, or nothing.
  * @throws OutdatedPlanError naming what is no longer as it was reviewed; EngineError where the file cannot be used
  */
-export async function upAsReviewed(file: string, stack: Stack): Promise<Result> {
+export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<Result> {
   const { readPlan } = await import("../review/reviewed/planFile.ts");
   const reviewed = await readPlan(file, stack);
   const { refresh, service } = reviewed;
@@ -41,15 +42,16 @@ export async function upAsReviewed(file: string, stack: Stack): Promise<Result> 
       throw new EngineError("plan_file", `--plan ${file} was reviewed on ${service}, and this is ${url}.`);
     }
     const confirm = async (plan: Plan) => {
-      await requireAsReviewed(connection, plan, reviewed);
+      await requireAsReviewed(io, connection, plan, reviewed);
       return true;
     };
     return stack.up({ refresh, values: true, held: true, confirm });
   };
-  return withConnection(work, await stack.config());
+  return withConnection(io, work, await stack.config());
 }
 
 async function requireAsReviewed(
+  { stderr }: Io,
   connection: Connection,
   plan: Plan,
   reviewed: ReviewedContent,
@@ -69,6 +71,6 @@ async function requireAsReviewed(
   const { service, refresh } = reviewed;
   const { differences, notes } = compared(reviewed, captured(plan, { service, home, refresh, estates }));
   // Devices name themselves.
-  for (const note of notes) process.stderr.write(`${printable(note)}\n`);
+  for (const note of notes) stderr.write(`${printable(note)}\n`);
   if (differences.length > 0) throw new OutdatedPlanError(differences);
 }

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { backendUrlOf, EngineError, type Plan, type Stack } from "../engine/index.ts";
 import type { Comparison } from "../review/reviewPlan.ts";
 import type { StackFlags } from "./flags.ts";
+import { type Io, withEnv } from "./io.ts";
 import { openForReview, openRevision } from "./openForReview.ts";
-import { temporaryFolder } from "./temporaryFolder.ts";
 
 /** The flags of a review of two revisions. */
 export interface RevisionFlags extends StackFlags {
@@ -22,6 +22,8 @@ export interface RevisionPlans {
   /** Where the program is that is reviewed. */
   readonly folder: string;
   readonly compared: Comparison;
+  /** What all that follows is to be done with, as of {@link openForReview}. */
+  readonly io: Io;
 }
 
 /** One of the two, before its preview. */
@@ -35,22 +37,29 @@ interface Side {
 /**
  * Previews two revisions of a program on one state, which is only read. Both read the real objects, if one does: only
  * then do both plans undo the same drift, and it is no difference between them.
+ * @param temporary a folder for the programs of revisions, which stay until it is removed
  * @throws EngineError saying which of the two has failed
  */
-export async function revisionPlans(folder: string, flags: RevisionFlags): Promise<RevisionPlans> {
+export async function revisionPlans(
+  io: Io,
+  folder: string,
+  flags: RevisionFlags,
+  temporary: string,
+): Promise<RevisionPlans> {
   const { commitOf, openRepository, revisionProgram, serviceDifferences } = await import(
     "../revisions/index.ts"
   );
-  const repository = openRepository(folder);
+  const repository = openRepository(folder, io.env);
   const base = { name: flags.base, commit: commitOf(repository, flags.base, "--base") };
   const head =
     flags.head === undefined
       ? { name: "the working folder", commit: null }
       : { name: flags.head, commit: commitOf(repository, flags.head, "--head") };
-  const { stack } = await openForReview(folder, flags);
+  const opened = await openForReview(io, folder, flags);
+  const { stack } = opened.stack;
+  const { env } = opened.io;
   // What a relative backend, or none, means is decided by the folder that was named.
-  const env = { ...process.env, PULUMI_BACKEND_URL: await backendUrlOf(folder, process.env) };
-  const temporary = temporaryFolder();
+  const here = withEnv(io, { ...env, PULUMI_BACKEND_URL: await backendUrlOf(folder, env) });
   const unknown: string[] = [];
   const open = async (side: "base" | "head", revision: typeof base | typeof head): Promise<Side> => {
     const { name, commit } = revision;
@@ -65,7 +74,7 @@ export async function revisionPlans(folder: string, flags: RevisionFlags): Promi
           : await revisionProgram(repository, { name, commit }, { root: join(temporary, side), stack });
       unknown.push(...checkedOut.unknown);
       const { folder: program } = checkedOut;
-      return { title, folder: program, stack: await openRevision(program, { ...flags, stack }, env) };
+      return { title, folder: program, stack: await openRevision(here, program, { ...flags, stack }) };
     });
   };
   const [before, after] = [await open("base", base), await open("head", head)];
@@ -76,8 +85,8 @@ export async function revisionPlans(folder: string, flags: RevisionFlags): Promi
         "each has a state of its own, so that they cannot be compared.",
     );
   }
-  const compared = { base: await previewOf(before, flags), revisions: { base, head }, unknown };
-  const plan = await previewOf(after, flags);
+  const compared = { base: await previewOf(io, before, flags), revisions: { base, head }, unknown };
+  const plan = await previewOf(io, after, flags);
   const configuration = await after.stack.config();
   const apart = serviceDifferences(await before.stack.config(), configuration);
   unknown.push(
@@ -85,11 +94,11 @@ export async function revisionPlans(folder: string, flags: RevisionFlags): Promi
       (key) => `${key} differs: what is live is read where the configuration of ${after.title} says`,
     ),
   );
-  return { plan, stack: after.stack, configuration, folder: after.folder, compared };
+  return { plan, stack: after.stack, configuration, folder: after.folder, compared, io: opened.io };
 }
 
-async function previewOf({ title, stack }: Side, { refresh }: RevisionFlags): Promise<Plan> {
-  process.stderr.write(`Previewing ${title}\n`);
+async function previewOf({ stderr }: Io, { title, stack }: Side, { refresh }: RevisionFlags): Promise<Plan> {
+  stderr.write(`Previewing ${title}\n`);
   return failing(title, () => stack.preview({ refresh, values: true, create: false }));
 }
 

@@ -17,6 +17,7 @@ import {
 } from "../engine/index.ts";
 import { OutdatedPlanError } from "../review/reviewed/outdated.ts";
 import { addStackFlags, createOption, type StackFlags, stackOptionsOf } from "./flags.ts";
+import type { ActionOf, Io, Output } from "./io.ts";
 import { openOnService, type Service } from "./openOnService.ts";
 import { addNoTestsFlag, hasPolicyTests, printTested, TESTS_FAILED, type Tested } from "./policyTestRun.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
@@ -49,7 +50,7 @@ export const DRIFT_FOUND = 2;
 const TESTING = "run the policy tests (*.policy.ts) beside the program on the namespace as it";
 
 /** Adds preview, up, refresh, destroy and drift. */
-export function addRunCommands(program: Command): void {
+export function addRunCommands(program: Command, action: ActionOf): void {
   const preview = addReplaceFlag(
     command(
       program,
@@ -59,16 +60,23 @@ export function addRunCommands(program: Command): void {
   )
     .option("--refresh", "read the real objects first")
     .option("--offline", "do not ask the service whether it would do this; no policy tests");
-  addNoTestsFlag(preview.addOption(createOption())).action((folder: string, flags: Flags) =>
-    run(
-      folder,
-      flags,
-      async ({ stack, check }) => {
-        const plan = await stack.preview({ ...updating(flags), values: true, create: flags.create ?? false });
-        await check(plan);
-        return plan;
-      },
-      { tested: "planned" },
+  addNoTestsFlag(preview.addOption(createOption())).action(
+    action((io, folder: string, flags: Flags) =>
+      run(
+        io,
+        folder,
+        flags,
+        async ({ stack, check }) => {
+          const plan = await stack.preview({
+            ...updating(flags),
+            values: true,
+            create: flags.create ?? false,
+          });
+          await check(plan);
+          return plan;
+        },
+        { tested: "planned" },
+      ),
     ),
   );
   addReplaceFlag(command(program, "up", "make what the program says real; a missing stack is made"))
@@ -93,45 +101,29 @@ export function addRunCommands(program: Command): void {
         "for a user who is in none: make this one, for the resources that name none",
       ).conflicts("plan"),
     )
-    .action((folder: string, flags: Flags) => {
-      const update = async ({ stack, check, ask, pin }: Running) => {
-        if (flags.plan !== undefined) return upAsReviewed(flags.plan, stack);
-        let isAgreed = flags.skipPreview === true;
-        const confirm = async (plan: Plan) => {
-          await check(plan);
-          isAgreed = (await ask("Do this?").confirm?.(plan)) ?? true;
-          return isAgreed;
-        };
-        const how = flags.skipPreview ? { skipPreview: true } : { values: true, confirm };
-        try {
-          const result = await stack.up({ ...updating(flags), ...how });
-          isAgreed = true;
-          return result;
-        } finally {
-          // Also where only a part was done: what there is stays where it is.
-          if (isAgreed) await pin();
-        }
-      };
-      return run(folder, flags, update, { createNamespace: flags.createNamespace });
-    });
+    .action(action(up));
   command(program, "refresh", "bring the state up to what really is")
     .option("--clear-pending-creates", "forget creations that were interrupted")
     .option("-y, --yes", "do not ask")
-    .action((folder: string, flags: Flags) =>
-      run(folder, flags, ({ stack, ask }) =>
-        stack.refresh({
-          ...targetsOf(flags),
-          clearPendingCreates: flags.clearPendingCreates ?? false,
-          ...ask("Write this to the state?"),
-        }),
+    .action(
+      action((io, folder: string, flags: Flags) =>
+        run(io, folder, flags, ({ stack, ask }) =>
+          stack.refresh({
+            ...targetsOf(flags),
+            clearPendingCreates: flags.clearPendingCreates ?? false,
+            ...ask("Write this to the state?"),
+          }),
+        ),
       ),
     );
   command(program, "destroy", "delete all resources of the stack")
     .option("--refresh", "read the real objects first")
     .option("-y, --yes", "do not ask")
-    .action((folder: string, flags: Flags) =>
-      run(folder, flags, ({ stack, ask }) =>
-        stack.destroy({ ...targetsOf(flags), ...refreshing(flags), ...ask("Delete all this?") }),
+    .action(
+      action((io, folder: string, flags: Flags) =>
+        run(io, folder, flags, ({ stack, ask }) =>
+          stack.destroy({ ...targetsOf(flags), ...refreshing(flags), ...ask("Delete all this?") }),
+        ),
       ),
     );
   const drift = command(
@@ -139,12 +131,37 @@ export function addRunCommands(program: Command): void {
     "drift",
     `show what differs from the state, and ${TESTING} is; exits with 2 where something differs or a test fails`,
   );
-  addNoTestsFlag(drift).action((folder: string, flags: Flags) =>
-    run(folder, flags, ({ stack }) => stack.drift(targetsOf(flags)), {
-      tested: "live",
-      code: (result) => (hasChanges(result) ? DRIFT_FOUND : 0),
-    }),
+  addNoTestsFlag(drift).action(
+    action((io, folder: string, flags: Flags) =>
+      run(io, folder, flags, ({ stack }) => stack.drift(targetsOf(flags)), {
+        tested: "live",
+        code: (result) => (hasChanges(result) ? DRIFT_FOUND : 0),
+      }),
+    ),
   );
+}
+
+/** Makes what the program says real. */
+function up(io: Io, folder: string, flags: Flags): Promise<number> {
+  const update = async ({ io: onService, stack, check, ask, pin }: Running) => {
+    if (flags.plan !== undefined) return upAsReviewed(onService, flags.plan, stack);
+    let isAgreed = flags.skipPreview === true;
+    const confirm = async (plan: Plan) => {
+      await check(plan);
+      isAgreed = (await ask("Do this?").confirm?.(plan)) ?? true;
+      return isAgreed;
+    };
+    const how = flags.skipPreview ? { skipPreview: true } : { values: true, confirm };
+    try {
+      const result = await stack.up({ ...updating(flags), ...how });
+      isAgreed = true;
+      return result;
+    } finally {
+      // Also where only a part was done: what there is stays where it is.
+      if (isAgreed) await pin();
+    }
+  };
+  return run(io, folder, flags, update, { createNamespace: flags.createNamespace });
 }
 
 function command(program: Command, name: string, description: string): Command {
@@ -165,6 +182,8 @@ type Ask = (question: string) => { confirm?: (plan: Plan) => Promise<boolean> };
 
 /** What a command works with. */
 type Running = {
+  /** What all is to be done with: its settings name the namespace. */
+  io: Io;
   stack: Stack;
   ask: Ask;
   /** Asks the service whether it would do what a plan with values says; throws UpdateFailedError where it would not. */
@@ -181,11 +200,13 @@ type RunOptions = {
 };
 
 async function run(
+  io: Io,
   folder: string,
   flags: Flags,
   work: (running: Running) => Promise<Result>,
   { tested, createNamespace, code = () => 0 }: RunOptions = {},
-): Promise<void> {
+): Promise<number> {
+  const { stdin, stdout, stderr, env } = io;
   const abort = new AbortController();
   let engine: EngineName | undefined;
   let interrupted = false;
@@ -193,55 +214,55 @@ async function run(
     if (interrupted) process.exit(130);
     interrupted = true;
     // Ctrl-C on a terminal reaches the CLI as well as us; a second one from us would make it stop at once.
-    if (engine === "cli" && name === "SIGINT" && process.stdin.isTTY) return;
-    process.stderr.write("Finishing what is in flight; interrupt again to stop at once.\n");
+    if (engine === "cli" && name === "SIGINT" && stdin.isTTY) return;
+    stderr.write("Finishing what is in flight; interrupt again to stop at once.\n");
     abort.abort();
   };
   process.on("SIGINT", interrupt);
   process.on("SIGTERM", interrupt);
-  const c = colours(process.stdout, process.env);
-  const asks = !flags.yes && !flags.json && process.stdin.isTTY === true && process.stdout.isTTY === true;
-  let ended: { stack: Stack; result: Result } | undefined;
-  const ask: Ask = (question) => (asks ? { confirm: (plan) => confirm(c, plan, question) } : {});
+  const asks = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
+  let toTest: (() => Promise<boolean>) | undefined;
+  const ask: Ask = (question) => (asks ? { confirm: (plan) => confirm(io, plan, question) } : {});
   let service: Service | undefined;
+  let exitCode: number;
   try {
+    const told = flags.json ? stderr : stdout;
     const options = {
       ...stackOptionsOf(folder, flags),
       signal: abort.signal,
-      onEvent: progress(flags.json ? colours(process.stderr, process.env) : c, flags.json ?? false),
+      onEvent: progress(told, colours(told, env)),
     };
     const opened = flags.offline
-      ? { stack: await openStack(options), service: undefined }
-      : await openOnService(options, createNamespace);
+      ? { stack: await openStack({ ...options, env }), service: undefined, io }
+      : await openOnService(io, options, createNamespace);
     const { stack } = opened;
     service = opened.service;
     engine = stack.engine;
-    const told = flags.json ? process.stderr : process.stdout;
     if (service) told.write(`Namespace: ${service.text}\n`);
     const withTests =
       tested !== undefined && flags.tests !== false && !flags.offline && (await hasPolicyTests(folder));
-    const check = (plan: Plan) => (flags.offline ? Promise.resolve() : requirePossible(opened.service, plan));
+    const check = (plan: Plan) =>
+      flags.offline ? Promise.resolve() : requirePossible(stderr, opened.service, plan);
     const pin = async () => {
       const said = await opened.service?.pin();
       if (said !== undefined) told.write(`${said}\n`);
     };
-    const result = await work({ stack, ask, check, pin });
-    if (withTests) ended = { stack, result };
-    else print(c, result, flags);
-    process.exitCode = code(result);
+    const result = await work({ io: opened.io, stack, ask, check, pin });
+    if (withTests) {
+      const ended = { folder, stack, result, json: flags.json ?? false };
+      toTest = () => printTested(opened.io, ended, tested);
+    } else print(io, result, flags);
+    exitCode = code(result);
   } catch (error) {
-    const failed = report(c, await asEngineError(error), flags);
-    process.exitCode = interrupted ? 130 : failed;
+    const failed = report(io, await asEngineError(error), flags);
+    exitCode = interrupted ? 130 : failed;
   } finally {
     await service?.connection.client.close();
     process.off("SIGINT", interrupt);
     process.off("SIGTERM", interrupt);
   }
-  if (!ended || tested === undefined) return;
-  const holds = await printTested({ ...ended, folder, json: flags.json ?? false }, tested);
-  const exitCode = holds ? code(ended.result) : TESTS_FAILED;
-  // What a policy test started and did not end would keep the process.
-  process.stdout.write("", () => process.exit(exitCode));
+  if (toTest && !(await toTest())) return TESTS_FAILED;
+  return exitCode;
 }
 
 /** What the service or the settings refuse is told as what an engine refuses. */
@@ -254,7 +275,7 @@ async function asEngineError(error: unknown): Promise<unknown> {
 }
 
 /** Refuses a plan that the service would not carry out. */
-async function requirePossible(service: Service | undefined, plan: Plan): Promise<void> {
+async function requirePossible(stderr: Output, service: Service | undefined, plan: Plan): Promise<void> {
   const { definitionOf } = await import("../review/planned/steps.ts");
   if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
   if (!service) {
@@ -265,7 +286,9 @@ async function requirePossible(service: Service | undefined, plan: Plan): Promis
   }
   const { planProblems } = await import("../review/planProblems.ts");
   const { printable } = await import("../review/accessText.ts");
-  const found = await tellingOf(service.connection, () => planProblems(service.connection, plan, service));
+  const found = await tellingOf(stderr, service.connection, () =>
+    planProblems(service.connection, plan, service),
+  );
   const problems = found.map(printable);
   if (problems.length === 0) return;
   const [first, ...others] = problems;
@@ -273,8 +296,7 @@ async function requirePossible(service: Service | undefined, plan: Plan): Promis
   throw new UpdateFailedError(`The service would not do this: ${text}`, { ...plan, ok: false });
 }
 
-function progress(c: Colours, toStderr: boolean): (event: EngineEvent) => void {
-  const stream = toStderr ? process.stderr : process.stdout;
+function progress(stream: Output, c: Colours): (event: EngineEvent) => void {
   let read = 0;
   return (event) => {
     if (event.kind === "finished" && event.op === "refresh") read += 1;
@@ -289,30 +311,31 @@ function readLine(event: EngineEvent, read: number): string | undefined {
   return due ? `   ${read} read` : undefined;
 }
 
-function print(c: Colours, result: Result, flags: Flags): void {
+function print({ stdout, env }: Io, result: Result, flags: Flags): void {
   const shown = withoutValues(result);
-  process.stdout.write(`${flags.json ? JSON.stringify(shown, null, 2) : resultText(c, shown)}\n`);
+  const text = flags.json ? JSON.stringify(shown, null, 2) : resultText(colours(stdout, env), shown);
+  stdout.write(`${text}\n`);
 }
 
-function report(c: Colours, error: unknown, flags: Flags): number {
+function report(io: Io, error: unknown, flags: Flags): number {
   if (!(error instanceof EngineError)) throw error;
   const result =
     error instanceof UpdateFailedError || error instanceof ProgramError || error instanceof CancelledError
       ? error.result
       : undefined;
-  if (result && (flags.json || result.steps.length > 0)) print(c, result, flags);
+  if (result && (flags.json || result.steps.length > 0)) print(io, result, flags);
   else if (flags.json) {
     const { code, message } = error;
     const more = error instanceof OutdatedPlanError ? { differences: error.differences } : {};
-    process.stdout.write(`${JSON.stringify({ ok: false, error: { code, message, ...more } }, null, 2)}\n`);
+    io.stdout.write(`${JSON.stringify({ ok: false, error: { code, message, ...more } }, null, 2)}\n`);
   }
-  process.stderr.write(`${colours(process.stderr, process.env).red(`error: ${error.message}`)}\n`);
+  io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${error.message}`)}\n`);
   return error instanceof OutdatedPlanError ? OUTDATED : 1;
 }
 
-async function confirm(c: Colours, plan: Plan, question: string): Promise<boolean> {
-  process.stdout.write(`${resultText(c, plan)}\n`);
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+async function confirm({ stdin, stdout, env }: Io, plan: Plan, question: string): Promise<boolean> {
+  stdout.write(`${resultText(colours(stdout, env), plan)}\n`);
+  const terminal = createInterface({ input: stdin, output: stdout });
   try {
     return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
   } finally {

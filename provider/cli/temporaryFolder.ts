@@ -4,17 +4,33 @@ import { join } from "node:path";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
+/** A new folder that only this user can look into. */
+export interface TemporaryFolder {
+  readonly path: string;
+  /** Removes it, with all that is in it. */
+  remove(): void;
+}
+
 /**
- * A new folder that only this user can look into. It is removed when this process ends, also by a signal that can be
- * caught: such a one ends it at once from here on.
+ * Makes a folder, which is removed also when this process ends before its maker removes it, and by a signal that can be
+ * caught: until then such a one ends this process at once.
  */
-export function temporaryFolder(): string {
+export function temporaryFolder(env: NodeJS.ProcessEnv): TemporaryFolder {
   // Not where all users may write: Node looks for packages in the folders above, too.
-  const above = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "gatehouse");
+  const above = join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "gatehouse");
   mkdirSync(above, { recursive: true, mode: 0o700 });
-  const folder = mkdtempSync(join(realpathSync(above), "review-"));
+  const path = mkdtempSync(join(realpathSync(above), "review-"));
   // Programs that are still being ended may be writing.
-  process.on("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  for (const name of SIGNALS) process.once(name, () => process.exit(128 + constants.signals[name]));
-  return folder;
+  const removeFiles = () => rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+  const leave = (name: (typeof SIGNALS)[number]) => process.exit(128 + constants.signals[name]);
+  process.on("exit", removeFiles);
+  for (const name of SIGNALS) process.on(name, leave);
+  return {
+    path,
+    remove() {
+      process.off("exit", removeFiles);
+      for (const name of SIGNALS) process.off(name, leave);
+      removeFiles();
+    },
+  };
 }

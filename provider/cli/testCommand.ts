@@ -2,6 +2,7 @@ import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
+import type { ActionOf, Io } from "./io.ts";
 import { hasPolicyTests, TESTS_FAILED } from "./policyTestRun.ts";
 import { policyTestsText } from "./policyTestsText.ts";
 import { colours } from "./render.ts";
@@ -10,32 +11,28 @@ import { withConnection } from "./withConnection.ts";
 type Flags = ConfigurationFlags & { json?: boolean };
 
 /** Adds test, which runs the policy tests beside a program on the namespace as it is. */
-export function addTestCommand(program: Command): void {
+export function addTestCommand(program: Command, action: ActionOf): void {
   addConfigurationFlags(program.command("test"))
     .description("run the policy tests (*.policy.ts) on the namespace as it is; exits with 2 where one fails")
     .argument("[folder]", "folder with Pulumi.yaml", ".")
     .option("--json", "print the result as JSON")
-    .action(async (folder: string, flags: Flags) => {
-      const code = await test(folder, flags);
-      // What a test started and did not end would keep the process.
-      process.stdout.write("", () => process.exit(code));
-    });
+    .action(action(test));
 }
 
-async function test(folder: string, flags: Flags): Promise<number> {
+async function test(io: Io, folder: string, flags: Flags): Promise<number> {
   if (!(await hasPolicyTests(folder))) {
     throw new EngineError(
       "policy_tests",
       `${folder} has no policy tests: files named *.policy.ts, also in policy/.`,
     );
   }
-  const configuration = await configurationOf(folder, flags);
+  const configuration = await configurationOf(io, folder, flags);
   // With the client, which the other commands need not wait for.
   const { testLive } = await import("../review/testedNamespace.ts");
-  const tested = await withConnection((connection) => testLive(connection, folder), configuration);
+  const tested = await withConnection(io, (connection) => testLive(connection, folder), configuration);
   const text = flags.json
     ? JSON.stringify(tested, null, 2)
-    : policyTestsText(colours(process.stdout, process.env), tested, relative("", resolve(folder)));
-  process.stdout.write(`${text}\n`);
+    : policyTestsText(colours(io.stdout, io.env), tested, relative("", resolve(folder)));
+  io.stdout.write(`${text}\n`);
   return tested.ok ? 0 : TESTS_FAILED;
 }

@@ -1,4 +1,5 @@
 import type { Connection } from "../resources/connection.ts";
+import type { Io, Output } from "./io.ts";
 
 /**
  * Works with the service that the environment names, or for what that leaves open the stack's configuration, and closes
@@ -7,25 +8,30 @@ import type { Connection } from "../resources/connection.ts";
  * @throws ConfigurationError naming the variable that is missing or wrong
  */
 export async function withConnection<T>(
+  { env, stderr }: Io,
   work: (connection: Connection) => Promise<T>,
   configuration: ReadonlyMap<string, string> = new Map(),
 ): Promise<T> {
   // Loaded here: the other commands need no client, and it would slow the start of them all.
   const { newConnection } = await import("../pulumi/session.ts");
-  const opened = newConnection((key) => configuration.get(key));
+  const opened = newConnection((key) => configuration.get(key), env);
   try {
-    return await tellingOf(opened, () => work(opened));
+    return await tellingOf(stderr, opened, () => work(opened));
   } finally {
     await opened.client.close();
   }
 }
 
 /** Does work with a service; where it fails, and the service is of another release, says that beside the error. */
-export async function tellingOf<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
+export async function tellingOf<T>(
+  stderr: Output,
+  connection: Connection,
+  work: () => Promise<T>,
+): Promise<T> {
   const { tellingRelease } = await import("../resources/serviceVersion.ts");
   return tellingRelease(
     () => connection,
-    (line) => process.stderr.write(`${line}\n`),
+    (line) => stderr.write(`${line}\n`),
     work,
   );
 }

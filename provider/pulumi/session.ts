@@ -63,10 +63,11 @@ export function isReplacementAsked(urn: string): boolean {
 /**
  * A connection for whoever asks, who closes its client.
  * @param lookup the stack's configuration
+ * @param env the environment, whose variables win over it
  * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
  */
-export function newConnection(lookup: Lookup): Connection {
-  const { url, ca, credential } = credentialsFromEnvironment(settings(lookup, process.env));
+export function newConnection(lookup: Lookup, env: NodeJS.ProcessEnv = process.env): Connection {
+  const { url, ca, credential } = credentialsFromEnvironment(settings(lookup, env));
   if (!url) {
     throw new ConfigurationError(
       "GATEHOUSE_URL: set it to the address of the service, for example https://access.example.org",
@@ -79,7 +80,7 @@ export function newConnection(lookup: Lookup): Connection {
   }
   const service = { url, ...(ca !== undefined && { ca }), userAgent: USER_AGENT };
   return new Connection(createClient({ ...service, credential }), {
-    defaultTenant: defaultTenant(lookup),
+    defaultTenant: defaultTenant(lookup, env),
     opens: (secret) => opens(service, secret),
   });
 }
@@ -102,8 +103,11 @@ export async function opens(service: ClientOptions, secret: string): Promise<boo
  * The namespace that is meant where a resource names none; undefined: the credential's.
  * @throws ConfigurationError when GATEHOUSE_TENANT is no id of a namespace
  */
-export function defaultTenant(lookup: Lookup = configuration): string | undefined {
-  const { GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE } = settings(lookup, process.env);
+export function defaultTenant(
+  lookup: Lookup = configuration,
+  env: NodeJS.ProcessEnv = process.env,
+): string | undefined {
+  const { GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE } = settings(lookup, env);
   const { tenant } = credentialsFromEnvironment({ GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE });
   const result = tenantId.optional().safeParse(tenant);
   if (!result.success)

@@ -18,9 +18,9 @@ const PLAIN = [
  * @param folder absolute; what is above it must be there, and be this user's alone
  * @throws EngineError (`git`) with what git says
  */
-export function checkOut({ gitFolder }: Repository, commit: string, folder: string): void {
+export function checkOut({ gitFolder, env }: Repository, commit: string, folder: string): void {
   mkdirSync(folder, { mode: 0o700 });
-  git(folder, [...PLAIN, "read-tree", "--reset", "-u", "--no-recurse-submodules", commit], {
+  git(folder, [...PLAIN, "read-tree", "--reset", "-u", "--no-recurse-submodules", commit], env, {
     GIT_DIR: gitFolder,
     GIT_WORK_TREE: folder,
     GIT_INDEX_FILE: `${folder}.index`,

@@ -9,17 +9,21 @@ const ANSWER_MAX = 1_000_000;
 
 /**
  * Runs git to its end, so that nothing of it goes on when this process is stopped. Never through a shell.
- * @param env added to this process's, without what an outer git has set
+ * @param env all settings, of which it does not get what an outer git has set
+ * @param own added to them
  * @returns its output without the newline at its end
  * @throws EngineError (`git`) with what git says, or where there is no git
  */
-export function git(folder: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): string {
-  const own = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !OF_ANOTHER_CALL.includes(name)),
-  );
+export function git(
+  folder: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  own: NodeJS.ProcessEnv = {},
+): string {
+  const given = Object.fromEntries(Object.entries(env).filter(([name]) => !OF_ANOTHER_CALL.includes(name)));
   try {
     return execFileSync("git", ["-C", folder, ...args], {
-      env: { ...own, ...env },
+      env: { ...given, ...own },
       encoding: "utf8",
       maxBuffer: ANSWER_MAX,
       stdio: ["ignore", "pipe", "pipe"],

@@ -9,13 +9,15 @@ export interface Repository {
   readonly gitFolder: string;
   /** The program's folder, from the root; empty where it is the root. */
   readonly program: string;
+  /** What git runs with. */
+  readonly env: NodeJS.ProcessEnv;
 }
 
 /** @throws EngineError (`git`) where the folder is in no repository that git trusts */
-export function openRepository(folder: string): Repository {
+export function openRepository(folder: string, env: NodeJS.ProcessEnv = process.env): Repository {
   const ask = (what: string) => {
     try {
-      return git(folder, ["rev-parse", what]);
+      return git(folder, ["rev-parse", what], env);
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
       throw new EngineError("git", `${folder} is not in a git repository: ${error.message}`, {
@@ -27,6 +29,7 @@ export function openRepository(folder: string): Repository {
     root: ask("--show-toplevel"),
     gitFolder: ask("--absolute-git-dir"),
     program: ask("--show-prefix").replace(/\/$/, ""),
+    env,
   };
 }
 
@@ -35,12 +38,12 @@ export function openRepository(folder: string): Repository {
  * @param flag what an error names
  * @throws EngineError (`usage`) where it means none
  */
-export function commitOf({ root }: Repository, name: string, flag: string): string {
+export function commitOf({ root, env }: Repository, name: string, flag: string): string {
   if (name === "" || name.startsWith("-")) {
     throw new EngineError("usage", `${flag} is a commit, branch or tag, not ${JSON.stringify(name)}.`);
   }
   try {
-    return git(root, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`]);
+    return git(root, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`], env);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     throw new EngineError(
