@@ -6,7 +6,7 @@ import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
-import { engines, gatehouse } from "../support/gatehouse.ts";
+import { engines, gatehouseBy } from "../support/gatehouse.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 
 // Several commands each.
@@ -59,7 +59,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
   });
   const gate = (args: readonly string[], declared: object, env: Record<string, string> = {}) => {
     const [command = "", ...more] = args;
-    return gatehouse([command, program.folder, "--stack", "prod", "--engine", engine, ...more], {
+    return gatehouseBy(engine)([command, program.folder, "--stack", "prod", "--engine", engine, ...more], {
       ...commonEnv(),
       POLICY: JSON.stringify(declared),
       ...env,

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Review } from "../../provider/review/review.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
-import { engines, gatehouse } from "../support/gatehouse.ts";
+import { engines, gatehouseBy, spawnGatehouse } from "../support/gatehouse.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import type { Policy } from "../support/policy.ts";
 
@@ -78,15 +78,16 @@ describe.each(engines)(
       ...[name, join(repository.root, "infra/policy"), "--engine", engine],
       ...(args.includes("--stack") ? args : ["--stack", "test", ...args]),
     ];
-    const run = async (args: readonly string[], code: number) => {
-      const ended = await gatehouse(command("review", args), env());
+    /** @param tests whether there are policy tests */
+    const run = async (args: readonly string[], code: number, tests = false) => {
+      const ended = await (tests ? spawnGatehouse : gatehouseBy(engine))(command("review", args), env());
       expect([ended.code, ended.stderr]).toEqual([code, expect.any(String)]);
       expect(leftOver()).toEqual([]);
       return ended;
     };
     const leftOver = () => readdirSync(join(folder, "tmp/gatehouse"));
-    const reviewed = async (args: readonly string[], code = 0) => {
-      const ended = await run(["--json", ...args], code);
+    const reviewed = async (args: readonly string[], code = 0, tests = false) => {
+      const ended = await run(["--json", ...args], code, tests);
       const review = JSON.parse(ended.stdout) as Review;
       const [namespace] = review.namespaces;
       if (!namespace) throw new Error("no namespace was reviewed");
@@ -147,7 +148,7 @@ describe.each(engines)(
         symlinkSync(join(MODULES, name), join(repository.root, "node_modules", name));
       }
       symlinkSync("../../packages/people", join(repository.root, "node_modules/@team/people"));
-      const up = await gatehouse(command("up", ["--yes"]), env());
+      const up = await gatehouseBy(engine)(command("up", ["--yes"]), env());
       expect([up.code, up.stderr]).toEqual([0, expect.any(String)]);
 
       // Drift: ana may do more, bob less, and somebody has come by hand.
@@ -250,7 +251,7 @@ describe.each(engines)(
       });
       repository.commit("A policy test");
       restore();
-      const { namespace } = await reviewed(["--base", "main", "--head", "tested"], 2);
+      const { namespace } = await reviewed(["--base", "main", "--head", "tested"], 2, true);
       expect(namespace.tests.map(({ file, ok }) => [file, ok])).toEqual([["carl.policy.js", false]]);
     });
 

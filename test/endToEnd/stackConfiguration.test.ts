@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Review } from "../../provider/review/review.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
-import { gatehouse } from "../support/gatehouse.ts";
+import { spawnGatehouse } from "../support/gatehouse.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 
 const STACK = "prod";
@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 const run = (args: readonly string[], env: Record<string, string> = {}) =>
-  gatehouse(args, {
+  spawnGatehouse(args, {
     PULUMI_BACKEND_URL: `file://${program.states}`,
     PULUMI_CONFIG_PASSPHRASE: PASSPHRASE,
     POLICY: JSON.stringify(POLICY),

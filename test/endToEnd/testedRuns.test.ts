@@ -74,7 +74,14 @@ describe.each(engines)("policy tests beside a program, by the $label", ({ engine
   });
   const tag = (tags: string[]) => fleet.client.updateDeviceTags({ params: { uid: device }, body: { tags } });
   const stackOf = (settings: Record<string, string>, name = "test") =>
-    new Stack({ program: program.folder, folder: program.states, engine, env: settings, name });
+    new Stack({
+      program: program.folder,
+      folder: program.states,
+      engine,
+      env: settings,
+      name,
+      spawned: true,
+    });
   const tested = async (args: readonly string[], run: Record<string, string>, code: number) => {
     const { policyTests, ...result } = (await stack.result(args, run, code)) as Tested;
     return {
@@ -213,7 +220,14 @@ it("policy tests of a preview use the credentials of the stack's configuration",
       "correct horse battery staple",
     );
     const { folder, states } = program;
-    const stack = new Stack({ program: folder, folder: states, engine: "embedded", env: {}, name: "prod" });
+    const stack = new Stack({
+      program: folder,
+      folder: states,
+      engine: "embedded",
+      env: {},
+      name: "prod",
+      spawned: true,
+    });
     const { policyTests } = (await stack.result(["preview", "--create"], { KEYS: "" })) as Tested;
     expect(policyTests).toMatchObject({ ok: true, tenant: fleet.tenant });
   } finally {

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PolicyTestReport } from "../../provider/review/policyTests.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
-import { gatehouse, isNoSettings, Stack } from "../support/gatehouse.ts";
+import { isNoSettings, Stack, spawnGatehouse } from "../support/gatehouse.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../examples/fleet-access", import.meta.url));
 
@@ -16,7 +16,7 @@ const uids = new Map<string, string>();
 
 /** Runs `gatehouse test`; what is in `env` alone is set of its settings. */
 const gatehouseTest = (env: Record<string, string>, ...args: string[]) =>
-  gatehouse(["test", ...args], env, folder);
+  spawnGatehouse(["test", ...args], env, folder);
 
 const tag = (device: string, tags: string[]) =>
   fleet.client.updateDeviceTags({ params: { uid: uids.get(device) ?? "" }, body: { tags } });
