@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { extname } from "node:path";
 import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+import { packageFile } from "../packageFile.ts";
 
 const running = new Set<ChildProcess>();
 let cleaning = false;
@@ -23,17 +24,17 @@ export type ChildOptions = {
   onStderr: (line: string) => void;
 };
 
+// What was built, even where this module was not: each process would have to strip the types again.
+const LOADED_FIRST = ["watchdog", "lazyModules"].map(
+  (name) => `--import=${pathToFileURL(packageFile(`dist/engine/${name}.js`)).href}`,
+);
+
 /**
  * Starts a Node.js script in a process group of its own, so that Ctrl-C reaches only us and we decide what happens
  * to it. It ends when this process ends, in whatever way.
  */
 export function startNode(script: string, args: string[], options: ChildOptions): Child {
-  // Compiled as this module is, or not.
-  const ending = extname(import.meta.url);
-  const first = ["watchdog", "lazyModules"].map(
-    (name) => `--import=${new URL(`./${name}${ending}`, import.meta.url).href}`,
-  );
-  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ...first, script, ...args], {
+  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ...LOADED_FIRST, script, ...args], {
     cwd: options.cwd,
     env: options.env,
     stdio: ["ignore", "pipe", "pipe", "pipe"],

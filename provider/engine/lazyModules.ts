@@ -1,11 +1,10 @@
 // Loaded into the SDK's processes before their own code. At its start the SDK loads a TypeScript compiler and npm's
-// resolver, which it needs only to write functions down as text; that takes longer than all else of most runs.
+// resolver, which it needs only to write functions down as text, its own way to run the Pulumi CLI, and what sends
+// traces; that takes longer than all else of most runs.
 import { createRequire, Module } from "node:module";
 import { isMainThread } from "node:worker_threads";
-import { standIn } from "./standIn.ts";
-
-/** As one file below the SDK's folder would name them. */
-const RARELY_USED = ["../../typescript-shim.js", "@npmcli/arborist"];
+import { RARELY_USED, TAKEN_APART } from "./rarelyUsed.ts";
+import { standIn, standInOfEach } from "./standIn.ts";
 
 /** Its own entry points: what they start inherits the flags of Node, and is none of them. */
 const OF_THE_SDK = /[\\/]@pulumi[\\/]pulumi[\\/]cmd[\\/][\w-]+[\\/]index\.js$/;
@@ -13,17 +12,20 @@ const OF_THE_SDK = /[\\/]@pulumi[\\/]pulumi[\\/]cmd[\\/][\w-]+[\\/]index\.js$/;
 const [, script] = process.argv;
 if (isMainThread && script !== undefined && OF_THE_SDK.test(script)) {
   const require = createRequire(script);
-  for (const name of RARELY_USED) {
-    const file = resolved(require, name);
-    if (file === undefined || require.cache[file]) continue;
-    const entry = new Module(file);
-    entry.loaded = true;
-    entry.exports = standIn(() => {
-      delete require.cache[file];
-      return require(file);
-    });
-    require.cache[file] = entry;
-  }
+  for (const name of RARELY_USED) putOff(require, name, standIn);
+  for (const name of TAKEN_APART) putOff(require, name, standInOfEach);
+}
+
+function putOff(require: NodeJS.Require, name: string, stand: (load: () => object) => object): void {
+  const file = resolved(require, name);
+  if (file === undefined || require.cache[file]) return;
+  const entry = new Module(file);
+  entry.loaded = true;
+  entry.exports = stand(() => {
+    delete require.cache[file];
+    return require(file);
+  });
+  require.cache[file] = entry;
 }
 
 /** Undefined where this version of the SDK has no such module. */
