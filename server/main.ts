@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { adminCommand } from "./cli/adminCommand.ts";
 import { backupCommand } from "./cli/backupCommand.ts";
+import type { CommandIo } from "./cli/CommandIo.ts";
 import { migrateCommand } from "./cli/migrateCommand.ts";
 import { restoreCommand } from "./cli/restoreCommand.ts";
 import { serveCommand } from "./cli/serveCommand.ts";
@@ -17,32 +18,38 @@ function version(): string {
 
 /**
  * Runs `gatehouse-server` with the arguments that follow the command's name.
+ * @param io left out: those of the process
  * @returns the exit code, 0 also while `serve` goes on: 1 when something is wrong, 2 for a wrong command
  * line, another one where the command's help says so
  */
-export async function main(args: readonly string[]): Promise<number> {
+export async function main(args: readonly string[], io: CommandIo = process): Promise<number> {
   const program = new Command("gatehouse-server")
     .description("Service for remote SSH access to devices")
     .version(version())
     .showHelpAfterError("(--help says more)")
-    .addCommand(serveCommand())
-    .addCommand(adminCommand())
-    .addCommand(backupCommand())
-    .addCommand(restoreCommand())
-    .addCommand(migrateCommand());
-  throwInsteadOfExit(program);
+    .addCommand(serveCommand(io))
+    .addCommand(adminCommand(io))
+    .addCommand(backupCommand(io))
+    .addCommand(restoreCommand(io))
+    .addCommand(migrateCommand(io));
+  takeOver(program, io);
   try {
     await program.parseAsync(args, { from: "user" });
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : wrongUsage;
     if (!(error instanceof OperatorError)) throw error;
-    for (const line of error.message.split("\n")) process.stderr.write(`gatehouse-server: ${line}\n`);
+    for (const line of error.message.split("\n")) io.stderr.write(`gatehouse-server: ${line}\n`);
     return error.exitCode;
   }
 }
 
-function throwInsteadOfExit(command: Command): void {
+/** Has a command and those below it write to where they are told, and throw where they would exit. */
+function takeOver(command: Command, io: CommandIo): void {
   command.exitOverride();
-  for (const child of command.commands) throwInsteadOfExit(child);
+  command.configureOutput({
+    writeOut: (text) => void io.stdout.write(text),
+    writeErr: (text) => void io.stderr.write(text),
+  });
+  for (const child of command.commands) takeOver(child, io);
 }

@@ -9,7 +9,8 @@ import type {
 } from "../admin/requests.ts";
 import type { Flags } from "../config.ts";
 import { OperatorError } from "../OperatorError.ts";
-import { folderOf, print, subcommand } from "./subcommand.ts";
+import { type CommandIo, print } from "./CommandIo.ts";
+import { folderOf, subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";
 
 interface CreateFlags extends Flags {
@@ -19,7 +20,7 @@ interface CreateFlags extends Flags {
 }
 
 /** @throws OperatorError the file cannot be read, or nothing was given */
-async function readContent(file: string | undefined): Promise<string> {
+async function readContent(io: CommandIo, file: string | undefined): Promise<string> {
   if (file !== undefined) {
     try {
       return readFileSync(file, "utf8");
@@ -28,23 +29,27 @@ async function readContent(file: string | undefined): Promise<string> {
       throw new OperatorError(`Cannot read the announcement ${file} (--file): ${reason}`, { cause: error });
     }
   }
-  const content = process.stdin.isTTY ? "" : await text(process.stdin);
+  const content = io.stdin.isTTY ? "" : await text(io.stdin);
   if (content.trim() !== "") return content;
   throw new OperatorError(
     "stdin holds no text: pipe the announcement in as Markdown, or name its file by --file",
   );
 }
 
-async function create(flags: CreateFlags): Promise<void> {
-  const request: CreateAnnouncementRequest = { title: flags.title, content: await readContent(flags.file) };
-  const made = await callAdmin<{ uuid: string }>(folderOf(flags), "POST", "/announcements", request);
-  print(flags.json ? JSON.stringify(made) : `Announcement ${made.uuid} is shown from now on`);
+async function create(io: CommandIo, flags: CreateFlags): Promise<void> {
+  const request: CreateAnnouncementRequest = {
+    title: flags.title,
+    content: await readContent(io, flags.file),
+  };
+  const made = await callAdmin<{ uuid: string }>(folderOf(io, flags), "POST", "/announcements", request);
+  print(io, flags.json ? JSON.stringify(made) : `Announcement ${made.uuid} is shown from now on`);
 }
 
-async function list(flags: Flags & { readonly json?: boolean }): Promise<void> {
-  const announcements = await callAdmin<ListedAnnouncement[]>(folderOf(flags), "GET", "/announcements");
-  if (flags.json) return print(JSON.stringify(announcements));
+async function list(io: CommandIo, flags: Flags & { readonly json?: boolean }): Promise<void> {
+  const announcements = await callAdmin<ListedAnnouncement[]>(folderOf(io, flags), "GET", "/announcements");
+  if (flags.json) return print(io, JSON.stringify(announcements));
   print(
+    io,
     formatTable([
       ["DATE", "TITLE", "ID"],
       ...announcements.map(({ date, title, uuid }) => [date, title, uuid]),
@@ -52,14 +57,14 @@ async function list(flags: Flags & { readonly json?: boolean }): Promise<void> {
   );
 }
 
-async function remove(uuid: string, flags: Flags): Promise<void> {
+async function remove(io: CommandIo, uuid: string, flags: Flags): Promise<void> {
   const request: AnnouncementRequest = { uuid };
-  await callAdmin(folderOf(flags), "POST", "/delete-announcement", request);
-  print(`Announcement ${uuid} is shown no more`);
+  await callAdmin(folderOf(io, flags), "POST", "/delete-announcement", request);
+  print(io, `Announcement ${uuid} is shown no more`);
 }
 
 /** `gatehouse-server admin announcement …` */
-export function announcementCommand(): Command {
+export function announcementCommand(io: CommandIo): Command {
   const announcement = new Command("announcement").description(
     "News of the service, which everybody may read",
   );
@@ -68,17 +73,17 @@ export function announcementCommand(): Command {
       .requiredOption("--title <text>", "Title, at most 90 characters")
       .option("--file <path>", "Read the text from this file instead")
       .option("--json", "Print JSON")
-      .action(create),
+      .action((flags: CreateFlags) => create(io, flags)),
   );
   announcement.addCommand(
     subcommand("list", "List the announcements, the latest first")
       .option("--json", "Print JSON")
-      .action(list),
+      .action((flags: Flags & { readonly json?: boolean }) => list(io, flags)),
   );
   announcement.addCommand(
     subcommand("delete", "Withdraw an announcement")
       .argument("<id>", "Id of the announcement")
-      .action(remove),
+      .action((uuid: string, flags: Flags) => remove(io, uuid, flags)),
   );
   return announcement;
 }

@@ -1,3 +1,5 @@
+import type { Writable } from "node:stream";
+import type { ReadStream } from "node:tty";
 import { OperatorError } from "../OperatorError.ts";
 
 const ENTER = ["\r", "\n"];
@@ -9,8 +11,7 @@ const ERASE = ["\u007f", "\b"];
  * Asks at the terminal, on stderr, without showing what is typed.
  * @throws OperatorError when the person gives up (Ctrl-C, Ctrl-D)
  */
-export function askHidden(question: string): Promise<string> {
-  const { stdin, stderr } = process;
+export function askHidden(stdin: ReadStream, stderr: Writable, question: string): Promise<string> {
   // First of all: what is typed from the moment that the question shows must not.
   stdin.setRawMode(true);
   stderr.write(question);

@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type { Flags } from "../config.ts";
 import type { WireEntry } from "../features/audit/presentAuditEntry.ts";
-import { folderOf, print, subcommand } from "./subcommand.ts";
+import { type CommandIo, print } from "./CommandIo.ts";
+import { folderOf, subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";
 
 interface AuditFlags extends Flags {
@@ -17,18 +18,18 @@ function rowOf({ at, actor, address, operation, object, before, after }: WireEnt
   return [at, who, address, operation, `${object.kind} ${object.id}`, change];
 }
 
-async function audit(flags: AuditFlags): Promise<void> {
+async function audit(io: CommandIo, flags: AuditFlags): Promise<void> {
   const query = new URLSearchParams({ limit: flags.limit, ...(flags.tenant && { tenant: flags.tenant }) });
-  const entries = await callAdmin<WireEntry[]>(folderOf(flags), "GET", `/audit?${query}`);
-  if (flags.json) return print(JSON.stringify(entries));
-  print(formatTable([["TIME", "WHO", "FROM", "OPERATION", "OBJECT", "CHANGE"], ...entries.map(rowOf)]));
+  const entries = await callAdmin<WireEntry[]>(folderOf(io, flags), "GET", `/audit?${query}`);
+  if (flags.json) return print(io, JSON.stringify(entries));
+  print(io, formatTable([["TIME", "WHO", "FROM", "OPERATION", "OBJECT", "CHANGE"], ...entries.map(rowOf)]));
 }
 
 /** `gatehouse-server admin audit`: who changed accounts, or what a namespace has. */
-export function auditCommand(): Command {
+export function auditCommand(io: CommandIo): Command {
   return subcommand("audit", "Show who changed what, the latest first: accounts and commands, or a namespace")
     .option("--tenant <id>", "Of this namespace, also when it was deleted")
     .option("--limit <number>", "How many entries, 1 to 1000", "50")
     .option("--json", "Print JSON")
-    .action(audit);
+    .action((flags: AuditFlags) => audit(io, flags));
 }

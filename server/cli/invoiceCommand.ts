@@ -3,7 +3,8 @@ import { callAdmin } from "../admin/adminClient.ts";
 import type { ListedInvoice, SettleInvoiceRequest } from "../admin/requests.ts";
 import { SETTLEMENTS, type Settlement } from "../billing/ledger/invoices.ts";
 import type { Flags } from "../config.ts";
-import { folderOf, print, subcommand } from "./subcommand.ts";
+import { type CommandIo, print } from "./CommandIo.ts";
+import { folderOf, subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";
 
 interface InvoiceFlags extends Flags {
@@ -15,10 +16,10 @@ interface InvoiceFlags extends Flags {
 /** `1250` of usd: `12.50 usd`. */
 const money = ({ amount, currency }: ListedInvoice): string => `${(amount / 100).toFixed(2)} ${currency}`;
 
-async function list(flags: InvoiceFlags): Promise<void> {
+async function list(io: CommandIo, flags: InvoiceFlags): Promise<void> {
   const query = new URLSearchParams({ limit: flags.limit, ...(flags.status && { status: flags.status }) });
-  const invoices = await callAdmin<ListedInvoice[]>(folderOf(flags), "GET", `/invoices?${query}`);
-  if (flags.json) return print(JSON.stringify(invoices));
+  const invoices = await callAdmin<ListedInvoice[]>(folderOf(io, flags), "GET", `/invoices?${query}`);
+  if (flags.json) return print(io, JSON.stringify(invoices));
   const header = ["ID", "MADE", "CUSTOMER", "E-MAIL", "DEVICES", "AMOUNT", "STATUS"];
   const rows = invoices.map((invoice) => [
     invoice.id,
@@ -29,26 +30,26 @@ async function list(flags: InvoiceFlags): Promise<void> {
     money(invoice),
     invoice.status,
   ]);
-  print(formatTable([header, ...rows]));
+  print(io, formatTable([header, ...rows]));
 }
 
-async function settle(id: string, status: Settlement, flags: Flags): Promise<void> {
+async function settle(io: CommandIo, id: string, status: Settlement, flags: Flags): Promise<void> {
   const request: SettleInvoiceRequest = { id, status };
-  await callAdmin(folderOf(flags), "POST", "/settle-invoice", request);
-  print(`The invoice ${id} is ${status}`);
+  await callAdmin(folderOf(io, flags), "POST", "/settle-invoice", request);
+  print(io, `The invoice ${id} is ${status}`);
 }
 
 /** `gatehouse-server admin invoices` and `settle-invoice`: what namespaces owe by the ledger. */
-export function invoiceCommands(): Command[] {
+export function invoiceCommands(io: CommandIo): Command[] {
   return [
     subcommand("invoices", "List the ledger's invoices, the latest first")
       .addOption(new Option("--status <status>", "Only these").choices(["open", ...SETTLEMENTS]))
       .option("--limit <number>", "How many, 1 to 1000", "50")
       .option("--json", "Print JSON, with amounts in hundredths")
-      .action(list),
+      .action((flags: InvoiceFlags) => list(io, flags)),
     subcommand("settle-invoice", "Say what became of an open invoice of the ledger")
       .argument("<id>", "Id of the invoice")
       .addArgument(new Argument("<status>", "What became of it").choices(SETTLEMENTS))
-      .action(settle),
+      .action((id: string, status: Settlement, flags: Flags) => settle(io, id, status, flags)),
   ];
 }

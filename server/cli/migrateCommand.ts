@@ -5,8 +5,9 @@ import { databaseAt, type Flags, readSettings, readVariable } from "../config.ts
 import { OperatorError } from "../OperatorError.ts";
 import { type Setting, settings } from "../settings.ts";
 import { isPostgresql } from "../settingValues.ts";
+import { type CommandIo, print } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
-import { print, subcommand } from "./subcommand.ts";
+import { subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";
 
 /** Milliseconds between two lines about the progress. */
@@ -27,29 +28,31 @@ class IncompleteCopyError extends OperatorError {
   override readonly exitCode = 3;
 }
 
-async function migrate(flags: Flags): Promise<void> {
-  const values = readSettings(["dataDir", "databaseUrl", "databaseConnections"], process.env, flags);
+async function migrate(io: CommandIo, flags: Flags): Promise<void> {
+  const values = readSettings(["dataDir", "databaseUrl", "databaseConnections"], io.env, flags);
   const dataDir = resolve(values.dataDir);
   const database = databaseAt(values.databaseUrl, dataDir, values.databaseConnections);
   if (!("file" in database)) throw new OperatorError("The service keeps its data in PostgreSQL already");
-  const url = readVariable(target, process.env);
+  const url = readVariable(target, io.env);
   // Loaded when it is needed, as the service is.
   const { migrateToPostgresql } = await import("../migrateToPostgresql.ts");
   const { tables, missed } = await migrateToPostgresql({
     dataDir,
     database: database.file,
     target: url,
-    progress: progressLines(),
+    progress: progressLines(io),
   });
   const rows = tables.map(({ name, rows }) => [name, String(rows)]);
-  print(formatTable([["TABLE", "ROWS"], ...rows]));
+  print(io, formatTable([["TABLE", "ROWS"], ...rows]));
   print(
+    io,
     "All rows are there. Sealed values were copied as they are: give every instance the same secret as now, the file " +
       "`secret` of the data folder or what GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE names",
   );
   if (missed === undefined)
-    return print("Start the service with GATEHOUSE_DATABASE_URL set to the new database");
+    return print(io, "Start the service with GATEHOUSE_DATABASE_URL set to the new database");
   print(
+    io,
     "The service still writes to its old database: to move, stop it and run this again with an empty database",
   );
   if (missed > 0) {
@@ -57,17 +60,17 @@ async function migrate(flags: Flags): Promise<void> {
   }
 }
 
-function progressLines(): (table: string, done: number, total: number) => void {
+function progressLines(io: CommandIo): (table: string, done: number, total: number) => void {
   let last = Date.now();
   return (table, done, total) => {
     if (Date.now() - last < PROGRESS_INTERVAL) return;
     last = Date.now();
-    process.stderr.write(`${table}: ${done} of ${total} rows\n`);
+    io.stderr.write(`${table}: ${done} of ${total} rows\n`);
   };
 }
 
 /** `gatehouse-server migrate-to-postgresql`: copies the data of a service from SQLite to PostgreSQL. */
-export function migrateCommand(): Command {
+export function migrateCommand(io: CommandIo): Command {
   const command = subcommand("migrate-to-postgresql", "Copy all data into an empty PostgreSQL database")
     .addHelpText(
       "after",
@@ -79,7 +82,7 @@ Stop the service first. While it runs, a snapshot is copied, as a rehearsal: wha
 
 Exit codes: 0 all is copied, 1 nothing is, 2 wrong command line, 3 the service wrote meanwhile.`,
     )
-    .action(migrate);
+    .action((flags: Flags) => migrate(io, flags));
   addOption(command, settings.databaseUrl);
   return command;
 }

@@ -3,15 +3,12 @@ import type { Command } from "commander";
 import { databaseAt, type Flags, readSettings } from "../config.ts";
 import { OperatorError } from "../OperatorError.ts";
 import { settings } from "../settings.ts";
+import { type CommandIo, print } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
-import { print, subcommand } from "./subcommand.ts";
+import { subcommand } from "./subcommand.ts";
 
-async function restoreBackup(name: string, flags: Flags): Promise<void> {
-  const values = readSettings(
-    ["dataDir", "databaseUrl", "databaseConnections", "secret"],
-    process.env,
-    flags,
-  );
+async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise<void> {
+  const values = readSettings(["dataDir", "databaseUrl", "databaseConnections", "secret"], io.env, flags);
   const dataDir = resolve(values.dataDir);
   const database = databaseAt(values.databaseUrl, dataDir, values.databaseConnections);
   if (!("file" in database)) {
@@ -22,22 +19,26 @@ async function restoreBackup(name: string, flags: Flags): Promise<void> {
   const backup = resolve(name);
   const restored = await restore({ backup, dataDir, database: database.file, secret: values.secret });
   const { users, namespaces, devices, kept } = restored;
-  print(`${database.file} is now ${backup}: ${users} users, ${namespaces} namespaces, ${devices} devices`);
-  if (kept !== undefined) print(`The database before is kept as ${kept}`);
   print(
+    io,
+    `${database.file} is now ${backup}: ${users} users, ${namespaces} namespaces, ${devices} devices`,
+  );
+  if (kept !== undefined) print(io, `The database before is kept as ${kept}`);
+  print(
+    io,
     "What was revoked since the backup is valid again: memberships, keys, passwords and logins. " +
       "`gatehouse-server admin rotate-signing-key --revoke` ends all logins",
   );
 }
 
 /** `gatehouse-server restore`: puts a backup in the place of the database of a service that is stopped. */
-export function restoreCommand(): Command {
+export function restoreCommand(io: CommandIo): Command {
   const command = subcommand(
     "restore",
     "Put a backup in the place of the database, while no service runs on it",
   )
     .argument("<file>", "File that `backup` wrote")
-    .action(restoreBackup);
+    .action((name: string, flags: Flags) => restoreBackup(io, name, flags));
   addOption(command, settings.databaseUrl);
   return command;
 }

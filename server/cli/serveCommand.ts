@@ -1,14 +1,15 @@
 import { Command } from "commander";
 import { type Flags, readConfig } from "../config.ts";
 import { type Setting, settings } from "../settings.ts";
+import type { CommandIo } from "./CommandIo.ts";
 
 /** `gatehouse-server serve`: runs until SIGINT or SIGTERM; a second signal ends it at once. SIGHUP
  * renews the TLS certificate and the positions of addresses from their files. */
-export function serveCommand(): Command {
+export function serveCommand(io: CommandIo): Command {
   const command = new Command("serve").description("Run the service in the foreground");
   for (const setting of Object.values(settings)) addOption(command, setting);
   return command.action(async (flags: Flags) => {
-    const config = readConfig(process.env, flags);
+    const config = readConfig(io.env, flags);
     // Loaded when it is needed: the other commands start in a third of the time without it.
     const { serve } = await import("../serve.ts");
     const service = await serve(config);

@@ -2,14 +2,12 @@ import { resolve } from "node:path";
 import { Command } from "commander";
 import { type Flags, readSettings } from "../config.ts";
 import { settings } from "../settings.ts";
+import type { CommandIo } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 
-/** Writes a line to stdout. */
-export const print = (line: string): void => void process.stdout.write(`${line}\n`);
-
 /** Path of the data folder that the flags, or else the environment, name. */
-export function folderOf(flags: Flags): string {
-  return resolve(readSettings(["dataDir"], process.env, flags).dataDir);
+export function folderOf(io: CommandIo, flags: Flags): string {
+  return resolve(readSettings(["dataDir"], io.env, flags).dataDir);
 }
 
 /** A command for the service of a data folder. */
