@@ -15,6 +15,7 @@ import {
 import { makeDataDir } from "./dataFolder.ts";
 import { SHORT_LIVED } from "./nodeFlags.ts";
 import { newPostgresql, postgresqlAddress, type TestPostgresql } from "./postgresql/database.ts";
+import { callServerCommand, SETTINGS } from "./serverCommand.ts";
 import { newSqlite } from "./sqlite.ts";
 
 /** The command, as an installed package has it. */
@@ -51,7 +52,7 @@ export interface TestService {
   readonly url: string;
   readonly dataDir: string;
   readonly pid: number;
-  /** Runs `gatehouse-server admin …` for this service. */
+  /** Runs `gatehouse-server admin …` for this service, in this process. */
   admin(args: readonly string[], stdin?: string): Promise<CommandResult>;
   /** Makes a confirmed user; fails when the service refuses. */
   createUser(user: NewUser): Promise<{ id: string }>;
@@ -67,9 +68,7 @@ export interface TestService {
   kill(): Promise<void>;
 }
 
-const SETTINGS = "GATEHOUSE_";
-
-/** Runs `gatehouse-server` with the given arguments to its end. */
+/** Runs `gatehouse-server` with the given arguments to its end, as a process of its own. */
 export function runServerCommand(
   args: readonly string[],
   { env = {}, ...options }: CommandOptions = {},
@@ -123,8 +122,8 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     child.once("close", (code) => reject(new Error(`serve ended with ${code}:\n${lines.join("\n")}`)));
   });
 
-  const admin = (more: readonly string[], stdin?: string) =>
-    runServerCommand(["admin", ...more, "--data-dir", dataDir], stdin === undefined ? {} : { stdin });
+  const admin = (more: readonly string[], stdin = "") =>
+    callServerCommand(["admin", ...more, "--data-dir", dataDir], { stdin });
 
   return {
     url,

@@ -32,7 +32,9 @@ const create = (username: string, ...more: string[]) => [
 
 describe("user create", () => {
   test("makes a confirmed user who can log in, with the password from stdin", async () => {
-    const result = await service.admin(create("Ann"), "from-stdin\nnot this line\n");
+    // A process of its own, as an operator runs it; the commands below are run in this one.
+    const args = ["admin", ...create("Ann"), "--data-dir", service.dataDir];
+    const result = await runServerCommand(args, { stdin: "from-stdin\nnot this line\n" });
     expect(result).toMatchObject({ code: 0, stderr: "" });
     expect(result.stdout).toMatch(/^User ann created, id [0-9a-f]{24}\n$/);
     expect(await login("ann", "from-stdin")).toBe(200);
@@ -283,6 +285,12 @@ test("without a running service the folder is named, and how to start one", asyn
       `gatehouse-server: No service runs on the data folder ${folder}. Start it with ` +
       `\`gatehouse-server serve --data-dir ${folder}\`, or name another folder with --data-dir or GATEHOUSE_DATA_DIR.\n`,
   });
+});
+
+test("announcements are of the cloud edition only", async () => {
+  const result = await service.admin(["announcement", "create", "--title", "x"], "text");
+  expect(result.code).toBe(1);
+  expect(result.stderr).toContain("cloud edition only");
 });
 
 describe("audit", () => {

@@ -64,14 +64,3 @@ test.each([
   expect([result.code, result.stdout]).toEqual([1, ""]);
   expect(result.stderr).toContain(reason);
 });
-
-test("other editions show none, and say so", async () => {
-  const enterprise = await startService();
-  try {
-    const result = await enterprise.admin(command("create", "--title", "x"), "text");
-    expect(result.code).toBe(1);
-    expect(result.stderr).toContain("cloud edition only");
-  } finally {
-    await enterprise.stop();
-  }
-});

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { at, mmdbOf } from "../../support/mmdb.ts";
-import { runServerCommand, startService } from "../support.ts";
+import { callServerCommand } from "../../support/serverCommand.ts";
+import { startService } from "../support.ts";
 
 test("SIGHUP reads the positions again, and goes on with the old ones when they are of no use", async () => {
   const file = join(testFolder(), "city.mmdb");
@@ -24,7 +25,7 @@ test("a service does not start with a file of no use, and names it", async () =>
   const file = join(folder, "city.mmdb");
   writeFileSync(file, "nonsense");
   const env = { GATEHOUSE_DATA_DIR: join(folder, "data"), GATEHOUSE_PORT: "0", GATEHOUSE_GEOIP_FILE: file };
-  const { code, stderr } = await runServerCommand(["serve"], { env });
+  const { code, stderr } = await callServerCommand(["serve"], { env });
   expect(code).toBe(1);
   expect(stderr).toContain(
     `No database of positions in the MaxMind format is ${file} (GATEHOUSE_GEOIP_FILE)`,

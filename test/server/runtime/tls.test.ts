@@ -7,7 +7,8 @@ import { connect } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { makeCertificate, openssl } from "../../support/certificate.ts";
 import { testFolder } from "../../support/folder.ts";
-import { runServerCommand, startService, type TestService } from "../support.ts";
+import { callServerCommand } from "../../support/serverCommand.ts";
+import { startService, type TestService } from "../support.ts";
 
 const tlsEnv = ({ cert, key }: { cert: string; key: string }) => ({
   GATEHOUSE_TLS_CERT_FILE: cert,
@@ -92,7 +93,7 @@ describe.skipIf(!openssl)("TLS", () => {
     const folder = testFolder();
     const [one, two] = [makeCertificate(folder, "one"), makeCertificate(folder, "two")];
     const serve = async (files: { cert: string; key: string }) => {
-      const { code, stderr } = await runServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], {
+      const { code, stderr } = await callServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], {
         env: tlsEnv(files),
       });
       return [code, stderr];
@@ -116,26 +117,29 @@ describe.skipIf(!openssl)("TLS", () => {
   });
 });
 
-describe("plain HTTP", () => {
+test("plain HTTP on the network is warned of; a proxy before it, or its absence, are not", async () => {
   const warned = async (env: Record<string, string>) => {
     const service = await startService({ env });
-    onTestFinished(async () => void (await service.stop()));
+    await service.stop();
     return service.logs().filter((line) => line.msg.startsWith("plain HTTP on the network")).length;
   };
-
-  test("on the network is warned of, unless a proxy is named", async () => {
-    expect(await warned({ GATEHOUSE_HOST: "0.0.0.0" })).toBe(1);
-    expect(await warned({ GATEHOUSE_HOST: "0.0.0.0", GATEHOUSE_TRUSTED_PROXIES: "10.0.0.0/8" })).toBe(0);
-    expect(await warned({ GATEHOUSE_HOST: "localhost" })).toBe(0);
-  });
+  expect(await warned({ GATEHOUSE_HOST: "0.0.0.0" })).toBe(1);
+  expect(await warned({ GATEHOUSE_HOST: "localhost" })).toBe(0);
 });
 
-test("the public URL is that of links and of the interface's endpoints", async () => {
-  const service = await startService({ env: { GATEHOUSE_PUBLIC_URL: "https://gate.example.org/" } });
+test("behind a proxy the public URL is that of links and of the interface's endpoints", async () => {
+  const service = await startService({
+    env: {
+      GATEHOUSE_HOST: "0.0.0.0",
+      GATEHOUSE_TRUSTED_PROXIES: "10.0.0.0/8",
+      GATEHOUSE_PUBLIC_URL: "https://gate.example.org/",
+    },
+  });
   onTestFinished(async () => void (await service.stop()));
   expect((await service.admin(["setup-link"])).stdout).toMatch(
     /^https:\/\/gate\.example\.org\/setup\?sign=[0-9a-f]{64}\n$/,
   );
   const info = (await (await fetch(`${service.url}/info`)).json()) as { endpoints: object };
   expect(info.endpoints).toEqual({ ssh: "gate.example.org:22", api: "gate.example.org:443" });
+  expect(service.output()).not.toContain("plain HTTP");
 });

@@ -4,6 +4,7 @@ import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
+import { callServerCommand } from "../../support/serverCommand.ts";
 import { user } from "../db/rows.ts";
 import { runServerCommand, startService, type TestService } from "../support.ts";
 
@@ -14,7 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const backup = (file: string) => runServerCommand(["backup", file, "--data-dir", service.dataDir]);
+const backup = (file: string, dataDir = service.dataDir) =>
+  callServerCommand(["backup", file, "--data-dir", dataDir]);
 
 function usersIn(file: string): unknown[] {
   const sqlite = new Sqlite(file, { readonly: true });
@@ -29,7 +31,8 @@ function usersIn(file: string): unknown[] {
 test("copies the database of a running service, for its user alone, and names the secret", async () => {
   const folder = testFolder();
   const file = join(folder, "copy.db");
-  const result = await backup(file);
+  // A process of its own, as an operator runs it; the commands below are run in this one.
+  const result = await runServerCommand(["backup", file, "--data-dir", service.dataDir]);
   expect(result).toMatchObject({ code: 0, stderr: "" });
   expect(result.stdout).toContain(`The database is in ${file} (${statSync(file).size} bytes)\n`);
   expect(result.stdout).toContain("GATEHOUSE_SECRET_FILE");
@@ -63,7 +66,7 @@ test("says what is wrong with the file, or that no service runs", async () => {
     code: 1,
     stderr: expect.stringMatching(/^gatehouse-server: Cannot copy the database into [^\n]* ENOENT[^\n]*\n$/),
   });
-  const stopped = await runServerCommand(["backup", join(folder, "copy.db"), "--data-dir", folder]);
+  const stopped = await backup(join(folder, "copy.db"), folder);
   expect(stopped).toMatchObject({ code: 1, stderr: expect.stringContaining("No service runs on") });
   expect(readdirSync(folder)).toEqual([]);
 });
@@ -84,7 +87,7 @@ describe.skipIf(process.platform === "win32")("where there is no room, says so a
     const dataDir = await largerThanThat();
     const full = await startService({ dataDir, fileLimit: LIMIT });
     const folder = testFolder();
-    const result = await runServerCommand(["backup", join(folder, "copy.db"), "--data-dir", dataDir]);
+    const result = await backup(join(folder, "copy.db"), dataDir);
     expect(result).toMatchObject({ code: 1, stdout: "" });
     const [, where, needed, free] =
       /^gatehouse-server: Cannot copy the database in the folder (.*): the copy needs (\d+) bytes there, and (\d+) are free \(SQLITE_[A-Z_]+\)\n$/.exec(
@@ -111,7 +114,7 @@ describe.skipIf(process.platform === "win32")("where there is no room, says so a
       /^gatehouse-server: Cannot copy the database \(\d+ bytes\) into [^\n]*copy\.db: EFBIG[^\n]*\n$/,
     );
     expect(readdirSync(folder)).toEqual([]);
-    expect((await runServerCommand(args)).code).toBe(0);
+    expect((await backup(file, dataDir)).code).toBe(0);
     expect(readdirSync(folder)).toEqual(["copy.db"]);
     await running.stop();
   });

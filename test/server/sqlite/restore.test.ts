@@ -14,6 +14,7 @@ import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeDataDir } from "../../support/dataFolder.ts";
 import { testFolder } from "../../support/folder.ts";
+import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService } from "../support.ts";
 
 const ann = { username: "ann", password: "hunter22" };
@@ -25,7 +26,7 @@ beforeAll(async () => {
   kept = await makeDataDir();
   const service = await startService();
   await service.createUser(ann);
-  await runServerCommand(["backup", backup(), "--data-dir", service.dataDir]);
+  await callServerCommand(["backup", backup(), "--data-dir", service.dataDir]);
   copyFileSync(join(service.dataDir, "secret"), join(kept, "secret"));
   await service.stop();
 });
@@ -39,7 +40,17 @@ function freshFolder(): string {
   return dataDir;
 }
 
-const restore = (file: string, dataDir: string) => runServerCommand(["restore", file, "--data-dir", dataDir]);
+const restore = (file: string, dataDir: string) =>
+  callServerCommand(["restore", file, "--data-dir", dataDir]);
+
+function usersIn(file: string): unknown[] {
+  const sqlite = new Sqlite(file, { readonly: true });
+  try {
+    return sqlite.prepare('SELECT "username" FROM "User" ORDER BY 1').pluck().all();
+  } finally {
+    sqlite.close();
+  }
+}
 
 async function login(url: string, user: object): Promise<number> {
   const headers = { "content-type": "application/json" };
@@ -48,7 +59,8 @@ async function login(url: string, user: object): Promise<number> {
 
 test("a service goes on with what the backup holds", async () => {
   const dataDir = freshFolder();
-  const { code, stdout, stderr } = await restore(backup(), dataDir);
+  // A process of its own, as an operator runs it; the commands below are run in this one.
+  const { code, stdout, stderr } = await runServerCommand(["restore", backup(), "--data-dir", dataDir]);
   expect([code, stderr]).toEqual([0, ""]);
   expect(stdout).toContain(": 1 users, 0 namespaces, 0 devices\n");
   expect(stdout).toContain("rotate-signing-key --revoke");
@@ -69,13 +81,8 @@ test("the database before is kept, with all that was acknowledged", async () => 
   const { code, stdout } = await restore(backup(), dataDir);
   expect(code).toBe(0);
   const before = /^The database before is kept as (.*)$/m.exec(stdout)?.[1] ?? "";
-  const sqlite = new Sqlite(before, { readonly: true });
-  expect(sqlite.prepare('SELECT "username" FROM "User"').pluck().all()).toEqual(["bob"]);
-  sqlite.close();
-  const second = await startService({ dataDir });
-  expect(await login(second.url, ann)).toBe(200);
-  expect(await login(second.url, { ...ann, username: "bob" })).toBe(401);
-  await second.stop();
+  expect(usersIn(before)).toEqual(["bob"]);
+  expect(usersIn(join(dataDir, "gatehouse.db"))).toEqual(["ann"]);
 });
 
 test("a damaged database is replaced and kept, and no companion of it comes after the backup", async () => {
@@ -88,13 +95,11 @@ test("a damaged database is replaced and kept, and no companion of it comes afte
   expect(names.filter((name) => name.startsWith("gatehouse.db-"))).toEqual([]);
   const before = names.find((name) => /before-restore-[^-]+-\d\d-[^-]+Z$/.test(name)) ?? "";
   expect(readFileSync(join(dataDir, before), "utf8")).toContain("This is no database");
-  const service = await startService({ dataDir });
-  expect(await login(service.url, ann)).toBe(200);
-  await service.stop();
+  expect(usersIn(database)).toEqual(["ann"]);
 });
 
 describe("a service does not begin anew on a database that was emptied", () => {
-  const serve = (dataDir: string) => runServerCommand(["serve", "--data-dir", dataDir, "--port", "0"]);
+  const serve = (dataDir: string) => callServerCommand(["serve", "--data-dir", dataDir, "--port", "0"]);
 
   test("beside a secret; a backup puts it right", async () => {
     const dataDir = freshFolder();
@@ -110,9 +115,7 @@ describe("a service does not begin anew on a database that was emptied", () => {
     expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret"]);
     expect(statSync(database).size).toBe(0);
     expect((await restore(backup(), dataDir)).code).toBe(0);
-    const service = await startService({ dataDir });
-    expect(await login(service.url, ann)).toBe(200);
-    await service.stop();
+    expect(usersIn(database)).toEqual(["ann"]);
   });
 
   test("beside a write-ahead log, which SQLite would throw away", async () => {
@@ -143,7 +146,7 @@ describe("is refused, and changes nothing", () => {
     });
     const elsewhere = freshFolder();
     const url = `file:${join(service.dataDir, "gatehouse.db")}`;
-    const locked = await runServerCommand([
+    const locked = await callServerCommand([
       "restore",
       backup(),
       "--data-dir",
@@ -211,7 +214,7 @@ describe("is refused, and changes nothing", () => {
     mkdirSync(dataDir, { mode: 0o700 });
     const without = await restore(backup(), dataDir);
     expect(without.stderr).toContain(`The data folder ${dataDir} has no instance secret`);
-    const other = await runServerCommand(["restore", backup(), "--data-dir", dataDir], {
+    const other = await callServerCommand(["restore", backup(), "--data-dir", dataDir], {
       env: { GATEHOUSE_SECRET: secret },
     });
     expect(other.stderr).toContain("was written with another instance secret");
@@ -220,7 +223,7 @@ describe("is refused, and changes nothing", () => {
   });
 
   test("where the data is in PostgreSQL", async () => {
-    const refused = await runServerCommand(["restore", backup(), "--data-dir", testFolder()], {
+    const refused = await callServerCommand(["restore", backup(), "--data-dir", testFolder()], {
       env: { GATEHOUSE_DATABASE_URL: "postgresql://gate:pa55word@db/gate" },
     });
     expect(refused).toEqual({

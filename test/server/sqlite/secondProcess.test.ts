@@ -2,11 +2,12 @@ import { symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
+import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService } from "../../support/service.ts";
 
-/** Starts a further service that should not get far. */
+/** Starts a further service, in this process, that should not get far. */
 const refusedOn = (url: string, dataDir = testFolder()) =>
-  runServerCommand(["serve", "--data-dir", dataDir, "--port", "0", "--database-url", url]);
+  callServerCommand(["serve", "--data-dir", dataDir, "--port", "0", "--database-url", url]);
 
 const IN_USE = /^gatehouse-server: The database [^\n]* is in use by another process[^\n]*\n$/;
 
