@@ -52,34 +52,34 @@ describe("the option import, with the embedded engine", () => {
       outputs: { serial: 3 },
     });
     expect(ws.calls()).toEqual(["create b", "created b"]);
-    expect((await stack.up()).summary).toMatchObject({ import: 0, same: 3 });
+    expect((await ws.up()).summary).toMatchObject({ import: 0, same: 3 });
 
     ws.plan({ things: [{ name: "a", args: { label: "x", size: 2 }, options: { import: "x-1" } }] });
-    expect((await stack.up()).summary).toMatchObject({ update: 1, delete: 1 });
+    expect((await ws.up()).summary).toMatchObject({ update: 1, delete: 1 });
     ws.plan({ things: [{ name: "a", args: { label: "x", size: 2 } }] });
-    expect((await stack.up()).summary).toMatchObject({ same: 2, update: 0 });
+    expect((await ws.up()).summary).toMatchObject({ same: 2, update: 0 });
     expect(stored()?.importID).toBeUndefined();
     await stack.destroy();
     expect(ws.objects()).toEqual([]);
   });
 
   test("does nothing for what the state has by that id already", async () => {
-    const stack = await ws.open();
     ws.plan({ things: [{ name: "a" }] });
-    await stack.up();
+    await ws.up();
     declare(stored()?.id ?? "", {});
-    expect((await stack.up()).summary).toMatchObject({ import: 0, same: 2 });
+    expect((await ws.up()).summary).toMatchObject({ import: 0, same: 2 });
   });
 
   test("fails where the object differs, with what differs, unless that is ignored", async () => {
     ws.place("x-1", { label: "x", size: 1, password: "old" });
     declare("x-1", { label: "x", size: 2, password: "old" });
-    expect(await failure()).toContain("size is 1, the program says 2");
-    expect(await failure()).not.toContain("label is");
+    const why = await failure();
+    expect(why).toContain("size is 1, the program says 2");
+    expect(why).not.toContain("label is");
     expect(ws.names()).toEqual([]);
     expect(ws.calls()).toEqual([]);
     declare("x-1", { label: "x", size: 2, password: "old" }, { ignoreChanges: ["size"] });
-    expect((await (await ws.open()).up()).summary).toMatchObject({ import: 1 });
+    expect((await ws.up()).summary).toMatchObject({ import: 1 });
     expect(stored()).toMatchObject({ inputs: { size: 1 } });
   });
 
@@ -96,7 +96,7 @@ describe("the option import, with the embedded engine", () => {
     expect(why).toContain("password is");
     expect(why).not.toMatch(/swordfish|marlin/);
     plan("swordfish");
-    await (await ws.open()).up();
+    await ws.up();
     expect(JSON.stringify(ws.stored())).not.toContain("swordfish");
   });
 
@@ -110,15 +110,14 @@ describe("the option import, with the embedded engine", () => {
   });
 
   test("by another id replaces the object, unless that is protected", async () => {
-    const stack = await ws.open();
     ws.plan({ things: [{ name: "a", args: { label: "old" }, options: { protect: true } }] });
-    await stack.up();
+    await ws.up();
     ws.place("x-1", { label: "x" });
     ws.calls();
     declare("x-1", { label: "x" }, { protect: true });
     expect(await failure()).toContain("pulumi state unprotect");
     declare("x-1", { label: "x" });
-    expect((await stack.up()).summary).toMatchObject({ replace: 1 });
+    expect((await ws.up()).summary).toMatchObject({ replace: 1 });
     expect(ws.calls()).toEqual(["delete old", "deleted old"]);
     expect(ws.objects()).toEqual(["x"]);
   });
@@ -126,7 +125,7 @@ describe("the option import, with the embedded engine", () => {
   test("stands against a later replacement", async () => {
     ws.place("x-1", { label: "x" });
     declare("x-1", { label: "x" });
-    await (await ws.open()).up();
+    await ws.up();
     declare("x-1", { label: "y" });
     expect(await failure()).toContain("it was imported and would be replaced (because of label)");
     expect(ws.objects()).toEqual(["x"]);
@@ -147,7 +146,7 @@ describe.skipIf(!cli)(`the option import, with the Pulumi CLI${why}`, () => {
   test("goes on with what the embedded engine imported", async () => {
     ws.place("x-1", { label: "x" });
     declare("x-1", { label: "x" });
-    await (await ws.open()).up();
+    await ws.up();
     expect((await (await ws.open({ engine: "cli" })).up()).summary).toMatchObject({ same: 2, create: 0 });
     expect(stored()).toMatchObject({ id: "x-1", importID: "x-1" });
   });

@@ -11,7 +11,7 @@ let ws: Workspace;
 beforeEach(async () => {
   ws = new Workspace();
   ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
-  await (await ws.open()).up();
+  await ws.up();
 });
 afterEach(() => ws.remove());
 

@@ -8,7 +8,7 @@ import {
   UpdateFailedError,
 } from "../../provider/engine/index.ts";
 import { engines } from "../support/gatehouse.ts";
-import { type ProgramPlan, type StoredState, Workspace } from "./workspace.ts";
+import { type ProgramPlan, type Thing, Workspace } from "./workspace.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.
 vi.setConfig({ testTimeout: 180_000 });
@@ -67,7 +67,7 @@ describe("the embedded engine", () => {
     expect(ws.calls().sort()).toEqual(["create other", "created other", "delete b", "deleted b", "update a"]);
 
     ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
-    expect((await stack.up()).summary).toMatchObject({ delete: 1 });
+    expect((await ws.up()).summary).toMatchObject({ delete: 1 });
     expect(ws.objects()).toEqual(["a"]);
 
     expect((await stack.destroy()).summary).toMatchObject({ delete: 2 });
@@ -84,7 +84,7 @@ describe("the embedded engine", () => {
       ],
     });
     const stack = await ws.open();
-    await stack.up();
+    await ws.up();
     ws.calls();
     await stack.destroy();
     expect(ws.calls().filter((call) => call.startsWith("deleted"))).toEqual([
@@ -100,12 +100,11 @@ describe("the embedded engine", () => {
       { name: "b", args: { strict: true }, from: { ref: ["a", "id"] as [string, string] } },
       { name: "c", from: { ref: ["a", "id"] as [string, string] } },
     ];
-    const stack = await ws.open();
     ws.plan({ things: things("a") });
-    await stack.up();
+    await ws.up();
     ws.calls();
     ws.plan({ things: things("z") });
-    const result = await stack.up();
+    const result = await ws.up();
     expect(result.summary).toMatchObject({ replace: 2, update: 1 });
     const calls = ws.calls().filter((call) => !call.startsWith("delete ") && !call.startsWith("create "));
     expect(calls.slice(0, 3)).toEqual(["deleted b", "deleted a", "created z"]);
@@ -140,7 +139,7 @@ describe("the embedded engine", () => {
       things: [{ name: "a", args, secret: ["a", "b", "c"] }],
       throw: "neither hunter2 nor hunter2-prod-91X",
     });
-    const error = (await (await ws.open()).up().catch((e: unknown) => e)) as ProgramError;
+    const error = (await ws.up().catch((e: unknown) => e)) as ProgramError;
     expect(error.message).toContain("neither [secret] nor [secret]");
     expect(JSON.stringify(error.result)).not.toMatch(/hunter2|91X/);
   });
@@ -167,19 +166,22 @@ describe("the embedded engine", () => {
         { name: "c", options: { dependsOn: ["b"] } },
       ],
     });
-    const stack = await ws.open();
-    const error = (await stack.up().catch((e: unknown) => e)) as UpdateFailedError;
+    const error = (await ws.up().catch((e: unknown) => e)) as UpdateFailedError;
     expect(error.result.steps.find((step) => step.name === "b")?.error).toBe("the cloud refuses to create b");
     expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
     expect(ws.stored().pending_operations).toBeUndefined();
     ws.plan({ things: [{ name: "a" }, { name: "b" }, { name: "c" }] });
-    expect((await stack.up()).summary).toMatchObject({ create: 2, same: 2 });
+    expect((await ws.up()).summary).toMatchObject({ create: 2, same: 2 });
   });
 
   test("counts only what was done where a failure stops the rest", async () => {
     const slow = Array.from({ length: 8 }, (_, i) => ({ name: `slow${i}`, args: { slow: 200 } }));
     ws.plan({ things: [{ name: "bad", args: { fail: "create" } }, ...slow] });
-    const error = (await (await ws.open({ parallel: 2 })).up().catch((e: unknown) => e)) as UpdateFailedError;
+    const error = (await (
+      await ws.open({ parallel: 2 })
+    )
+      .up({ skipPreview: true })
+      .catch((e: unknown) => e)) as UpdateFailedError;
     expect(error.result.summary.create).toBe(ws.objects().length + 1);
     expect(ws.names()).toHaveLength(ws.objects().length + 2);
     expect(ws.objects().length).toBeLessThan(8);
@@ -187,27 +189,25 @@ describe("the embedded engine", () => {
 
   test("saves an object that was made but does not come up, and updates it next time", async () => {
     ws.plan({ things: [{ name: "a", args: { fail: "init" } }] });
-    const stack = await ws.open();
-    await expect(stack.up()).rejects.toBeInstanceOf(UpdateFailedError);
+    await expect(ws.up()).rejects.toBeInstanceOf(UpdateFailedError);
     const saved = ws.stored().resources?.find((resource) => resource.urn.endsWith("::a"));
     expect(saved?.initErrors).toEqual(["the object does not come up"]);
     ws.plan({ things: [{ name: "a" }] });
-    expect((await stack.up()).summary).toMatchObject({ update: 1 });
+    expect((await ws.up()).summary).toMatchObject({ update: 1 });
     expect(ws.stored().resources?.some((resource) => resource.initErrors)).toBe(false);
   });
 
   test("finishes a deletion that failed in an earlier replacement", async () => {
-    const stack = await ws.open();
     ws.plan({ things: [{ name: "a", args: { fail: "delete" } }] });
-    await stack.up();
+    await ws.up();
     ws.plan({ things: [{ name: "a", args: { label: "z" } }] });
-    await expect(stack.up()).rejects.toBeInstanceOf(UpdateFailedError);
+    await expect(ws.up()).rejects.toBeInstanceOf(UpdateFailedError);
     expect(ws.names()).toEqual(["a", "a (delete)", "cloud-test", "default"]);
     const stuck = ws.objects();
     expect(stuck).toEqual(["a", "z"]);
-    await expect(stack.up()).rejects.toBeInstanceOf(UpdateFailedError);
+    await expect(ws.up()).rejects.toBeInstanceOf(UpdateFailedError);
     ws.tamper("a");
-    expect((await stack.up({ refresh: true })).ok).toBe(true);
+    expect((await ws.up({ refresh: true })).ok).toBe(true);
     expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
   });
 
@@ -223,7 +223,7 @@ describe("the embedded engine", () => {
         { name: "touchy", args: { size: 1 } },
       ],
     });
-    await stack.up();
+    await ws.up();
     ws.calls();
     ws.plan({ things: [] });
     await expect(stack.up()).rejects.toThrow("1 resource failed");
@@ -235,7 +235,7 @@ describe("the embedded engine", () => {
         { name: "touchy", args: { size: 2 }, options: { replaceOnChanges: ["size"] } },
       ],
     });
-    const result = await stack.up();
+    const result = await ws.up();
     expect(result.summary).toMatchObject({ delete: 3, replace: 1, update: 0 });
     expect(ws.calls().sort()).toEqual([
       "create touchy",
@@ -249,14 +249,13 @@ describe("the embedded engine", () => {
   });
 
   test("follows a resource whose name changed, by its alias", async () => {
-    const stack = await ws.open();
     ws.plan({
       things: [
         { name: "old", args: { label: "x" } },
         { name: "b", from: { ref: ["old", "serial"] } },
       ],
     });
-    await stack.up();
+    await ws.up();
     ws.calls();
     ws.plan({
       things: [
@@ -264,7 +263,7 @@ describe("the embedded engine", () => {
         { name: "b", from: { ref: ["new", "serial"] } },
       ],
     });
-    expect((await stack.up()).summary).toMatchObject({ same: 3, create: 0, delete: 0 });
+    expect((await ws.up()).summary).toMatchObject({ same: 3, create: 0, delete: 0 });
     expect(ws.calls()).toEqual([]);
     expect(ws.names()).toEqual(["b", "cloud-test", "default", "new"]);
     expect(JSON.stringify(ws.stored())).not.toContain("::old");
@@ -334,44 +333,46 @@ describe.each(engines)("how often an up runs the program, by the $label", ({ eng
     expect(await up("--refresh")).toMatchObject({ code: 0, runs: 2 });
   });
 
-  test.runIf(available).each<[string, ProgramPlan]>([
-    ["a resource is protected", { things: [{ name: "a", options: { protect: true } }, { name: "b" }] }],
-    [
-      "a resource stays when it goes",
-      { things: [{ name: "a", options: { retainOnDelete: true } }, { name: "b" }] },
-    ],
-    [
-      "a resource goes with another one",
-      { things: [{ name: "a" }, { name: "b", options: { deletedWith: "a" } }] },
-    ],
-    [
-      "a resource waits for another one",
-      { things: [{ name: "a" }, { name: "b", options: { dependsOn: ["a"] } }] },
-    ],
-    ["an output is there", { things: [{ name: "a" }, { name: "b" }], outputs: { id: ["a", "id"] } }],
-    [
-      "a resource has another name",
-      { things: [{ name: "a" }, { name: "c", args: { label: "b" }, options: { aliases: [{ name: "b" }] } }] },
-    ],
-  ])("twice, where nothing but the state changes: %s", async (_what, plan) => {
-    ws.plan({ things: [{ name: "a" }, { name: "b" }] });
-    await up();
-    const before = ws.stored().resources;
-    ws.calls();
-    ws.plan(plan);
-    expect(await up()).toMatchObject({ code: 0, runs: 2 });
-    expect(ws.calls()).toEqual([]);
-    const facts = (resources: StoredState["resources"]) =>
-      resources?.map(({ sourcePosition: _position, stackTrace: _trace, ...rest }) => rest);
-    expect(facts(ws.stored().resources)).not.toEqual(facts(before));
-    expect(await up()).toMatchObject({ code: 0, runs: 1 });
+  test.runIf(available)("twice, where nothing but the state changes", async () => {
+    const stack = await ws.open({ engine });
+    const more: [what: string, plan: ProgramPlan][] = [];
+    const add = (what: string, plan: ProgramPlan): number =>
+      more.push([what, { ...more.at(-1)?.[1], ...plan }]);
+    const a = (options: Thing["options"]) => ({ name: "a", options: { ...options } });
+    const both = { protect: true, retainOnDelete: true };
+    add("at first", { things: [a({}), { name: "b" }] });
+    add("a resource is protected", { things: [a({ protect: true }), { name: "b" }] });
+    add("a resource stays when it goes", { things: [a(both), { name: "b" }] });
+    add("a resource goes with another one", {
+      things: [a(both), { name: "b", options: { deletedWith: "a" } }],
+    });
+    const tied = { deletedWith: "a", dependsOn: ["a"] };
+    add("a resource waits for another one", { things: [a(both), { name: "b", options: tied }] });
+    add("an output is there", { outputs: { id: ["a", "id"] } });
+    const renamed = { name: "c", args: { label: "b" }, options: { ...tied, aliases: [{ name: "b" }] } };
+    add("a resource has another name", { things: [a(both), renamed] });
+
+    let before: unknown;
+    for (const [at, [what, plan]] of more.entries()) {
+      ws.plan(plan);
+      ws.calls();
+      ws.runs();
+      expect([what, (await stack.up(at === 0 ? { skipPreview: true } : {})).ok]).toEqual([what, true]);
+      if (at > 0) expect([what, ws.runs(), ws.calls()]).toEqual([what, 2, []]);
+      const facts = ws.stored().resources?.map(({ sourcePosition: _, stackTrace: __, ...rest }) => rest);
+      expect([what, facts]).not.toEqual([what, before]);
+      before = facts;
+    }
+    ws.runs();
+    await stack.up();
+    expect(ws.runs()).toBe(1);
   });
 });
 
 test("nobody is asked where there is nothing to do, unless a plan is held", async () => {
   ws.plan({ things: [{ name: "a" }] });
   const stack = await ws.open();
-  await stack.up();
+  await stack.up({ skipPreview: true });
   const asked: Plan[] = [];
   const confirm = async (plan: Plan): Promise<boolean> => asked.push(plan) > 0;
   expect(await stack.up({ confirm })).toMatchObject({ ok: true, planned: false, command: "up" });
@@ -393,7 +394,7 @@ describe("drift and refresh", () => {
       ],
     });
     const stack = await ws.open();
-    await stack.up();
+    await ws.up();
     expect((await stack.drift()).summary).toMatchObject({ same: 4, update: 0, delete: 0 });
     ws.tamper("a", { size: 9 });
     ws.tamper("b");
@@ -410,17 +411,16 @@ describe("drift and refresh", () => {
     expect(ws.names()).not.toContain("b");
     // What comes from the missing one is not known before it is there again.
     expect((await stack.preview()).summary).toMatchObject({ create: 1, update: 2, same: 1 });
-    expect((await stack.up()).summary).toMatchObject({ create: 1, update: 1 });
+    expect((await ws.up()).summary).toMatchObject({ create: 1, update: 1 });
     expect((await stack.drift()).summary).toMatchObject({ update: 0, delete: 0 });
   });
 
   test("up with a refresh repairs at once", async () => {
     ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
-    const stack = await ws.open();
-    await stack.up();
+    await ws.up();
     ws.tamper("a", { size: 9 });
-    expect((await stack.up()).summary).toMatchObject({ update: 0 });
-    expect((await stack.up({ refresh: true })).summary).toMatchObject({ update: 1 });
+    expect((await ws.up()).summary).toMatchObject({ update: 0 });
+    expect((await ws.up({ refresh: true })).summary).toMatchObject({ update: 1 });
   });
 });
 
@@ -428,9 +428,8 @@ describe("programs", () => {
   test.each(["typescript", "esm"])("the %s fixture runs", async (fixture) => {
     const other = new Workspace(fixture);
     try {
-      const stack = await other.open();
-      expect((await stack.up()).outputs).toEqual({ length: 11 });
-      expect((await stack.up()).summary).toMatchObject({ same: 2 });
+      expect((await other.up()).outputs).toEqual({ length: 11 });
+      expect((await other.up()).summary).toMatchObject({ same: 2 });
     } finally {
       other.remove();
     }
@@ -438,10 +437,9 @@ describe("programs", () => {
 
   test("a program that throws deletes nothing", async () => {
     ws.plan({ things: [{ name: "a" }] });
-    const stack = await ws.open();
-    await stack.up();
+    await ws.up();
     ws.plan({ throw: "out of luck" });
-    await expect(stack.up()).rejects.toMatchObject({ code: "program" });
+    await expect(ws.up()).rejects.toMatchObject({ code: "program" });
     expect(ws.objects()).toEqual(["a"]);
   });
 });

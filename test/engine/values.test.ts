@@ -1,19 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { findOnPath, type Plan, type Step } from "../../provider/engine/index.ts";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { Plan, Result, Step } from "../../provider/engine/index.ts";
+import { engines } from "../support/gatehouse.ts";
 import { type Thing, Workspace } from "./workspace.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.
-vi.setConfig({ testTimeout: 180_000 });
-
-const cli = findOnPath("pulumi", process.env);
-const engines = [
-  { engine: "embedded" as const, available: true, label: "embedded engine" },
-  {
-    engine: "cli" as const,
-    available: cli !== undefined,
-    label: cli ? "Pulumi CLI" : "Pulumi CLI (skipped: there is no pulumi on the PATH)",
-  },
-];
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const SECRETS = ["swordfish-1", "swordfish-2", "swordfish-3", "swordfish-4"];
 
@@ -53,23 +44,40 @@ const after = {
 const byName = (plan: Plan): Record<string, Step> =>
   Object.fromEntries(plan.steps.map((step) => [step.name, step]));
 
-describe.each(engines)("a plan with values, by the $label", ({ engine, available }) => {
-  let ws: Workspace;
-  beforeEach(() => {
-    ws = new Workspace();
-  });
-  afterEach(() => ws.remove());
+const available = engines.filter((engine) => engine.available);
 
-  test.runIf(available)("tells what each resource is before and after", async () => {
+// One life of a stack, looked at in four ways.
+describe.each(available)("a plan with values, by the $label", ({ engine }) => {
+  let ws: Workspace;
+  let first: Plan;
+  let confirmed: Plan | undefined;
+  let without: Result[];
+  let changed: Plan;
+  let read: Plan;
+  let unread: Plan;
+  beforeAll(async () => {
+    ws = new Workspace();
     const stack = await ws.open({ engine });
     ws.plan(before);
-    const first = await stack.preview({ values: true });
-    expect(first.steps.every((step) => step.before === undefined && step.after !== undefined)).toBe(true);
-    await stack.up();
-
+    first = await stack.preview({ values: true });
+    const confirm = async (plan: Plan): Promise<boolean> => {
+      confirmed = plan;
+      return true;
+    };
+    without = [await stack.up({ values: true, confirm }), await stack.preview(), await stack.drift()];
     ws.plan(after);
-    const plan = await stack.preview({ values: true });
-    const steps = byName(plan);
+    changed = await stack.preview({ values: true });
+    ws.tamper("same", { size: 9 });
+    ws.tamper("replaced");
+    ws.tamper("a", { password: "swordfish-5", nested: { pin: "swordfish-6" } });
+    read = await stack.preview({ values: true, refresh: true });
+    unread = await stack.preview({ values: true });
+  });
+  afterAll(() => ws.remove());
+
+  test("tells what each resource is before and after", () => {
+    expect(first.steps.every((step) => step.before === undefined && step.after !== undefined)).toBe(true);
+    const steps = byName(changed);
     expect(Object.keys(steps).sort()).toEqual([
       "a",
       "borrows",
@@ -108,67 +116,38 @@ describe.each(engines)("a plan with values, by the $label", ({ engine, available
     expect(steps.g).toMatchObject({ before: { outputs: { name: "g" } }, after: { outputs: { name: "g" } } });
     expect(steps["cloud-test"]?.after?.outputs).toEqual({ kept: "[secret]" });
     // The provider's code is nobody's property.
-    expect(JSON.stringify(plan)).not.toContain("exports.handler");
+    expect(JSON.stringify(changed)).not.toContain("exports.handler");
   });
 
-  test.runIf(available)("holds no secret in clear", async () => {
-    const stack = await ws.open({ engine });
-    ws.plan(before);
-    const first = await stack.preview({ values: true });
-    await stack.up();
-    ws.plan(after);
-    const second = await stack.preview({ values: true });
+  test("holds no secret in clear", () => {
     // What a read brings is as secret as what it replaces.
-    ws.tamper("a", { password: "swordfish-5", nested: { pin: "swordfish-6" } });
-    const third = await stack.preview({ values: true, refresh: true });
-    expect(byName(third).a?.before?.outputs).toMatchObject({ password: "[secret]", nested: "[secret]" });
-    for (const plan of [first, second, third]) {
+    expect(byName(read).a?.before?.outputs).toMatchObject({ password: "[secret]", nested: "[secret]" });
+    for (const plan of [first, changed, read]) {
       const text = JSON.stringify(plan);
       expect(text).toContain("[secret]");
       for (const secret of [...SECRETS, "swordfish-5", "swordfish-6"]) expect(text).not.toContain(secret);
     }
   });
 
-  test.runIf(available)("with a refresh, before is what really is", async () => {
-    const stack = await ws.open({ engine });
-    ws.plan(before);
-    await stack.up();
-    ws.tamper("same", { size: 9 });
-    ws.tamper("replaced");
-    const steps = byName(await stack.preview({ values: true, refresh: true }));
+  test("with a refresh, before is what really is", () => {
+    const steps = byName(read);
     expect(steps.same).toMatchObject({
       op: "update",
       before: { outputs: { size: 9 } },
       after: { inputs: { size: 1 }, outputs: { size: 1 } },
     });
-    expect(steps.replaced).toMatchObject({ op: "create", after: { inputs: { label: "replaced" } } });
+    expect(steps.replaced).toMatchObject({ op: "create", after: { inputs: { label: "z" } } });
     expect(steps.replaced).not.toHaveProperty("before");
     // Nothing was written: without the refresh the state is as it was.
-    expect(byName(await stack.preview({ values: true })).same).toMatchObject({
-      op: "same",
-      before: { outputs: { size: 1 } },
-    });
+    expect(byName(unread).same).toMatchObject({ op: "same", before: { outputs: { size: 1 } } });
   });
 
-  test.runIf(available)("is asked for: other results have none", async () => {
-    const stack = await ws.open({ engine });
-    ws.plan(before);
-    const confirmed: Plan[] = [];
-    const confirm = async (plan: Plan): Promise<boolean> => {
-      confirmed.push(plan);
-      return true;
-    };
-    for (const result of [
-      await stack.preview(),
-      await stack.up({ values: true, confirm }),
-      await stack.drift(),
-    ]) {
-      for (const step of result.steps) {
-        expect(step).not.toHaveProperty("before");
-        expect(step).not.toHaveProperty("after");
-      }
+  test("is asked for: other results have none", () => {
+    for (const step of without.flatMap((result) => result.steps)) {
+      expect(step).not.toHaveProperty("before");
+      expect(step).not.toHaveProperty("after");
     }
-    expect(confirmed[0]?.steps.every((step) => step.after !== undefined)).toBe(true);
+    expect(confirmed?.steps.every((step) => step.after !== undefined)).toBe(true);
   });
 });
 
@@ -193,9 +172,9 @@ test("an old object that waits for its deletion is told apart from the new one",
   try {
     const stack = await ws.open();
     ws.plan({ things: [{ name: "a", args: { fail: "delete" } }] });
-    await stack.up();
+    await ws.up();
     ws.plan({ things: [{ name: "a", args: { label: "z" } }] });
-    await expect(stack.up()).rejects.toMatchObject({ code: "failed" });
+    await expect(ws.up()).rejects.toMatchObject({ code: "failed" });
     const { steps } = await stack.preview({ values: true });
     const labels = steps
       .filter((step) => step.name === "a")

@@ -12,7 +12,13 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openStack, type Stack, type StackOptions } from "../../provider/engine/index.ts";
+import {
+  openStack,
+  type Result,
+  type Stack,
+  type StackOptions,
+  type UpOptions,
+} from "../../provider/engine/index.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 
@@ -76,6 +82,11 @@ export class Workspace {
   /** Opens the stack `test` with the embedded engine. */
   open(options: StackOptions = {}): Promise<Stack> {
     return openStack({ folder: this.folder, stack: "test", engine: "embedded", env: this.env, ...options });
+  }
+
+  /** An up of the stack with nothing before it: half the processes, where a preview is not what a test is about. */
+  async up(options: UpOptions = {}): Promise<Result> {
+    return (await this.open()).up({ skipPreview: true, ...options });
   }
 
   /** What was asked of the cloud since the last look. */
@@ -152,6 +163,7 @@ export class Workspace {
       .sort();
   }
 
+  // A process of its own: signals go to it, it is killed, and it has a lock that others see.
   /** Starts the gatehouse command; `done` resolves with its exit code and output. */
   gatehouse(...args: string[]): Running {
     return this.gatehouseBy([], ...args);
