@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
@@ -11,6 +11,7 @@ import { type Policy, policyEnv } from "../support/policy.ts";
 const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 const PROJECT = "commonjs-program";
 
+const EDGE = "02:00:00:00:aa:01";
 const [firstKey, secondKey] = [sshKeyLine("ana@laptop"), sshKeyLine("ana@desk")];
 
 /** One of each resource, in the user's own namespace and in one that the program makes. */
@@ -22,6 +23,7 @@ const base: Policy = {
     args: { tenant: { $ref: "staging.tenant" }, email: "bob@example.com", role: "observer" },
   },
   tags: { type: "DeviceTags", args: { device: "web-01", tags: ["prod", "web"] } },
+  edge: { type: "DeviceTags", args: { device: "edge-01", tags: ["edge"] } },
   key: {
     type: "PublicKey",
     args: { name: "laptop", data: firstKey, username: "^root$", filter: { tags: { $ref: "tags.tags" } } },
@@ -38,33 +40,37 @@ const base: Policy = {
   },
 };
 
-function withArgs(name: string, args: Record<string, unknown>): Policy {
-  const resource = base[name];
-  if (!resource) throw new Error(`no resource ${name}`);
-  return { ...base, [name]: { ...resource, args: { ...resource.args, ...args } } };
+/** The policy with other arguments of the resources named. */
+function withArgs(changes: Record<string, Record<string, unknown>>): Policy {
+  const changed = Object.entries(changes).map(([name, args]) => {
+    const resource = base[name];
+    if (!resource) throw new Error(`no resource ${name}`);
+    return [name, { ...resource, args: { ...resource.args, ...args } }];
+  });
+  return { ...base, ...Object.fromEntries(changed) };
 }
 
-describe.each(engines)("a policy, applied by the $label", ({ engine, available }) => {
+// One stack's life: each test goes on where the one before has left it.
+describe.each(engines)("a policy, applied by the $label", { timeout: 120_000 }, ({ engine, available }) => {
   let fleet: Fleet;
   let stack: Stack;
   let folder: string;
+  let edge: string;
 
   beforeAll(async () => {
     if (!available) return;
     fleet = await startFleet(["bob"]);
     await fleet.enrol("web-01");
     await fleet.enrol("web-02");
-  });
-  afterAll(async () => fleet?.stop());
-
-  beforeEach(() => {
+    edge = await fleet.enrol("edge-01", EDGE);
     folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
-    stack = new Stack({ program: PROGRAM, folder, engine, env: fleet?.env ?? {} });
+    stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
   });
-  afterEach(async () => {
-    if (available) await stack.run(["destroy", "--yes"], policyEnv(base));
+  afterAll(async () => {
+    if (!available) return;
     stack.dispose();
     rmSync(folder, { recursive: true, force: true });
+    await fleet.stop();
   });
 
   const keysOf = (tenant: string) =>
@@ -76,14 +82,24 @@ describe.each(engines)("a policy, applied by the $label", ({ engine, available }
     return found.tenantId;
   };
 
-  it.runIf(available)("is previewed, made, and then needs nothing", { timeout: 180_000 }, async () => {
-    // Six resources and the stack itself, as the Pulumi CLI counts.
+  it.runIf(available)("refuses wrong inputs at preview, naming resource and field", async () => {
+    const { code, stdout, stderr } = await stack.run(
+      ["preview", "--create"],
+      policyEnv(withArgs({ key: { username: "(" } })),
+    );
+    expect(code).toBe(1);
+    expect(stdout + stderr).toMatch(/PublicKey\.username: must be a regular expression in RE2 syntax/);
+    expect(stdout + stderr).toMatch(/\bkey\b/);
+  });
+
+  it.runIf(available)("is previewed, made, and then needs nothing", async () => {
+    // Seven resources and the stack itself, as the Pulumi CLI counts.
     const preview = await stack.result(["preview", "--create"], policyEnv(base));
-    expect(preview.summary).toMatchObject({ create: 7, update: 0, delete: 0, replace: 0 });
+    expect(preview.summary).toMatchObject({ create: 8, update: 0, delete: 0, replace: 0 });
     expect(await keysOf(fleet.tenant)).toEqual([]);
 
     const up = await stack.result(["up", "--yes"], policyEnv(base));
-    expect(up.summary).toMatchObject({ create: 7 });
+    expect(up.summary).toMatchObject({ create: 8 });
     const [key] = await keysOf(fleet.tenant);
     expect(key).toMatchObject({ name: "laptop", username: "^root$", filter: { tags: ["prod", "web"] } });
     const staging = await fleet.client.getNamespace({ params: { tenant: await stagingTenant() } });
@@ -103,49 +119,35 @@ describe.each(engines)("a policy, applied by the $label", ({ engine, available }
     expect(Math.max(...providers.map((text) => text.length))).toBeLessThanOrEqual(700);
   });
 
-  it.runIf(available)(
-    "shows no change for other spellings, and one for each change",
-    { timeout: 180_000 },
-    async () => {
-      await stack.result(["up", "--yes"], policyEnv(base));
-      const previewOf = async (policy: Policy) =>
-        changesOf(await stack.result(["preview"], policyEnv(policy)));
+  it.runIf(available)("shows no change for other spellings, and one for each change", async () => {
+    const previewOf = async (changes: Parameters<typeof withArgs>[0]) =>
+      changesOf(await stack.result(["preview"], policyEnv(withArgs(changes))));
 
-      const blob = firstKey.split(" ").slice(0, 2).join("  ");
-      expect(await previewOf(withArgs("key", { data: `${blob} another comment\n` }))).toEqual([]);
-      expect(await previewOf(withArgs("tags", { tags: ["web", "prod"] }))).toEqual([]);
-      expect(
-        await previewOf(
-          withArgs("staging", { settings: { sessionRecord: false, connectionAnnouncement: "" } }),
-        ),
-      ).toEqual([]);
-
-      expect(await previewOf(withArgs("key", { username: "^ana$" }))).toEqual(["update key username"]);
-      expect(await previewOf(withArgs("bob", { role: "administrator" }))).toEqual(["update bob role"]);
-      expect(await previewOf(withArgs("key", { data: secondKey }))).toEqual(["replace key data"]);
-      expect(await previewOf(withArgs("tags", { device: "web-02" }))).toContain("replace tags device");
+    const blob = firstKey.split(" ").slice(0, 2).join("  ");
+    const spellings = {
+      key: { data: `${blob} another comment\n` },
+      tags: { tags: ["web", "prod"] },
+      staging: { settings: { sessionRecord: false, connectionAnnouncement: "" } },
+    };
+    expect(await previewOf(spellings)).toEqual([]);
+    const changes = {
+      key: { username: "^ana$" },
+      bob: { role: "administrator" },
+      "key-staging": { data: secondKey },
+      edge: { device: "web-02" },
       // The namespace's id stays known, so that its children are not shown as changed.
-      const renamed = await previewOf(withArgs("staging", { name: "trials" }));
-      expect(renamed).toEqual(["update staging name"]);
-    },
-  );
+      staging: { name: "trials" },
+    };
+    expect(await previewOf(changes)).toEqual([
+      "replace edge device",
+      "replace key-staging data",
+      "update bob role",
+      "update key username",
+      "update staging name",
+    ]);
+  });
 
-  it.runIf(available)(
-    "refuses wrong inputs at preview, naming resource and field",
-    { timeout: 60_000 },
-    async () => {
-      const { code, stdout, stderr } = await stack.run(
-        ["preview", "--create"],
-        policyEnv(withArgs("key", { username: "(" })),
-      );
-      expect(code).toBe(1);
-      expect(stdout + stderr).toMatch(/PublicKey\.username: must be a regular expression in RE2 syntax/);
-      expect(stdout + stderr).toMatch(/\bkey\b/);
-    },
-  );
-
-  it.runIf(available)("finds what was changed by hand, and repairs it", { timeout: 180_000 }, async () => {
-    await stack.result(["up", "--yes"], policyEnv(base));
+  it.runIf(available)("finds what was changed by hand, and repairs it", async () => {
     const staging = await stagingTenant();
     const { client, tenant } = fleet;
     const [key] = await keysOf(tenant);
@@ -180,57 +182,41 @@ describe.each(engines)("a policy, applied by the $label", ({ engine, available }
   });
 
   it.runIf(available)(
-    "plans a vanished namespace again, with what was in it",
-    { timeout: 180_000 },
+    "plans a vanished namespace again, with what was in it, and follows a device that enrols again, by its name",
     async () => {
-      await stack.result(["up", "--yes"], policyEnv(base));
       const staging = await stagingTenant();
       await fleet.client.forTenant(staging).deleteNamespace({ params: { tenant: staging } });
+      await fleet.client.deleteDevice({ params: { uid: edge } });
+      await fleet.enrol("edge-01", EDGE.replace("aa", "bb"));
 
       const drift = await stack.result(["drift"], policyEnv(base), 2);
       expect(changesOf(drift).map((line) => line.split(" ").slice(0, 2).join(" "))).toEqual([
         "delete bob-staging",
         "delete key-staging",
         "delete staging",
+        "update edge",
       ]);
-      const repaired = await stack.result(["up", "--refresh", "--yes"], policyEnv(base));
+      const repaired = await stack.result(["up", "--refresh", "--skip-preview"], policyEnv(base));
       expect(repaired.summary).toMatchObject({ create: 3 });
       expect(await stagingTenant()).not.toBe(staging);
+      const devices = await fleet.client.getDevices({ query: { perPage: 100 } });
+      expect(devices.find((device) => device.name === "edge-01")?.tags).toEqual(["edge"]);
     },
   );
 
-  it.runIf(available)("follows a device that enrols again, by its name", { timeout: 180_000 }, async () => {
-    const policy: Policy = { tags: { type: "DeviceTags", args: { device: "edge-01", tags: ["edge"] } } };
-    const mac = "02:00:00:00:aa:01";
-    const first = await fleet.enrol("edge-01", mac);
-    await stack.result(["up", "--yes"], policyEnv(policy));
-    await fleet.client.deleteDevice({ params: { uid: first } });
-    await fleet.enrol("edge-01", mac.replace("aa", "bb"));
-
-    const drift = await stack.result(["drift"], policyEnv(policy), 2);
-    expect(changesOf(drift)[0]).toMatch(/^update tags /);
-    await stack.result(["up", "--refresh", "--yes"], policyEnv(policy));
-    const devices = await fleet.client.getDevices({ query: { perPage: 100 } });
-    expect(devices.find((device) => device.name === "edge-01")?.tags).toEqual(["edge"]);
-    await stack.result(["destroy", "--yes"], policyEnv(policy));
-  });
-
-  it.runIf(available)("removes what it made, and nothing else", { timeout: 180_000 }, async () => {
-    const ownKey = sshKeyLine("made by hand");
-    const made = await fleet.client.createPublicKey({
+  it.runIf(available)("removes what it made, and nothing else", async () => {
+    await fleet.client.createPublicKey({
       body: {
-        data: Buffer.from(ownKey).toString("base64"),
+        data: Buffer.from(sshKeyLine("made by hand")).toString("base64"),
         name: "by hand",
         username: "^root$",
         filter: { hostname: ".*" },
       },
     });
-    await stack.result(["up", "--yes"], policyEnv(base));
     const gone = await stack.result(["destroy", "--yes"], policyEnv(base));
-    expect(gone.summary).toMatchObject({ delete: 7 });
+    expect(gone.summary).toMatchObject({ delete: 8 });
     expect((await keysOf(fleet.tenant)).map((key) => key.name)).toEqual(["by hand"]);
     const { members } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
     expect(members.map((member) => member.role)).toEqual(["owner"]);
-    await fleet.client.deletePublicKey({ params: { fingerprint: made.fingerprint } });
   });
 });
