@@ -24,7 +24,7 @@ function withoutCli(): void {
 
 test("without a CLI the command names both ways", async () => {
   withoutCli();
-  const { code, output } = await ws.gatehouse("up", ws.folder, "--stack", "test").done;
+  const { code, output } = await ws.command("up", ws.folder, "--stack", "test");
   expect(code).toBe(1);
   expect(output).toContain("install the Pulumi CLI");
   expect(output).toContain("--engine embedded");
@@ -34,19 +34,19 @@ test("without a CLI the command names both ways", async () => {
 test("up, then drift: 0 without a difference, 2 with one, 1 on an error", async () => {
   ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
   const args = [ws.folder, "--engine", "embedded"];
-  const up = await ws.gatehouse("up", ...args, "--stack", "test").done;
+  const up = await ws.command("up", ...args, "--stack", "test");
   expect(up.output).toContain("Created the stack test.");
   expect(up.output).toContain("2 created");
   expect(up.output).toContain("by the embedded engine");
   expect(up.output).not.toContain("\u001b[");
   // The only stack there is needs no name.
-  expect((await ws.gatehouse("drift", ...args).done).code).toBe(0);
+  expect((await ws.command("drift", ...args)).code).toBe(0);
   ws.tamper("a", { size: 5 });
-  const drift = await ws.gatehouse("drift", ...args).done;
+  const drift = await ws.command("drift", ...args);
   expect(drift.code).toBe(2);
   expect(drift.output).toContain("~ size: 1 => 5");
   ws.env.PULUMI_CONFIG_PASSPHRASE = "wrong";
-  const failed = await ws.gatehouse("drift", ...args).done;
+  const failed = await ws.command("drift", ...args);
   expect(failed.code).toBe(1);
   expect(failed.output).toContain("The passphrase is not the one this stack was made with.");
 });
@@ -61,18 +61,18 @@ describe.each(engines)("a stack that there is not, by the $label", ({ engine, av
   test.runIf(available)("is not made by a preview, unless that is said", async () => {
     const args = [ws.folder, "--engine", engine];
     ws.plan({ things: [{ name: "a" }] });
-    const first = await ws.gatehouse("preview", ...args, "--stack", "test").done;
+    const first = await ws.command("preview", ...args, "--stack", "test");
     expect(first.code).toBe(1);
     expect(first.output).toContain("There is no stack test of the project cloud; there is none yet.");
     expect(first.output).toContain("gatehouse preview --create");
     expect(files()).toEqual([]);
 
-    const made = await ws.gatehouse("preview", ...args, "--stack", "test", "--create").done;
+    const made = await ws.command("preview", ...args, "--stack", "test", "--create");
     expect(made).toMatchObject({ code: 0, output: expect.stringContaining("Created the stack test.") });
-    expect((await ws.gatehouse("preview", ...args, "--stack", "test", "--create").done).code).toBe(0);
+    expect((await ws.command("preview", ...args, "--stack", "test", "--create")).code).toBe(0);
 
     const before = files();
-    const misspelt = await ws.gatehouse("preview", ...args, "--stack", "tset").done;
+    const misspelt = await ws.command("preview", ...args, "--stack", "tset");
     expect(misspelt.code).toBe(1);
     expect(misspelt.output).toContain("There is no stack tset of the project cloud; there is test.");
     expect(files()).toEqual(before);
@@ -80,8 +80,7 @@ describe.each(engines)("a stack that there is not, by the $label", ({ engine, av
 });
 
 describe.each(engines)("what is told of a failure, by the $label", ({ engine, available }) => {
-  const up = async () =>
-    (await ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", engine).done).output;
+  const up = async () => (await ws.command("up", ws.folder, "--stack", "test", "--engine", engine)).output;
 
   test.runIf(available)("is the reason, once as it happens and once in the summary", async () => {
     ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
@@ -123,8 +122,9 @@ describe.each(engines)("what is told of a failure, by the $label", ({ engine, av
 
 test("--json prints the result, also of a run that fails", async () => {
   ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
-  const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded", "--json");
-  const { code, output } = await run.done;
+  const { code, output } = await ws.command(
+    ...["up", ws.folder, "--stack", "test", "--engine", "embedded", "--json"],
+  );
   expect(code).toBe(1);
   const result = JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)) as Result;
   expect(result).toMatchObject({

@@ -26,7 +26,6 @@ const SHORT = [
   "components, secrets and outputs",
   "failures half-way",
   "deletion before replacement, by the provider, stopped in between",
-  "protect",
 ];
 
 function expected({ name, steps }: Scenario): Outcome[] {

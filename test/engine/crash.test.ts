@@ -71,7 +71,7 @@ test("a run killed in the middle loses no finished step, and leaves no process",
   const journal = readFileSync(join(ws.state, JOURNAL), "utf8");
   expect(journal).not.toContain("swordfish");
 
-  const preview = await ws.gatehouse("preview", ws.folder, "--stack", "test", "--engine", "embedded").done;
+  const preview = await ws.command("preview", ws.folder, "--stack", "test", "--engine", "embedded");
   expect(preview.output).toContain("An earlier run was killed");
   expect(preview.output).toContain("1 more were in flight");
   expect(ws.names()).toEqual([...fast.map((thing) => thing.name), "cloud-test", "default"].sort());

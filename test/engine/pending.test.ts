@@ -43,7 +43,7 @@ describe.each(engines)(
   "operations that a killed run left in the state, by the $label",
   ({ engine, available }) => {
     const run = async (command: string, ...args: string[]) =>
-      (await ws.gatehouse(command, ws.folder, "--stack", "test", "--engine", engine, ...args).done).output;
+      (await ws.command(command, ws.folder, "--stack", "test", "--engine", engine, ...args)).output;
 
     test.runIf(available)("are named by every command, with what to do", async () => {
       for (const command of ["preview", "drift", "refresh", "up", "destroy"]) {

@@ -288,7 +288,7 @@ describe("the embedded engine", () => {
 describe.each(engines)("how often an up runs the program, by the $label", ({ engine, available }) => {
   const up = async (...args: string[]) => {
     ws.runs();
-    const ended = await ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", engine, ...args).done;
+    const ended = await ws.command("up", ws.folder, "--stack", "test", "--engine", engine, ...args);
     return { ...ended, runs: ws.runs() };
   };
 

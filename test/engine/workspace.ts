@@ -19,6 +19,7 @@ import {
   type StackOptions,
   type UpOptions,
 } from "../../provider/engine/index.ts";
+import { gatehouseBy } from "../support/gatehouse.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 
@@ -163,8 +164,14 @@ export class Workspace {
       .sort();
   }
 
-  // A process of its own: signals go to it, it is killed, and it has a lock that others see.
-  /** Starts the gatehouse command; `done` resolves with its exit code and output. */
+  /** Runs the gatehouse command to its end, in this process where the engine allows it. */
+  async command(...args: string[]): Promise<{ code: number | null; output: string }> {
+    const engine = args[args.indexOf("--engine") + 1] === "cli" ? "cli" : "embedded";
+    const { code, stdout, stderr } = await gatehouseBy(engine)(args, this.env as Record<string, string>);
+    return { code, output: stdout + stderr };
+  }
+
+  /** Starts the command as a process, to be sent signals or killed; `done` resolves with its exit code and output. */
   gatehouse(...args: string[]): Running {
     return this.gatehouseBy([], ...args);
   }
