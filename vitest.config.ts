@@ -34,6 +34,7 @@ export default defineConfig({
     // Tests start real server and Pulumi processes; more files at once than cores only makes them wait.
     maxWorkers: 2,
     reporters: ["default"],
+    setupFiles: ["test/support/properties.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // What is waited for comes at once where the machine has time; one second is too short where it has none.
