@@ -47,6 +47,9 @@ async function as<T>(
   }
 }
 
+/** Where it is not the preview that is tested, which takes as long as all else. */
+const UP = ["up", "--skip-preview"];
+
 const settingsFile = (stack: string) => `${program.folder}/Pulumi.${stack}.yaml`;
 
 describe.each(engines)("a stack's first runs, by the $label", ({ engine, available }) => {
@@ -65,6 +68,16 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       ...env,
     });
   };
+  /** The stack, as a program of one's own opens it. */
+  const opened = (declared: object) =>
+    openStack({
+      ...{ folder: program.folder, stack: "prod", engine },
+      env: {
+        ...environmentWithout("GATEHOUSE_", "PULUMI_"),
+        ...commonEnv(),
+        POLICY: JSON.stringify(declared),
+      },
+    });
   const rulesOf = (tenant: string) =>
     as("citizen", (client) => client.forTenant(tenant).getFirewallRules({ query: { perPage: 100 } }));
   const namespaces = (username: string) =>
@@ -93,7 +106,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       // By now the user has two, and looked at the other one last.
       const other = (await namespaces("citizen")).get("staging") ?? "";
       await as("citizen", (client) => client.getNamespaceToken({ params: { tenant: other } }));
-      const second = await gate(["up", "--yes"], { ...policy, another: rule(2) });
+      const second = await gate(UP, { ...policy, another: rule(2) });
       expect(second).toMatchObject({ code: 0 });
       expect(second.stdout).toContain("by the stack's configuration");
       expect((await rulesOf(home.tenantId)).map(({ priority }) => priority).sort()).toEqual([1, 2]);
@@ -107,7 +120,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     const { tenantId: home } = await as("citizen", (client) =>
       client.createNamespace({ body: { name: "home" } }),
     );
-    const first = await gate(["up", "--yes"], policy, { GATEHOUSE_TENANT: home });
+    const first = await gate(UP, policy, { GATEHOUSE_TENANT: home });
     expect(first).toMatchObject({ code: 0 });
     const other = (await namespaces("citizen")).get("staging") ?? "";
     const token = await as("citizen", async (client) => {
@@ -115,12 +128,11 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       return token;
     });
     const env = { GATEHOUSE_USERNAME: "", GATEHOUSE_PASSWORD: "", GATEHOUSE_TOKEN: token };
-    const again = await gate(["up", "--yes"], { ...policy, another: rule(2) }, env);
+    const again = await gate(UP, { ...policy, another: rule(2) }, env);
     expect(again).toMatchObject({ code: 0 });
     expect(again.stdout).toContain(`Namespace: home (${home})`);
     expect((await rulesOf(home)).map(({ priority }) => priority).sort()).toEqual([1, 2]);
     expect(await rulesOf(other)).toEqual([]);
-    expect(await gate(["destroy", "--yes"], policy)).toMatchObject({ code: 0 });
   });
 
   it.skipIf(!available)("write nothing when the service would not do it", async () => {
@@ -139,9 +151,8 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     const file = `${program.states}/tenant`;
     writeFileSync(file, `${ids[1]}\n`);
     const env = { GATEHOUSE_TENANT_FILE: file };
-    expect(await gate(["up", "--yes"], { rule: rule(1) }, env)).toMatchObject({ code: 0 });
+    expect(await gate(UP, { rule: rule(1) }, env)).toMatchObject({ code: 0 });
     expect(await Promise.all(ids.map(rulesOf))).toMatchObject([[], [{ priority: 1 }]]);
-    expect(await gate(["destroy", "--yes"], { rule: rule(1) }, env)).toMatchObject({ code: 0 });
   });
 
   it.skipIf(!available)("take none of several, and list them", async () => {
@@ -157,8 +168,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     const named = {
       rule: { ...rule(1), args: { ...rule(1).args, tenant: (await namespaces("citizen")).get("two") } },
     };
-    expect(await gate(["up", "--yes"], named)).toMatchObject({ code: 0 });
-    expect(await gate(["destroy", "--yes"], named)).toMatchObject({ code: 0 });
+    expect(await gate(UP, named)).toMatchObject({ code: 0 });
   });
 
   it.skipIf(!available)("of a user who is in none make nothing, and say how to make one", async () => {
@@ -172,43 +182,27 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     const made = await gate(["up", "--yes", "--create-namespace", "fleet"], policy, env);
     expect(made).toMatchObject({ code: 0 });
     expect([...(await namespaces("newcomer")).keys()].sort()).toEqual(["fleet", "staging"]);
-    expect(await gate(["up", "--yes"], { ...policy, another: rule(2) }, env)).toMatchObject({ code: 0 });
+    expect(await gate(UP, { ...policy, another: rule(2) }, env)).toMatchObject({ code: 0 });
     const inFleet = await as("newcomer", async (client) =>
       client.forTenant((await namespaces("newcomer")).get("fleet") ?? "").getFirewallRules(),
     );
     expect(inFleet).toHaveLength(2);
-    expect(await gate(["destroy", "--yes"], policy, env)).toMatchObject({ code: 0 });
   });
 
   it.skipIf(!available)("go on where the resources are of a stack that never said it", async () => {
     const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
     // As by `pulumi up`, and by releases that settled nothing.
-    const direct = () =>
-      openStack({
-        ...{ folder: program.folder, stack: "prod", engine },
-        env: {
-          ...environmentWithout("GATEHOUSE_", "PULUMI_"),
-          ...commonEnv(),
-          POLICY: JSON.stringify({ rule: rule(1) }),
-        },
-      });
-    await (await direct()).up();
+    const direct = async (declared: object) => (await opened(declared)).up({ skipPreview: true });
+    await direct({ rule: rule(1) });
     await as("citizen", (client) => client.createNamespace({ body: { name: "later" } }));
-    expect(await (await direct()).up()).toMatchObject({ ok: true });
-    const refused: unknown = await openStack({
-      ...{ folder: program.folder, stack: "prod", engine },
-      env: {
-        ...environmentWithout("GATEHOUSE_", "PULUMI_"),
-        ...commonEnv(),
-        POLICY: JSON.stringify({ rule: rule(1), another: rule(2) }),
-      },
-    })
-      .then((stack) => stack.up())
-      .catch((error: unknown) => error);
+    expect(await direct({ rule: rule(1) })).toMatchObject({ ok: true });
+    const refused: unknown = await direct({ rule: rule(1), another: rule(2) }).catch(
+      (error: unknown) => error,
+    );
     expect(JSON.stringify((refused as UpdateFailedError).result.diagnostics)).toMatch(
       /the user is in 2 namespaces.*GATEHOUSE_TENANT.*gatehouse:tenant.*home \(.*later \(/,
     );
-    const { code, stdout } = await gate(["up", "--yes"], { rule: rule(1), another: rule(2) });
+    const { code, stdout } = await gate(UP, { rule: rule(1), another: rule(2) });
     expect(code).toBe(0);
     expect(stdout).toContain(
       `Namespace: home (${home.tenantId}) on ${fleet.service.url}, where the stack's resources are`,
@@ -219,21 +213,13 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
 
   it.skipIf(!available)("know what tells their state from others only once it is made", async () => {
     await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
-    const stack = await openStack({
-      ...{ folder: program.folder, stack: "prod", engine },
-      env: {
-        ...environmentWithout("GATEHOUSE_", "PULUMI_"),
-        ...commonEnv(),
-        POLICY: JSON.stringify({ rule: rule(1) }),
-      },
-    });
+    const stack = await opened({ rule: rule(1) });
     const inputsOf = (result: Result) =>
       result.steps.find(({ name }) => name === "rule")?.after?.inputs.__stateId;
     // An update plan of the CLI takes what is said to be unknown for anything, and what is left out for nothing.
     expect(inputsOf(await stack.preview({ values: true }))).toBe("[unknown]");
-    await stack.up();
+    await stack.up({ skipPreview: true });
     expect(inputsOf(await stack.preview({ values: true }))).toMatch(/^[0-9a-f-]{36}$/);
-    await stack.destroy();
   });
 
   it.skipIf(!available)("from another state, of a laptop say, leave what this one made alone", async () => {
@@ -242,10 +228,10 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       type: "PublicKey",
       args: { name: "k", data: sshKeyLine("k"), username: "r", filter: { hostname: "h" } },
     };
-    expect(await gate(["up", "--yes"], { rule: rule(1), key })).toMatchObject({ code: 0 });
+    expect(await gate(UP, { rule: rule(1), key })).toMatchObject({ code: 0 });
     const laptop = { PULUMI_BACKEND_URL: `file://${program.states}/laptop` };
     mkdirSync(`${program.states}/laptop`);
-    const second = await gate(["up", "--yes"], { rule: rule(2), key }, laptop);
+    const second = await gate(UP, { rule: rule(2), key }, laptop);
     expect(second).toMatchObject({ code: 1 });
     expect(`${second.stdout}${second.stderr}`).toMatch(/PublicKey\.adopt: .* exists already/);
     const priorities = async () => (await rulesOf(tenantId)).map(({ priority }) => priority).sort();
@@ -341,7 +327,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       );
       const device = { device: { type: "Device", args: { tenant, device: "kept" } } };
       const env = { GATEHOUSE_USERNAME: "newcomer" };
-      expect(await gate(["up", "--yes"], device)).toMatchObject({ code: 0 });
+      expect(await gate(UP, device)).toMatchObject({ code: 0 });
       expect(await gate(["up", "--yes"], {}, env)).toMatchObject({ code: 0 });
       await owner(async (client) => {
         const { members } = await client.getNamespace({ params: { tenant } });

@@ -34,7 +34,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     folder = mkdtempSync(join(tmpdir(), "gatehouse-plan-"));
     plan = join(folder, "plan.json");
     stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
-    await stack.result(["up", "--yes"], policyEnv(policyOf("^root$")));
+    await stack.result(["up", "--skip-preview"], policyEnv(policyOf("^root$")));
   }, 120_000);
   afterAll(async () => {
     stack?.dispose();
@@ -136,7 +136,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     async () => {
       rmSync(plan);
       const { closed } = policyOf("^root$");
-      const run = await save({ ...(closed && { closed }) }, ["--protect", "web-1"], 2);
+      const run = await save({ ...(closed && { closed }) }, ["--protect", "web-1", "--no-refresh"], 2);
       expect(run.stderr).toContain(`${plan} was not written`);
       expect(await up(policyOf("^root$"))).toMatchObject({
         code: 1,
@@ -150,7 +150,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
   );
 
   it.skipIf(!available)("binds a program that declares something else when it is run", async () => {
-    await save(policyOf("^ops$"));
+    await save(policyOf("^ops$"), ["--no-refresh"]);
     const env = { ...policyEnv(policyOf("^ops$")), POLICY_WHEN_RUN: JSON.stringify(policyOf("^.*$")) };
     const run = await stack.run(["up", "--plan", plan], env);
     expect([run.code, run.stdout + run.stderr]).toEqual([1, expect.stringMatching(/PublicKey|ana/)]);
@@ -160,8 +160,8 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
   it.skipIf(!available)("knows of objects that stay when their resource goes", async () => {
     const { ana, closed } = policyOf("^deploy$");
     const kept = { ...ana, options: { retainOnDelete: true } };
-    await stack.result(["up", "--yes"], policyEnv({ ana: kept, closed } as Policy));
-    const run = await stack.run(["review", "--json"], policyEnv({ closed } as Policy));
+    await stack.result(["up", "--skip-preview"], policyEnv({ ana: kept, closed } as Policy));
+    const run = await stack.run(["review", "--json", "--no-refresh"], policyEnv({ closed } as Policy));
     const [namespace] = (JSON.parse(run.stdout) as Review).namespaces;
     expect(namespace?.access).toEqual([]);
     expect(namespace?.unknown).toContainEqual(expect.stringContaining("leaves its object where it is"));
