@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Review } from "../../provider/review/review.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
-import { spawnGatehouse } from "../support/gatehouse.ts";
+import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 
 const STACK = "prod";
@@ -43,24 +43,27 @@ afterAll(async () => {
   await fleet?.stop();
 });
 
-const run = (args: readonly string[], env: Record<string, string> = {}) =>
-  spawnGatehouse(args, {
-    PULUMI_BACKEND_URL: `file://${program.states}`,
-    PULUMI_CONFIG_PASSPHRASE: PASSPHRASE,
-    POLICY: JSON.stringify(POLICY),
-    ...env,
-  });
+const settings = (env: Record<string, string>) => ({
+  PULUMI_BACKEND_URL: `file://${program.states}`,
+  PULUMI_CONFIG_PASSPHRASE: PASSPHRASE,
+  POLICY: JSON.stringify(POLICY),
+  ...env,
+});
+/** For what ends before it runs a policy test. */
+const run = (args: readonly string[], env: Record<string, string> = {}) => gatehouse(args, settings(env));
+const runTesting = (args: readonly string[]) => spawnGatehouse(args, settings({}));
 const named = (stack: string) => ["--stack", stack, "--engine", "embedded"];
 const commands = () => ({
   test: ["test", program.folder, "--json", ...named(STACK)],
   access: ["access", "--folder", program.folder, "--json", ...named(STACK)],
   review: ["review", program.folder, "--json", ...named(STACK)],
+  preview: ["preview", program.folder, "--json", ...named(STACK)],
 });
 
 describe("credentials that are in the stack's configuration alone", () => {
   it("are used by test and access, and make no stack", { timeout: 120_000 }, async () => {
     const { test, access } = commands();
-    const tested = await run(test);
+    const tested = await runTesting(test);
     expect(tested).toMatchObject({ code: 0, stderr: "" });
     expect(JSON.parse(tested.stdout)).toMatchObject({ ok: true, tenant: fleet.tenant });
     const answered = await run(access);
@@ -73,16 +76,24 @@ describe("credentials that are in the stack's configuration alone", () => {
     ]);
   });
 
-  it("are used by review", { timeout: 120_000 }, async () => {
-    const { code, stdout } = await run([...commands().review, "--create"]);
-    expect(code).toBe(0);
-    const { service, namespaces } = JSON.parse(stdout) as Review;
+  it("are used by review, and by the policy tests of a preview", { timeout: 120_000 }, async () => {
+    const { review, preview } = commands();
+    const reviewed = await runTesting([...review, "--create"]);
+    expect(reviewed.code).toBe(0);
+    const { service, namespaces } = JSON.parse(reviewed.stdout) as Review;
     expect(service).toBe(fleet.env.GATEHOUSE_URL);
     expect(namespaces.map(({ access }) => access.map(({ where }) => where))).toEqual([["web-01"]]);
+    const previewed = await runTesting(preview);
+    expect(previewed.code).toBe(0);
+    expect(JSON.parse(previewed.stdout)).toMatchObject({
+      summary: { create: 2 },
+      policyTests: { ok: true, tenant: fleet.tenant },
+    });
   });
 
   it("yield to those of the environment", { timeout: 120_000 }, async () => {
-    for (const args of Object.values(commands())) {
+    const { preview: _, ...others } = commands();
+    for (const args of Object.values(others)) {
       const { code, stdout, stderr } = await run(args, { GATEHOUSE_TOKEN: "of-the-environment" });
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
       expect(stderr).toMatch(/error: .*(credential|token|authenti)/i);
@@ -91,7 +102,8 @@ describe("credentials that are in the stack's configuration alone", () => {
   });
 
   it("need the passphrase, and are told to nobody", { timeout: 120_000 }, async () => {
-    for (const args of Object.values(commands())) {
+    const { preview: _, ...others } = commands();
+    for (const args of Object.values(others)) {
       const { code, stdout, stderr } = await run(args, { PULUMI_CONFIG_PASSPHRASE: "another" });
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
       expect(stderr).toBe("error: The passphrase is not the one this stack was made with.\n");

@@ -45,193 +45,163 @@ policyTest("keys", ({ policy }) => {
 
 const byUrn = (left: { urn: string }, right: { urn: string }) => left.urn.localeCompare(right.urn);
 
-describe.each(engines)("policy tests beside a program, by the $label", ({ engine, available }) => {
-  let fleet: Fleet;
-  let program: PolicyProgram;
-  let stack: Stack;
-  let device: string;
+describe.each(engines)(
+  "policy tests beside a program, by the $label",
+  { timeout: 120_000 },
+  ({ engine, available }) => {
+    let fleet: Fleet;
+    let program: PolicyProgram;
+    let stack: Stack;
+    /** The same, of which no command runs policy tests. */
+    let untested: Stack;
+    let device: string;
 
-  beforeAll(async () => {
-    if (!available) return;
-    fleet = await startFleet();
-    device = await fleet.enrol("web-01");
-    await tag(["prod", "web"]);
-    const edge = await fleet.enrol("edge-01");
-    await fleet.client.updateDeviceTags({ params: { uid: edge }, body: { tags: ["edge"] } });
-    program = new PolicyProgram();
-    stack = stackOf(fleet.env);
-    await stack.result(["up", "--yes"], env(base));
-    program.write("access.policy.ts", TESTS);
-  }, 120_000);
-  afterAll(async () => {
-    program?.remove();
-    await fleet?.stop();
-  });
-
-  const env = (policy: Policy, keys?: string) => ({
-    POLICY: JSON.stringify(policy),
-    ...(keys !== undefined && { KEYS: keys }),
-  });
-  const tag = (tags: string[]) => fleet.client.updateDeviceTags({ params: { uid: device }, body: { tags } });
-  const stackOf = (settings: Record<string, string>, name = "test") =>
-    new Stack({
-      program: program.folder,
-      folder: program.states,
-      engine,
-      env: settings,
-      name,
-      spawned: true,
+    beforeAll(async () => {
+      if (!available) return;
+      fleet = await startFleet();
+      device = await fleet.enrol("web-01");
+      await tag(["prod", "web"]);
+      const edge = await fleet.enrol("edge-01");
+      await fleet.client.updateDeviceTags({ params: { uid: edge }, body: { tags: ["edge"] } });
+      program = new PolicyProgram();
+      stack = stackOf(fleet.env);
+      untested = stackOf(fleet.env, { spawned: false });
+      await untested.result(["up", "--skip-preview"], env(base));
+      program.write("access.policy.ts", TESTS);
+    }, 120_000);
+    afterAll(async () => {
+      program?.remove();
+      await fleet?.stop();
     });
-  const tested = async (args: readonly string[], run: Record<string, string>, code: number) => {
-    const { policyTests, ...result } = (await stack.result(args, run, code)) as Tested;
-    return {
-      result,
-      policyTests,
-      failed: policyTests?.tests.filter(({ ok }) => !ok).map(({ name }) => name),
+
+    const env = (policy: Policy, keys?: string) => ({
+      POLICY: JSON.stringify(policy),
+      ...(keys !== undefined && { KEYS: keys }),
+    });
+    const tag = (tags: string[]) =>
+      fleet.client.updateDeviceTags({ params: { uid: device }, body: { tags } });
+    const stackOf = (settings: Record<string, string>, { name = "test", spawned = true } = {}) =>
+      new Stack({ program: program.folder, folder: program.states, engine, env: settings, name, spawned });
+    const tested = async (args: readonly string[], run: Record<string, string>, code: number) => {
+      const { policyTests, ...result } = (await stack.result(args, run, code)) as Tested;
+      return {
+        result,
+        policyTests,
+        failed: policyTests?.tests.filter(({ ok }) => !ok).map(({ name }) => name),
+      };
     };
-  };
-  const UNCHANGED = "ana^root$ bob^bob$ contractor^support$";
+    const UNCHANGED = "ana^root$ bob^bob$ contractor^support$";
 
-  it.runIf(available)("hold in a preview that changes nothing", { timeout: 60_000 }, async () => {
-    const { code, stdout } = await stack.run(["preview"], env(base, UNCHANGED));
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/4 unchanged[\s\S]*\nPolicy tests\n[\s\S]*\n2 passed\n$/);
-  });
+    it.runIf(available)("hold in a preview that changes nothing", async () => {
+      const { code, stdout } = await stack.run(["preview"], env(base, UNCHANGED));
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/4 unchanged[\s\S]*\nPolicy tests\n[\s\S]*\n2 passed\n$/);
+    });
 
-  it.runIf(available)("fail in a preview of what breaks them", { timeout: 120_000 }, async () => {
-    const run = env(changed, "ana^ana$ contractor^support$ new^new$");
-    const text = await stack.run(["preview"], run);
-    expect(text.code).toBe(2);
-    expect(text.stdout).toMatch(
-      /1 to create[\s\S]*\nPolicy tests\nFAIL {2}contractors stay out[\s\S]*support on web-01/,
-    );
+    it.runIf(available)("fail in a preview of what breaks them", async () => {
+      const run = env(changed, "ana^ana$ contractor^support$ new^new$");
+      const text = await stack.run(["preview"], run);
+      expect(text.code).toBe(2);
+      expect(text.stdout).toMatch(
+        /1 to create[\s\S]*\nPolicy tests\nFAIL {2}contractors stay out[\s\S]*support on web-01/,
+      );
 
-    const { result, policyTests, failed } = await tested(["preview"], run, 2);
-    expect(failed).toEqual(["contractors stay out of production"]);
-    expect(policyTests).toMatchObject({ ok: false, tenant: fleet.tenant, unknown: [] });
-    expect(result.summary).toMatchObject({ create: 1, update: 2, delete: 1 });
-    // What the tests were judged by is not shown.
-    expect(result.steps.filter((step) => "before" in step || "after" in step)).toEqual([]);
-    const untested = await tested(["preview", "--no-tests"], run, 0);
-    expect(untested.policyTests).toBeUndefined();
-    // Engines need not keep an order among what does not wait for each other.
-    expect(untested.result.steps.toSorted(byUrn)).toEqual(result.steps.toSorted(byUrn));
-  });
+      const { result, policyTests, failed } = await tested(["preview"], run, 2);
+      expect(failed).toEqual(["contractors stay out of production"]);
+      expect(policyTests).toMatchObject({ ok: false, tenant: fleet.tenant, unknown: [] });
+      expect(result.summary).toMatchObject({ create: 1, update: 2, delete: 1 });
+      // What the tests were judged by is not shown.
+      expect(result.steps.filter((step) => "before" in step || "after" in step)).toEqual([]);
+      const plain = (await untested.result(["preview", "--no-tests"], run)) as Tested;
+      expect(plain.policyTests).toBeUndefined();
+      // Engines need not keep an order among what does not wait for each other.
+      expect(plain.steps.toSorted(byUrn)).toEqual(result.steps.toSorted(byUrn));
+    });
 
-  it.runIf(available)("see what a limited preview leaves out as it stays", { timeout: 180_000 }, async () => {
-    const urn = (name: string) => `**::${name}`;
     const limits: [limit: string, name: string, code: number, keys: string][] = [
       ["--target", "ana", 0, "ana^ana$ bob^bob$ contractor^support$"],
-      ["--target", "bob", 0, "ana^root$ contractor^support$"],
-      ["--exclude", "contractor", 0, "ana^ana$ contractor^support$ new^new$"],
       ["--exclude", "bob", 2, "ana^ana$ bob^bob$ contractor^support$ new^new$"],
     ];
-    for (const [limit, name, code, keys] of limits) {
-      const { failed } = await tested(["preview", limit, urn(name)], env(changed, keys), code);
-      expect(failed, `${limit} ${name}`).toEqual(code === 2 ? ["contractors stay out of production"] : []);
-    }
-  });
+    const moreLimits: typeof limits = [
+      ["--target", "bob", 0, "ana^root$ contractor^support$"],
+      ["--exclude", "contractor", 0, "ana^ana$ contractor^support$ new^new$"],
+    ];
+    const limited = async (...[limit, name, code, keys]: (typeof limits)[number]) => {
+      const { failed } = await tested(["preview", limit, `**::${name}`], env(changed, keys), code);
+      expect(failed).toEqual(code === 2 ? ["contractors stay out of production"] : []);
+    };
+    it.runIf(available).each(limits)("see what a preview with %s %s leaves out as it stays", limited);
+    // The same of others.
+    it.runIf(available).each(moreLimits)(
+      "see what a preview with %s %s leaves out as it stays",
+      { tags: ["long"] },
+      limited,
+    );
 
-  it.runIf(available)(
-    "fail in a drift where nothing differs from the state",
-    { timeout: 120_000 },
-    async () => {
+    it.runIf(available)("fail in a drift where nothing differs from the state", async () => {
       expect((await tested(["drift"], env(base, UNCHANGED), 0)).failed).toEqual([]);
       await tag(["prod", "web", "edge"]);
       try {
-        const { result, failed } = await tested(["drift"], env(base), 2);
-        expect(result.steps.filter(({ op }) => op !== "same")).toEqual([]);
-        expect(failed).toEqual(["contractors stay out of production"]);
         const text = await stack.run(["drift"], env(base));
         expect(text.code).toBe(2);
-        expect(text.stdout).toMatch(/4 as in the state[\s\S]*\nPolicy tests\nFAIL/);
-        expect(await tested(["drift", "--no-tests"], env(base), 0)).toMatchObject({ policyTests: undefined });
+        expect(text.stdout).toMatch(
+          /4 as in the state[\s\S]*\nPolicy tests\nFAIL {2}contractors stay out of production/,
+        );
+        const plain = (await untested.result(["drift", "--no-tests"], env(base))) as Tested;
+        expect(plain.steps.filter(({ op }) => op !== "same")).toEqual([]);
+        expect(plain.policyTests).toBeUndefined();
       } finally {
         await tag(["prod", "web"]);
       }
-    },
-  );
-
-  it.runIf(available)("do not hide a difference from the state", { timeout: 60_000 }, async () => {
-    const [bob] = (await fleet.client.getPublicKeys()).filter(({ name }) => name === "bob");
-    const { fingerprint = "", username = "", filter = {} } = bob ?? {};
-    const change = (to: string) =>
-      fleet.client.updatePublicKey({
-        params: { fingerprint },
-        body: { name: "bob", username: to, filter } as never,
-      });
-    await change("^robert$");
-    try {
-      const keys = "ana^root$ bob^robert$ contractor^support$";
-      const { result, policyTests } = await tested(["drift"], env(base, keys), 2);
-      expect(result.summary).toMatchObject({ update: 1 });
-      expect(policyTests?.ok).toBe(true);
-    } finally {
-      await change(username);
-    }
-  });
-
-  it.runIf(available)(
-    "tell after the plan what hinders them, and need no connection where there are none",
-    { timeout: 180_000 },
-    async () => {
-      const nowhere = stackOf({}, "nowhere");
-      const text = await nowhere.run(["preview", "--create"], env({}));
-      expect(text.code).toBe(1);
-      expect(text.stdout).toMatch(/1 to create .*\n$/);
-      expect(text.stderr).toMatch(/^error: GATEHOUSE_URL: set it to the address of the service/);
-
-      const unreachable = { ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9" };
-      const json = await nowhere.run(["preview", "--json"], { ...env({}), ...unreachable });
-      expect(json.code).toBe(1);
-      expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, error: { code: "service" } });
-      expect(json.stderr).toMatch(/^error: .*http:\/\/127\.0\.0\.1:9\b/m);
-      expect((await nowhere.run(["preview", "--no-tests"], env({}))).code).toBe(0);
-
-      const untested = new PolicyProgram();
-      try {
-        const { folder, states } = untested;
-        const none = new Stack({ program: folder, folder: states, engine, env: {}, name: "none" });
-        const { code, stdout, stderr } = await none.run(["preview", "--create"], env({}));
-        expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-        expect(stdout).not.toContain("Policy tests");
-      } finally {
-        untested.remove();
-      }
-    },
-  );
-});
-
-it("policy tests of a preview use the credentials of the stack's configuration", {
-  timeout: 120_000,
-}, async () => {
-  const fleet = await startFleet();
-  const program = new PolicyProgram();
-  try {
-    program.write("access.policy.ts", TESTS);
-    const { GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
-    await program.configure(
-      "prod",
-      {
-        "gatehouse:url": `${GATEHOUSE_URL}`,
-        "gatehouse:username": `${GATEHOUSE_USERNAME}`,
-        "gatehouse:password": `${GATEHOUSE_PASSWORD}`,
-      },
-      "correct horse battery staple",
-    );
-    const { folder, states } = program;
-    const stack = new Stack({
-      program: folder,
-      folder: states,
-      engine: "embedded",
-      env: {},
-      name: "prod",
-      spawned: true,
     });
-    const { policyTests } = (await stack.result(["preview", "--create"], { KEYS: "" })) as Tested;
-    expect(policyTests).toMatchObject({ ok: true, tenant: fleet.tenant });
-  } finally {
-    program.remove();
-    await fleet.stop();
-  }
-});
+
+    it.runIf(available)("do not hide a difference from the state", async () => {
+      const [bob] = (await fleet.client.getPublicKeys()).filter(({ name }) => name === "bob");
+      const { fingerprint = "", username = "", filter = {} } = bob ?? {};
+      const change = (to: string) =>
+        fleet.client.updatePublicKey({
+          params: { fingerprint },
+          body: { name: "bob", username: to, filter } as never,
+        });
+      await change("^robert$");
+      try {
+        const keys = "ana^root$ bob^robert$ contractor^support$";
+        const { result, policyTests } = await tested(["drift"], env(base, keys), 2);
+        expect(result.summary).toMatchObject({ update: 1 });
+        expect(policyTests?.ok).toBe(true);
+      } finally {
+        await change(username);
+      }
+    });
+
+    it.runIf(available)(
+      "tell after the plan what hinders them, and need no connection where there are none",
+      async () => {
+        const nowhere = stackOf({}, { name: "nowhere" });
+        const text = await nowhere.run(["preview", "--create"], env({}));
+        expect(text.code).toBe(1);
+        expect(text.stdout).toMatch(/1 to create .*\n$/);
+        expect(text.stderr).toMatch(/^error: GATEHOUSE_URL: set it to the address of the service/);
+
+        const unreachable = { ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9" };
+        const json = await nowhere.run(["preview", "--json"], { ...env({}), ...unreachable });
+        expect(json.code).toBe(1);
+        expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, error: { code: "service" } });
+        expect(json.stderr).toMatch(/^error: .*http:\/\/127\.0\.0\.1:9\b/m);
+        const unasked = stackOf({}, { name: "nowhere", spawned: false });
+        expect((await unasked.run(["preview", "--no-tests"], env({}))).code).toBe(0);
+
+        const without = new PolicyProgram();
+        try {
+          const { folder, states } = without;
+          const none = new Stack({ program: folder, folder: states, engine, env: {}, name: "none" });
+          const { code, stdout, stderr } = await none.run(["preview", "--create"], env({}));
+          expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+          expect(stdout).not.toContain("Policy tests");
+        } finally {
+          without.remove();
+        }
+      },
+    );
+  },
+);
