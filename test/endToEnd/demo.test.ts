@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 
+// Slow: four runs of a program in TypeScript with 35 resources. The commands that it gives are tested one by one.
+
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 interface Ended {
@@ -36,6 +38,7 @@ function temporaryFolder(): string {
 
 it("the demo finds what was changed by hand, repairs and destroys it, and leaves nothing behind", {
   timeout: 180_000,
+  tags: ["long"],
 }, async () => {
   const folder = temporaryFolder();
   const { code, output } = await demo(folder, "--destroy");
@@ -58,7 +61,7 @@ const kept = it.skipIf(!process.env.GATEHOUSE_ALL);
 const unless = process.env.GATEHOUSE_ALL ? "" : " (skipped: GATEHOUSE_ALL is not set)";
 kept(
   `kept, the service goes on and takes the login that was printed${unless}`,
-  { timeout: 180_000 },
+  { timeout: 180_000, tags: ["long"] },
   async () => {
     const folder = temporaryFolder();
     const { code, output } = await demo(folder, "--keep");

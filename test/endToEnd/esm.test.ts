@@ -26,7 +26,7 @@ describe.each(engines)("an ES module program under the $label", ({ engine, avail
 
   it.runIf(available)("imports the package, and its outputs come back", { timeout: 120_000 }, async () => {
     const env = { ...fleet.env, NAMESPACE_NAME: "esm", KEY_LINE: sshKeyLine("me@here") };
-    const stack = new Stack({ program: PROGRAM, folder, engine, env });
+    const stack = new Stack({ program: PROGRAM, folder, engine, env, spawned: true });
     try {
       const result = await stack.result(["up", "--yes"]);
       expect(result.outputs.fingerprint).toMatch(/^([0-9a-f]{2}:){15}[0-9a-f]{2}$/);
@@ -35,6 +35,7 @@ describe.each(engines)("an ES module program under the $label", ({ engine, avail
       expect(namespace.name).toBe("esm");
       const keys = await fleet.client.forTenant(tenant).getPublicKeys();
       expect(keys.map((key) => key.fingerprint)).toEqual([result.outputs.fingerprint]);
+      expect((await stack.result(["refresh", "--yes"])).summary.same).toBe(3);
       expect((await stack.result(["destroy", "--yes"])).summary.delete).toBe(3);
     } finally {
       stack.dispose();

@@ -55,6 +55,9 @@ for (const [name, role] of Object.entries(owners)) {
 }
 `;
 
+/** Where nothing depends on what is real by now: to read that takes as long as all else. */
+const UNREAD = ["--no-refresh"];
+
 const program = (policy: unknown) => ({ "infra/policy/policy.json": JSON.stringify(policy) });
 const people = (owners: Record<string, string>) => ({
   "packages/people/index.js": `exports.owners = ${JSON.stringify(owners)};`,
@@ -148,7 +151,7 @@ describe.each(engines)(
         symlinkSync(join(MODULES, name), join(repository.root, "node_modules", name));
       }
       symlinkSync("../../packages/people", join(repository.root, "node_modules/@team/people"));
-      const up = await gatehouseBy(engine)(command("up", ["--yes"]), env());
+      const up = await gatehouseBy(engine)(command("up", ["--skip-preview"]), env());
       expect([up.code, up.stderr]).toEqual([0, expect.any(String)]);
 
       // Drift: ana may do more, bob less, and somebody has come by hand.
@@ -203,7 +206,7 @@ describe.each(engines)(
       repository.write(program(changed));
       const [comment, map] = [join(folder, "comment.md"), join(folder, "map.html")];
       const ended = await run(
-        ["--base", "main~1", "--head", "main", "--markdown", comment, "--html", map],
+        [...UNREAD, "--base", "main~1", "--head", "main", "--markdown", comment, "--html", map],
         0,
       );
       const [base, head] = ["main~1", "main"].map((name) => repository.git("rev-parse", name).slice(0, 10));
@@ -223,7 +226,7 @@ describe.each(engines)(
       async () => {
         restore();
         const id = repository.git("rev-parse", "HEAD");
-        const ended = await run(["--base", id, "--no-refresh"], 0);
+        const ended = await run(["--base", id, ...UNREAD], 0);
         expect(ended.stdout).toContain(`From ${id.slice(0, 10)} to the working folder, uncommitted changes`);
         expect(ended.stdout).toContain("Nobody gains or loses access.");
       },
@@ -232,7 +235,7 @@ describe.each(engines)(
     it.skipIf(!canRun)("takes packages of the repository from the revision", async () => {
       restore();
       repository.write({ ...people({ eve: "observer" }), "package-lock.json": "{}" });
-      const { namespace, changes, review } = await reviewed(["--base", "main"]);
+      const { namespace, changes, review } = await reviewed(["--base", "main", ...UNREAD]);
       rmSync(join(repository.root, "package-lock.json"));
       expect(changes).toEqual(["create eve"]);
       expect(namespace.members).toEqual([{ change: "added", email: "eve@example.com", to: "observer" }]);
@@ -251,7 +254,7 @@ describe.each(engines)(
       });
       repository.commit("A policy test");
       restore();
-      const { namespace } = await reviewed(["--base", "main", "--head", "tested"], 2, true);
+      const { namespace } = await reviewed(["--base", "main", "--head", "tested", ...UNREAD], 2, true);
       expect(namespace.tests.map(({ file, ok }) => [file, ok])).toEqual([["carl.policy.js", false]]);
     });
 
@@ -279,10 +282,14 @@ describe.each(engines)(
       repository.commit("A program that does not end");
       restore();
       const started = join(folder, "started");
-      const child = spawn(process.execPath, [COMMAND, ...command("review", ["--base", "hanging"])], {
-        env: { ...process.env, ...env(), STARTED: started },
-        stdio: "ignore",
-      });
+      const child = spawn(
+        process.execPath,
+        [COMMAND, ...command("review", ["--base", "hanging", ...UNREAD])],
+        {
+          env: { ...process.env, ...env(), STARTED: started },
+          stdio: "ignore",
+        },
+      );
       const exited = once(child, "exit");
       await expect.poll(() => existsSync(started), { timeout: 60_000, interval: 100 }).toBe(true);
       expect(leftOver()).toHaveLength(1);

@@ -33,6 +33,7 @@ const isWrite = (request: string) => !request.startsWith("GET ") && request !== 
 
 it("120 keys: one request for each write, none where nothing changes, pages where all are read", {
   timeout: 120_000,
+  tags: ["long"],
 }, async () => {
   const created = await requestsDuring(fleet.service, () => stack.result(["up"]));
   expect(created.filter(isWrite)).toEqual(Array(KEYS).fill("POST /api/sshkeys/public-keys"));

@@ -31,6 +31,7 @@ const MINUTE = 60_000;
 
 let folder: string;
 let fleet: Fleet;
+// Packs the packages, and installs them from a registry.
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "gatehouse-install-"));
   fleet = await startFleet(["carla"]);
@@ -42,6 +43,7 @@ afterAll(async () => {
 
 it("the packages install elsewhere, without compiling, and run an example", {
   timeout: 5 * MINUTE,
+  tags: ["long"],
 }, async ({ skip }) => {
   const tarballs = await packAll(folder);
   const project = join(folder, "project");
@@ -95,7 +97,7 @@ it("the packages install elsewhere, without compiling, and run an example", {
   await gatehouse("destroy", "--yes");
 });
 
-it("the packed server starts from there", { timeout: MINUTE }, async ({ skip }) => {
+it("the packed server starts from there", { timeout: MINUTE, tags: ["long"] }, async ({ skip }) => {
   const bin = join(folder, "project", "node_modules/.bin/gatehouse-server");
   if (!statSync(bin, { throwIfNoEntry: false })) skip("the packages are not installed");
   const data = mkdtempSync(join(folder, "data-"));

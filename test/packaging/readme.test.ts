@@ -99,125 +99,130 @@ const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 const ready = ["ssh-keygen", "git"].every((name) => !spawnSync(name, ["--version"]).error);
 
-describe.skipIf(!ready)("the first hour, as the README says, from packed packages", () => {
-  let folder: string;
-  let terminal: Terminal;
-  let service: ChildProcess;
-  let client: Client;
+// Packs the packages, installs them from a registry, and types what the README says.
+describe.skipIf(!ready)(
+  "the first hour, as the README says, from packed packages",
+  { tags: ["long"] },
+  () => {
+    let folder: string;
+    let terminal: Terminal;
+    let service: ChildProcess;
+    let client: Client;
 
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "gatehouse-readme-"));
-    mkdirSync(join(folder, "secrets"));
-    writeFileSync(join(folder, "secrets", "passphrase"), "correct horse battery staple");
-    terminal = new Terminal(folder);
-    const archives = await packAll(folder);
-    const sdk = archives[PACKAGES.indexOf("sdk")];
-    PACKAGES.forEach((name, index) => {
-      terminal.substitute(new RegExp(`@gatehouse-access/${name}(?= |$)`), `${archives[index]} ${sdk}`);
+    beforeAll(async () => {
+      folder = mkdtempSync(join(tmpdir(), "gatehouse-readme-"));
+      mkdirSync(join(folder, "secrets"));
+      writeFileSync(join(folder, "secrets", "passphrase"), "correct horse battery staple");
+      terminal = new Terminal(folder);
+      const archives = await packAll(folder);
+      const sdk = archives[PACKAGES.indexOf("sdk")];
+      PACKAGES.forEach((name, index) => {
+        terminal.substitute(new RegExp(`@gatehouse-access/${name}(?= |$)`), `${archives[index]} ${sdk}`);
+      });
+      terminal.substitute(/^npm install/, `npm install ${INSTALL_FLAGS.join(" ")}`);
+      terminal.substitute(/\/run\/secrets/g, join(folder, "secrets"));
+      if (!pulumiOnPath) terminal.substitute(/(--stack prod)/, "$1 --engine embedded");
+    }, 5 * MINUTE);
+    afterAll(async () => {
+      await client?.close();
+      service?.kill("SIGTERM");
+      if (service) await once(service, "close");
+      rmSync(folder, { recursive: true, force: true });
+      const { GATEHOUSE_TRANSCRIPT: file } = process.env;
+      if (file !== undefined) writeFileSync(file, terminal.transcript);
     });
-    terminal.substitute(/^npm install/, `npm install ${INSTALL_FLAGS.join(" ")}`);
-    terminal.substitute(/\/run\/secrets/g, join(folder, "secrets"));
-    if (!pulumiOnPath) terminal.substitute(/(--stack prod)/, "$1 --engine embedded");
-  }, 5 * MINUTE);
-  afterAll(async () => {
-    await client?.close();
-    service?.kill("SIGTERM");
-    if (service) await once(service, "close");
-    rmSync(folder, { recursive: true, force: true });
-    const { GATEHOUSE_TRANSCRIPT: file } = process.env;
-    if (file !== undefined) writeFileSync(file, terminal.transcript);
-  });
 
-  /** Types a line of the README, which must end with this code. */
-  async function types(beginning: string, expected = 0): Promise<string> {
-    const { code, stdout, stderr } = await terminal.readme(beginning);
-    expect(code, `${beginning}\n${stdout}${stderr}`).toBe(expected);
-    return stdout;
-  }
+    /** Types a line of the README, which must end with this code. */
+    async function types(beginning: string, expected = 0): Promise<string> {
+      const { code, stdout, stderr } = await terminal.readme(beginning);
+      expect(code, `${beginning}\n${stdout}${stderr}`).toBe(expected);
+      return stdout;
+    }
 
-  it("the service, and its first user", { timeout: 5 * MINUTE }, async ({ skip }) => {
-    const installed = await terminal.readme("npm install --global");
-    if (isOffline(installed.stderr)) skip("npm reaches no registry");
-    expect(installed.code, installed.stderr).toBe(0);
-    service = spawn(join(folder, "global/bin/gatehouse-server"), ["serve", "--port", "0"], {
-      cwd: folder,
-      env: environmentWithout("GATEHOUSE_"),
+    it("the service, and its first user", { timeout: 5 * MINUTE }, async ({ skip }) => {
+      const installed = await terminal.readme("npm install --global");
+      if (isOffline(installed.stderr)) skip("npm reaches no registry");
+      expect(installed.code, installed.stderr).toBe(0);
+      service = spawn(join(folder, "global/bin/gatehouse-server"), ["serve", "--port", "0"], {
+        cwd: folder,
+        env: environmentWithout("GATEHOUSE_"),
+      });
+      let url = "";
+      for await (const line of createInterface({ input: service.stdout as NodeJS.ReadableStream })) {
+        url =
+          /"listening".*"address":"([^"]+)"|"address":"([^"]+)".*"listening"/
+            .exec(line)
+            ?.slice(1)
+            .find(Boolean) ?? "";
+        if (url !== "") break;
+      }
+      service.stdout?.resume();
+      terminal.substitute(/https:\/\/access\.example\.org/, url);
+
+      expect(await types("gatehouse-server admin setup-link")).toContain(`${url}/`);
+      const made = await types("gatehouse-server admin user create");
+      const [, username = ""] = /^User (\S+) created/m.exec(made) ?? [];
+      const [, password = ""] = /^Password: (\S+)$/m.exec(made) ?? [];
+      writeFileSync(join(folder, "secrets", username), `${password}\n`);
+      await terminal.type(
+        "gatehouse-server admin user create --username carla --email carla@example.org --name Carla --generate-password",
+      );
+      const user = createClient({ url, credential: passwordCredential({ username, password }) });
+      const { tenantId } = await user.createNamespace({ body: { name: "fleet" } });
+      terminal.substitute(/(GATEHOUSE_TENANT=)\S+/, `$1${tenantId}`);
+      client = user.forTenant(tenantId);
+      for (const [index, hostname] of ["web-01", "db-02"].entries()) {
+        const { uid } = await agentCall(client, hostname, `02:00:00:00:00:0${index}`, tenantId);
+        await client.acceptDevice({ params: { uid } });
+      }
     });
-    let url = "";
-    for await (const line of createInterface({ input: service.stdout as NodeJS.ReadableStream })) {
-      url =
-        /"listening".*"address":"([^"]+)"|"address":"([^"]+)".*"listening"/
-          .exec(line)
-          ?.slice(1)
-          .find(Boolean) ?? "";
-      if (url !== "") break;
-    }
-    service.stdout?.resume();
-    terminal.substitute(/https:\/\/access\.example\.org/, url);
 
-    expect(await types("gatehouse-server admin setup-link")).toContain(`${url}/`);
-    const made = await types("gatehouse-server admin user create");
-    const [, username = ""] = /^User (\S+) created/m.exec(made) ?? [];
-    const [, password = ""] = /^Password: (\S+)$/m.exec(made) ?? [];
-    writeFileSync(join(folder, "secrets", username), `${password}\n`);
-    await terminal.type(
-      "gatehouse-server admin user create --username carla --email carla@example.org --name Carla --generate-password",
-    );
-    const user = createClient({ url, credential: passwordCredential({ username, password }) });
-    const { tenantId } = await user.createNamespace({ body: { name: "fleet" } });
-    terminal.substitute(/(GATEHOUSE_TENANT=)\S+/, `$1${tenantId}`);
-    client = user.forTenant(tenantId);
-    for (const [index, hostname] of ["web-01", "db-02"].entries()) {
-      const { uid } = await agentCall(client, hostname, `02:00:00:00:00:0${index}`, tenantId);
-      await client.acceptDevice({ params: { uid } });
-    }
-  });
+    it("the program, with one copy of Pulumi's SDK", { timeout: 5 * MINUTE }, async () => {
+      for (const line of linesOf("A policy").slice(
+        0,
+        linesOf("A policy").findIndex((text) => text.startsWith("export")),
+      )) {
+        await types(line);
+      }
+      const [program = "", tests = ""] = blocksOf("A policy", "ts");
+      writeFileSync(join(folder, "policy", "index.ts"), program);
+      writeFileSync(join(folder, "policy", "access.policy.ts"), tests);
+      expect(copiesOf("@pulumi/pulumi", join(folder, "policy"))).toEqual(["@pulumi/pulumi/package.json"]);
+      await types("export GATEHOUSE_URL");
+      await types("export PULUMI_BACKEND_URL");
+    });
 
-  it("the program, with one copy of Pulumi's SDK", { timeout: 5 * MINUTE }, async () => {
-    for (const line of linesOf("A policy").slice(
-      0,
-      linesOf("A policy").findIndex((text) => text.startsWith("export")),
-    )) {
-      await types(line);
-    }
-    const [program = "", tests = ""] = blocksOf("A policy", "ts");
-    writeFileSync(join(folder, "policy", "index.ts"), program);
-    writeFileSync(join(folder, "policy", "access.policy.ts"), tests);
-    expect(copiesOf("@pulumi/pulumi", join(folder, "policy"))).toEqual(["@pulumi/pulumi/package.json"]);
-    await types("export GATEHOUSE_URL");
-    await types("export PULUMI_BACKEND_URL");
-  });
+    it("preview, up, review, drift and test", { timeout: 10 * MINUTE }, async () => {
+      expect(await types("gatehouse preview policy")).toMatch(/^\d+ to create/m);
+      expect(await types("gatehouse up      policy --stack prod")).toMatch(/^6 created/m);
+      expect(await types("gatehouse review  policy --stack prod")).toContain("Nobody gains or loses access");
+      await terminal.type("git init -q -b main policy && printf 'node_modules\\n' > policy/.gitignore");
+      await terminal.type(
+        "cd policy && git add . && git -c user.name=Ana -c user.email=ana@example.org commit -qm Policy && cd ..",
+      );
+      await types("gatehouse review  policy --stack prod --base main");
+      await types("gatehouse review  policy --stack prod --save prod.plan");
+      await types("gatehouse up      policy --stack prod --plan prod.plan");
+      await types("gatehouse drift");
+      await types("gatehouse test");
+      const web = (await client.getDevices({ query: { perPage: 10 } })).find(({ name }) => name === "web-01");
+      await client.updateDeviceTags({ params: { uid: web?.uid ?? "" }, body: { tags: ["byhand"] } });
+      await types("gatehouse drift", 2);
+      await types("gatehouse up      policy --stack prod --refresh");
+      await types("gatehouse drift");
+      await types("gatehouse up      policy --stack prod --target");
+      await types("gatehouse up      policy --stack prod --skip-preview");
+    });
 
-  it("preview, up, review, drift and test", { timeout: 10 * MINUTE }, async () => {
-    expect(await types("gatehouse preview policy")).toMatch(/^\d+ to create/m);
-    expect(await types("gatehouse up      policy --stack prod")).toMatch(/^6 created/m);
-    expect(await types("gatehouse review  policy --stack prod")).toContain("Nobody gains or loses access");
-    await terminal.type("git init -q -b main policy && printf 'node_modules\\n' > policy/.gitignore");
-    await terminal.type(
-      "cd policy && git add . && git -c user.name=Ana -c user.email=ana@example.org commit -qm Policy && cd ..",
-    );
-    await types("gatehouse review  policy --stack prod --base main");
-    await types("gatehouse review  policy --stack prod --save prod.plan");
-    await types("gatehouse up      policy --stack prod --plan prod.plan");
-    await types("gatehouse drift");
-    await types("gatehouse test");
-    const web = (await client.getDevices({ query: { perPage: 10 } })).find(({ name }) => name === "web-01");
-    await client.updateDeviceTags({ params: { uid: web?.uid ?? "" }, body: { tags: ["byhand"] } });
-    await types("gatehouse drift", 2);
-    await types("gatehouse up      policy --stack prod --refresh");
-    await types("gatehouse drift");
-    await types("gatehouse up      policy --stack prod --target");
-    await types("gatehouse up      policy --stack prod --skip-preview");
-  });
+    it("who can reach what", { timeout: 2 * MINUTE }, async () => {
+      await types("export GATEHOUSE_TENANT");
+      expect(await types("gatehouse access --device tag:prod")).toContain("web-01");
+      expect(await types("gatehouse access --key ana")).toContain("web-01");
+      expect(await types("gatehouse access --explain", 2)).toContain("db-02");
+    });
 
-  it("who can reach what", { timeout: 2 * MINUTE }, async () => {
-    await types("export GATEHOUSE_TENANT");
-    expect(await types("gatehouse access --device tag:prod")).toContain("web-01");
-    expect(await types("gatehouse access --key ana")).toContain("web-01");
-    expect(await types("gatehouse access --explain", 2)).toContain("db-02");
-  });
-
-  it("nothing of it was left out", () => {
-    expect(terminal.left()).toEqual([expect.stringMatching(/^gatehouse-server serve /)]);
-  });
-});
+    it("nothing of it was left out", () => {
+      expect(terminal.left()).toEqual([expect.stringMatching(/^gatehouse-server serve /)]);
+    });
+  },
+);

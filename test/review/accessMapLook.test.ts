@@ -12,7 +12,7 @@ const data = accessMapData(example.before, example.after, meta);
 const { shown } = useMaps();
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
+describe.each(["light", "dark"] as const)("in %s", { tags: ["long"] }, (colorScheme) => {
   it("is drawn in its colours, and axe has nothing to say", async () => {
     const page = await shown(data, { colorScheme });
     const background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
@@ -57,7 +57,7 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
   });
 });
 
-it("2,000 devices and 300 keys open and react", { timeout: 180_000 }, async () => {
+it("2,000 devices and 300 keys open and react", { timeout: 180_000, tags: ["long"] }, async () => {
   const { before, after } = largeEstate(2000, 300);
   const large = accessMapData(before, after, meta);
   const times: Record<string, number> = {};
@@ -94,7 +94,7 @@ it("2,000 devices and 300 keys open and react", { timeout: 180_000 }, async () =
   console.log(`2,000 devices, 300 keys: ${JSON.stringify(times)} ms`);
 });
 
-it("what is folded away is said, and a filter finds it", async () => {
+it("what is folded away is said, and a filter finds it", { tags: ["long"] }, async () => {
   const devices = Array.from({ length: 450 }, (_, index) => ({
     uid: `${index}`,
     name: `unit-${index}`,
@@ -111,7 +111,7 @@ it("what is folded away is said, and a filter finds it", async () => {
   await expect.poll(() => names(page, "devices"), PATIENCE).toEqual(["unit-449"]);
 });
 
-it("everything that it reads at run time is packed", { timeout: 120_000 }, () => {
+it("everything that it reads at run time is packed", { timeout: 120_000, tags: ["long"] }, () => {
   const packed = execFileSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], {
     cwd: `${ROOT}provider`,
     encoding: "utf8",
