@@ -3,7 +3,7 @@ import { Connection } from "../../provider/resources/connection.ts";
 import { accessAnswer } from "../../provider/review/access.ts";
 import { type AccessFlags, type AccessFormat, accessQuery } from "../../provider/review/accessQuery.ts";
 import { type Estate, readEstate } from "../../provider/review/estate.ts";
-import { gatehouse } from "../support/gatehouse.ts";
+import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";
 
 let world: PolicyWorld;
@@ -34,7 +34,7 @@ const FORMULA = '=cmd(), "x"\u001b[2J';
 
 describe("the table", () => {
   test("has who can reach what, and by which rule; and says for what that was found out", async () => {
-    const { code, stdout, stderr } = await access();
+    const { code, stdout, stderr } = await spawnGatehouse(["access"], world.fleet.env);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     // What others named is not run by the terminal.
     expect(stdout).not.toContain("\u001b");

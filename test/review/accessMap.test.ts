@@ -4,6 +4,8 @@ import { accessMapData, accessMapHtml } from "../../provider/review/map/index.ts
 import { accessesOf, example, meta } from "./support/example.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 
+// All in a browser.
+
 const data = accessMapData(example.before, example.after, meta);
 const { show, shown } = useMaps();
 const status = (page: Page) => page.locator("#status");
@@ -15,7 +17,7 @@ async function expectShown(page: Page, keys: number, devices: string): Promise<v
   await expect.poll(() => status(page).textContent(), PATIENCE).toBe(text);
 }
 
-describe("what it shows", () => {
+describe("what it shows", { tags: ["long"] }, () => {
   it("title, facts, domain, sums and notes", async () => {
     const page = await shown(data);
     expect(await page.title()).toBe(meta.title);
@@ -86,7 +88,7 @@ describe("what it shows", () => {
   });
 });
 
-describe("filters", () => {
+describe("filters", { tags: ["long"] }, () => {
   it.each([
     ["Person", "ana", 2, "10", ["Ana Silva"], ["bastion-01", "db + prod", "prod + web"]],
     ["Key", "oncall", 1, "5", ["oncall-phone"], ["bastion-01", "lab"]],
@@ -136,7 +138,7 @@ describe("filters", () => {
   });
 });
 
-describe("choosing", () => {
+describe("choosing", { tags: ["long"] }, () => {
   it("a key shows logins, devices, addresses and rules, and its links alone", async () => {
     const page = await shown(data);
     await chooseLine(page, "oncall-phone");
@@ -211,7 +213,7 @@ const HOSTILE = [
   "admin\u202Egnp.exe\u2066\u0000",
 ];
 
-it("hostile names are text, and what cannot be seen is spelled out", async () => {
+it("hostile names are text, and what cannot be seen is spelled out", { tags: ["long"] }, async () => {
   const devices = HOSTILE.map((name, index) => ({ uid: `${name}${index}`, name, tags: [name] }));
   const keys = HOSTILE.map((name, index) => ({
     fingerprint: `${name}${index}`,
@@ -256,7 +258,7 @@ it("hostile names are text, and what cannot be seen is spelled out", async () =>
   expect(await page.locator("script").count()).toBe(2);
 });
 
-it("allows the browser its own script and style alone", async () => {
+it("allows the browser its own script and style alone", { tags: ["long"] }, async () => {
   const html = accessMapHtml(data);
   const [, policy = ""] = /Content-Security-Policy" content="([^"]+)"/.exec(html) ?? [];
   expect(policy).toMatch(

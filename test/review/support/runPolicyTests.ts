@@ -1,7 +1,11 @@
-// Runs policy tests as gatehouse does, in a process of its own: the test runner would load the files in its own way.
+// Runs policy tests as gatehouse does, in a process of its own and by what was built: the test runner would load the
+// files in its own way, and they import no package that is written in TypeScript.
 // Takes [folder, facts] as JSON from the standard input, and prints the reports of as many runs as are asked for.
 import { text } from "node:stream/consumers";
-import { type PolicyTestFacts, runPolicyTests } from "../../../provider/review/policyTests.ts";
+import type { PolicyTestFacts } from "../../../provider/review/policyTests.ts";
+
+const BUILT = new URL("../../../provider/dist/review/policyTests.js", import.meta.url).href;
+const { runPolicyTests }: typeof import("../../../provider/review/policyTests.ts") = await import(BUILT);
 
 const { folder, facts }: { folder: string; facts: PolicyTestFacts[] } = JSON.parse(await text(process.stdin));
 const reports = [];
