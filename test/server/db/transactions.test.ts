@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";
@@ -14,6 +13,7 @@ function signal() {
 
 test("an acknowledged write outlives the rollback of another request's transaction", async () => {
   const { client } = await testDatabase();
+  const other = await testDatabase();
   const [begun, mayFail] = [signal(), signal()];
   const failing = client.$transaction(async (transaction) => {
     await transaction.user.create({ data: user("rolledback") });
@@ -25,7 +25,9 @@ test("an acknowledged write outlives the rollback of another request's transacti
   // Prisma begins a statement when it is waited for, hence `then`.
   const write = client.user.create({ data: user("acknowledged") }).then((written) => written.id);
   const read = client.user.findMany().then((users) => users.map((found) => found.id));
-  await sleep(50);
+  // By now they are done, where nothing is in their way: the same on another database is.
+  await other.client.user.create({ data: user("elsewhere") });
+  await other.client.user.findMany();
   mayFail.resolve();
   await expect(failing).rejects.toThrow("refused");
   expect(await write).toBe("acknowledged");
@@ -46,9 +48,12 @@ test("a transaction that takes too long is undone, and the database goes on", as
   const { client } = await testDatabase();
   const slow = client.$transaction(
     async (transaction) => {
-      await transaction.user.create({ data: user("slow") });
-      await sleep(400);
-      await transaction.user.create({ data: user("slower") });
+      // Until one is refused.
+      for (let n = 0; ; n += 1) {
+        await transaction.user.create({ data: user(`slow-${n}`) });
+        // SQLite needs no turn of the event loop; the clock does.
+        await new Promise(setImmediate);
+      }
     },
     { timeout: 100 },
   );

@@ -1,6 +1,7 @@
 import { type Operation, operations, writesObject } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { trimAuditTrail } from "../../../server/features/audit/retention.ts";
+import { holdRequest } from "../http/heldRequest.ts";
 import { withLab } from "../http/lab.ts";
 import { type CallOptions, ED25519, enrol, PASSWORD } from "../http/testApp.ts";
 
@@ -165,27 +166,10 @@ test("a role that was taken away while the request's body was on its way does no
   const role = { email: bob.email, role: "administrator" };
   await call("inviteMember", { params, body: role });
   const { body } = await app.call("getNamespaceToken", { token: bob.token, params });
-  const text = JSON.stringify({ name: "backdoor", expires_at: -1 });
-  let finish = () => {};
-  const rest = new ReadableStream({
-    start(controller) {
-      controller.enqueue(new TextEncoder().encode(text.slice(0, 5)));
-      finish = () => {
-        controller.enqueue(new TextEncoder().encode(text.slice(5)));
-        controller.close();
-      };
-    },
-  });
-  const held = fetch(`${app.url}/api/namespaces/api-key`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${body.token}`, "content-type": "application/json" },
-    body: rest,
-    duplex: "half",
-  } as RequestInit);
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  const backdoor = { name: "backdoor", expires_at: -1 };
+  const finish = await holdRequest(app, body, "POST", "/api/namespaces/api-key", backdoor);
   await call("removeMember", { params: { ...params, uid: bob.id } });
-  finish();
-  expect((await held).status).toBe(401);
+  expect(await finish()).toBe(401);
   expect((await call("listApiKeys")).body).toEqual([]);
 });
 

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { resetPassword, signOut } from "../../../server/admin/changeUser.ts";
 import { type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
 import type { Services } from "../../../server/services.ts";
+import { holdRequest } from "../http/heldRequest.ts";
 import { withLab } from "../http/lab.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
@@ -34,28 +35,6 @@ const { app, ana } = withLab({}, openWatched);
 const command = { request: { id: "test" }, user: "ana" };
 const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
 
-/** A request whose body does not come to its end before `finish` is called. */
-function held(method: string, path: string, body: object) {
-  const bytes = new TextEncoder().encode(JSON.stringify(body));
-  let finish = () => {};
-  const rest = new ReadableStream({
-    start(controller) {
-      controller.enqueue(bytes.slice(0, 5));
-      finish = () => {
-        controller.enqueue(bytes.slice(5));
-        controller.close();
-      };
-    },
-  });
-  const answer = fetch(app.url + path, {
-    method,
-    headers: { authorization: `Bearer ${ana.token}`, "content-type": "application/json" },
-    body: rest,
-    duplex: "half",
-  } as RequestInit);
-  return { answer, finish };
-}
-
 async function newSecret(): Promise<{ secret: string; code: string }> {
   const { body } = await app.call("generateMfa", { token: ana.token });
   const code = new TOTP({ secret: body.secret }).generate({ timestamp: app.services.now().getTime() });
@@ -68,11 +47,9 @@ async function setRecovery(): Promise<void> {
 
 describe("when logins end while a request's body is on its way", () => {
   const endWhile = async (method: string, path: string, body: object) => {
-    const { answer, finish } = held(method, path, body);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    const finish = await holdRequest(app, ana, method, path, body);
     await signOut(app.services, command);
-    finish();
-    return (await answer).status;
+    return finish();
   };
 
   test("the account does not change", async () => {

@@ -1,3 +1,8 @@
+/**
+ * What a person does in a browser; what the service answers to it is in test/server/features.
+ *
+ * @module-tag long
+ */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { TestService } from "../../support/service.ts";

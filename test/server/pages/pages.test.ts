@@ -102,6 +102,21 @@ describe("each page", () => {
     expect(await changes()).toBe(before);
   });
 
+  test("that a mail's link leads to changes nothing for programs that open it", async () => {
+    const account = { name: "Ana", username: "ana", email: "ana@example.org", password: "correct-horse" };
+    const registered = await app.call("registerUser", { body: { ...account, email_marketing: false } });
+    expect(registered.status).toBe(200);
+    await app.deliverMails();
+    const link = new URL(/https:\S+/.exec(app.mails.at(-1)?.text ?? "")?.[0] ?? "");
+    for (const method of ["HEAD", "GET"])
+      expect((await app.send(method, link.pathname + link.search)).status).toBe(200);
+    const { username, password } = account;
+    expect((await app.call("login", { body: { username, password } })).status).toBe(403);
+    const query = Object.fromEntries(link.searchParams);
+    expect((await app.call("validateAccount", { query })).status).toBe(200);
+    expect((await app.call("login", { body: { username, password } })).status).toBe(200);
+  });
+
   test("no other origin may read or frame it", async () => {
     const { headers } = await app.send("GET", "/setup", { headers: { origin: "https://evil.example" } });
     expect(headers.get("access-control-allow-origin")).toBeNull();

@@ -1,3 +1,8 @@
+/**
+ * What a person does in a browser; what the service answers to it is in test/server/features.
+ *
+ * @module-tag long
+ */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startService, type TestService } from "../../support/service.ts";
 import { expectForgotten, expectSaid, useBrowser } from "./browsing.ts";

@@ -6,7 +6,8 @@ import { DatabaseSigningKeys } from "../../../server/signingKeys.ts";
 import { testFolder } from "../../support/folder.ts";
 import { INSTANCE_SECRET, type Instances, startInstances } from "../../support/instances.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
-import { runServerCommand, type TestService } from "../../support/service.ts";
+import { callServerCommand } from "../../support/serverCommand.ts";
+import type { TestService } from "../../support/service.ts";
 import { type Call, call } from "./call.ts";
 
 const PASSWORD = "correct-horse";
@@ -213,7 +214,10 @@ test("a device that enrols at one is there, and online, at the others", async ()
   expect(seen.map(({ body }) => [body.uid, body.online])).toEqual(Array(3).fill([enrolled.body.uid, true]));
 });
 
-test("a new signing key signs everywhere after a while, and what the old one signed stays good", async () => {
+// Each looks for new keys every five seconds; without processes that is in runtime/keys.test.ts.
+test("a new signing key signs everywhere after a while, and what the old one signed stays good", {
+  tags: ["long"],
+}, async () => {
   const old = await session();
   const { keys, close } = await signingKeys();
   const kid = await keys.rotate({ revoke: false });
@@ -227,7 +231,7 @@ test("a new signing key signs everywhere after a while, and what the old one sig
   }
 });
 
-test("revoked signing keys end every token everywhere after a while", async () => {
+test("revoked signing keys end every token everywhere after a while", { tags: ["long"] }, async () => {
   const { token } = await session();
   const { keys, close } = await signingKeys();
   await keys.rotate({ revoke: true });
@@ -245,7 +249,7 @@ test.each([
 ])("one with %s does not start, and says why", async (_, secret) => {
   const dataDir = testFolder();
   const env = { GATEHOUSE_DATABASE_URL: instances.databaseUrl, ...secret };
-  const refused = await runServerCommand(["serve", "--data-dir", dataDir, "--port", "0"], { env });
+  const refused = await callServerCommand(["serve", "--data-dir", dataDir, "--port", "0"], { env });
   expect(refused.code).toBe(1);
   expect(refused.stderr).toMatch(
     /^gatehouse-server: A secret in the database was sealed by another instance secret: [^\n]*GATEHOUSE_SECRET[^\n]*\n$/,

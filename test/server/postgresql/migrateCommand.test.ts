@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
+import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService } from "../support.ts";
 
 /** Settings of a service on SQLite, although tests of this folder start theirs on PostgreSQL. */
@@ -23,7 +24,7 @@ async function start(dataDir: string, env: Record<string, string>): Promise<Test
 }
 
 const migrate = (dataDir: string, env: Record<string, string>, ...more: string[]) =>
-  runServerCommand(["migrate-to-postgresql", "--data-dir", dataDir, ...more], { env });
+  callServerCommand(["migrate-to-postgresql", "--data-dir", dataDir, ...more], { env });
 
 async function login(service: TestService, user: object): Promise<string> {
   const headers = { "content-type": "application/json" };
@@ -51,7 +52,9 @@ test("a stopped service goes on with its data on PostgreSQL, and logins too", as
   url.password = "pa55word";
   const file = join(testFolder(), "url");
   writeFileSync(file, `${url}\n`);
-  const moved = await migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL_FILE: file });
+  // A process of its own, as an operator runs it; the commands below are run in this one.
+  const args = ["migrate-to-postgresql", "--data-dir", dataDir];
+  const moved = await runServerCommand(args, { env: { GATEHOUSE_TARGET_DATABASE_URL_FILE: file } });
   expect(moved).toMatchObject({ code: 0, stderr: "" });
   expect(moved.stdout).toMatch(/^TABLE +ROWS$/m);
   expect(moved.stdout).toMatch(/^User +1$/m);
@@ -88,7 +91,7 @@ test("of a running service a snapshot is copied, with a word on what is missing"
   const locks = "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = database";
   const waiting = async () =>
     (await blocker.query(`${locks} WHERE NOT granted AND datname = current_database()`)).rowCount;
-  await expect.poll(waiting, { timeout: 20_000 }).toBe(1);
+  await expect.poll(waiting).toBe(1);
   await service.createUser({ username: "late", password: "hunter22" });
   await blocker.query("COMMIT");
   const incomplete = await running;
@@ -135,6 +138,6 @@ test("a backup of a service on PostgreSQL is left to PostgreSQL's own programs",
   const dataDir = testFolder();
   await start(dataDir, { GATEHOUSE_DATABASE_URL: await target() });
   const file = join(testFolder(), "copy.db");
-  const refused = await runServerCommand(["backup", file, "--data-dir", dataDir]);
+  const refused = await callServerCommand(["backup", file, "--data-dir", dataDir]);
   expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("`pg_dump ") });
 });

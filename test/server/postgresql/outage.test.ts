@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { type Instances, startInstances } from "../../support/instances.ts";
 import { type PostgresqlServer, startPostgresql } from "../../support/postgresql/server.ts";
-import { runServerCommand, type TestService } from "../../support/service.ts";
+import { callServerCommand } from "../../support/serverCommand.ts";
+import type { TestService } from "../../support/service.ts";
 import { call } from "./call.ts";
 
 let postgresql: PostgresqlServer;
@@ -69,8 +70,10 @@ test("a database that goes away and comes back: no crash, no wrong answer, and t
   expect(service.output()).toContain("the database does not answer");
 });
 
+// What failed counts for fifteen seconds. On SQLite time is turned: sqlite/fullDisk.test.ts.
 test("readiness turns while the database takes no writes, and back by itself", {
   timeout: 180_000,
+  tags: ["long"],
 }, async () => {
   // As on a server that has become a standby; new connections are opened by it.
   const become = async (readOnly: "on" | "off") => {
@@ -103,7 +106,7 @@ test("a service does not start without its database, and says so without its pas
   url.password = "pa55word";
   await postgresql.halt();
   const env = { GATEHOUSE_DATABASE_URL: url.toString() };
-  const refused = await runServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], { env });
+  const refused = await callServerCommand(["serve", "--data-dir", testFolder(), "--port", "0"], { env });
   await postgresql.resume();
   expect(refused.code).toBe(1);
   expect(refused.stderr).toMatch(

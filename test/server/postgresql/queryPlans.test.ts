@@ -1,3 +1,9 @@
+/**
+ * PostgreSQL plans by what it has counted, so that it takes a hundred thousand rows; what SQLite plans is in
+ * sqlite/queryPlans.test.ts.
+ *
+ * @module-tag long
+ */
 import type { Operations } from "@gatehouse-access/sdk/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";

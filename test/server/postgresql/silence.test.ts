@@ -1,77 +1,86 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { describe, expect, type TestContext, test } from "vitest";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
 import { SILENCE_TIMEOUT } from "../../../server/db/openPostgresql.ts";
 import { outageOf } from "../../../server/db/outage.ts";
 import { inTransaction } from "../../../server/features/transaction.ts";
-import { type StallingProxy, startStallingProxy } from "../../support/proxy.ts";
-import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { startStallingProxy } from "../../support/proxy.ts";
+import { startApp } from "../http/testApp.ts";
 
 /** Instead of the ten seconds of a real service; a living database must be able to answer in half of it. */
 const SILENCE = 4_000;
 
-let proxy: StallingProxy;
-let app: TestApp;
-let ana: TestUser;
-beforeAll(async () => {
-  const open = async (location: DatabaseLocation): Promise<Database> => {
+/** A service whose database can fall silent, and a user of it, until the test has ended. */
+async function start({ onTestFinished }: TestContext) {
+  const direct = Promise.withResolvers<URL>();
+  const through = Promise.withResolvers<string>();
+  const starting = startApp({}, async (location: DatabaseLocation): Promise<Database> => {
     if (!("url" in location)) throw new Error("this is a test of PostgreSQL");
-    const url = new URL(location.url);
-    proxy = await startStallingProxy(Number(url.port));
-    url.port = String(proxy.port);
-    // Fewer than the requests that wait.
-    return openDatabase({ ...location, url: url.toString(), connections: 4, silence: SILENCE });
-  };
-  app = await startApp({}, open);
-  ana = await app.user("ana", "lab");
-});
-afterAll(async () => {
-  proxy.recover();
-  await app.stop();
-  await proxy.stop();
-});
-
-const read = () => app.call("getDevices", { token: ana.token });
-const makeKey = (name: string) =>
-  app.call("createApiKey", { token: ana.token, body: { name, expires_at: 30 } });
-const login = () => app.call("login", { body: { username: "ana", password: "wrong" } });
-
-test("while the database hangs, reads and writes fail after the same silence; then all goes on", async () => {
-  // On connections that are there, and then on new ones.
-  for (const round of ["open", "new"]) {
-    if (round === "open") await Promise.all([read(), read(), read(), read()]);
-    proxy.stall();
-    // None of them ends but by the bound: the database hangs until all have.
-    const answers = await Promise.all([read(), makeKey("lost"), login(), read(), makeKey("lost"), read()]);
-    for (const { status, headers, body } of answers) {
-      expect([status, headers.get("retry-after")]).toEqual([503, "5"]);
-      expect(body).toEqual({ message: "the database cannot be reached now, try again later" });
-    }
-  }
-  proxy.recover();
-  await expect.poll(async () => (await read()).status).toBe(200);
-  expect((await makeKey("kept")).status).toBe(200);
-});
-
-test("a transaction that has begun fails as well, before its own bound", async () => {
-  const work = inTransaction(app.services, async (tx) => {
-    await tx.namespace.findFirst();
-    proxy.stall();
-    await tx.namespace.updateMany({ data: { maxDevices: 7 } });
+    direct.resolve(new URL(location.url));
+    // Fewer connections than the requests that wait.
+    return openDatabase({ ...location, url: await through.promise, connections: 4, silence: SILENCE });
   });
-  const error = await work.catch((reason: unknown) => reason);
-  expect(outageOf(error)).toBe("unreachable");
-  proxy.recover();
-  await expect.poll(async () => (await read()).status).toBe(200);
-  expect(await app.services.db.namespace.count({ where: { maxDevices: 7 } })).toBe(0);
-});
+  const url = await direct.promise;
+  const proxy = await startStallingProxy(Number(url.port));
+  url.port = String(proxy.port);
+  through.resolve(url.toString());
+  const app = await starting;
+  onTestFinished(async () => {
+    proxy.recover();
+    await app.stop();
+    await proxy.stop();
+  });
+  const { token } = await app.user("ana", "lab");
+  return {
+    ...{ app, proxy },
+    read: () => app.call("getDevices", { token }),
+    makeKey: (name: string) => app.call("createApiKey", { token, body: { name, expires_at: 30 } }),
+    login: () => app.call("login", { body: { username: "ana", password: "wrong" } }),
+  };
+}
 
-test("a statement of a database that lives may take longer, in a transaction and outside of one", async () => {
-  const seconds = (SILENCE / 1000) * 1.6;
-  const { db } = app.services;
-  await Promise.all([
-    db.$executeRaw`SELECT pg_sleep(${seconds})`,
-    inTransaction(app.services, (tx) => tx.$executeRaw`SELECT pg_sleep(${seconds})`),
-  ]);
+// They wait most of the time, and so all at once.
+describe.concurrent("a database that gives no sign of life", () => {
+  test("fails reads and writes after the same silence; then all goes on", async (context) => {
+    const { proxy, read, makeKey, login } = await start(context);
+    // On connections that are there, and then on new ones.
+    for (const round of ["open", "new"]) {
+      if (round === "open") await Promise.all([read(), read(), read(), read()]);
+      proxy.stall();
+      // None of them ends but by the bound: the database hangs until all have.
+      const answers = await Promise.all([read(), makeKey("lost"), login(), read(), makeKey("lost"), read()]);
+      for (const { status, headers, body } of answers) {
+        expect([status, headers.get("retry-after")]).toEqual([503, "5"]);
+        expect(body).toEqual({ message: "the database cannot be reached now, try again later" });
+      }
+    }
+    proxy.recover();
+    await context.expect.poll(async () => (await read()).status).toBe(200);
+    expect((await makeKey("kept")).status).toBe(200);
+  });
+
+  test("fails a transaction that has begun as well, before its own bound", async (context) => {
+    const { app, proxy, read } = await start(context);
+    const work = inTransaction(app.services, async (tx) => {
+      await tx.namespace.findFirst();
+      proxy.stall();
+      await tx.namespace.updateMany({ data: { maxDevices: 7 } });
+    });
+    const error = await work.catch((reason: unknown) => reason);
+    expect(outageOf(error)).toBe("unreachable");
+    proxy.recover();
+    await context.expect.poll(async () => (await read()).status).toBe(200);
+    expect(await app.services.db.namespace.count({ where: { maxDevices: 7 } })).toBe(0);
+  });
+
+  test("is not one that lives, whose statements may take longer, in a transaction and outside", async (context) => {
+    const seconds = (SILENCE / 1000) * 1.6;
+    const { app } = await start(context);
+    const { db } = app.services;
+    await Promise.all([
+      db.$executeRaw`SELECT pg_sleep(${seconds})`,
+      inTransaction(app.services, (tx) => tx.$executeRaw`SELECT pg_sleep(${seconds})`),
+    ]);
+  });
 });
 
 test("the service's own bound is ten seconds", () => {

@@ -26,6 +26,8 @@ async function namespaceNames(service: TestService, headers: Record<string, stri
 
 test("every write that was acknowledged before the process was killed is there afterwards", {
   timeout: 180_000,
+  // Hundreds of writes, and a kill in the midst of them; what one write survives is in sqlite/restore.test.ts.
+  tags: ["long"],
 }, async () => {
   const dataDir = testFolder();
   const first = await startService({ dataDir });

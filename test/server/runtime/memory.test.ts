@@ -15,7 +15,8 @@ function megabytesOf(pid: number): number {
 // Over 200 MB before the garbage was bounded, 165 since. What is measured by a long load is in bench/RESULTS.md.
 test.skipIf(process.platform !== "linux")(
   "after thousands of requests the service holds less than 195 MB",
-  { timeout: 180_000 },
+  // A load, and what the system says of a process.
+  { timeout: 180_000, tags: ["long"] },
   async () => {
     const service = await startService();
     onTestFinished(async () => void (await service.stop()));

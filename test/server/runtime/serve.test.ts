@@ -1,6 +1,7 @@
-import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { boundedStart } from "../../../server/boundMemory.ts";
 import { testFolder } from "../../support/folder.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
@@ -28,6 +29,11 @@ describe("a running service", () => {
     for (const name of readdirSync(service.dataDir)) {
       expect([name, statSync(join(service.dataDir, name)).mode & 0o777]).toEqual([name, 0o600]);
     }
+  });
+
+  test.skipIf(process.platform !== "linux")("has begun itself anew, so that it holds little memory", () => {
+    const [, ...flags] = readFileSync(`/proc/${service.pid}/cmdline`, "utf8").split("\0");
+    expect(flags).toEqual(expect.arrayContaining(boundedStart([], {}).flags as string[]));
   });
 
   test("says in one line of its log where it listens", () => {

@@ -139,12 +139,13 @@ async function opened() {
 
 test("a snapshot waits for an open transaction, and holds it whole", async () => {
   const { client, rowsOf, folder } = await opened();
+  const other = await opened();
   let taken: Promise<unknown[]> | undefined;
   await client.$transaction(async (tx) => {
     await tx.user.create({ data: user("ann") });
     taken = rowsOf();
-    // Long enough for a snapshot that did not wait.
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // One that did not wait would be there by now: another one, asked for later, is.
+    await other.rowsOf();
     await tx.user.create({ data: user("bob") });
   });
   expect(await taken).toEqual(["ann", "bob"]);

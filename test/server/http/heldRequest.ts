@@ -1,0 +1,47 @@
+import type { AddressInfo } from "node:net";
+import { buildApp } from "../../../server/app.ts";
+import type { TestApp, TestUser } from "./testApp.ts";
+
+/**
+ * Sends a request whose body does not come to its end: when this resolves its credential was checked, by a listener of
+ * its own, and what follows happens before the service has read what is asked for.
+ * @returns lets the body end; answers the status
+ */
+export async function holdRequest(
+  app: TestApp,
+  { token }: Pick<TestUser, "token">,
+  method: string,
+  path: string,
+  body: object,
+): Promise<() => Promise<number>> {
+  const listener = await buildApp(app.services);
+  const checked = Promise.withResolvers<void>();
+  // Credentials are checked by the hooks before this one.
+  listener.addHook("preParsing", async () => checked.resolve());
+  await listener.listen({ host: "127.0.0.1", port: 0 });
+  const bytes = new TextEncoder().encode(JSON.stringify(body));
+  let finish = () => {};
+  const rest = new ReadableStream({
+    start(controller) {
+      controller.enqueue(bytes.slice(0, 5));
+      finish = () => {
+        controller.enqueue(bytes.slice(5));
+        controller.close();
+      };
+    },
+  });
+  const { port } = listener.server.address() as AddressInfo;
+  const answer = fetch(`http://127.0.0.1:${port}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: rest,
+    duplex: "half",
+  } as RequestInit);
+  await Promise.race([checked.promise, answer]);
+  return async () => {
+    finish();
+    const { status } = await answer;
+    await listener.close();
+    return status;
+  };
+}
