@@ -2,7 +2,7 @@
 export const ofBuilt = [
   "test/{endToEnd,engine,packaging,provider,review}/**/*.test.ts",
   "test/server/{pages,runtime}/**/*.test.ts",
-  "test/server/sqlite/{backup,restore,fullDisk,secondProcess}.test.ts",
+  "test/server/sqlite/{backup,restore,fullDisk,secondProcess,memory}.test.ts",
   "test/sdk/service.test.ts",
   "test/docs.test.ts",
 ];

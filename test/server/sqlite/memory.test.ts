@@ -11,6 +11,7 @@ const writes = 4_000;
 // the process as a whole takes depends on the machine. `bench/sqlite.ts` does the same with 100,000 writes.
 test("memory does not grow with the writes and transactions that there were", {
   timeout: 180_000,
+  tags: ["long"],
 }, async () => {
   const script = fileURLToPath(new URL("./writeMany.ts", import.meta.url));
   const args = ["--no-warnings", "--expose-gc", script, join(testFolder(), "test.db"), String(writes)];

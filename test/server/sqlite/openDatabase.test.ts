@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -120,15 +119,10 @@ test("keeps values of a failed call out of its error", async () => {
   expect(`${failure} ${(failure as Error).stack} ${JSON.stringify(failure)}`).not.toContain("do-not-show");
 });
 
-test("belongs to one process", async () => {
-  const { file } = await testDatabase();
-  const module = new URL("../../../server/db/openDatabase.ts", import.meta.url).href;
-  const script = `await (await import(${JSON.stringify(module)})).openDatabase({ file: process.argv[1] })`;
-  const other = spawnSync(process.execPath, ["--input-type=module", "-e", script, file], {
-    encoding: "utf8",
-  });
-  expect(other.status).not.toBe(0);
-  expect(other.stderr).toContain(`The database ${file} is in use by another process`);
+test("belongs to one owner; of another process that is in secondProcess.test.ts", async () => {
+  const { file, client } = await testDatabase();
+  await expect(openDatabase({ file })).rejects.toThrow(`The database ${file} is in use by another process`);
+  await client.user.create({ data: user("ann") });
 });
 
 test("refuses a file that is no database", async () => {
