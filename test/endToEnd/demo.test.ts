@@ -57,26 +57,23 @@ it("the demo finds what was changed by hand, repairs and destroys it, and leaves
   expect(existsSync(join(ROOT, "examples/fleet-access/Pulumi.demo.yaml"))).toBe(false);
 });
 
-const kept = it.skipIf(!process.env.GATEHOUSE_ALL);
-const unless = process.env.GATEHOUSE_ALL ? "" : " (skipped: GATEHOUSE_ALL is not set)";
-kept(
-  `kept, the service goes on and takes the login that was printed${unless}`,
-  { timeout: 180_000, tags: ["long"] },
-  async () => {
-    const folder = temporaryFolder();
-    const { code, output } = await demo(folder, "--keep");
-    expect(code, output).toBe(0);
-    const [, url, username, password] = /goes on at (\S+); log in as (\S+) \/ (\S+)/.exec(output) ?? [];
-    const pid = Number(/kill (\d+);/.exec(output)?.[1]);
-    try {
-      const answer = await fetch(`${url}/api/login`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ username, password }),
-      });
-      expect(answer.status).toBe(200);
-    } finally {
-      process.kill(pid);
-    }
-  },
-);
+it("kept, the service goes on and takes the login that was printed", {
+  timeout: 180_000,
+  tags: ["long"],
+}, async () => {
+  const folder = temporaryFolder();
+  const { code, output } = await demo(folder, "--keep");
+  expect(code, output).toBe(0);
+  const [, url, username, password] = /goes on at (\S+); log in as (\S+) \/ (\S+)/.exec(output) ?? [];
+  const pid = Number(/kill (\d+);/.exec(output)?.[1]);
+  try {
+    const answer = await fetch(`${url}/api/login`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ username, password }),
+    });
+    expect(answer.status).toBe(200);
+  } finally {
+    process.kill(pid);
+  }
+});
