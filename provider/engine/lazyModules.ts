@@ -1,8 +1,9 @@
 // Loaded into the SDK's processes before their own code. At its start the SDK loads a TypeScript compiler and npm's
-// resolver, which it needs only to write functions down as text, its own way to run the Pulumi CLI, and what sends
-// traces; that takes longer than all else of most runs.
+// resolver, which it needs only to write functions down as text, its own way to run the Pulumi CLI, what sends traces,
+// and a debugger; that takes longer than all else of most runs.
 import { createRequire, Module } from "node:module";
 import { isMainThread } from "node:worker_threads";
+import { lateHooks } from "./lateHooks.ts";
 import { RARELY_USED, TAKEN_APART } from "./rarelyUsed.ts";
 import { standIn, standInOfEach } from "./standIn.ts";
 
@@ -14,6 +15,7 @@ if (isMainThread && script !== undefined && OF_THE_SDK.test(script)) {
   const require = createRequire(script);
   for (const name of RARELY_USED) putOff(require, name, standIn);
   for (const name of TAKEN_APART) putOff(require, name, standInOfEach);
+  putOff(require, "../../runtime/closure/v8Hooks.js", lateHooks);
 }
 
 function putOff(require: NodeJS.Require, name: string, stand: (load: () => object) => object): void {

@@ -435,6 +435,15 @@ describe("programs", () => {
     }
   });
 
+  test("may have providers whose functions the SDK writes down, and names the file of one that it cannot", async () => {
+    ws.plan({ written: "plain" });
+    await ws.up();
+    expect(readFileSync(join(ws.cloud, "written.log"), "utf8")).toBe("written was written down");
+    ws.plan({ written: "native" });
+    const error = (await ws.up().catch((e: unknown) => e)) as ProgramError;
+    expect(JSON.stringify(error.result?.diagnostics)).toMatch(/index\.js\(\d+,\d+\).*native code function/s);
+  });
+
   test("a program that throws deletes nothing", async () => {
     ws.plan({ things: [{ name: "a" }] });
     await ws.up();

@@ -43,6 +43,8 @@ export type ProgramPlan = {
   invoke?: string;
   transform?: boolean;
   bucket?: string;
+  /** A resource whose provider's functions the SDK writes down, with what they use; some things cannot be. */
+  written?: "plain" | "native";
   config?: string;
   secretConfig?: string;
 };

@@ -1,0 +1,36 @@
+import { createRequire } from "node:module";
+import { standIn } from "./standIn.ts";
+
+type Inspector = typeof import("node:inspector");
+
+/**
+ * In place of the SDK's module v8Hooks, by which it learns for its messages in which file a function was written.
+ * The SDK has a debugger on from the start, which makes all that is loaded later slower; this one begins when it is
+ * asked for. V8 then tells of all scripts so far, too, to whoever listens before.
+ */
+export function lateHooks(load: () => object): object {
+  const urls = new Map<string, string>();
+  let session: Promise<InstanceType<Inspector["Session"]>> | undefined;
+  const begin = async (): Promise<InstanceType<Inspector["Session"]>> => {
+    // Loaded here: most runs need none.
+    const { Session } = createRequire(import.meta.url)("node:inspector") as Inspector;
+    const begun = new Session();
+    begun.connect();
+    begun.on("Debugger.scriptParsed", ({ params }) => urls.set(params.scriptId, params.url));
+    await new Promise<void>((resolve, reject) => {
+      begun.post("Debugger.enable", (error) => (error ? reject(error) : resolve()));
+    });
+    return begun;
+  };
+  const hooks = {
+    __esModule: true,
+    isInitializedAsync: async () => {},
+    getSessionAsync() {
+      session ??= begin();
+      return session;
+    },
+    getScriptUrl: (id: string) => urls.get(id),
+  };
+  // What another version of the module has more is its own.
+  return Object.setPrototypeOf(hooks, standIn(load)) as object;
+}
