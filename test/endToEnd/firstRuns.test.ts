@@ -264,24 +264,27 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       expect(stderr).toMatch(/GATEHOUSE_URL: set it/);
     });
 
-    it.skipIf(!available)("of an up about namespaces, devices and tags that are not there, and makes nothing", async () => {
-      const { code, stdout, stderr } = await gate(["up", "--yes"], {
-        rule: { ...rule(1), args: { ...rule(1).args, tenant: "00000000-0000-4000-8000-000000000000" } },
-        tags: { type: "DeviceTags", args: { device: "no-such", tags: ["edge"] } },
-        key: {
-          type: "PublicKey",
-          args: { name: "k", data: sshKeyLine("k"), username: "r", filter: { tags: ["edge", "nowhere"] } },
-        },
-      });
-      expect(code).toBe(1);
-      expect(stdout).toContain("4 to create");
-      expect(stderr).toMatch(/FirewallRule "rule": .*namespace 00000000-0000-4000-8000-000000000000/);
-      expect(stderr).toMatch(/DeviceTags "tags": .*no device "no-such"/);
-      expect(stderr).toMatch(/PublicKey "key": .*carries the tag "nowhere"/);
-      expect(stderr).not.toContain('"edge"');
-      const text = existsSync(settingsFile()) ? readFileSync(settingsFile(), "utf8") : "";
-      expect(text).not.toContain("gatehouse:tenant");
-    });
+    it.skipIf(!available)(
+      "of an up about namespaces, devices and tags that are not there, and makes nothing",
+      async () => {
+        const { code, stdout, stderr } = await gate(["up", "--yes"], {
+          rule: { ...rule(1), args: { ...rule(1).args, tenant: "00000000-0000-4000-8000-000000000000" } },
+          tags: { type: "DeviceTags", args: { device: "no-such", tags: ["edge"] } },
+          key: {
+            type: "PublicKey",
+            args: { name: "k", data: sshKeyLine("k"), username: "r", filter: { tags: ["edge", "nowhere"] } },
+          },
+        });
+        expect(code).toBe(1);
+        expect(stdout).toContain("4 to create");
+        expect(stderr).toMatch(/FirewallRule "rule": .*namespace 00000000-0000-4000-8000-000000000000/);
+        expect(stderr).toMatch(/DeviceTags "tags": .*no device "no-such"/);
+        expect(stderr).toMatch(/PublicKey "key": .*carries the tag "nowhere"/);
+        expect(stderr).not.toContain('"edge"');
+        const text = existsSync(settingsFile()) ? readFileSync(settingsFile(), "utf8") : "";
+        expect(text).not.toContain("gatehouse:tenant");
+      },
+    );
 
     it.skipIf(!available)("about how many namespaces a user may own", async () => {
       const env = { GATEHOUSE_USERNAME: "limited" };
@@ -337,6 +340,5 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       expect(stderr).toMatch(/"robot": createApiKey is for users, not for API keys/);
       expect(await rulesOf(tenant)).toEqual([]);
     });
-
   });
 });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sshKeyLine } from "../provider/support/programs.ts";
 import { engines, Stack } from "../support/gatehouse.ts";
 import { type Policy, policyEnv } from "../support/policy.ts";
 
@@ -12,6 +13,10 @@ const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 const env = { GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_USERNAME: "ana", GATEHOUSE_PASSWORD: "horse" };
 
 const refused: Policy = {
+  key: {
+    type: "PublicKey",
+    args: { name: "laptop", data: sshKeyLine("ana"), username: "(", filter: { hostname: ".*" } },
+  },
   rule: {
     type: "FirewallRule",
     args: { action: "deny", priority: -1, sourceIp: ".*", username: ".*", filter: { tags: ["prod"] } },
@@ -35,14 +40,22 @@ describe.each(engines)("a program with refused inputs, by the $label", ({ engine
   });
 
   it.runIf(available).each([
-    { policy: refused, field: "priority", message: "FirewallRule.priority: must be at least 0" },
-    { policy: twins, field: "device:", message: "manage the same object; remove one of the two" },
-  ])("is told $field once, and what is allowed", { timeout: 120_000 }, async ({ policy, field, message }) => {
+    [
+      refused,
+      {
+        priority: "error: FirewallRule rule: FirewallRule.priority: must be at least 0",
+        username: "error: PublicKey key: PublicKey.username: must be a regular expression in RE2 syntax",
+      },
+    ],
+    [twins, { "device:": "manage the same object; remove one of the two" }],
+  ])("is told each field once, and what is allowed", { timeout: 120_000 }, async (policy, told) => {
     const { code, stdout, stderr } = await stack.run(["preview", "--create", "--offline"], policyEnv(policy));
     expect(code).toBe(1);
-    const lines = stdout.split("\n").filter((line) => line.includes(message));
-    expect(lines).not.toEqual([]);
-    for (const line of lines) expect(line.split(field), line).toHaveLength(2);
+    for (const [field, message] of Object.entries(told)) {
+      const lines = stdout.split("\n").filter((line) => line.includes(message));
+      expect(lines).not.toEqual([]);
+      for (const line of lines) expect(line.split(field), line).toHaveLength(2);
+    }
     expect(stdout + stderr).not.toMatch(/expected|received|Unexpected/);
   });
 });

@@ -221,8 +221,10 @@ describe.each(engines)(
       expect(readFileSync(map, "utf8")).toContain(`main~1 (${base}) to main (${head})`);
     });
 
+    // As other reviews and other revisions.
     it.skipIf(!canRun)(
       "says that nobody gains or loses where nothing changes, by a commit's id too",
+      { tags: ["long"] },
       async () => {
         restore();
         const id = repository.git("rev-parse", "HEAD");
