@@ -31,8 +31,8 @@ const project = (
 export default defineConfig({
   resolve: { alias: packages },
   test: {
-    // Tests start real server and Pulumi processes; more files at once than cores only makes them wait.
-    maxWorkers: 2,
+    // One more than the cores of a small machine: tests wait for processes and answers a part of their time.
+    maxWorkers: 3,
     reporters: ["default"],
     setupFiles: ["test/support/properties.ts"],
     testTimeout: 60_000,

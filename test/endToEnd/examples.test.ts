@@ -34,7 +34,9 @@ describe.each(engines)("the examples, by the $label", ({ engine, available }) =>
     await fleet.stop();
   });
 
-  it.runIf(available)("are made as they stand, and then need nothing", { timeout: 180_000 }, async () => {
+  // Each is compiled by the SDK, with a check of its types.
+  const options = { timeout: 180_000, tags: ["long"] };
+  it.runIf(available)("are made as they stand, and then need nothing", options, async () => {
     const up = await stack.result(["up", "--skip-preview"]);
     const made = changesOf(up).filter((line) => line.startsWith("create "));
     // The stack itself, as the Pulumi CLI counts, two gateways and two rules.

@@ -50,8 +50,10 @@ function withArgs(changes: Record<string, Record<string, unknown>>): Policy {
   return { ...base, ...Object.fromEntries(changed) };
 }
 
-// One stack's life: each test goes on where the one before has left it.
-describe.each(engines)("a policy, applied by the $label", { timeout: 120_000 }, ({ engine, available }) => {
+// What test/provider shows of each resource, and resources.test.ts of all, here together in a long life of one stack:
+// each test goes on where the one before has left it.
+const long = { timeout: 120_000, tags: ["long"] };
+describe.each(engines)("a policy, applied by the $label", long, ({ engine, available }) => {
   let fleet: Fleet;
   let stack: Stack;
   let folder: string;

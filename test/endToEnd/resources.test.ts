@@ -115,20 +115,25 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     }
   };
 
-  it.runIf(available)("an API key that is replaced by --replace goes on for its overlap", async () => {
-    const policy: Policy = {
-      ci: { type: "ApiKey", args: { role: "observer", validDays: 30, overlap: 3 } },
-    };
-    const keys = async () => (await fleet.client.listApiKeys()).map(({ createdAt }) => createdAt).sort();
-    await stack.result(UP, policyEnv(policy));
-    const [first] = await keys();
-    const replaced = await stack.result([...UP, "--replace", "**::ci"], policyEnv(policy));
-    expect(changesOf(replaced)).toEqual([expect.stringMatching(/^replace ci/)]);
-    const both = await keys();
-    expect([both.length, both[0]]).toEqual([2, first]);
-    await stack.result(["destroy", "--yes"], policyEnv(policy));
-    expect(await keys()).toEqual([]);
-  });
+  // As test/provider/apiKeyRotation.test.ts has it, here by an engine.
+  it.runIf(available)(
+    "an API key that is replaced by --replace goes on for its overlap",
+    { tags: ["long"] },
+    async () => {
+      const policy: Policy = {
+        ci: { type: "ApiKey", args: { role: "observer", validDays: 30, overlap: 3 } },
+      };
+      const keys = async () => (await fleet.client.listApiKeys()).map(({ createdAt }) => createdAt).sort();
+      await stack.result(UP, policyEnv(policy));
+      const [first] = await keys();
+      const replaced = await stack.result([...UP, "--replace", "**::ci"], policyEnv(policy));
+      expect(changesOf(replaced)).toEqual([expect.stringMatching(/^replace ci/)]);
+      const both = await keys();
+      expect([both.length, both[0]]).toEqual([2, first]);
+      await stack.result(["destroy", "--yes"], policyEnv(policy));
+      expect(await keys()).toEqual([]);
+    },
+  );
 
   it.runIf(available)("are made, changed as planned, and removed; no secret is in clear", async () => {
     const secretFile = join(mkdtempSync(join(tmpdir(), "gatehouse-secret-")), "secret");
@@ -166,63 +171,73 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     rmSync(join(secretFile, ".."), { recursive: true });
   });
 
-  it.runIf(available)("a tag is renamed at once on all that carries it, before anything else", async () => {
-    const named = (name: string): Policy => ({
-      zone: { type: "Tag", args: { name } },
-      one: { type: "DeviceTags", args: { device: "web-01", tags: [{ $ref: "zone.name" }, "edge"] } },
-      two: { type: "DeviceTagAttachment", args: { device: "web-02", tag: { $ref: "zone.name" } } },
-      key: {
-        type: "PublicKey",
-        args: { name: "laptop", data, username: "^root$", filter: { tags: [{ $ref: "zone.name" }] } },
-      },
-      deny: {
-        type: "FirewallRule",
-        args: {
-          action: "deny",
-          priority: 1,
-          sourceIp: ".*",
-          username: ".*",
-          filter: { tags: [{ $ref: "zone.name" }] },
+  // As test/provider/tags.test.ts has it, here by an engine.
+  it.runIf(available)(
+    "a tag is renamed at once on all that carries it, before anything else",
+    { tags: ["long"] },
+    async () => {
+      const named = (name: string): Policy => ({
+        zone: { type: "Tag", args: { name } },
+        one: { type: "DeviceTags", args: { device: "web-01", tags: [{ $ref: "zone.name" }, "edge"] } },
+        two: { type: "DeviceTagAttachment", args: { device: "web-02", tag: { $ref: "zone.name" } } },
+        key: {
+          type: "PublicKey",
+          args: { name: "laptop", data, username: "^root$", filter: { tags: [{ $ref: "zone.name" }] } },
         },
-      },
-    });
-    await stack.result(UP, policyEnv(named("zone1")));
-    // A device that no program knows carries it too.
-    const devices = await fleet.client.getDevices({ query: { perPage: 100 } });
-    const { uid = "" } = devices.find((device) => device.name === "web-03") ?? {};
-    await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["zone1"] } });
+        deny: {
+          type: "FirewallRule",
+          args: {
+            action: "deny",
+            priority: 1,
+            sourceIp: ".*",
+            username: ".*",
+            filter: { tags: [{ $ref: "zone.name" }] },
+          },
+        },
+      });
+      await stack.result(UP, policyEnv(named("zone1")));
+      // A device that no program knows carries it too.
+      const devices = await fleet.client.getDevices({ query: { perPage: 100 } });
+      const { uid = "" } = devices.find((device) => device.name === "web-03") ?? {};
+      await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["zone1"] } });
 
-    const requests = await requestsDuring(fleet.service, () => stack.result(UP, policyEnv(named("zone2"))));
-    const writes = requests.filter((request) => !/^GET |\/api\/login/.test(request));
-    expect(writes[0]).toBe("PUT /api/tags/zone1");
-    expect(writes.filter((request) => request.startsWith("PUT /api/tags/"))).toHaveLength(1);
-    expect((await fleet.client.getDevice({ params: { uid } })).tags).toEqual(["zone2"]);
-    expect(await fleet.client.getTags()).toEqual(["anchor", "edge", "zone2"]);
-    expect(changesOf(await stack.result(["preview"], policyEnv(named("zone2"))))).toEqual([]);
-  });
+      const requests = await requestsDuring(fleet.service, () => stack.result(UP, policyEnv(named("zone2"))));
+      const writes = requests.filter((request) => !/^GET |\/api\/login/.test(request));
+      expect(writes[0]).toBe("PUT /api/tags/zone1");
+      expect(writes.filter((request) => request.startsWith("PUT /api/tags/"))).toHaveLength(1);
+      expect((await fleet.client.getDevice({ params: { uid } })).tags).toEqual(["zone2"]);
+      expect(await fleet.client.getTags()).toEqual(["anchor", "edge", "zone2"]);
+      expect(changesOf(await stack.result(["preview"], policyEnv(named("zone2"))))).toEqual([]);
+    },
+  );
 
-  it.runIf(available)("what is taken over counts as adopted, what is made beside it as created", async () => {
-    const { key, rule } = { ...base };
-    const filter = { hostname: ".*" };
-    const made = (adopt?: true): Policy => ({
-      key: { type: "PublicKey", args: { ...key?.args, filter, adopt } },
-      rule: { type: "FirewallRule", args: { ...rule?.args, filter, adopt } },
-    });
-    const others = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
-    try {
-      await others.result(UP, policyEnv(made()));
-      const more: Policy = { ...made(true), ci: base.ci as Policy[string] };
-      const { stdout } = await stack.run(["up", "--yes"], policyEnv(more));
-      expect(stdout).toMatch(/^2 created, 2 adopted /m);
-      for (const name of ["PublicKey key", "FirewallRule rule"]) {
-        expect(stdout).toMatch(new RegExp(`^ = {2}${name}`, "m"));
-        expect(stdout).not.toMatch(new RegExp(`^ \\+ {2}${name}$`, "m"));
+  // As test/provider/adoption.test.ts has it, here as it is told.
+  it.runIf(available)(
+    "what is taken over counts as adopted, what is made beside it as created",
+    { tags: ["long"] },
+    async () => {
+      const { key, rule } = { ...base };
+      const filter = { hostname: ".*" };
+      const made = (adopt?: true): Policy => ({
+        key: { type: "PublicKey", args: { ...key?.args, filter, adopt } },
+        rule: { type: "FirewallRule", args: { ...rule?.args, filter, adopt } },
+      });
+      const others = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
+      try {
+        await others.result(UP, policyEnv(made()));
+        const more: Policy = { ...made(true), ci: base.ci as Policy[string] };
+        const { stdout } = await stack.run(["up", "--yes"], policyEnv(more));
+        expect(stdout).toMatch(/^2 created, 2 adopted /m);
+        for (const name of ["PublicKey key", "FirewallRule rule"]) {
+          expect(stdout).toMatch(new RegExp(`^ = {2}${name}`, "m"));
+          expect(stdout).not.toMatch(new RegExp(`^ \\+ {2}${name}$`, "m"));
+        }
+        expect(changesOf(await stack.result(["preview"], policyEnv(more)))).toEqual([]);
+      } finally {
+        others.dispose();
       }
-      expect(changesOf(await stack.result(["preview"], policyEnv(more)))).toEqual([]);
-    } finally {
-      others.dispose();
-    }
-  });
+    },
+  );
 
   it.runIf(available)("lookups see what was there before the run", async () => {
     await stack.result(UP, {

@@ -92,7 +92,7 @@ describe.each(engines)(
     };
     const UNCHANGED = "ana^root$ bob^bob$ contractor^support$";
 
-    it.runIf(available)("hold in a preview that changes nothing", async () => {
+    it.runIf(available)("hold in a preview that changes nothing", { tags: ["long"] }, async () => {
       const { code, stdout } = await stack.run(["preview"], env(base, UNCHANGED));
       expect(code).toBe(0);
       expect(stdout).toMatch(/4 unchanged[\s\S]*\nPolicy tests\n[\s\S]*\n2 passed\n$/);

@@ -116,7 +116,9 @@ test("whenever it is killed, every object is in the state or noted as pending", 
   expect(ws.names()).toHaveLength(72);
 });
 
-test("killed between a deletion and the creation that follows, the next run makes what is missing", async () => {
+test("killed between a deletion and the creation that follows, the next run makes what is missing", {
+  tags: ["long"],
+}, async () => {
   const things = (args: Record<string, unknown>) => [
     { name: "a", args, options: { deleteBeforeReplace: true } },
     { name: "b", args: { strict: true }, from: { ref: ["a", "id"] as [string, string] } },
@@ -233,7 +235,7 @@ describe("the first command on a stack", () => {
   });
 });
 
-describe.runIf(process.platform !== "win32")("a disk that becomes full", () => {
+describe.runIf(process.platform !== "win32")("a disk that becomes full", { tags: ["long"] }, () => {
   const things = (name: string, count: number, size: number) =>
     Array.from({ length: count }, (_, i) => ({ name: `${name}${i}`, args: { text: "x".repeat(size) } }));
   const upWithin = (limit: number) =>
@@ -324,17 +326,21 @@ describe("a lock that a process left on a host of our name", () => {
 
   const unshare = ["unshare", "--pid", "--fork", "--mount-proc"];
   const containers = spawnSync(unshare[0] as string, [...unshare.slice(1), "true"]).status === 0;
-  test.runIf(containers)("in another container, where it is alive, keeps writers out", async () => {
-    ws.plan({ things: [{ name: "a", args: { held: true } }] });
-    const run = command();
-    await until(() => ws.asked().includes("create a"));
-    const other = await ws.gatehouseBy(unshare, ...up()).done;
-    expect(other.output).toContain("The stack is locked by another process");
-    expect(locks()).toHaveLength(1);
-    ws.release();
-    expect((await run.done).code).toBe(0);
-    expect(ws.objects()).toEqual(["a"]);
-  });
+  test.runIf(containers)(
+    "in another container, where it is alive, keeps writers out",
+    { tags: ["long"] },
+    async () => {
+      ws.plan({ things: [{ name: "a", args: { held: true } }] });
+      const run = command();
+      await until(() => ws.asked().includes("create a"));
+      const other = await ws.gatehouseBy(unshare, ...up()).done;
+      expect(other.output).toContain("The stack is locked by another process");
+      expect(locks()).toHaveLength(1);
+      ws.release();
+      expect((await run.done).code).toBe(0);
+      expect(ws.objects()).toEqual(["a"]);
+    },
+  );
 });
 
 test("a provider that dies leaves its operation pending", async () => {

@@ -169,7 +169,9 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
     await fleet.stop();
   });
 
-  it.runIf(available)("the namespace is what the plan said", { timeout: 600_000 }, async () => {
+  // Programs with all resources, carried out; each step of a plan is read by the tests beside this one.
+  const options = { timeout: 600_000, tags: ["long"] };
+  it.runIf(available)("the namespace is what the plan said", options, async () => {
     stack = await open(before);
     const empty = await estateNow();
     const first = plannedEstate(empty, await stack.preview({ values: true }));

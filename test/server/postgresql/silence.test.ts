@@ -39,7 +39,8 @@ async function start({ onTestFinished }: TestContext) {
 }
 
 // They wait most of the time, and so all at once.
-describe.concurrent("a database that gives no sign of life", () => {
+// Each waits for the bounds to pass.
+describe.concurrent("a database that gives no sign of life", { tags: ["long"] }, () => {
   test("fails reads and writes after the same silence; then all goes on", async (context) => {
     const { proxy, read, makeKey, login } = await start(context);
     // On connections that are there, and then on new ones.

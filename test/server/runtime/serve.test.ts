@@ -150,7 +150,9 @@ describe("starting", () => {
     await second.stop();
   });
 
-  test("what a killed service left behind is no obstacle, also where the socket had to be elsewhere", async () => {
+  test("what a killed service left behind is no obstacle, also where the socket had to be elsewhere", {
+    tags: ["long"],
+  }, async () => {
     for (const dataDir of [testFolder(), join(testFolder(), "long-name-".repeat(12))]) {
       const killed = await startService({ dataDir });
       await killed.kill();

@@ -50,7 +50,9 @@ test("of those that start at once on one file, one gets it, and the others say w
   for (const reason of refused) expect(reason).toContain("is in use by another process");
 });
 
-test("after the first was killed the next one gets the file, and is as alone on it", async () => {
+test("after the first was killed the next one gets the file, and is as alone on it", {
+  tags: ["long"],
+}, async () => {
   const dataDir = testFolder();
   const first = await startService({ dataDir });
   await first.createUser({ username: "ann", password: "hunter22" });
