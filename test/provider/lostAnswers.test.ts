@@ -117,6 +117,7 @@ describe.each(cases)(
 
     it.skipIf(type === "ApiKey")(
       "its creation, and the process died with it: the next up converges",
+      { tags: ["long"] },
       async () => {
         // What the process knew is lost: the harness forgets a create that failed, and the proxy stays lossy for
         // the look that would follow.
