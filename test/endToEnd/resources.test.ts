@@ -284,7 +284,8 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     await proxy.stop();
   });
 
-  it.runIf(available && engine === "embedded")("are imported by id", async () => {
+  // As test/engine/import.test.ts has it, here of every resource.
+  it.runIf(available && engine === "embedded")("are imported by id", { tags: ["long"] }, async () => {
     const harness = new Harness(fleet.env, "elsewhere");
     const plain = { ...base };
     delete plain.bob;

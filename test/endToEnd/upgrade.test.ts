@@ -27,6 +27,7 @@ describe.each(readdirSync(RELEASES))("state and database of %s", (version) => {
     "go on with the $label",
     {
       timeout: 180_000,
+      tags: ["long"],
     },
     async ({ engine }) => {
       const folder = mkdtempSync(join(tmpdir(), "gatehouse-upgrade-"));

@@ -73,7 +73,9 @@ describe.each(engines)(
   },
 );
 
-describe("operations that a killed run left in the state, in an up by the embedded engine", () => {
+describe("operations that a killed run left in the state, in an up by the embedded engine", {
+  tags: ["long"],
+}, () => {
   const up = async () => (await ws.open()).up();
 
   test("are settled by reading their objects, also where a preview finds nothing else to do", async () => {
