@@ -28,8 +28,10 @@ async function run(command, args, { stdio = "inherit" } = {}) {
 /** Runs a step of the set-up, whose output is of interest when it fails. */
 async function step(title, command, args) {
   const started = Date.now();
+  // Steps may run side by side: each says when it begins and when it has ended, in a line of its own.
+  process.stderr.write(`${title} …\n`);
   await run(command, args, { stdio: ["ignore", "pipe", "pipe"] });
-  process.stderr.write(`${title} … ${((Date.now() - started) / 1000).toFixed(1)} s\n`);
+  process.stderr.write(`${title}: ${((Date.now() - started) / 1000).toFixed(1)} s\n`);
 }
 
 const digest = (...files) =>

@@ -14,9 +14,13 @@ function sources(folder: string): string[] {
   });
 }
 
-/** What a file imports: paths from the root for own files, package names for the rest. */
-function importsOf(file: string): string[] {
-  const text = readFileSync(join(ROOT, file), "utf8");
+/**
+ * What a file imports: paths from the root for own files, package names for the rest.
+ * @param types whether imports of types alone count, which are gone when it runs
+ */
+function importsOf(file: string, { types = true } = {}): string[] {
+  const written = readFileSync(join(ROOT, file), "utf8");
+  const text = types ? written : written.replaceAll(/import type [^;]*;/g, "");
   const specifiers = [...text.matchAll(/(?:from|import\()\s*"([^"]+)"/g)].map((match) => match[1] ?? "");
   return specifiers.map((name) =>
     name.startsWith(".") ? relative(ROOT, resolve(ROOT, dirname(file), name)) : name,
@@ -77,14 +81,7 @@ describe("the tests that need no build", () => {
   function reached(file: string, known = new Set<string>()): Set<string> {
     if (known.has(file)) return known;
     known.add(file);
-    const text = readFileSync(join(ROOT, file), "utf8");
-    const typesAlone = new Set(
-      [...text.matchAll(/import type [^;]*from "([^"]+)"/g)].map((match) => match[1]),
-    );
-    for (const [, name = ""] of text.matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)) {
-      const imported = relative(ROOT, resolve(ROOT, dirname(file), name));
-      if (!typesAlone.has(name) && from("test")(imported)) reached(imported, known);
-    }
+    for (const imported of importsOf(file, { types: false }).filter(from("test"))) reached(imported, known);
     return known;
   }
 

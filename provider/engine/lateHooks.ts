@@ -1,7 +1,5 @@
-import { createRequire } from "node:module";
+import type { Session } from "node:inspector";
 import { standIn } from "./standIn.ts";
-
-type Inspector = typeof import("node:inspector");
 
 /**
  * In place of the SDK's module v8Hooks, by which it learns for its messages in which file a function was written.
@@ -10,11 +8,10 @@ type Inspector = typeof import("node:inspector");
  */
 export function lateHooks(load: () => object): object {
   const urls = new Map<string, string>();
-  let session: Promise<InstanceType<Inspector["Session"]>> | undefined;
-  const begin = async (): Promise<InstanceType<Inspector["Session"]>> => {
+  let session: Promise<Session> | undefined;
+  const begin = async (): Promise<Session> => {
     // Loaded here: most runs need none.
-    const { Session } = createRequire(import.meta.url)("node:inspector") as Inspector;
-    const begun = new Session();
+    const begun = new (process.getBuiltinModule("node:inspector").Session)();
     begun.connect();
     begun.on("Debugger.scriptParsed", ({ params }) => urls.set(params.scriptId, params.url));
     await new Promise<void>((resolve, reject) => {

@@ -4,8 +4,24 @@
 import { createRequire, Module } from "node:module";
 import { isMainThread } from "node:worker_threads";
 import { lateHooks } from "./lateHooks.ts";
-import { RARELY_USED, TAKEN_APART } from "./rarelyUsed.ts";
 import { standIn, standInOfEach } from "./standIn.ts";
+
+/** Modules that the SDK loads at its start and most runs never use, as one file below its folder would name them. */
+export const RARELY_USED = [
+  "../../typescript-shim.js",
+  "../../automation/index.js",
+  "@npmcli/arborist",
+] as const;
+
+/** The same of which it takes single exports at once, all of them functions, classes or objects. */
+export const TAKEN_APART = [
+  "@opentelemetry/exporter-zipkin",
+  "@opentelemetry/instrumentation",
+  "@opentelemetry/instrumentation-grpc",
+  "@opentelemetry/resources",
+  "@opentelemetry/sdk-trace-base",
+  "@opentelemetry/sdk-trace-node",
+] as const;
 
 /** Its own entry points: what they start inherits the flags of Node, and is none of them. */
 const OF_THE_SDK = /[\\/]@pulumi[\\/]pulumi[\\/]cmd[\\/][\w-]+[\\/]index\.js$/;

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { expect, it } from "vitest";
-import { RARELY_USED, TAKEN_APART } from "../../provider/engine/rarelyUsed.ts";
+import { RARELY_USED, TAKEN_APART } from "../../provider/engine/lazyModules.ts";
 import { standIn, standInOfEach } from "../../provider/engine/standIn.ts";
 
 const sdk = createRequire(createRequire(import.meta.url).resolve("@pulumi/pulumi/cmd/run/index.js"));

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { Readable, Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 
 /** What came of a command. */
@@ -42,6 +43,43 @@ export async function runCommand(
   child.stdin.end(stdin);
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
   return { code, stdout, stderr };
+}
+
+/** What {@link callCommand} hands to a command. */
+interface CalledIo {
+  readonly env: NodeJS.ProcessEnv;
+  readonly stdin: Readable;
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+}
+
+/** Runs a command by its function, in this process, to its end; it resolves with the exit code. */
+export async function callCommand(
+  main: (args: readonly string[], io: CalledIo) => Promise<number>,
+  args: readonly string[],
+  { env = {}, stdin = "" }: Pick<CommandOptions, "env" | "stdin"> = {},
+): Promise<CommandResult> {
+  const [stdout, stderr] = [new Written(), new Written()];
+  const code = await main(args, { env, stdin: Readable.from([stdin]), stdout, stderr });
+  return { code, stdout: stdout.text, stderr: stderr.text };
+}
+
+/** Text that somebody wrote. */
+class Written extends Writable {
+  readonly #chunks: string[] = [];
+
+  constructor() {
+    super({ decodeStrings: false });
+  }
+
+  get text(): string {
+    return this.#chunks.join("");
+  }
+
+  override _write(chunk: string | Uint8Array, _encoding: string, done: () => void): void {
+    this.#chunks.push(typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8"));
+    done();
+  }
 }
 
 /** The environment without settings whose names begin so, which would change what a test sees. */

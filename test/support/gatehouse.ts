@@ -1,10 +1,9 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { main } from "../../provider/cli/main.ts";
 import type { Result } from "../../provider/engine/index.ts";
-import { type CommandResult, environmentWithout, runCommand } from "./command.ts";
+import { type CommandResult, callCommand, environmentWithout, runCommand } from "./command.ts";
 
 const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
 
@@ -43,36 +42,13 @@ const settings = (env: Record<string, string>) => ({
   ...env,
 });
 
-/** Text that somebody wrote. */
-class Written extends Writable {
-  readonly #chunks: string[] = [];
-
-  constructor() {
-    super({ decodeStrings: false });
-  }
-
-  get text(): string {
-    return this.#chunks.join("");
-  }
-
-  override _write(chunk: string | Uint8Array, _encoding: string, done: () => void): void {
-    this.#chunks.push(typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8"));
-    done();
-  }
-}
-
 /**
  * Runs `gatehouse` with the arguments to its end, in this process, which takes half as long as one of its own. What runs
  * policy tests is for {@link spawnGatehouse}: Node.js would load their files once for all tests, with another copy of
  * the package than the sources that the test runner loads. So is the Pulumi CLI, which has this process's settings too.
  */
-export async function gatehouse(
-  args: readonly string[],
-  env: Record<string, string> = {},
-): Promise<CommandResult> {
-  const [stdout, stderr] = [new Written(), new Written()];
-  const code = await main(args, { env: settings(env), stdin: Readable.from([]), stdout, stderr });
-  return { code, stdout: stdout.text, stderr: stderr.text };
+export function gatehouse(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
+  return callCommand(main, args, { env: settings(env) });
 }
 
 /** Runs the command as it is installed, as a process. */

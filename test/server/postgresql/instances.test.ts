@@ -3,12 +3,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { sealerOf } from "../../../server/sealer.ts";
 import { DatabaseSigningKeys } from "../../../server/signingKeys.ts";
+import { type Call, call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { INSTANCE_SECRET, type Instances, startInstances } from "../../support/instances.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import type { TestService } from "../../support/service.ts";
-import { type Call, call } from "./call.ts";
 
 const PASSWORD = "correct-horse";
 

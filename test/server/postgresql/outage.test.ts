@@ -1,11 +1,11 @@
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { type Instances, startInstances } from "../../support/instances.ts";
 import { type PostgresqlServer, startPostgresql } from "../../support/postgresql/server.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import type { TestService } from "../../support/service.ts";
-import { call } from "./call.ts";
 
 let postgresql: PostgresqlServer;
 let instances: Instances;

@@ -1,4 +1,4 @@
-import type { TestService } from "../../support/service.ts";
+import type { TestService } from "./service.ts";
 
 export interface Call {
   readonly token?: string;
@@ -14,7 +14,7 @@ export interface Called {
   readonly body: any;
 }
 
-/** A request to one of the instances: `POST /api/login`. */
+/** A request to a service, as `POST /api/login`. */
 export async function call(service: TestService, request: string, more: Call = {}): Promise<Called> {
   const [method = "", path = ""] = request.split(" ");
   const { token, apiKey, body, headers } = more;

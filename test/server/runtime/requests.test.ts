@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { call } from "../../support/call.ts";
 import { startService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -11,50 +12,26 @@ afterAll(async () => {
   await service.stop();
 });
 
-const request = async (
-  method: string,
-  path: string,
-  body?: unknown,
-  headers: Record<string, string> = {},
-) => {
-  const response = await fetch(service.url + path, {
-    method,
-    headers: { ...(body !== undefined && { "content-type": "application/json" }), ...headers },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return {
-    status: response.status,
-    headers: response.headers,
-    body: text === "" ? undefined : JSON.parse(text),
-  };
-};
-
 test("the service as its users run it: log in, make a key, use it, revoke it", async () => {
-  const session = await request("POST", "/api/login", credentials);
+  const session = await call(service, "POST /api/login", { body: credentials });
   expect(session.status).toBe(200);
-  const authorization = { authorization: `Bearer ${session.body.token}` };
-  const key = await request(
-    "POST",
-    "/api/namespaces/api-key",
-    { name: "ci-key", expires_at: 30 },
-    authorization,
-  );
+  const { token } = session.body;
+  const body = { name: "ci-key", expires_at: 30 };
+  const key = await call(service, "POST /api/namespaces/api-key", { token, body });
   expect(key.status).toBe(200);
-  const list = () => request("GET", "/api/devices", undefined, { "x-api-key": key.body.id });
+  const list = () => call(service, "GET /api/devices", { apiKey: key.body.id });
   expect((await list()).headers.get("x-total-count")).toBe("0");
-  expect((await request("DELETE", "/api/namespaces/api-key/ci-key", undefined, authorization)).status).toBe(
-    200,
-  );
+  expect((await call(service, "DELETE /api/namespaces/api-key/ci-key", { token })).status).toBe(200);
   expect((await list()).status).toBe(401);
 });
 
 test("every request leaves one line in the log, with its id and without its secrets", async () => {
   const wrong = { ...credentials, password: "a-wrong-password" };
   const secret = "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10";
-  const answer = await request("POST", "/api/login?token=in-the-url", wrong, {
-    "x-api-key": secret,
-    authorization: "Bearer in-the-header",
+  const answer = await call(service, "POST /api/login?token=in-the-url", {
+    body: wrong,
+    apiKey: secret,
+    token: "in-the-header",
   });
   expect(answer.status).toBe(401);
   const id = answer.headers.get("x-request-id");
