@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { DIFFERENCES } from "../provider/engine/differences.ts";
-import { UNSUPPORTED } from "../provider/engine/unsupported.ts";
+import { DIFFERENCES } from "../provider/engine/embedded/differences.ts";
+import { UNSUPPORTED } from "../provider/engine/embedded/unsupported.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
 import {

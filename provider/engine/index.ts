@@ -1,9 +1,11 @@
-export { backendUrlOf } from "./backendUrl.ts";
+export type { TargetOptions } from "./embedded/targets.ts";
+export { UNSUPPORTED, type UnsupportedFeature } from "./embedded/unsupported.ts";
 export * from "./errors.ts";
 export { fieldDiff } from "./fieldDiff.ts";
 export * from "./model.ts";
 export { findOnPath, openStack } from "./openStack.ts";
-export { type Project, readProject } from "./project.ts";
+export { type Project, readProject } from "./project/project.ts";
+export { stackFilePath } from "./project/stackConfig.ts";
 export type {
   DestroyOptions,
   PreviewOptions,
@@ -13,7 +15,5 @@ export type {
   StateResource,
   UpOptions,
 } from "./stack.ts";
-export { stackFilePath } from "./stackConfig.ts";
-export type { TargetOptions } from "./targets.ts";
-export { UNSUPPORTED, type UnsupportedFeature } from "./unsupported.ts";
+export { backendUrlOf } from "./state/backendUrl.ts";
 export { OWN_TYPE, typeName, urnName, urnType } from "./urn.ts";

@@ -1,8 +1,8 @@
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
-import { EmbeddedStack } from "./embeddedStack.ts";
+import { EmbeddedStack } from "./embedded/embeddedStack.ts";
 import { NoEngineError } from "./errors.ts";
-import { readProject } from "./project.ts";
+import { readProject } from "./project/project.ts";
 import type { Stack, StackOptions } from "./stack.ts";
 
 /**
@@ -15,7 +15,7 @@ export async function openStack(options: StackOptions = {}): Promise<Stack> {
   if (options.engine === "embedded") return EmbeddedStack.open(project, options);
   if (findOnPath("pulumi", env) === undefined) throw new NoEngineError();
   // The CLI's side of the SDK is large: not loaded where it is not needed.
-  const { CliStack } = await import("./cliStack.ts");
+  const { CliStack } = await import("./cli/cliStack.ts");
   return CliStack.open(project, options);
 }
 

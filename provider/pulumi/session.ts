@@ -7,7 +7,7 @@ import {
   credentialsFromEnvironment,
 } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
-import { UrnPatterns } from "../engine/targets.ts";
+import { UrnPatterns } from "../engine/embedded/targets.ts";
 import { Connection } from "../resources/connection.ts";
 
 /** Stack configuration keys that stand for an environment variable, for those who keep settings there. */

@@ -1,7 +1,7 @@
 // The events are those that the Pulumi CLI tells of the fixture program `cloud`, without the fields that nobody reads.
 import type { EngineEvent, OpType } from "@pulumi/pulumi/automation/index.js";
 import { describe, expect, test } from "vitest";
-import { CliEvents } from "../../provider/engine/cliEvents.ts";
+import { CliEvents } from "../../provider/engine/cli/cliEvents.ts";
 import type { Step } from "../../provider/engine/index.ts";
 import { RunLog } from "../../provider/engine/runLog.ts";
 

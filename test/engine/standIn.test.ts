@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { expect, it } from "vitest";
-import { RARELY_USED, TAKEN_APART } from "../../provider/engine/lazyModules.ts";
-import { standIn, standInOfEach } from "../../provider/engine/standIn.ts";
+import { RARELY_USED, TAKEN_APART } from "../../provider/engine/embedded/program/lazyModules.ts";
+import { standIn, standInOfEach } from "../../provider/engine/embedded/program/standIn.ts";
 
 const sdk = createRequire(createRequire(import.meta.url).resolve("@pulumi/pulumi/cmd/run/index.js"));
 

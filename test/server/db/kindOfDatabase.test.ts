@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
-import { testDatabase } from "../db/database.ts";
+import { testDatabase } from "./database.ts";
 
 test("each run of the server's tests is on the database that its name says", async ({ task }) => {
   const onPostgresql = task.file.projectName === "postgresql";

@@ -1,0 +1,99 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { EngineError, PassphraseError } from "../errors.ts";
+import { parseYamlMap } from "../project/yaml.ts";
+import { isMissing } from "../state/durableFile.ts";
+
+/** A stack of the CLI, as its commands are told of it. */
+export type CliTarget = {
+  command: string;
+  env: NodeJS.ProcessEnv;
+  projectFolder: string;
+  stack: string;
+  /** Pulumi.<stack>.yaml, which names the secrets provider and what belongs to it. */
+  stackFile: string;
+};
+
+/** What the text is called while it is a value of a configuration that nobody else sees. */
+const KEY = "gatehouse:text";
+
+/**
+ * Encrypts a text as the stack's secrets are, whichever secrets provider it has: the CLI has no command for a text, so
+ * the text becomes a secret value of a configuration file of its own.
+ */
+export function encryptByCli(target: CliTarget, plain: string): Promise<string> {
+  return withConfigFile(target, undefined, async (file) => {
+    await pulumi(target, ["config", "set", "--secret", KEY, "--config-file", file], plain);
+    const { config } = parseYamlMap(await readFile(file, "utf8"), file);
+    const stored = (config as Record<string, { secure?: unknown } | undefined> | undefined)?.[KEY]?.secure;
+    if (typeof stored !== "string")
+      throw new EngineError("cli", "pulumi config set kept no encrypted value.");
+    if (JSON.stringify(await keysOf(file)) !== JSON.stringify(await keysOf(target.stackFile))) {
+      // The CLI has made a new key, which would be gone with the file.
+      throw new EngineError("cli", `${target.stackFile} does not say how the stack's secrets are encrypted.`);
+    }
+    return stored;
+  });
+}
+
+/** The text again. Throws PassphraseError where the CLI cannot decrypt it. */
+export function decryptByCli(target: CliTarget, encrypted: string): Promise<string> {
+  return withConfigFile(target, encrypted, async (file) => {
+    try {
+      return await pulumi(target, ["config", "get", KEY, "--config-file", file], "");
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      throw new PassphraseError(`It cannot be decrypted with the key of this stack: ${error.message}`);
+    }
+  });
+}
+
+/** Works with a configuration that has the stack's keys and nothing else of it, in a folder for the owner alone. */
+async function withConfigFile<T>(
+  { stackFile }: CliTarget,
+  secure: string | undefined,
+  work: (file: string) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
+  try {
+    const file = join(folder, "Pulumi.yaml");
+    const config = secure === undefined ? {} : { config: { [KEY]: { secure } } };
+    // JSON is YAML.
+    await writeFile(file, JSON.stringify({ ...(await keysOf(stackFile)), ...config }), { mode: 0o600 });
+    return await work(file);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function keysOf(stackFile: string): Promise<Record<string, unknown>> {
+  try {
+    const { encryptionsalt, encryptedkey, secretsprovider } = parseYamlMap(
+      await readFile(stackFile, "utf8"),
+      stackFile,
+    );
+    const keys = { secretsprovider, encryptedkey, encryptionsalt };
+    return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined));
+  } catch (error) {
+    if (isMissing(error)) return {};
+    throw error;
+  }
+}
+
+/** Runs a command of the CLI; the text goes in by its standard input, where no other process sees it. */
+async function pulumi(target: CliTarget, args: readonly string[], input: string): Promise<string> {
+  const { command, env, projectFolder, stack } = target;
+  const child = spawn(command, [...args, "--stack", stack, "--non-interactive"], { cwd: projectFolder, env });
+  const ended = new Promise<number>((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) => resolve(code ?? 128));
+  });
+  child.stdin.on("error", () => {});
+  child.stdin.end(input);
+  const [code, stdout, stderr] = await Promise.all([ended, text(child.stdout), text(child.stderr)]);
+  if (code === 0) return stdout.replace(/\n$/, "");
+  throw new EngineError("cli", `pulumi ${args.slice(0, 2).join(" ")} failed: ${stderr.trim()}`);
+}

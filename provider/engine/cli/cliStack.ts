@@ -1,0 +1,349 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import {
+  type EngineEvent as CliEvent,
+  type Stack as CliHandle,
+  ConcurrentUpdateError,
+  LocalWorkspace,
+  PulumiCommand,
+  StackNotFoundError,
+} from "@pulumi/pulumi/automation/index.js";
+import { failedSteps } from "../embedded/runOutcome.ts";
+import { checkTargetOptions, type TargetOptions, UrnPatterns } from "../embedded/targets.ts";
+import {
+  CancelledError,
+  DeclinedError,
+  EngineError,
+  LockedError,
+  StackSelectionError,
+  UpdateFailedError,
+} from "../errors.ts";
+import {
+  type Command,
+  hasChanges,
+  NOTHING_TO_DO,
+  type Plan,
+  type Result,
+  summarise,
+  toldSteps,
+} from "../model.ts";
+import { findOnPath } from "../openStack.ts";
+import type { Project } from "../project/project.ts";
+import { stackFilePath } from "../project/stackConfig.ts";
+import { RunLog } from "../runLog.ts";
+import type {
+  Confirmable,
+  DestroyOptions,
+  PreviewOptions,
+  RefreshRunOptions,
+  Stack,
+  StackOptions,
+  StateResource,
+  UpOptions,
+} from "../stack.ts";
+import { chooseBackend } from "../state/backendUrl.ts";
+import { pendingWarning } from "../state/pendingOperations.ts";
+import type { StoredOperation } from "../state/stateCodec.ts";
+import { OWN_TYPE, urnType } from "../urn.ts";
+import { readCliConfig } from "./cliConfig.ts";
+import { CliEvents, shownOutputs } from "./cliEvents.ts";
+import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
+import { isNothingToDo, TELL_ALL } from "./nothingToDo.ts";
+
+/** Options common to every command of the CLI. */
+type CliRun = { onEvent: (event: CliEvent) => void; parallel: number; color: "never"; signal?: AbortSignal };
+
+/** A stack run by the Pulumi CLI, through the SDK's Automation API. */
+export class CliStack implements Stack {
+  readonly engine = "cli";
+  readonly project: string;
+  readonly stack: string;
+  readonly #options: StackOptions;
+  readonly #workspace: LocalWorkspace;
+  readonly #configFolder: string;
+  #notes: string[];
+  #created = false;
+  /** Operations that an earlier run left in flight; undefined before anybody has looked. */
+  #left: StoredOperation[] | undefined;
+
+  private constructor(
+    project: Project,
+    stack: string,
+    workspace: LocalWorkspace,
+    options: StackOptions,
+    notes: string[],
+  ) {
+    this.project = project.name;
+    this.stack = stack;
+    this.#workspace = workspace;
+    this.#configFolder = project.configFolder;
+    this.#options = options;
+    this.#notes = notes;
+  }
+
+  /** Opens a stack. Throws BackendError where no backend is chosen, StackSelectionError. */
+  static async open(project: Project, options: StackOptions): Promise<CliStack> {
+    const env = options.env ?? process.env;
+    const backend = await chooseBackend(project, env);
+    const envVars: Record<string, string> = { PULUMI_SKIP_UPDATE_CHECK: "true" };
+    for (const [key, value] of Object.entries(env)) if (value !== undefined) envVars[key] = value;
+    if (!envVars.PULUMI_BACKEND_URL && backend.source === "pulumi login")
+      envVars.PULUMI_BACKEND_URL = backend.url;
+    const workspace = await LocalWorkspace.create({
+      workDir: project.root,
+      envVars,
+      pulumiCommand: await command(env),
+    });
+    const stack = options.stack ?? env.PULUMI_STACK ?? (await onlyStack(workspace, project));
+    return new CliStack(project, stack, workspace, options, [
+      `State backend: ${backend.url} (${backend.source}).`,
+    ]);
+  }
+
+  async preview(options: PreviewOptions = {}): Promise<Plan> {
+    const more = await this.#updateOptions(options);
+    const { values = false, create = true } = options;
+    return this.#run("preview", create, (handle, run) => handle.preview({ ...run, ...more }), { values });
+  }
+
+  async up(options: UpOptions = {}): Promise<Result> {
+    const { skipPreview = false, held = false, create = true, values = false } = options;
+    const more = await this.#updateOptions(options);
+    const update = (limits: CliUpdate): Promise<Result> =>
+      this.#run("up", create, (handle, run) => handle.up({ ...run, ...limits }));
+    if (skipPreview) return update(more);
+    const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
+    try {
+      // The CLI's own plan is encrypted as the state is, and lets no program depart from it.
+      const file = join(folder, "plan.json");
+      let isEmpty = false;
+      // As the embedded engine does: what a preview finds wrong stops everything before the first write.
+      const preview = async (handle: CliHandle, run: CliRun): Promise<void> => {
+        const { workspace } = handle;
+        const { envVars } = workspace;
+        workspace.envVars = { ...envVars, ...TELL_ALL };
+        const { stdout } = await handle.preview({ ...run, ...more, plan: file }).finally(() => {
+          workspace.envVars = envVars;
+        });
+        isEmpty = this.#left?.length === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
+      };
+      const plan = await this.#run("preview", create, preview, { values });
+      if (held || !isEmpty) await this.#confirm(options, plan);
+      if (!isEmpty) return await update(held ? { ...more, plan: file } : more);
+      this.#options.onEvent?.({ kind: "diagnostic", diagnostic: NOTHING_TO_DO });
+      return { ...plan, command: "up", planned: false, diagnostics: [...plan.diagnostics, NOTHING_TO_DO] };
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  async refresh(options: RefreshRunOptions = {}): Promise<Result> {
+    const { clearPendingCreates = false } = options;
+    const more = { ...targetOptions(options), clearPendingCreates };
+    if (options.confirm) await this.#confirm(options, await this.drift(options));
+    return this.#run("refresh", false, (handle, run) => handle.refresh({ ...run, ...more }));
+  }
+
+  async destroy(options: DestroyOptions = {}): Promise<Result> {
+    const more = { ...targetOptions(options), refresh: options.refresh ?? false };
+    // As for up: without it, what is not protected would be gone before the protected resource is met.
+    const preview = (handle: CliHandle, run: CliRun) => handle.previewDestroy({ ...run, ...more });
+    await this.#confirm(options, await this.#run("destroy", false, preview, { planned: true }));
+    return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, ...more }));
+  }
+
+  async drift(options: TargetOptions = {}): Promise<Result> {
+    const more = targetOptions(options);
+    return this.#run("drift", false, (handle, run) => handle.previewRefresh({ ...run, ...more }));
+  }
+
+  async config(): Promise<ReadonlyMap<string, string>> {
+    const { handle } = await this.#handle(false);
+    return readCliConfig(handle);
+  }
+
+  async setConfig(key: string, text: string): Promise<void> {
+    const { handle } = await this.#handle(true);
+    await handle.setConfig(key, { value: text });
+  }
+
+  async resources(): Promise<readonly StateResource[]> {
+    const found = await this.#handle(false).catch((error: unknown) => {
+      if (error instanceof StackSelectionError) return undefined;
+      throw error;
+    });
+    return (await found?.handle.exportStack())?.deployment?.resources ?? [];
+  }
+
+  async encrypt(text: string): Promise<string> {
+    return encryptByCli(this.#target(), text);
+  }
+
+  async decrypt(encrypted: string): Promise<string> {
+    return decryptByCli(this.#target(), encrypted);
+  }
+
+  async #updateOptions(options: PreviewOptions): Promise<CliUpdate> {
+    const { refresh = false, replace = [] } = options;
+    const update = { ...targetOptions(options), refresh, replace: [...replace] };
+    if (replace.length === 0) return update;
+    const urns = (await this.resources()).map(({ urn }) => urn);
+    const asked = new UrnPatterns(replace);
+    const own = new Set(urns.filter((urn) => urnType(urn).startsWith(OWN_TYPE)));
+    // The CLI asks no provider about what it is told to replace; ours then could not know which object that is.
+    this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(replace);
+    const others = [...asked.urns, ...urns.filter((urn) => asked.has(urn))].filter((urn) => !own.has(urn));
+    return { ...update, replace: [...new Set(others)] };
+  }
+
+  #target(): CliTarget {
+    const { pulumiCommand, envVars, workDir } = this.#workspace;
+    return {
+      command: pulumiCommand.command,
+      env: { ...process.env, ...envVars },
+      projectFolder: workDir,
+      stack: this.stack,
+      stackFile: stackFilePath({ configFolder: this.#configFolder }, this.stack),
+    };
+  }
+
+  async #confirm({ confirm }: Confirmable, plan: Plan): Promise<void> {
+    if (confirm && !(await confirm(plan))) throw new DeclinedError();
+  }
+
+  async #run(
+    command: Command,
+    create: boolean,
+    work: (handle: CliHandle, run: CliRun) => Promise<unknown>,
+    told: { planned?: boolean; values?: boolean } = {},
+  ): Promise<Result> {
+    const { planned = command === "preview" || command === "drift", values = false } = told;
+    const started = Date.now();
+    const log = new RunLog(this.#options.onEvent ?? (() => {}));
+    for (const message of this.#notes.splice(0)) log.diagnostic({ severity: "info", message });
+    const { handle, created } = await this.#handle(create);
+    this.#created ||= created;
+    if (created) log.diagnostic({ severity: "info", message: `Created the stack ${this.stack}.` });
+    if (!created) await this.#namePending(handle, log);
+    const events = new CliEvents(log, { command, planned, values });
+    const { signal, parallel = 16 } = this.#options;
+    const run: CliRun = { onEvent: (event) => events.take(event), parallel, color: "never" };
+    if (signal) run.signal = signal;
+    log.emit({ kind: "phase", phase: planned && command === "destroy" ? "preview" : PHASES[command] });
+    let failure: unknown;
+    try {
+      await work(handle, run);
+    } catch (error) {
+      failure = error;
+    }
+    const steps = toldSteps(events.steps(failure === undefined));
+    const result: Result = {
+      engine: "cli",
+      command,
+      project: this.project,
+      stack: this.stack,
+      ok: failure === undefined,
+      planned,
+      createdStack: this.#created,
+      steps,
+      summary: summarise(steps),
+      outputs: command === "destroy" ? {} : (events.outputs ?? shownOutputs(await handle.outputs())),
+      diagnostics: log.diagnostics,
+      durationMs: Date.now() - started,
+    };
+    if (failure === undefined) return result;
+    if (signal?.aborted) throw new CancelledError(result);
+    if (failure instanceof ConcurrentUpdateError || /currently locked by/.test(String(failure))) {
+      throw lockedError(String(failure));
+    }
+    const said = result.diagnostics.some((diagnostic) => diagnostic.severity === "error");
+    if (!said && !hasChanges(result))
+      throw new EngineError("cli", log.mask(String((failure as Error).message)));
+    const verb = command === "drift" ? "refresh" : command;
+    throw new UpdateFailedError(failedSteps(steps) ?? `pulumi ${verb} failed.`, result);
+  }
+
+  /** Names what an earlier run left in flight, once: the CLI does so only where it is too late to look. */
+  async #namePending(handle: CliHandle, log: RunLog): Promise<void> {
+    if (this.#left !== undefined) return;
+    // Where the CLI cannot read the state, the run that follows says so.
+    const exported = await handle.exportStack().catch(() => undefined);
+    if (!exported) return;
+    const { deployment } = exported as { deployment?: { pending_operations?: StoredOperation[] } };
+    this.#left = deployment?.pending_operations ?? [];
+    for (const { type, resource } of this.#left)
+      log.diagnostic(pendingWarning({ type, urn: String(resource.urn) }));
+  }
+
+  async #handle(create: boolean): Promise<{ handle: CliHandle; created: boolean }> {
+    const { Stack } = await import("@pulumi/pulumi/automation/index.js");
+    try {
+      return { handle: await Stack.select(this.stack, this.#workspace), created: false };
+    } catch (error) {
+      if (!(error instanceof StackNotFoundError)) throw error;
+      if (!create) {
+        const known = await stackNames(this.#workspace).catch(() => []);
+        throw StackSelectionError.missing(this.project, this.stack, known);
+      }
+      return { handle: await Stack.create(this.stack, this.#workspace), created: true };
+    }
+  }
+}
+
+const PHASES = {
+  preview: "preview",
+  up: "update",
+  refresh: "refresh",
+  drift: "refresh",
+  destroy: "destroy",
+} as const;
+
+type CliTargets = {
+  target?: string[];
+  targetDependents?: boolean;
+  exclude?: string[];
+  excludeDependents?: boolean;
+};
+
+/** The options of the Automation API that limit a run. Throws EngineError (`usage`). */
+function targetOptions(options: TargetOptions): CliTargets {
+  checkTargetOptions(options);
+  const { target = [], exclude = [] } = options;
+  return {
+    target: [...target],
+    exclude: [...exclude],
+    targetDependents: options.targetDependents ?? false,
+    excludeDependents: options.excludeDependents ?? false,
+  };
+}
+
+/** Options of the Automation API for previews and updates. */
+type CliUpdate = CliTargets & { refresh: boolean; replace: string[]; plan?: string };
+
+/** The SDK takes the folder above `bin`; elsewhere it looks on the PATH of this very process. */
+async function command(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
+  const path = findOnPath("pulumi", env);
+  const skipVersionCheck = Boolean(env.PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK);
+  const folder = path === undefined ? "" : dirname(path);
+  const root = basename(folder) === "bin" ? { root: dirname(folder) } : {};
+  return PulumiCommand.get({ ...root, skipVersionCheck });
+}
+
+async function onlyStack(workspace: LocalWorkspace, project: Project): Promise<string> {
+  const stacks = await stackNames(workspace);
+  if (stacks.length === 1) return stacks[0] as string;
+  throw StackSelectionError.unnamed(project.name, stacks);
+}
+
+async function stackNames(workspace: LocalWorkspace): Promise<string[]> {
+  return (await workspace.listStacks()).map((stack) => stack.name);
+}
+
+/** The CLI says it several times, with a line for each lock of a file backend. */
+function lockedError(text: string): LockedError {
+  const locks = [...text.matchAll(/^ +(?:file:\/\/)?([^\s?]+)\S*: created by (.+) at (\S+)$/gm)];
+  return LockedError.heldBy([
+    ...new Set(locks.map(([, path, who, since]) => `${path}: ${who} since ${since}`)),
+  ]);
+}

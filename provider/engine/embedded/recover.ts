@@ -1,0 +1,76 @@
+import { BackendError, JournalConflictError } from "../errors.ts";
+import type { Crypter } from "../state/crypter.ts";
+import { removeIfThere } from "../state/durableFile.ts";
+import type { FileBackend } from "../state/fileBackend.ts";
+import { appendCommit, type JournalLine, readJournal } from "../state/journal.ts";
+import { Snapshot } from "../state/snapshot.ts";
+import { findLocks, removeLocks, takeLock } from "../state/stackLock.ts";
+import { StateCodec } from "../state/stateCodec.ts";
+
+/**
+ * Merges what a dead gatehouse process left: its journal goes into the state, with the operations it had in flight
+ * as pending ones, and its lock goes away. Returns what was done, or undefined where there was nothing to do (or
+ * where a living process is at work, which is for the lock to say). Throws JournalConflictError, LockedError.
+ */
+export async function recover(backend: FileBackend, crypter: Crypter): Promise<string | undefined> {
+  const locks = await findLocks(backend.lockFolder);
+  const dead = locks.filter((lock) => lock.deadOwn);
+  const lines = await readJournal(backend.journalFile);
+  if (dead.length === 0 && !lines) return undefined;
+  if (locks.length > dead.length) return undefined;
+  const lock = await takeLock(backend.lockFolder);
+  try {
+    // Read again: until the lock was ours somebody else may have merged it.
+    const current = await readJournal(backend.journalFile);
+    const told = current ? await merge(backend, crypter, current) : "Nothing of it was lost.";
+    await removeIfThere(backend.journalFile);
+    await removeLocks(dead);
+    const [left] = dead;
+    const what = left
+      ? `An earlier run was killed (pid ${left.content.pid}, since ${left.content.timestamp}).`
+      : "An earlier run ended before it had written the state.";
+    return `${what} ${told}`;
+  } finally {
+    await lock.release();
+  }
+}
+
+async function merge(backend: FileBackend, crypter: Crypter, lines: JournalLine[]): Promise<string> {
+  const head = lines[0];
+  // Killed before the first line was on disk: nothing had been started.
+  if (!head) return "It had not begun.";
+  if (head.line !== "head" || head.version !== 1) {
+    throw new BackendError(`${backend.journalFile} is not a journal this version knows.`);
+  }
+  const checkpoint = await backend.read();
+  const committed = lines.findLast((line) => line.line === "commit");
+  if (committed?.line === "commit" && committed.hash === checkpoint?.hash)
+    return "Its state was written already.";
+  if (!checkpoint || checkpoint.hash !== head.base) {
+    throw new JournalConflictError(
+      `${backend.journalFile} holds the steps of a run that was killed, but the state was changed since by ` +
+        `something else, so they cannot be merged. Compare them with the state (refresh shows what really is), ` +
+        `then delete the file.`,
+    );
+  }
+  const snapshot = new Snapshot(checkpoint.resources, checkpoint.pendingOperations, new StateCodec(crypter));
+  let steps = 0;
+  const inFlight = new Set<number>();
+  for (const line of lines) {
+    if (line.line === "begin") {
+      inFlight.add(line.id);
+      snapshot.replayBegin(line.id, line.operation);
+    } else if (line.line === "end") {
+      snapshot.replayEnd(line.id, line.mutations);
+      if (line.id !== undefined) inFlight.delete(line.id);
+      if (line.mutations.length > 0) steps += 1;
+    } else if (line.line === "rename") snapshot.rename(line.from, line.to);
+  }
+  const merged = snapshot.stored();
+  const rest = { salt: crypter.saltText, metadata: checkpoint.metadata };
+  const rendered = backend.render({ ...rest, ...merged });
+  await appendCommit(backend.journalFile, rendered.hash);
+  await backend.write(rendered.text);
+  const pending = inFlight.size > 0 ? ` ${inFlight.size} more were in flight and are noted as pending.` : "";
+  return `Its ${steps} finished steps were merged into the state.${pending}`;
+}

@@ -1,0 +1,100 @@
+import { EngineError } from "../errors.ts";
+import { type ResourceState, references } from "../state/resourceState.ts";
+import { STACK_TYPE, STATE_IDENTITY_TYPE, urnQualifiedType } from "../urn.ts";
+import { topologicalOrder } from "./plan/graph.ts";
+import { type TargetOptions, UrnPatterns } from "./targets.ts";
+
+/** Which resources take part in a run. Resources must be asked about after those they refer to. */
+export class Selection {
+  readonly #options: TargetOptions;
+  readonly #targets: UrnPatterns;
+  readonly #excludes: UrnPatterns;
+  /** The same with the dependents that were found on the way. */
+  readonly #allTargets: UrnPatterns;
+  readonly #allExcludes: UrnPatterns;
+
+  constructor(options: TargetOptions) {
+    this.#options = options;
+    this.#targets = new UrnPatterns(options.target);
+    this.#excludes = new UrnPatterns(options.exclude);
+    this.#allTargets = new UrnPatterns(options.target);
+    this.#allExcludes = new UrnPatterns(options.exclude);
+  }
+
+  /** True where a resource with these references takes part. */
+  includes(urn: string, refs: readonly string[]): boolean {
+    if (!this.#targets.empty) {
+      const follows =
+        this.#options.targetDependents === true && refs.some((ref) => this.#allTargets.has(ref));
+      const included = this.#targets.has(urn) || follows;
+      if (included) this.#allTargets.add(urn);
+      return included;
+    }
+    const follows =
+      this.#options.excludeDependents === true && refs.some((ref) => this.#allExcludes.has(ref));
+    const excluded = this.#excludes.has(urn) || follows;
+    if (excluded) this.#allExcludes.add(urn);
+    return !excluded;
+  }
+
+  /** Like `includes`, for an update: the stack's root always takes part, and what tells its state from others. */
+  updates(urn: string, refs: readonly string[]): boolean {
+    const included = this.includes(urn, refs);
+    return included || [STACK_TYPE, STATE_IDENTITY_TYPE].includes(urnQualifiedType(urn));
+  }
+
+  /** The urns of the resources that may be deleted, and of those that must be for a target to go. */
+  deletable(states: readonly ResourceState[]): ReadonlySet<string> {
+    const ordered = topologicalOrder(states);
+    if (!this.#targets.empty) return withDependents(ordered, (urn) => this.#targets.has(urn));
+    const kept = this.#options.excludeDependents
+      ? withDependents(ordered, (urn) => this.#excludes.has(urn))
+      : new Set(ordered.map((state) => state.urn).filter((urn) => this.#excludes.has(urn)));
+    const needed = withDependencies(ordered, kept);
+    return new Set(ordered.map((state) => state.urn).filter((urn) => !needed.has(urn)));
+  }
+
+  /** Why a resource that must go for a target to go may not, or undefined. */
+  refusal(urn: string): string | undefined {
+    if (this.#targets.empty || this.#options.targetDependents || this.#targets.has(urn)) return undefined;
+    return (
+      "it would be deleted, because it depends on a target, but it is not a target itself; " +
+      "add it with --target, or all that depend on targets with --target-dependents"
+    );
+  }
+
+  /** Throws EngineError (`target`) for a urn without wildcards that is no resource. */
+  requireKnown(known: (urn: string) => boolean): void {
+    requireKnown([...this.#targets.urns, ...this.#excludes.urns], known);
+  }
+}
+
+/** Throws EngineError (`target`) where a urn is no resource. */
+export function requireKnown(urns: readonly string[], known: (urn: string) => boolean): void {
+  const missing = urns.filter((urn) => !known(urn));
+  if (missing.length === 0) return;
+  const hint = missing.some((urn) => !urn.includes("$"))
+    ? ' Put urns in single quotes: a shell takes what follows a "$" for a variable.'
+    : "";
+  throw new EngineError(
+    "target",
+    `There is no such resource in the stack: ${missing.join(", ")}.${hint} Nothing was changed.`,
+  );
+}
+
+function withDependents(ordered: readonly ResourceState[], start: (urn: string) => boolean): Set<string> {
+  const reached = new Set<string>();
+  for (const state of ordered) {
+    if (start(state.urn) || references(state).some((urn) => reached.has(urn))) reached.add(state.urn);
+  }
+  return reached;
+}
+
+function withDependencies(ordered: readonly ResourceState[], start: ReadonlySet<string>): Set<string> {
+  const reached = new Set(start);
+  for (const state of [...ordered].reverse()) {
+    if (!reached.has(state.urn)) continue;
+    for (const urn of references(state)) reached.add(urn);
+  }
+  return reached;
+}

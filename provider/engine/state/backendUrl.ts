@@ -1,0 +1,71 @@
+import { readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { unsupportedUse } from "../embedded/unsupported.ts";
+import { BackendError, UnsupportedError } from "../errors.ts";
+import { type Project, readProject } from "../project/project.ts";
+
+/** Where the state is, and who said so. */
+export type BackendChoice = { url: string; source: string };
+
+/**
+ * Which backend is meant: PULUMI_BACKEND_URL, then Pulumi.yaml's backend.url, then the last `pulumi login`.
+ * Throws BackendError where none of them says.
+ */
+export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): Promise<BackendChoice> {
+  if (env.PULUMI_BACKEND_URL) return { url: env.PULUMI_BACKEND_URL, source: "PULUMI_BACKEND_URL" };
+  if (project.backendUrl) return { url: project.backendUrl, source: project.file };
+  const home = env.PULUMI_HOME ?? join(env.HOME ?? homedir(), ".pulumi");
+  const current = await loggedInTo(join(home, "credentials.json"));
+  if (current) return { url: current, source: "pulumi login" };
+  if (env.PULUMI_ACCESS_TOKEN) return { url: "https://api.pulumi.com", source: "PULUMI_ACCESS_TOKEN" };
+  throw new BackendError(
+    "No state backend is chosen. Set PULUMI_BACKEND_URL (for example file://~ or file:///var/lib/state), " +
+      "or backend.url in Pulumi.yaml, or log in with `pulumi login`.",
+  );
+}
+
+/**
+ * The folder of a file:// backend; `~` is the home folder, a relative path is taken from the project's folder.
+ * Throws UnsupportedError for any other kind of backend.
+ */
+export function backendFolder(choice: BackendChoice, project: Project, env: NodeJS.ProcessEnv): string {
+  if (!choice.url.startsWith("file://")) {
+    const kind = `${choice.url.split("://")[0]}:// (from ${choice.source})`;
+    throw new UnsupportedError([unsupportedUse("backend", kind)]);
+  }
+  const path = decodeURIComponent(choice.url.slice("file://".length).split("?")[0] ?? "");
+  const home = env.HOME ?? homedir();
+  if (path === "~") return home;
+  if (path.startsWith("~/")) return join(home, path.slice(2));
+  return resolve(project.root, path === "" ? "." : path);
+}
+
+/**
+ * The backend of the project in a folder, as a URL that means the same wherever a copy of the project is.
+ * Throws ProjectError, BackendError.
+ */
+export async function backendUrlOf(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const project = await readProject(folder);
+  const choice = await chooseBackend(project, env);
+  if (!choice.url.startsWith("file://")) return choice.url;
+  const [path = "", ...query] = choice.url.slice("file://".length).split("?");
+  if (isAbsolute(path) || path === "~" || path.startsWith("~/")) return choice.url;
+  return [pathToFileURL(backendFolder(choice, project, env)).href, ...query].join("?");
+}
+
+async function loggedInTo(file: string): Promise<string | undefined> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw new BackendError(`${file} cannot be read: ${(error as Error).message}`);
+  }
+  try {
+    return (JSON.parse(text) as { current?: string }).current || undefined;
+  } catch (error) {
+    throw new BackendError(`${file} is not valid JSON: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,204 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { unsupportedUse } from "../embedded/unsupported.ts";
+import { BackendError, UnsupportedError } from "../errors.ts";
+import { parseYamlMap } from "../project/yaml.ts";
+import { isMissing, removeIfThere, writeDurably } from "./durableFile.ts";
+import type { StoredOperation, StoredResource } from "./stateCodec.ts";
+
+/** What a state file holds, secrets still encrypted. */
+export type Checkpoint = {
+  salt?: string;
+  resources: StoredResource[];
+  pendingOperations: StoredOperation[];
+  metadata: unknown;
+  /** SHA-256 of the file's bytes, which names this very state. */
+  hash: string;
+};
+
+/** What the history keeps of a run. Times in seconds. */
+export type HistoryEntry = {
+  kind: "update" | "refresh" | "destroy";
+  startTime: number;
+  endTime: number;
+  result: "succeeded" | "failed";
+  config: Record<string, unknown>;
+  resourceChanges: Record<string, number>;
+};
+
+/** The files of one stack in a file:// backend, laid out as the Pulumi CLI lays them out. */
+export class FileBackend {
+  readonly root: string;
+  readonly project: string;
+  readonly stack: string;
+
+  constructor(folder: string, project: string, stack: string) {
+    this.root = join(folder, ".pulumi");
+    this.project = project;
+    this.stack = stack;
+  }
+
+  get stateFile(): string {
+    return join(this.root, "stacks", this.project, `${this.stack}.json`);
+  }
+  get journalFile(): string {
+    return join(this.root, "stacks", this.project, `${this.stack}.gatehouse-journal`);
+  }
+  get lockFolder(): string {
+    return join(this.root, "locks", "organization", this.project, this.stack);
+  }
+
+  /** The stacks of a project, in alphabetical order. */
+  static async stacks(folder: string, project: string): Promise<string[]> {
+    try {
+      const files = await readdir(join(folder, ".pulumi", "stacks", project));
+      return files
+        .filter((name) => name.endsWith(".json"))
+        .map((name) => name.slice(0, -5))
+        .sort();
+    } catch (error) {
+      if (isMissing(error)) return [];
+      throw error;
+    }
+  }
+
+  /** Makes the folders, and meta.yaml where it is missing. Throws UnsupportedError for an old layout. */
+  async prepare(): Promise<void> {
+    const meta = join(this.root, "meta.yaml");
+    try {
+      const { version } = parseYamlMap(await readFile(meta, "utf8"), meta);
+      if (version !== 1) {
+        throw version === 0
+          ? new UnsupportedError([unsupportedUse("legacy-layout", meta)])
+          : new BackendError(`${meta} has the version ${String(version)}; this program knows version 1.`);
+      }
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      await this.#refuseOldLayout();
+      await mkdir(this.root, { recursive: true });
+      await writeDurably(meta, "version: 1\n");
+    }
+    for (const suffix of [".gz", ".zst"]) {
+      if (existsSync(this.stateFile + suffix)) {
+        throw new UnsupportedError([unsupportedUse("compressed-state", this.stateFile + suffix)]);
+      }
+    }
+    await mkdir(join(this.root, "stacks", this.project), { recursive: true });
+  }
+
+  async #refuseOldLayout(): Promise<void> {
+    const folder = join(this.root, "stacks");
+    if (!existsSync(folder)) return;
+    const old = (await readdir(folder)).find((name) => name.endsWith(".json"));
+    if (old) throw new UnsupportedError([unsupportedUse("legacy-layout", join(folder, old))]);
+  }
+
+  /** Reads the state; undefined where the stack does not exist. Throws BackendError, UnsupportedError. */
+  async read(): Promise<Checkpoint | undefined> {
+    let text: string;
+    try {
+      text = await readFile(this.stateFile, "utf8");
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw new BackendError(`${this.stateFile} cannot be read: ${(error as Error).message}`);
+    }
+    let file: StoredCheckpoint;
+    try {
+      file = JSON.parse(text) as StoredCheckpoint;
+    } catch (error) {
+      throw new BackendError(`${this.stateFile} is not valid JSON: ${(error as Error).message}`);
+    }
+    if (file.version !== 3 && file.version !== 4) {
+      throw new BackendError(
+        `${this.stateFile} has the version ${file.version}; this program knows 3 and 4.`,
+      );
+    }
+    if (file.features && file.features.length > 0) {
+      throw new BackendError(
+        `${this.stateFile} uses ${file.features.join(", ")}, which the embedded engine does not know.`,
+      );
+    }
+    const latest = file.checkpoint?.latest ?? {};
+    const provider = latest.secrets_providers;
+    if (provider && provider.type !== "passphrase") {
+      throw new UnsupportedError([
+        unsupportedUse("secrets-provider", `${this.stateFile} (${provider.type})`),
+      ]);
+    }
+    const checkpoint: Checkpoint = {
+      resources: latest.resources ?? [],
+      pendingOperations: latest.pending_operations ?? [],
+      metadata: latest.metadata ?? {},
+      hash: hashOf(text),
+    };
+    if (provider?.state?.salt) checkpoint.salt = provider.state.salt;
+    return checkpoint;
+  }
+
+  /** The bytes of a state file, and their hash. */
+  render(checkpoint: Omit<Checkpoint, "hash">): { text: string; hash: string } {
+    const latest: Record<string, unknown> = {
+      manifest: { time: new Date().toISOString(), magic: "", version: "" },
+      secrets_providers: { type: "passphrase", state: { salt: checkpoint.salt } },
+    };
+    if (checkpoint.resources.length > 0) latest.resources = checkpoint.resources;
+    if (checkpoint.pendingOperations.length > 0) latest.pending_operations = checkpoint.pendingOperations;
+    latest.metadata = checkpoint.metadata ?? {};
+    const text = JSON.stringify({
+      version: 3,
+      checkpoint: { stack: `organization/${this.project}/${this.stack}`, latest },
+    });
+    return { text, hash: hashOf(text) };
+  }
+
+  /** Writes the state; the former one stays as `.bak`, where there is room for both. */
+  async write(text: string): Promise<void> {
+    const former = `${this.stateFile}.bak`;
+    await writeDurably(this.stateFile, text, async () => {
+      if (existsSync(this.stateFile))
+        await copyFile(this.stateFile, former).catch(() => removeIfThere(former));
+    });
+    // The CLI's own note of size and checksum would now describe the former content.
+    await removeIfThere(`${this.stateFile}.attrs`);
+  }
+
+  /** Removes the journal, once what it holds is in the state. */
+  async removeJournal(): Promise<void> {
+    await removeIfThere(this.journalFile);
+  }
+
+  /** Adds a finished run to the history, and a copy of the state to the backups. */
+  async record(entry: HistoryEntry): Promise<void> {
+    const now = `${BigInt(Date.now()) * 1_000_000n + (process.hrtime.bigint() % 1_000_000n)}`;
+    const history = join(this.root, "history", this.project, this.stack);
+    const backups = join(this.root, "backups", this.project, this.stack);
+    await mkdir(history, { recursive: true });
+    await mkdir(backups, { recursive: true });
+    const base = join(history, `${this.stack}-${now}`);
+    const environment = { "exec.kind": "gatehouse.embedded" };
+    const { kind, startTime, ...rest } = entry;
+    const record = { kind, startTime, message: "", environment, ...rest, version: 0 };
+    await writeFile(`${base}.history.json`, JSON.stringify(record));
+    await copyFile(this.stateFile, `${base}.checkpoint.json`);
+    await copyFile(this.stateFile, join(backups, `${this.stack}.${now}.json`));
+  }
+}
+
+type StoredCheckpoint = {
+  version: number;
+  features?: string[];
+  checkpoint?: {
+    latest?: {
+      secrets_providers?: { type: string; state?: { salt?: string } };
+      resources?: StoredResource[];
+      pending_operations?: StoredOperation[];
+      metadata?: unknown;
+    };
+  };
+};
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

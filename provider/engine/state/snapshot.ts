@@ -1,0 +1,181 @@
+import { topologicalOrder } from "../embedded/plan/graph.ts";
+import type { Journal, JournalLine, StoredMutation } from "./journal.ts";
+import { type PendingOperation, type ResourceState, renameAll } from "./resourceState.ts";
+import type { StateCodec, StoredOperation, StoredResource } from "./stateCodec.ts";
+
+/** A resource in the state, with the key it has for the length of a run. */
+export type Entry = { key: string; state: ResourceState };
+
+/** One change of the state. */
+export type Mutation = { put: string; state: ResourceState } | { drop: string };
+
+/**
+ * The state of a stack while a run changes it. With a journal, every change is on disk before the call resolves.
+ */
+export class Snapshot {
+  readonly #entries = new Map<string, ResourceState>();
+  readonly #codec: StateCodec;
+  readonly #pending = new Map<number, PendingOperation>();
+  #earlierPending: PendingOperation[];
+  readonly #renamed = new Map<string, string>();
+  #changed = false;
+  readonly #unsaved = new Map<string, ResourceState>();
+  #journal: Journal | undefined;
+  #onFailure: (error: Error) => void = () => {};
+  #nextKey = 0;
+  #nextOperation = 0;
+
+  constructor(resources: StoredResource[], pending: StoredOperation[], codec: StateCodec) {
+    this.#codec = codec;
+    resources.forEach((stored, index) => {
+      this.#entries.set(`o${index}`, codec.decode(stored));
+    });
+    this.#earlierPending = pending.map((operation) => codec.decodeOperation(operation));
+  }
+
+  /** From here on every change goes to the journal too; `onFailure` is told where that fails. */
+  useJournal(journal: Journal, onFailure: (error: Error) => void): void {
+    this.#journal = journal;
+    this.#onFailure = onFailure;
+  }
+
+  /** Resources whose change the journal lacks. */
+  get unsaved(): ResourceState[] {
+    return [...this.#unsaved.values()];
+  }
+
+  /** A key for a new entry. */
+  newKey(): string {
+    return `n${this.#nextKey++}`;
+  }
+
+  /** All entries, in the order of the state and then of their making. */
+  entries(): Entry[] {
+    return [...this.#entries].map(([key, state]) => ({ key, state }));
+  }
+
+  /** The resource under a key. */
+  get(key: string): ResourceState | undefined {
+    return this.#entries.get(key);
+  }
+
+  /** Operations an earlier run left in flight. */
+  get earlierPending(): readonly PendingOperation[] {
+    return this.#earlierPending;
+  }
+
+  /** True once anything is, or would be, other than it was read. */
+  get changed(): boolean {
+    return this.#changed;
+  }
+
+  /** Notes, in a run that changes nothing, that there is something to write. */
+  wouldChange(): void {
+    this.#changed = true;
+  }
+
+  /** Forgets operations of earlier runs that are settled. */
+  settle(settled: (operation: PendingOperation) => boolean): void {
+    const left = this.#earlierPending.filter((operation) => !settled(operation));
+    this.#changed ||= left.length < this.#earlierPending.length;
+    this.#earlierPending = left;
+  }
+
+  /** From here on references to the old urn mean the new one. */
+  rename(oldUrn: string, newUrn: string): void {
+    this.#renamed.set(oldUrn, newUrn);
+    this.#changed = true;
+    this.#journal?.appendLater({ line: "rename", from: oldUrn, to: newUrn });
+  }
+
+  /** Notes that an operation is about to be sent to the provider; rejects where that cannot be noted. */
+  async begin(type: PendingOperation["type"], resource: ResourceState): Promise<number> {
+    const id = this.#nextOperation++;
+    const operation = { type, resource };
+    this.#pending.set(id, operation);
+    try {
+      await this.#append({ line: "begin", id, operation: this.#codec.encodeOperation(operation) });
+    } catch (error) {
+      this.#pending.delete(id);
+      throw error;
+    }
+    return id;
+  }
+
+  /** Notes what an operation has done. The journal is on disk when this resolves, or its failure was told. */
+  async end(id: number | undefined, mutations: Mutation[]): Promise<void> {
+    const touched = mutations.flatMap((mutation) =>
+      "drop" in mutation ? (this.#entries.get(mutation.drop) ?? []) : mutation.state,
+    );
+    this.#apply(mutations);
+    if (id !== undefined) this.#pending.delete(id);
+    if (!this.#journal) return;
+    const stored = mutations.map((mutation) => this.#encode(mutation));
+    try {
+      await this.#append({ line: "end", ...(id === undefined ? {} : { id }), mutations: stored });
+    } catch {
+      for (const state of touched) this.#unsaved.set(state.urn, state);
+    }
+  }
+
+  async #append(line: JournalLine): Promise<void> {
+    try {
+      await this.#journal?.append(line);
+    } catch (error) {
+      this.#onFailure(error as Error);
+      throw error;
+    }
+  }
+
+  /** Changes that need no provider: they may reach the disk together with a later step. */
+  change(mutations: Mutation[]): void {
+    this.#apply(mutations);
+    const stored = mutations.map((mutation) => this.#encode(mutation));
+    this.#journal?.appendLater({ line: "end", mutations: stored });
+  }
+
+  /** Applies what a journal of another run holds. */
+  replayEnd(id: number | undefined, mutations: StoredMutation[]): void {
+    if (id !== undefined) this.#pending.delete(id);
+    this.#apply(
+      mutations.map((mutation) =>
+        "drop" in mutation ? mutation : { put: mutation.put, state: this.#codec.decode(mutation.state) },
+      ),
+    );
+  }
+
+  /** Applies the begin of an operation that a journal of another run holds. */
+  replayBegin(id: number, operation: StoredOperation): void {
+    this.#pending.set(id, this.#codec.decodeOperation(operation));
+  }
+
+  /** What goes to the state file: resources in order, and operations still in flight. */
+  stored(): { resources: StoredResource[]; pendingOperations: StoredOperation[] } {
+    const states = renameAll([...this.#entries.values()], this.#renamed);
+    const pending = [...this.#earlierPending, ...this.#pending.values()];
+    return {
+      resources: topologicalOrder(states).map((state) => this.#codec.encode(state)),
+      pendingOperations: pending.map((operation) => this.#codec.encodeOperation(operation)),
+    };
+  }
+
+  /** Of what was in flight earlier, a creation is settled by another one, and all else by the end of the object. */
+  #apply(mutations: Mutation[]): void {
+    this.#changed ||= mutations.length > 0;
+    for (const mutation of mutations) {
+      const isEnd = "drop" in mutation;
+      const key = isEnd ? mutation.drop : mutation.put;
+      const known = this.#entries.get(key);
+      if (isEnd) this.#entries.delete(key);
+      else this.#entries.set(key, mutation.state);
+      if (isEnd === (known === undefined)) continue;
+      const { urn } = isEnd ? (known as ResourceState) : mutation.state;
+      this.settle(({ type, resource }) => resource.urn === urn && (type === "creating") !== isEnd);
+    }
+  }
+
+  #encode(mutation: Mutation): StoredMutation {
+    if ("drop" in mutation) return mutation;
+    return { put: mutation.put, state: this.#codec.encode(mutation.state) };
+  }
+}
