@@ -13,7 +13,7 @@ const packages = {
   "@gatehouse-access/sdk/contract": source("sdk/contract/index.ts"),
   "@gatehouse-access/sdk/policy": source("sdk/policy/index.ts"),
   "@gatehouse-access/sdk": source("sdk/index.ts"),
-  "@gatehouse-access/provider/policy": source("provider/review/policy/index.ts"),
+  "@gatehouse-access/provider/policy": source("provider/review/policyTests/written/index.ts"),
   "@gatehouse-access/provider": source("provider/index.ts"),
 };
 

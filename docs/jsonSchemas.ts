@@ -24,23 +24,23 @@ export interface JsonDocument {
 
 /** The documented JSON. */
 export const jsonDocuments: readonly JsonDocument[] = [
-  { file: "review.schema.json", type: "Review", module: "review", command: "gatehouse review --json" },
+  { file: "review.schema.json", type: "Review", module: "report/review", command: "gatehouse review --json" },
   {
     file: "policy-tests.schema.json",
     type: "TestedNamespace",
-    module: "testedNamespace",
+    module: "policyTests/testedNamespace",
     command: "gatehouse test --json",
   },
   {
     file: "access.schema.json",
     type: "AccessReport",
-    module: "accessJson",
+    module: "access/json",
     command: "gatehouse access --json",
   },
   {
     file: "access-explanation.schema.json",
     type: "AccessExplanationReport",
-    module: "accessJson",
+    module: "access/json",
     command: "gatehouse access --explain --json",
   },
 ];

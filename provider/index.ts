@@ -22,4 +22,4 @@ export {
 export { cidr, hostname, login } from "./helpers/patterns.ts";
 export { sshKeyFile } from "./helpers/sshKeyFile.ts";
 export * from "./pulumi/generated/resources.ts";
-export type { NamespaceReview, Review } from "./review/review.ts";
+export type { NamespaceReview, Review } from "./review/report/review.ts";

@@ -1,11 +1,11 @@
-import { counted, firstOf, printable, ruleText } from "../review/accessText.ts";
 import type {
   LookedAt,
   PolicyCounterexample,
   PolicyFailure,
   PolicyTestReport,
   PolicyTestResult,
-} from "../review/policyTests.ts";
+} from "../review/policyTests/policyTests.ts";
+import { counted, firstOf, printable, ruleText } from "../review/words/words.ts";
 import type { Colours } from "./render.ts";
 
 /** Most login names and addresses that are listed. */

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
-import { objections } from "../review/review.ts";
+import { objections } from "../review/report/review.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import { addStackFlags, collect, createOption, positive, type StackFlags } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
@@ -73,7 +73,7 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
 
 async function review(io: Io, folder: string, flags: Flags): Promise<number> {
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
-  const { accessQuery } = await import("../review/accessQuery.ts");
+  const { accessQuery } = await import("../review/access/query.ts");
   const { logins, addresses } = accessQuery({ login: flags.login, from: flags.from }, "text");
   return withPlans(io, folder, flags, async ({ plan, stack, configuration, io: onService, ...planned }) => {
     const { reviewPlan } = await import("../review/reviewPlan.ts");
@@ -139,21 +139,21 @@ async function write(
     stderr.write(`The access map is in ${html}\n`);
   }
   if (markdown !== undefined) {
-    const { reviewMarkdown } = await import("../review/markdown.ts");
+    const { reviewMarkdown } = await import("../review/report/markdown.ts");
     const text = reviewMarkdown(review, { allowLockout });
     if (markdown === "-") stdout.write(text);
     else await writeFile(markdown, text);
   }
   if (json) stdout.write(`${JSON.stringify(review, null, 2)}\n`);
   else if (markdown !== "-") {
-    const { reviewText } = await import("../review/text.ts");
+    const { reviewText } = await import("../review/report/text.ts");
     stdout.write(`${reviewText(colours(stdout, env), review, { allowLockout })}\n`);
   }
 }
 
 async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
   const { accessMapData, accessMapHtml } = await import("../review/map/index.ts");
-  const { PLAIN, revisionsSentence, revisionsTitle } = await import("../review/sentences.ts");
+  const { PLAIN, revisionsSentence, revisionsTitle } = await import("../review/report/sentences.ts");
   const [home] = namespaces;
   if (!home) throw new EngineError("review", "there is no namespace to draw.");
   const { project, stack, service, revisions, unknown } = review;

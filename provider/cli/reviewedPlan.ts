@@ -1,7 +1,7 @@
 import { EngineError, type Plan, type Result, type Stack } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
-import type { ReviewedContent } from "../review/reviewed/content.ts";
 import type { ReviewedPlan } from "../review/reviewPlan.ts";
+import type { ReviewedContent } from "../review/savedPlan/content.ts";
 import type { Io } from "./io.ts";
 import { withConnection } from "./withConnection.ts";
 
@@ -22,8 +22,8 @@ export async function saveReviewed(
   stack: Stack,
   { plan, reviewed, refresh }: ToSave,
 ): Promise<void> {
-  const { captured } = await import("../review/reviewed/capture.ts");
-  const { savePlan } = await import("../review/reviewed/planFile.ts");
+  const { captured } = await import("../review/savedPlan/capture.ts");
+  const { savePlan } = await import("../review/savedPlan/planFile.ts");
   const { home, estates, review } = reviewed;
   await savePlan(file, stack, captured(plan, { service: review.service, home, refresh, estates }));
 }
@@ -33,7 +33,7 @@ export async function saveReviewed(
  * @throws OutdatedPlanError naming what is no longer as it was reviewed; EngineError where the file cannot be used
  */
 export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<Result> {
-  const { readPlan } = await import("../review/reviewed/planFile.ts");
+  const { readPlan } = await import("../review/savedPlan/planFile.ts");
   const reviewed = await readPlan(file, stack);
   const { refresh, service } = reviewed;
   const work = async (connection: Connection): Promise<Result> => {
@@ -57,10 +57,10 @@ async function requireAsReviewed(
   reviewed: ReviewedContent,
 ): Promise<void> {
   const { estatesOf } = await import("../review/reviewPlan.ts");
-  const { captured } = await import("../review/reviewed/capture.ts");
-  const { compared } = await import("../review/reviewed/differences.ts");
-  const { printable } = await import("../review/accessText.ts");
-  const { OutdatedPlanError } = await import("../review/reviewed/outdated.ts");
+  const { captured } = await import("../review/savedPlan/capture.ts");
+  const { compared } = await import("../review/savedPlan/differences.ts");
+  const { printable } = await import("../review/words/words.ts");
+  const { OutdatedPlanError } = await import("../review/savedPlan/outdated.ts");
   const { home, estates } = await estatesOf(connection, [plan]);
   if (home !== reviewed.home) {
     throw new EngineError(

@@ -15,7 +15,7 @@ import {
   UpdateFailedError,
   withoutValues,
 } from "../engine/index.ts";
-import { OutdatedPlanError } from "../review/reviewed/outdated.ts";
+import { OutdatedPlanError } from "../review/savedPlan/outdated.ts";
 import { addStackFlags, createOption, type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
 import { openOnService, type Service } from "./openOnService.ts";
@@ -269,7 +269,7 @@ async function run(
 async function asEngineError(error: unknown): Promise<unknown> {
   if (error instanceof EngineError) return error;
   const { GatehouseError } = await import("@gatehouse-access/sdk");
-  const { printable } = await import("../review/accessText.ts");
+  const { printable } = await import("../review/words/words.ts");
   if (!(error instanceof GatehouseError)) return error;
   return new EngineError("service", printable(error.message), { cause: error });
 }
@@ -284,8 +284,8 @@ async function requirePossible(stderr: Output, service: Service | undefined, pla
       "GATEHOUSE_URL: set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org",
     );
   }
-  const { planProblems } = await import("../review/planProblems.ts");
-  const { printable } = await import("../review/accessText.ts");
+  const { planProblems } = await import("../review/guards/planProblems.ts");
+  const { printable } = await import("../review/words/words.ts");
   const found = await tellingOf(stderr, service.connection, () =>
     planProblems(service.connection, plan, service),
   );

@@ -8,20 +8,20 @@ import {
   lint,
 } from "@gatehouse-access/sdk/policy";
 import type { Plan } from "../engine/index.ts";
-import { accessLines } from "./accessLines.ts";
-import { type Actor, incapabilities } from "./capabilities.ts";
-import { coverageOf } from "./coverage.ts";
-import { DeviceGroups } from "./deviceGroups.ts";
-import { domainOfEnds, factsOf } from "./ends.ts";
 import type { Estate } from "./estate.ts";
-import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./lockouts.ts";
-import { memberChanges } from "./memberChanges.ts";
-import { byDevice, liveState, type NamespaceState, plannedState } from "./namespaceState.ts";
-import { byText } from "./order.ts";
-import { type PlannedEstate, plannedEstate } from "./plannedPolicy.ts";
-import { runPolicyTests } from "./policyTests.ts";
-import type { NamespaceReview, ReviewedFinding } from "./review.ts";
-import { undistinguished } from "./undistinguished.ts";
+import { type Actor, incapabilities } from "./guards/capabilities.ts";
+import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./guards/lockouts.ts";
+import { byDevice, liveState, type NamespaceState, plannedState } from "./planned/namespaceState.ts";
+import { type PlannedEstate, plannedEstate } from "./planned/plannedEstate.ts";
+import { domainOfEnds, factsOf } from "./policyTests/domainOfEnds.ts";
+import { runPolicyTests } from "./policyTests/policyTests.ts";
+import { accessLines } from "./report/accessLines.ts";
+import { coverageOf } from "./report/coverage.ts";
+import { memberChanges } from "./report/memberChanges.ts";
+import type { NamespaceReview, ReviewedFinding } from "./report/review.ts";
+import { undistinguished } from "./report/undistinguished.ts";
+import { DeviceGroups } from "./words/deviceGroups.ts";
+import { byText } from "./words/order.ts";
 
 /** What a review of one namespace depends on, beside its objects and the plan. */
 export interface NamespaceReviewOptions extends DomainOptions {

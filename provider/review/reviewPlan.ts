@@ -2,13 +2,13 @@ import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
-import { actorOf } from "./actor.ts";
 import { type Estate, readEstate } from "./estate.ts";
-import { protectedGroup } from "./lockouts.ts";
-import { byKindAndName, byText, byTexts } from "./order.ts";
-import type { Review, Revisions } from "./review.ts";
+import { actorOf } from "./guards/actor.ts";
+import { protectedGroup } from "./guards/lockouts.ts";
+import type { Review, Revisions } from "./report/review.ts";
+import { revisionChanges } from "./report/revisionChanges.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
-import { revisionChanges } from "./revisionChanges.ts";
+import { byKindAndName, byText, byTexts } from "./words/order.ts";
 
 /** What a plan is compared with, where that is not what is live. */
 export interface Comparison {

@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Review } from "../../provider/review/review.ts";
+import type { Review } from "../../provider/review/report/review.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";

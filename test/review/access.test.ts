@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Connection } from "../../provider/resources/connection.ts";
-import { accessAnswer } from "../../provider/review/access.ts";
-import { type AccessFlags, type AccessFormat, accessQuery } from "../../provider/review/accessQuery.ts";
+import { accessAnswer } from "../../provider/review/access/access.ts";
+import { type AccessFlags, type AccessFormat, accessQuery } from "../../provider/review/access/query.ts";
 import { type Estate, readEstate } from "../../provider/review/estate.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";

@@ -1,9 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
-import { accessLines } from "../../provider/review/accessLines.ts";
-import { incapabilities } from "../../provider/review/capabilities.ts";
-import { deviceLockouts, memberLockouts, protectedGroup, type Seat } from "../../provider/review/lockouts.ts";
-import { memberChanges } from "../../provider/review/memberChanges.ts";
+import { incapabilities } from "../../provider/review/guards/capabilities.ts";
+import {
+  deviceLockouts,
+  memberLockouts,
+  protectedGroup,
+  type Seat,
+} from "../../provider/review/guards/lockouts.ts";
+import { accessLines } from "../../provider/review/report/accessLines.ts";
+import { memberChanges } from "../../provider/review/report/memberChanges.ts";
 import { Access, type AccessPolicy, type AccessRule } from "../../sdk/policy/index.ts";
 
 const web1 = { uid: "1", name: "web-1", tags: ["prod"] };

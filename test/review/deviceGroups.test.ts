@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type DeviceGroup, DeviceGroups } from "../../provider/review/deviceGroups.ts";
+import { type DeviceGroup, DeviceGroups } from "../../provider/review/words/deviceGroups.ts";
 import type { AccessDevice } from "../../sdk/policy/index.ts";
 
 const device = (name: string, ...tags: string[]): AccessDevice => ({ uid: `uid of ${name}`, name, tags });

@@ -7,7 +7,7 @@ import { openStack, type Stack } from "../../provider/engine/index.ts";
 import { Connection } from "../../provider/resources/connection.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { type Estate, readEstate } from "../../provider/review/estate.ts";
-import { type PlannedEstate, plannedEstate } from "../../provider/review/plannedPolicy.ts";
+import { type PlannedEstate, plannedEstate } from "../../provider/review/planned/plannedEstate.ts";
 import type { AccessPolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";

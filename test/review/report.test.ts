@@ -1,13 +1,13 @@
 import pc from "picocolors";
 import { describe, expect, test } from "vitest";
-import { code, reviewMarkdown } from "../../provider/review/markdown.ts";
+import { code, reviewMarkdown } from "../../provider/review/report/markdown.ts";
 import {
   type NamespaceReview,
   objections,
   type Review,
   type ReviewedAccess,
-} from "../../provider/review/review.ts";
-import { reviewText } from "../../provider/review/text.ts";
+} from "../../provider/review/report/review.ts";
+import { reviewText } from "../../provider/review/report/text.ts";
 
 const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess => ({
   change: "gained",

@@ -6,15 +6,15 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Plan, Step } from "../../provider/engine/index.ts";
 import type { Estate } from "../../provider/review/estate.ts";
-import { captured } from "../../provider/review/reviewed/capture.ts";
+import { captured } from "../../provider/review/savedPlan/capture.ts";
 import type {
   ReviewedContent,
   ReviewedObject,
   ReviewedStep,
-} from "../../provider/review/reviewed/content.ts";
-import { compared } from "../../provider/review/reviewed/differences.ts";
-import { OutdatedPlanError } from "../../provider/review/reviewed/outdated.ts";
-import { readPlan, savePlan } from "../../provider/review/reviewed/planFile.ts";
+} from "../../provider/review/savedPlan/content.ts";
+import { compared } from "../../provider/review/savedPlan/differences.ts";
+import { OutdatedPlanError } from "../../provider/review/savedPlan/outdated.ts";
+import { readPlan, savePlan } from "../../provider/review/savedPlan/planFile.ts";
 
 const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
   ...{ op: "update", title: 'PublicKey "ana"', about: { id: "1/ab:cd" } },

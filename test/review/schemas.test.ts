@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Connection } from "../../provider/resources/connection.ts";
-import { accessAnswer } from "../../provider/review/access.ts";
-import { type AccessFlags, accessQuery } from "../../provider/review/accessQuery.ts";
+import { accessAnswer } from "../../provider/review/access/access.ts";
+import { type AccessFlags, accessQuery } from "../../provider/review/access/query.ts";
 import { type Estate, readEstate } from "../../provider/review/estate.ts";
-import { testLive } from "../../provider/review/testedNamespace.ts";
+import { testLive } from "../../provider/review/policyTests/testedNamespace.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";
 

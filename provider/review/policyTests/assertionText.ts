@@ -1,5 +1,5 @@
-import type { MatcherName } from "../policy/matchers.ts";
-import type { CalledMatcher } from "../policy/running.ts";
+import type { MatcherName } from "./written/matchers.ts";
+import type { CalledMatcher } from "./written/running.ts";
 
 const SUBJECTS: Record<MatcherName, string> = {
   toAllow: "access",

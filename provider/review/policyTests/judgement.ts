@@ -1,8 +1,8 @@
-import type { MatcherName } from "../policy/matchers.ts";
-import type { CalledMatcher } from "../policy/running.ts";
 import { accessMatchers } from "./accessMatchers.ts";
 import { listMatchers } from "./listMatchers.ts";
 import type { LookedAt, PolicyCounterexample } from "./results.ts";
+import type { MatcherName } from "./written/matchers.ts";
+import type { CalledMatcher } from "./written/running.ts";
 
 /** What a matcher found, whichever way it was meant. */
 export interface Finding {

@@ -1,13 +1,13 @@
 import { registerHooks } from "node:module";
 import { extname } from "node:path";
 import { pathToFileURL } from "node:url";
-import { TIME_LIMIT } from "../policy/policyTest.ts";
-import { type DeclaredTest, loading } from "../policy/running.ts";
 import { endedWithin } from "./timeLimit.ts";
+import { TIME_LIMIT } from "./written/policyTest.ts";
+import { type DeclaredTest, loading } from "./written/running.ts";
 
 /** How policy tests import what they are written with. */
 const PACKAGE = "@gatehouse-access/provider/policy";
-const OWN_COPY = new URL(`../policy/index${extname(import.meta.url)}`, import.meta.url).href;
+const OWN_COPY = new URL(`./written/index${extname(import.meta.url)}`, import.meta.url).href;
 
 /** A file with policy tests, as it was loaded. */
 export interface LoadedFile {

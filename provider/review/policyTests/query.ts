@@ -1,7 +1,7 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { AccessQuery } from "../policy/query.ts";
 import { type Network, parseNetwork } from "./network.ts";
+import type { AccessQuery } from "./written/query.ts";
 
 /** A query whose networks are read. */
 export interface ReadQuery extends Omit<AccessQuery, "from"> {

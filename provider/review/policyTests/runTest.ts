@@ -1,11 +1,11 @@
 import { inspect } from "node:util";
-import type { PolicySubjects } from "../policy/policyTest.ts";
-import { type CalledMatcher, type DeclaredTest, running } from "../policy/running.ts";
 import { assertionText } from "./assertionText.ts";
 import { type Finding, judge } from "./judgement.ts";
 import type { PolicyFailure, PolicyTestResult, PolicyWarning } from "./results.ts";
 import { lineIn, unparsedPlace } from "./sourceLine.ts";
 import { endedWithin, TimeLimitError } from "./timeLimit.ts";
+import type { PolicySubjects } from "./written/policyTest.ts";
+import { type CalledMatcher, type DeclaredTest, running } from "./written/running.ts";
 
 /** Where a test is. */
 export interface TestPlace {

@@ -1,8 +1,8 @@
 import { Access, type AccessDomain, type AccessPolicy, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
-import { globFits, globSamples } from "../glob.ts";
-import type { DeviceQuery } from "../policy/query.ts";
+import { globFits, globSamples } from "../words/glob.ts";
 import type { Network } from "./network.ts";
 import type { ReadQuery } from "./query.ts";
+import type { DeviceQuery } from "./written/query.ts";
 
 /** An address that stands for every IPv6 address that no rule names: of a network for documentation (RFC 3849). */
 const ANY_IPV6_ADDRESS = "2001:db8::1";

@@ -1,4 +1,4 @@
-import { counted } from "../accessText.ts";
+import { counted } from "../words/words.ts";
 
 /** What was waited for took too long. */
 export class TimeLimitError extends Error {

@@ -1,6 +1,6 @@
 import type { Plan, Shown, Step, StepOp } from "../../../provider/engine/index.ts";
 import type { Estate } from "../../../provider/review/estate.ts";
-import { plannedEstate } from "../../../provider/review/plannedPolicy.ts";
+import { plannedEstate } from "../../../provider/review/planned/plannedEstate.ts";
 import { parseSshPublicKey } from "../../../sdk/contract/index.ts";
 import type { AccessKey, AccessRule } from "../../../sdk/policy/index.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";

@@ -5,7 +5,7 @@ import type {
   PolicyTestFacts,
   PolicyTestReport,
   PolicyTestResult,
-} from "../../../provider/review/policyTests.ts";
+} from "../../../provider/review/policyTests/policyTests.ts";
 import type { AccessPolicy } from "../../../sdk/policy/index.ts";
 import { domainOf } from "../../../sdk/policy/index.ts";
 import { runCommand } from "../../support/command.ts";

@@ -1,0 +1,44 @@
+import type { Estate } from "../estate.ts";
+import { accessCsv } from "./csv.ts";
+import { domainLines, unknownLines } from "./domainText.ts";
+import { accessExplanation } from "./explain.ts";
+import { explanationText } from "./explainText.ts";
+import { type AccessExplanationReport, accessJson } from "./json.ts";
+import type { AccessQuery } from "./query.ts";
+import { accessTable } from "./table.ts";
+import { type AccessView, accessView } from "./view.ts";
+
+/** What is said to a question about access. */
+export interface AccessAnswer {
+  /** Parts of the text; a large one is made as it is read. */
+  readonly output: Iterable<string>;
+  /** What people should know, and the form of the output has no place for: lines. */
+  readonly remarks: readonly string[];
+  /** Whether the login that is to be explained is refused. */
+  readonly refused: boolean;
+}
+
+/**
+ * Who can reach what in a namespace, or why.
+ * @throws AccessQueryError when the question names what the namespace does not have, or `explain` is asked of more
+ * than one key and device
+ */
+export function accessAnswer(estate: Estate, query: AccessQuery): AccessAnswer {
+  const view = accessView(estate, query);
+  if (query.explain) return explained(view);
+  if (query.format === "json") return { output: accessJson(view), remarks: [], refused: false };
+  if (query.format === "text") return { output: accessTable(view), remarks: [], refused: false };
+  const remarks = [...domainLines(view), ...unknownLines(view)];
+  return { output: accessCsv(view), remarks, refused: false };
+}
+
+function explained(view: AccessView): AccessAnswer {
+  const explanation = accessExplanation(view);
+  const { tenant: namespace, unknown } = view.estate;
+  const report: AccessExplanationReport = { namespace, unknown, notes: view.notes, ...explanation };
+  const output =
+    view.query.format === "json"
+      ? `${JSON.stringify(report, null, 1)}\n`
+      : explanationText(view, explanation);
+  return { output: [output], remarks: [], refused: !explanation.allowed };
+}

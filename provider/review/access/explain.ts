@@ -1,0 +1,78 @@
+import {
+  type AccessDevice,
+  type AccessKey,
+  ANY_ADDRESS,
+  type ConsideredRule,
+  DEFAULT_LOGIN,
+  type Explanation,
+  explain,
+  keyAdmits,
+} from "@gatehouse-access/sdk/policy";
+import { counted, keyText, listText, printable } from "../words/words.ts";
+import { AccessQueryError } from "./AccessQueryError.ts";
+import type { AccessView } from "./view.ts";
+
+/** A rule as it stands to one login. */
+export interface ExplainedRule extends ConsideredRule {
+  /** One aspect alone keeps it from matching; if it did, it would decide. */
+  readonly nearly: boolean;
+}
+
+/** Why one login is allowed, or is not. */
+export interface AccessExplanation extends Omit<Explanation, "key" | "considered"> {
+  readonly key: AccessKey;
+  readonly login: string;
+  readonly address: string;
+  /** What was not asked, and is assumed. */
+  readonly assumed: readonly ("login" | "address")[];
+  /** Whether the key's pattern is found in the login name. */
+  readonly keyAdmitsLogin: boolean;
+  /** Whether the key's filter is for the device. */
+  readonly keyAdmitsDevice: boolean;
+  /** All rules of the namespace, strongest first. */
+  readonly considered: readonly ExplainedRule[];
+}
+
+/**
+ * Explains the one login that is asked about.
+ * @throws AccessQueryError when that is not exactly one key and one device
+ */
+export function accessExplanation({ estate, query, devices, keys }: AccessView): AccessExplanation {
+  const key = only("--key", keys, keyText);
+  const device = only("--device", devices, ({ name }: AccessDevice) => name);
+  const [login = DEFAULT_LOGIN] = query.logins;
+  const [address = ANY_ADDRESS] = query.addresses;
+  const question = { fingerprint: key.fingerprint, login, address, uid: device.uid };
+  const explanation = explain(estate.policy, question);
+  return {
+    ...explanation,
+    key,
+    login,
+    address,
+    assumed: [
+      ...(query.logins.length === 0 ? (["login"] as const) : []),
+      ...(query.addresses.length === 0 ? (["address"] as const) : []),
+    ],
+    keyAdmitsLogin: keyAdmits({ ...key, filter: {} }, device, login),
+    keyAdmitsDevice: keyAdmits({ ...key, username: "" }, device, login),
+    considered: withNearly(explanation.considered),
+  };
+}
+
+/** A weaker rule than the one that decides would not decide, whatever it matched. */
+function withNearly(considered: readonly ConsideredRule[]): ExplainedRule[] {
+  const decisive = considered.findIndex(({ role }) => role === "decides");
+  return considered.map((rule, place) => ({
+    ...rule,
+    nearly: rule.misses.length === 1 && (decisive < 0 || place < decisive),
+  }));
+}
+
+function only<T>(flag: string, items: readonly T[], textOf: (item: T) => string): T {
+  const [item] = items;
+  if (item !== undefined && items.length === 1) return item;
+  const several = items.length === 0 ? "" : `: ${printable(listText(items.map(textOf)))}`;
+  throw new AccessQueryError(
+    `${flag}: --explain is about exactly one, and this means ${counted(items.length, flag.slice(2))}${several}`,
+  );
+}

@@ -1,0 +1,122 @@
+import type { AccessDevice, AccessKey } from "@gatehouse-access/sdk/policy";
+import { globFits } from "../words/glob.ts";
+import { nearNames } from "../words/nearNames.ts";
+import { byText } from "../words/order.ts";
+import { counted, keyText, listText } from "../words/words.ts";
+import { AccessQueryError } from "./AccessQueryError.ts";
+
+/** What selectors stand for. */
+export interface Selection<T> {
+  /** In the order in which all of them were given. */
+  readonly items: readonly T[];
+  /** How each selector was understood that could be understood in another way, as sentences. */
+  readonly notes: readonly string[];
+}
+
+interface Found<T> {
+  readonly items: readonly T[];
+  readonly note?: string;
+}
+
+/** Characters of a fingerprint without which none is meant by its beginning. */
+const FINGERPRINT_MIN = 4;
+
+/**
+ * Devices that any of the selectors means: `uid:`, `name:` (with `*`) or `tag:` and a text; or the text alone, which is
+ * a name or uid where a device has it, and else a tag. Without any selector all of them.
+ * @throws AccessQueryError naming a selector that means none, with near names
+ */
+export function selectDevices(
+  devices: readonly AccessDevice[],
+  selectors: readonly string[],
+): Selection<AccessDevice> {
+  return select(devices, selectors, (selector) => {
+    const [, kind, text = selector] = /^(uid|name|tag):(.*)$/s.exec(selector) ?? [];
+    const found = foundDevices(devices, selector, kind, text);
+    if (found.items.length > 0) return found;
+    const names = devices.map(({ name }) => name);
+    const tags = devices.flatMap((device) => device.tags);
+    const near = kind === "name" ? names : kind === "tag" ? tags : [...names, ...tags];
+    throw unknown("--device", selector, counted(devices.length, "accepted device"), text, near);
+  });
+}
+
+function foundDevices(
+  devices: readonly AccessDevice[],
+  selector: string,
+  kind: string | undefined,
+  text: string,
+): Found<AccessDevice> {
+  const wanted = text.toLowerCase();
+  const named = devices.filter(({ name }) => globFits(wanted, name.toLowerCase()));
+  const ofUid = devices.filter(({ uid }) => uid === wanted);
+  const tagged = devices.filter(({ tags }) => tags.includes(text));
+  if (kind === "name") return { items: named };
+  if (kind === "uid") return { items: ofUid };
+  if (kind === "tag") return { items: tagged };
+  if (named.length === 0 && ofUid.length === 0) {
+    return { items: tagged, note: `--device ${selector} is a tag, of ${counted(tagged.length, "device")}` };
+  }
+  const items = [...new Set([...ofUid, ...named])];
+  if (tagged.length === 0) return { items };
+  return { items, note: `--device ${selector} is a name here; the tag of that name is tag:${selector}` };
+}
+
+/**
+ * Keys that any of the selectors means: a fingerprint, a name, the beginning of a fingerprint (4 characters or more), or
+ * a name or fingerprint with `*` for any text. Without any selector all of them.
+ * @throws AccessQueryError naming a selector that means none, with near names
+ */
+export function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selection<AccessKey> {
+  return select(keys, selectors, (selector) => {
+    const found = foundKeys(keys, selector);
+    if (found.items.length > 0) return found;
+    const near = keys.flatMap(({ name, fingerprint }) => [name, fingerprint]);
+    throw unknown("--key", selector, counted(keys.length, "public key"), selector, near);
+  });
+}
+
+function foundKeys(keys: readonly AccessKey[], selector: string): Found<AccessKey> {
+  // As ssh-keygen writes it.
+  const print = selector.replace(/^MD5:/, "");
+  const same = keys.filter(({ fingerprint }) => fingerprint === print);
+  if (same.length > 0) return { items: same };
+  const several = (items: readonly AccessKey[], what: string): Found<AccessKey> => {
+    const text = listText(items.map(keyText));
+    return items.length === 1 ? { items } : { items, note: `--key ${selector} is ${what}: ${text}` };
+  };
+  const named = keys.filter(({ name }) => name === selector);
+  const begun = print.length < FINGERPRINT_MIN ? [] : keys.filter((key) => key.fingerprint.startsWith(print));
+  const either = [...new Set([...named, ...begun])];
+  if (either.length > 0) return several(either, "several keys");
+  const like = keys.filter(
+    ({ name, fingerprint }) => globFits(selector, name) || globFits(selector, fingerprint),
+  );
+  return several(like, counted(like.length, "key"));
+}
+
+function select<T extends AccessDevice | AccessKey>(
+  items: readonly T[],
+  selectors: readonly string[],
+  find: (selector: string) => Found<T>,
+): Selection<T> {
+  if (selectors.length === 0) return { items, notes: [] };
+  const found = selectors.map(find);
+  const chosen = new Set(found.flatMap((one) => one.items));
+  return {
+    items: items.filter((item) => chosen.has(item)),
+    notes: found.flatMap(({ note }) => note ?? []),
+  };
+}
+
+function unknown(
+  flag: string,
+  selector: string,
+  all: string,
+  text: string,
+  names: readonly string[],
+): AccessQueryError {
+  const near = nearNames(text, names).sort(byText);
+  const hint = near.length === 0 ? "" : `; near: ${near.join(", ")}`;
+  return new AccessQueryError(`${flag}: ${selector} is none of the namespace's ${all}${hint}`);
+}

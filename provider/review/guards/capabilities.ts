@@ -1,0 +1,127 @@
+import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import type { StepOp } from "../../engine/index.ts";
+import type { PlannedStep } from "../planned/steps.ts";
+import { byText, byTexts } from "../words/order.ts";
+
+type OperationId = keyof typeof operations;
+type Work = "create" | "update" | "delete";
+
+/** What the resources ask of the service, by their definitions (provider/resources). */
+const NEEDS: Readonly<Record<string, Readonly<Record<Work, readonly OperationId[]>>>> = {
+  Namespace: {
+    create: ["createNamespace"],
+    update: ["editNamespace"],
+    delete: ["deleteNamespace"],
+  },
+  Member: { create: ["inviteMember"], update: ["updateMember"], delete: ["removeMember"] },
+  PublicKey: {
+    create: ["createPublicKey"],
+    update: ["updatePublicKey"],
+    delete: ["deletePublicKey"],
+  },
+  FirewallRule: {
+    create: ["createFirewallRule"],
+    update: ["updateFirewallRule"],
+    delete: ["deleteFirewallRule"],
+  },
+  ApiKey: { create: ["createApiKey"], update: ["updateApiKey"], delete: ["deleteApiKey"] },
+  Tag: { create: [], update: ["renameTag"], delete: [] },
+  DeviceTags: { create: ["updateDeviceTags"], update: ["updateDeviceTags"], delete: ["deleteDeviceTag"] },
+  DeviceTagAttachment: {
+    create: ["createDeviceTag"],
+    update: ["createDeviceTag"],
+    delete: ["deleteDeviceTag"],
+  },
+  Device: {
+    create: ["updateDevice", "acceptDevice"],
+    update: ["updateDevice", "updateDeviceStatus"],
+    delete: ["deleteDevice"],
+  },
+};
+
+const WORK: Readonly<Record<StepOp, readonly Work[]>> = {
+  create: ["create"],
+  update: ["update"],
+  replace: ["create", "delete"],
+  delete: ["delete"],
+  import: [],
+  same: [],
+};
+
+/** Inputs of which a change alone sends nothing. */
+const UNSENT: Readonly<Record<string, readonly string[]>> = {
+  Namespace: ["forceDestroy"],
+  ApiKey: ["overlap", "rotateBefore"],
+  DeviceTags: ["device"],
+  DeviceTagAttachment: ["device"],
+  Device: ["device", "onDestroy"],
+};
+
+/** Who carries a plan out: a user with a role, or an API key with one. */
+export interface Actor {
+  readonly kind: "user" | "apikey";
+  /** Undefined where the service does not say. */
+  readonly role: Role | undefined;
+}
+
+/** An operation that a plan needs and the running credential may not call. */
+export interface Incapability {
+  /** Its id, as docs/operations.md has it. */
+  readonly operation: string;
+  readonly reason: string;
+  /** The resources of the plan that need it. */
+  readonly resources: readonly string[];
+}
+
+/**
+ * What of a plan the service will refuse to whoever carries it out, by the contract; each operation once.
+ * @param steps those about the namespace in which the actor has the role
+ * @param begun those about namespaces that are being made, where he will be the owner
+ */
+export function incapabilities(
+  actor: Actor,
+  steps: readonly PlannedStep[],
+  begun: readonly PlannedStep[],
+): Incapability[] {
+  const owner: Actor = { ...actor, role: undefined };
+  const found = new Map<OperationId, { reason: string; resources: string[] }>();
+  const look = (who: Actor) => (planned: PlannedStep) => {
+    for (const id of neededBy(planned)) {
+      const reason = refusal(who, id);
+      if (reason === undefined) continue;
+      const entry = found.get(id) ?? { reason, resources: [] };
+      entry.resources.push(planned.step.name);
+      found.set(id, entry);
+    }
+  };
+  steps.forEach(look(actor));
+  begun.forEach(look(owner));
+  return [...found]
+    .map(([operation, { reason, resources }]) => ({ operation, reason, resources: resources.sort(byText) }))
+    .sort(byTexts(({ operation }) => operation));
+}
+
+/** Of a replacement that moves an object to another namespace, only the half that is done in this one. */
+const neededBy = (planned: PlannedStep): readonly OperationId[] =>
+  WORK[planned.step.op]
+    .filter((work) => isSent(work, planned))
+    .flatMap((work) => NEEDS[planned.definition.name]?.[work] ?? []);
+
+function isSent(work: Work, { step, definition: { name }, before, after }: PlannedStep): boolean {
+  if (work === "create") return after !== undefined;
+  if (work === "update")
+    return step.fields.some(({ path }) => !UNSENT[name]?.includes(path.split(".")[0] ?? ""));
+  if (name === "Device" && before?.outputs.onDestroy !== "remove") return false;
+  return before !== undefined && !before.retained;
+}
+
+function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
+  const { auth, minRole } = operations[id];
+  if (kind === "apikey" && !(auth as readonly string[]).includes("apikey")) {
+    return `${id} is for users, not for API keys`;
+  }
+  if (minRole !== null && role !== undefined && !roleAtLeast(role, minRole)) {
+    return `${id} needs the role ${minRole}; the credential's is ${role}`;
+  }
+  return undefined;
+}

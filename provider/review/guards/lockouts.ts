@@ -1,0 +1,99 @@
+import type { Role } from "@gatehouse-access/sdk/contract";
+import { roleAtLeast } from "@gatehouse-access/sdk/contract";
+import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
+import { firstOf } from "../words/words.ts";
+
+/** Most devices that a lock-out names. */
+const NAMED_MAX = 5;
+
+/** A member as a lock-out depends on it. */
+export interface Seat {
+  readonly userId: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly status: "accepted" | "pending";
+}
+
+/** Devices that must stay reachable: those of a tag, or the ones of a name. */
+export interface ProtectedGroup {
+  /** As the user wrote it. */
+  readonly label: string;
+  readonly has: (device: AccessDevice) => boolean;
+}
+
+/** Somebody or something that a change locks out. */
+export interface Lockout {
+  readonly code: "last-administrator" | "running-user" | "protected-devices";
+  readonly message: string;
+}
+
+/**
+ * The group that a flag names: `tag:prod`, `name:web-1`, or a bare word that is a tag or a name.
+ */
+export function protectedGroup(label: string): ProtectedGroup {
+  const [, kind, word = label] = /^(tag|name):(.+)$/s.exec(label) ?? [];
+  return {
+    label,
+    has: ({ name, tags }) => (kind !== "name" && tags.includes(word)) || (kind !== "tag" && name === word),
+  };
+}
+
+/** Members who can put things right again. A pending one cannot yet. */
+const administrators = (seats: readonly Seat[]): Seat[] =>
+  seats.filter(({ role, status }) => status === "accepted" && roleAtLeast(role, "administrator"));
+
+/**
+ * Whom a change of the members locks out of administering the namespace.
+ * @param runningUser id of the user who carries the change out; undefined for an API key
+ */
+export function memberLockouts(
+  before: readonly Seat[],
+  after: readonly Seat[],
+  runningUser: string | undefined,
+): Lockout[] {
+  const lockouts: Lockout[] = [];
+  const left = administrators(after);
+  const others = (seats: readonly Seat[]) => seats.filter(({ role }) => role !== "owner");
+  const own = (seats: readonly Seat[]) => seats.find(({ userId }) => userId === runningUser);
+  // Who runs it as the owner can put it right.
+  const isOwner = own(before)?.role === "owner";
+  if (!isOwner && others(administrators(before)).length > 0 && others(left).length === 0) {
+    lockouts.push({
+      code: "last-administrator",
+      message: "no administrator is left beside the owner, who does not run this",
+    });
+  }
+  const [was, is] = [own(administrators(before)), own(left)];
+  if (was && !is) {
+    const seat = own(after);
+    lockouts.push({
+      code: "running-user",
+      message: seat
+        ? `the user who runs this, ${was.email}, becomes ${seat.role} and can undo nothing`
+        : `the user who runs this, ${was.email}, is no member any more`,
+    });
+  }
+  return lockouts;
+}
+
+/** The protected groups that somebody reaches before a change, and nobody after it. */
+export function deviceLockouts(before: Access, after: Access, groups: readonly ProtectedGroup[]): Lockout[] {
+  const lost = groups.length === 0 ? [] : unreachable(before, after);
+  return groups.flatMap((group) => {
+    const devices = lost.filter(group.has);
+    if (devices.length === 0) return [];
+    const names = devices.map(({ name }) => name);
+    return [
+      {
+        code: "protected-devices" as const,
+        message: `nobody reaches ${firstOf(names, NAMED_MAX)} any more, which --protect ${group.label} names`,
+      },
+    ];
+  });
+}
+
+/** Devices that some key reaches before and none after; those that are gone themselves are no lock-out. */
+function unreachable(before: Access, after: Access): AccessDevice[] {
+  const lost = new Set(after.uidsOf(before.reached().new_difference(after.reached())));
+  return after.policy.devices.filter(({ uid }) => lost.has(uid));
+}

@@ -1,0 +1,208 @@
+import { isNotFound, PermissionError } from "@gatehouse-access/sdk";
+import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
+import type { Connection, TenantClient } from "../../resources/connection.ts";
+import { deviceKey, macOf, type Namespace } from "../../resources/listings.ts";
+import { isNewer } from "../../resources/serviceVersion.ts";
+import { definitionOf, isHidden, type PlannedStep, stepsOf, tenantIn } from "../planned/steps.ts";
+import { byText } from "../words/order.ts";
+import { actorOf } from "./actor.ts";
+import { incapabilities } from "./capabilities.ts";
+
+/** Where a resource is that names no namespace. */
+export interface Home {
+  /** Undefined where there is none. */
+  readonly tenant: string | undefined;
+  /** Why there is none. */
+  readonly unsettled: Error | undefined;
+}
+
+/**
+ * What of a plan the service would refuse, or could not do, as far as can be told before it is done: the namespace, what
+ * the credential may do, quotas, devices and tags that are not there. One sentence each, naming resources and what to
+ * do; nothing is written.
+ * @param plan a preview with values
+ * @throws RequestError where the service or the credential fails
+ */
+export async function planProblems(connection: Connection, plan: Plan, home: Home): Promise<string[]> {
+  const changes: Plan = {
+    ...plan,
+    steps: plan.steps.filter((step) => step.op !== "same" && definitionOf(step)),
+  };
+  if (changes.steps.length === 0) return [];
+  const { kind, userId } = await connection.client.identity();
+  const problems: string[] = [];
+  const homeless = home.tenant === undefined ? namingNone(changes) : [];
+  if (homeless.length > 0) problems.push(`${listed(homeless)}: ${home.unsettled?.message}`);
+  problems.push(...(await tooManyNamespaces(connection, changes, userId)));
+  for (const tenant of tenantsOf(changes, home.tenant)) {
+    const { steps, begun } = stepsOf(changes, tenant, home.tenant ?? "");
+    const coming = steps.filter(({ after }) => after !== undefined);
+    const namespace = await readable(connection, tenant);
+    if (typeof namespace === "string") {
+      // Of what goes nothing is left to do.
+      if (coming.length > 0) problems.push(`${listed(coming.map(({ title }) => title))}: ${namespace}`);
+      continue;
+    }
+    const actor = actorOf({ kind, ...(userId !== undefined && { userId }) }, namespace);
+    const sure = steps.filter((step) => !mayAdopt(step));
+    const beginning = tenant === home.tenant ? begun.filter((step) => !mayAdopt(step)) : [];
+    const refused = incapabilities(actor, sure, beginning);
+    const titleOf = (name: string) =>
+      [...sure, ...beginning].find(({ step }) => step.name === name)?.title ?? name;
+    problems.push(...refused.map(({ resources, reason }) => `${listed(resources.map(titleOf))}: ${reason}`));
+    const opened = await connection.tenant(tenant);
+    problems.push(
+      ...(await missingDevices(opened, coming)),
+      ...(await missingTags(connection, opened, coming)),
+    );
+    problems.push(...(await fullNamespace(opened, namespace, coming)));
+  }
+  return problems.sort(byText);
+}
+
+/** What is there and equal is taken over without a request that changes anything. */
+const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boolean(after?.inputs.adopt);
+
+/** So many resources are named in one sentence. */
+const NAMED = 5;
+
+function listed(names: readonly string[]): string {
+  const shown = [...names].sort(byText).slice(0, NAMED).join(", ");
+  return names.length > NAMED ? `${shown} and ${names.length - NAMED} more` : shown;
+}
+
+/** Resources that are made, and say neither where nor that another one will. */
+const namingNone = ({ steps }: Plan): string[] =>
+  steps
+    .filter(({ op, type, after }) => {
+      const takesTenant = definitionOf({ type })?.inputs.tenant !== undefined;
+      return takesTenant && (op === "create" || op === "replace") && after?.inputs.tenant === undefined;
+    })
+    .map((step) => `${definitionOf(step)?.name} "${step.name}"`);
+
+/** The namespaces that are changed, and the one of resources that name none. */
+function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
+  const named = steps
+    .flatMap(({ before, after }) => [before, after])
+    .filter((values) => values !== undefined)
+    .map(tenantIn)
+    .filter((tenant) => typeof tenant === "string" && !isHidden(tenant));
+  return [...new Set([...(home === undefined ? [] : [home]), ...(named as string[])])];
+}
+
+/** The namespace, or why nothing can be made in it. */
+async function readable({ namespaces }: Connection, tenant: string): Promise<Namespace | string> {
+  try {
+    return (
+      (await namespaces.find(tenant)) ??
+      `there is no namespace ${tenant}; look at the input tenant, or at GATEHOUSE_TENANT`
+    );
+  } catch (error) {
+    if (!(isNotFound(error) || error instanceof PermissionError)) throw error;
+    return `the credential is of no member of the namespace ${tenant}; use another one, or name another namespace`;
+  }
+}
+
+const textsOf = (value: Shown | undefined): string[] =>
+  [value].flat().filter((text): text is string => typeof text === "string" && !isHidden(text));
+
+const inputs = ({ after }: PlannedStep): ResourceValues["inputs"] => after?.inputs ?? {};
+
+async function missingDevices(
+  { devices, tenant }: TenantClient,
+  steps: readonly PlannedStep[],
+): Promise<string[]> {
+  // Others may name a device by the name that the plan gives it.
+  const given = new Set(steps.filter(isDevice).flatMap((step) => textsOf(inputs(step).name)));
+  const selecting = steps.filter(({ step, definition }) => definition.inputs.device && step.op !== "update");
+  const sought = selecting.flatMap((step) =>
+    textsOf(inputs(step).device).map((selector) => ({ title: step.title, selector: selector.toLowerCase() })),
+  );
+  const looked = await Promise.all(
+    sought
+      .filter(({ selector }) => !given.has(selector))
+      .map(async (one) => ((await devices.find(deviceKey(one.selector))) ? [] : [one])),
+  );
+  return looked
+    .flat()
+    .map(
+      ({ title, selector }) =>
+        `${title}: the namespace ${tenant} has no device "${selector}"; let it enrol first, or give another uid, MAC address or name`,
+    );
+}
+
+const isDevice = ({ definition }: PlannedStep) => definition.name === "Device";
+
+async function missingTags(
+  connection: Connection,
+  { client, tenant }: TenantClient,
+  steps: readonly PlannedStep[],
+): Promise<string[]> {
+  const wanting = steps.flatMap((step) => {
+    const { filter } = inputs(step);
+    const isTold = typeof filter === "object" && filter !== null && !Array.isArray(filter);
+    return isTold ? textsOf(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
+  });
+  // Newer services give their tags in pages, and make them otherwise.
+  if (wanting.length === 0 || (await isOfNewer(connection))) return [];
+  const given = steps.flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
+  const renamed = steps
+    .filter(({ definition }) => definition.name === "Tag")
+    .flatMap((step) => textsOf(inputs(step).name));
+  const known = new Set([...(await client.getTags()), ...given, ...renamed]);
+  return wanting
+    .filter(({ tag }) => !known.has(tag))
+    .map(
+      ({ title, tag }) =>
+        `${title}: nothing in the namespace ${tenant} carries the tag "${tag}"; give it to a device first, or look at its spelling`,
+    );
+}
+
+/** Namespaces that are to be made, where their user may have no more. */
+async function tooManyNamespaces(
+  connection: Connection,
+  { steps }: Plan,
+  userId: string | undefined,
+): Promise<string[]> {
+  const { client, namespaces } = connection;
+  const made = steps.filter((step) => step.op === "create" && definitionOf(step)?.name === "Namespace");
+  if (made.length === 0 || userId === undefined || (await isOfNewer(connection))) return [];
+  const { maxNamespaces } = await client.getUserInfo();
+  if (!(maxNamespaces >= 0)) return [];
+  const owned = (await namespaces.all()).filter(({ owner }) => owner === userId).map(({ name }) => name);
+  // One that is there is taken over, or was made by an earlier try.
+  const added = made.filter(({ after }) => !textsOf(after?.inputs.name).some((name) => owned.includes(name)));
+  if (owned.length + added.length <= maxNamespaces) return [];
+  return [
+    `${listed(added.map(({ name }) => `Namespace "${name}"`))}: the user may own ${maxNamespaces} namespaces, and owns ${owned.length}; delete one, or have the limit raised`,
+  ];
+}
+
+async function isOfNewer(connection: Connection): Promise<boolean> {
+  const release = await connection.release();
+  return release !== undefined && isNewer(release);
+}
+
+/** Devices that are to be accepted, where the namespace takes no more. */
+async function fullNamespace(
+  { devices, tenant }: TenantClient,
+  { maxDevices, deviceCount, devicesCount }: Namespace,
+  steps: readonly PlannedStep[],
+): Promise<string[]> {
+  if (!(maxDevices > 0)) return [];
+  const accepting = steps.filter((step) => isDevice(step) && inputs(step).status === "accepted");
+  const selectors = accepting.flatMap((step) => textsOf(inputs(step).device));
+  const found = await Promise.all(
+    selectors.map((selector) => devices.find(deviceKey(selector.toLowerCase()))),
+  );
+  const taken = await Promise.all(found.map((device) => device && devices.find(`mac ${macOf(device)}`)));
+  // One that enrolled anew takes the place that it had.
+  const added = found.filter(
+    (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
+  ).length;
+  const room = maxDevices - (deviceCount ?? devicesCount ?? 0);
+  if (added <= room) return [];
+  return [
+    `${listed(accepting.map(({ title }) => title))}: the namespace ${tenant} has room for ${Math.max(room, 0)} more devices of ${maxDevices}, and ${added} are to be accepted; remove some, or raise the limit`,
+  ];
+}

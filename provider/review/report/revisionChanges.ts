@@ -1,0 +1,131 @@
+import {
+  type FieldChange,
+  fieldDiff,
+  type Plan,
+  type ResourceValues,
+  type Shown,
+  type Step,
+  type Summary,
+  summarise,
+} from "../../engine/index.ts";
+import { sameValue } from "../../resources/values.ts";
+import { definitionOf, isHidden } from "../planned/steps.ts";
+
+/** What becomes of the resources of a program from one revision to another. */
+export interface RevisionChanges {
+  /** Those that stay as they are too. */
+  readonly steps: readonly Step[];
+  readonly summary: Summary;
+  /** What nobody can tell, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+/** A resource that a revision declares. */
+interface DeclaredStep extends Step {
+  readonly after: ResourceValues;
+}
+
+/**
+ * What becomes of the resources from the one plan's program to the other's, whatever of it is made already: both plans
+ * begin with the same state, so that what either does to it says nothing of the other. A resource is the same where its
+ * urn is; or, as a program may rename it, its object.
+ * @param base and `head` previews with values, of one stack
+ */
+export function revisionChanges(base: Plan, head: Plan): RevisionChanges {
+  const left = new Map(declaredBy(base).map((step) => [step.urn, step]));
+  const steps: Step[] = [];
+  const unknown: string[] = [];
+  for (const [step, was] of pairs(declaredBy(head), left)) {
+    if (!was) steps.push(coming(step));
+    else {
+      steps.push(changing(was, step));
+      unknown.push(...untold(was, step));
+    }
+  }
+  steps.push(...[...left.values()].map(going));
+  return { steps, summary: summarise(steps), unknown };
+}
+
+const declaredBy = ({ steps }: Plan): DeclaredStep[] =>
+  steps.flatMap((step) => (step.after ? [{ ...step, after: step.after }] : []));
+
+/** Each with what it was, which is taken out of `left`. */
+function pairs(
+  steps: readonly DeclaredStep[],
+  left: Map<string, DeclaredStep>,
+): [DeclaredStep, DeclaredStep | undefined][] {
+  const take = (was: DeclaredStep | undefined) => {
+    if (was) left.delete(was.urn);
+    return was;
+  };
+  const byUrn = steps.map((step) => [step, take(left.get(step.urn))] as const);
+  return byUrn.map(([step, was]) => [step, was ?? take(renamed(step, left))]);
+}
+
+const renamed = ({ type, id }: Step, left: ReadonlyMap<string, DeclaredStep>) =>
+  [...left.values()].find((was) => id !== undefined && was.id === id && was.type === type);
+
+function coming({ op, ...step }: DeclaredStep): Step {
+  const fields = fieldDiff(undefined, inputsOf(step));
+  return { ...nameOf(step), op: op === "import" ? "import" : "create", fields };
+}
+
+const going = (was: DeclaredStep): Step => ({
+  ...nameOf(was),
+  op: "delete",
+  fields: fieldDiff(inputsOf(was), undefined),
+});
+
+function changing(was: DeclaredStep, step: DeclaredStep): Step {
+  const fields = changed(was, step);
+  if (fields.length === 0) return { ...nameOf(step), op: "same", fields };
+  const replaceKeys = [...new Set(fields.map(({ path }) => topOf(path)))].filter((name) =>
+    replaces(step, name),
+  );
+  if (replaceKeys.length === 0) return { ...nameOf(step), op: "update", fields };
+  return { ...nameOf(step), op: "replace", fields, replaceKeys };
+}
+
+const nameOf = ({ urn, type, name, id }: Omit<Step, "op">) => ({
+  ...{ urn, type, name },
+  ...(id !== undefined && { id }),
+});
+
+const topOf = (path: string): string => path.split(".")[0] ?? "";
+
+/** Of resources of others only the plan tells, where it replaces them itself. */
+const replaces = (step: Step, name: string): boolean =>
+  definitionOf(step)?.inputs[name]?.replaces ?? step.replaceKeys?.includes(name) ?? false;
+
+function changed(was: DeclaredStep, step: DeclaredStep): FieldChange[] {
+  const definition = definitionOf(step);
+  const [before, after] = [inputsOf(was), inputsOf(step)];
+  return fieldDiff(before, after).filter(({ path }) => {
+    const name = topOf(path);
+    const field = definition?.inputs[name];
+    const [old, now] = [before[name], after[name]];
+    // What hides a value has no canonical form.
+    return !field || isHidden(old) || isHidden(now) || !sameValue(field, old, now);
+  });
+}
+
+/** What a program declares: without what steers a run, and what classes add for the provider. */
+function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "after">): Record<string, Shown> {
+  const definition = definitionOf({ type });
+  const isDeclared = (name: string) =>
+    definition ? definition.inputs[name]?.transient === false : !name.startsWith("__");
+  return Object.fromEntries(Object.entries(inputs).filter(([name]) => isDeclared(name)));
+}
+
+/** Inputs that both hide; what neither plan changes is as the state has it. */
+function untold(was: DeclaredStep, step: DeclaredStep): string[] {
+  if (was.op === "same" && step.op === "same") return [];
+  const [before, after] = [inputsOf(was), inputsOf(step)];
+  const hidden = Object.keys(after).filter((name) => isHidden(before[name]) && isHidden(after[name]));
+  if (hidden.length === 0) return [];
+  const verb = hidden.length === 1 ? "is" : "are";
+  return [
+    `${definitionOf(step)?.name ?? step.type} "${step.name}": whether its ${hidden.join(" and ")} ${verb} another one cannot ` +
+      `be told, as ${hidden.length === 1 ? "it" : "they"} ${verb} secret or not known before the change is made`,
+  ];
+}
