@@ -12,7 +12,7 @@ import {
   takesIfMatch,
 } from "../sdk/contract/index.ts";
 import { HEARTBEAT_DELAY } from "../server/features/devices/heartbeats.ts";
-import { settings } from "../server/settings.ts";
+import { settings } from "../server/settings/index.ts";
 import { exampleOf } from "./examples.ts";
 import { helpersPage } from "./helpersPage.ts";
 import { internalOperationsPage } from "./internalOperationsPage.ts";

@@ -6,8 +6,8 @@ import type { CommandIo } from "./cli/CommandIo.ts";
 import { migrateCommand } from "./cli/migrateCommand.ts";
 import { restoreCommand } from "./cli/restoreCommand.ts";
 import { serveCommand } from "./cli/serveCommand.ts";
+import { packageFile } from "./files/packageFile.ts";
 import { OperatorError } from "./OperatorError.ts";
-import { packageFile } from "./packageFile.ts";
 
 const wrongUsage = 2;
 

@@ -1,13 +1,13 @@
 import type { KeyObject } from "node:crypto";
 import type { Edition } from "@gatehouse-access/sdk/contract";
-import type { BillingGateway } from "./billing/gateway.ts";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Enrolments } from "./features/devices/Enrolments.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
 import type { Mailer } from "./mail/mail.ts";
-import type { Metrics } from "./metrics.ts";
-import type { Position } from "./positions.ts";
-import type { Sealer } from "./sealer.ts";
+import type { BillingGateway } from "./payments/gateway.ts";
+import type { Metrics } from "./process/metrics.ts";
+import type { Position } from "./process/positions.ts";
+import type { Sealer } from "./secrets/sealer.ts";
 
 /** What the features of the service work with; made once by `main.ts`, or by a test. */
 export interface Services {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { boundedStart } from "../../server/dist/boundMemory.js";
+import { boundedStart } from "../../server/dist/process/boundMemory.js";
 import { environmentWithout } from "../../test/support/command.ts";
 
 const COUNTER = new URL("./countStatements.ts", import.meta.url).href;

@@ -1,5 +1,5 @@
 import type { Dispatcher } from "undici";
-import { streamDurably } from "../durableFile.ts";
+import { streamDurably } from "../files/durableFile.ts";
 import { OperatorError } from "../OperatorError.ts";
 import { CHANGES_HEADER } from "./requests.ts";
 import { socketPath } from "./socketPath.ts";

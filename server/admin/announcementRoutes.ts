@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { FastifyInstance } from "fastify";
-import { inTransaction, within } from "../features/transaction.ts";
-import { InvalidError, NotFoundError } from "../http/errors.ts";
+import { inTransaction, within } from "../db/transaction.ts";
+import { InvalidError, NotFoundError } from "../errors.ts";
 import type { Services } from "../services.ts";
 import { parseRequest } from "./parseRequest.ts";
 import { recordOperator } from "./recordOperator.ts";

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
-import { settleInvoice } from "../billing/ledger/invoices.ts";
+import { inTransaction, within } from "../db/transaction.ts";
 import { refreshSubscription } from "../features/billing/subscription.ts";
-import { inTransaction, within } from "../features/transaction.ts";
+import { settleInvoice } from "../payments/ledger/invoices.ts";
 import type { Services } from "../services.ts";
 import { parseRequest } from "./parseRequest.ts";
 import { recordOperator } from "./recordOperator.ts";

@@ -1,6 +1,6 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { InvalidError } from "../http/errors.ts";
+import { InvalidError } from "../errors.ts";
 import { checkTexts } from "../http/validation.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { type Change, recordChange } from "../features/audit/recordChange.ts";
+import { type Change, recordChange } from "../changes/recordChange.ts";
 import type { Services } from "../services.ts";
 
 /** What an operator did; left out: about no namespace, and nothing before or after it. */

@@ -1,6 +1,6 @@
 import { announcements, email, password, tenantId, username } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { SETTLEMENTS } from "../billing/ledger/invoices.ts";
+import { SETTLEMENTS } from "../payments/ledger/invoices.ts";
 
 /** What the commands of `gatehouse-server admin` send to the running service, over its local socket. */
 export const createUserRequest = z.object({

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import type { Snapshots } from "../db/snapshotSqlite.ts";
-import { InvalidError } from "../http/errors.ts";
+import { InvalidError } from "../errors.ts";
 import { CHANGES_HEADER, type DatabaseChanges } from "./requests.ts";
 
 /** Routes of the administration server that give the database away, for backups and for the move to PostgreSQL. */

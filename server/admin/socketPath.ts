@@ -3,8 +3,8 @@ import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } 
 import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, isAbsolute, join } from "node:path";
-import { othersMayDoAnything } from "../dataFolder.ts";
-import { writeDurably } from "../durableFile.ts";
+import { othersMayDoAnything } from "../files/dataFolder.ts";
+import { writeDurably } from "../files/durableFile.ts";
 import { OperatorError } from "../OperatorError.ts";
 
 /** Longest path of a unix socket that every system takes, in bytes (macOS: 103, Linux: 107). */

@@ -5,7 +5,7 @@ if (major < 22 || (major === 22 && minor < 19)) {
   process.exit(1);
 }
 if (process.argv[2] === "serve") {
-  const { boundMemory } = await import("../dist/boundMemory.js");
+  const { boundMemory } = await import("../dist/process/boundMemory.js");
   boundMemory();
 }
 const { main } = await import("../dist/main.js");

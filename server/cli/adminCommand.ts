@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type { RotateSigningKeyRequest, SetupLink } from "../admin/requests.ts";
-import type { Flags } from "../config.ts";
+import type { Flags } from "../settings/readConfig.ts";
 import { announcementCommand } from "./announcementCommand.ts";
 import { auditCommand } from "./auditCommand.ts";
 import { type CommandIo, print } from "./CommandIo.ts";

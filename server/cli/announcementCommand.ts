@@ -7,8 +7,8 @@ import type {
   CreateAnnouncementRequest,
   ListedAnnouncement,
 } from "../admin/requests.ts";
-import type { Flags } from "../config.ts";
 import { OperatorError } from "../OperatorError.ts";
+import type { Flags } from "../settings/readConfig.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { folderOf, subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";

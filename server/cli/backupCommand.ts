@@ -2,8 +2,8 @@ import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { fetchDatabase } from "../admin/adminClient.ts";
-import type { Flags } from "../config.ts";
 import { OperatorError } from "../OperatorError.ts";
+import type { Flags } from "../settings/readConfig.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { folderOf, subcommand } from "./subcommand.ts";
 

@@ -1,8 +1,8 @@
 import { Argument, type Command, Option } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type { ListedInvoice, SettleInvoiceRequest } from "../admin/requests.ts";
-import { SETTLEMENTS, type Settlement } from "../billing/ledger/invoices.ts";
-import type { Flags } from "../config.ts";
+import { SETTLEMENTS, type Settlement } from "../payments/ledger/invoices.ts";
+import type { Flags } from "../settings/readConfig.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { folderOf, subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";

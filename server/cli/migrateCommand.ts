@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { z } from "zod";
-import { databaseAt, type Flags, readSettings, readVariable } from "../config.ts";
 import { OperatorError } from "../OperatorError.ts";
-import { type Setting, settings } from "../settings.ts";
-import { isPostgresql } from "../settingValues.ts";
+import { type Setting, settings } from "../settings/index.ts";
+import { databaseAt, type Flags, readSettings, readVariable } from "../settings/readConfig.ts";
+import { isPostgresql } from "../settings/values.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 import { subcommand } from "./subcommand.ts";
@@ -35,7 +35,7 @@ async function migrate(io: CommandIo, flags: Flags): Promise<void> {
   if (!("file" in database)) throw new OperatorError("The service keeps its data in PostgreSQL already");
   const url = readVariable(target, io.env);
   // Loaded when it is needed, as the service is.
-  const { migrateToPostgresql } = await import("../migrateToPostgresql.ts");
+  const { migrateToPostgresql } = await import("../db/migrateToPostgresql.ts");
   const { tables, missed } = await migrateToPostgresql({
     dataDir,
     database: database.file,

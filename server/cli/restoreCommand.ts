@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { databaseAt, type Flags, readSettings } from "../config.ts";
 import { OperatorError } from "../OperatorError.ts";
-import { settings } from "../settings.ts";
+import { settings } from "../settings/index.ts";
+import { databaseAt, type Flags, readSettings } from "../settings/readConfig.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 import { subcommand } from "./subcommand.ts";
@@ -15,7 +15,7 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
     throw new OperatorError("The service keeps its data in PostgreSQL: restore that with `pg_restore`");
   }
   // Loaded when it is needed, as the service is.
-  const { restore } = await import("../restore.ts");
+  const { restore } = await import("../db/restore.ts");
   const backup = resolve(name);
   const restored = await restore({ backup, dataDir, database: database.file, secret: values.secret });
   const { users, namespaces, devices, kept } = restored;

@@ -1,6 +1,6 @@
 import { Command } from "commander";
-import { type Flags, readConfig } from "../config.ts";
-import { type Setting, settings } from "../settings.ts";
+import { type Setting, settings } from "../settings/index.ts";
+import { type Flags, readConfig } from "../settings/readConfig.ts";
 import type { CommandIo } from "./CommandIo.ts";
 
 /** `gatehouse-server serve`: runs until SIGINT or SIGTERM; a second signal ends it at once. SIGHUP
@@ -11,7 +11,7 @@ export function serveCommand(io: CommandIo): Command {
   return command.action(async (flags: Flags) => {
     const config = readConfig(io.env, flags);
     // Loaded when it is needed: the other commands start in a third of the time without it.
-    const { serve } = await import("../serve.ts");
+    const { serve } = await import("../process/serve.ts");
     const service = await serve(config);
     // Without such files there is nothing to renew, and the end of the terminal ends the service.
     if (service.reload) process.on("SIGHUP", service.reload);

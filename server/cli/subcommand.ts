@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { Command } from "commander";
-import { type Flags, readSettings } from "../config.ts";
-import { settings } from "../settings.ts";
+import { settings } from "../settings/index.ts";
+import { type Flags, readSettings } from "../settings/readConfig.ts";
 import type { CommandIo } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 

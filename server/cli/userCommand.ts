@@ -8,8 +8,8 @@ import type {
   ResetPasswordRequest,
   UserRequest,
 } from "../admin/requests.ts";
-import type { Flags } from "../config.ts";
 import { OperatorError } from "../OperatorError.ts";
+import type { Flags } from "../settings/readConfig.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { type PasswordFlags, readPassword } from "./readPassword.ts";
 import { folderOf, subcommand } from "./subcommand.ts";

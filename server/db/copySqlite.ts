@@ -1,6 +1,6 @@
 import { chmodSync, rmSync } from "node:fs";
 import type Sqlite from "better-sqlite3";
-import { moveDurably } from "../durableFile.ts";
+import { moveDurably } from "../files/durableFile.ts";
 
 /**
  * Writes the database as it is now into a file of its own, for its user alone. The file appears under its name

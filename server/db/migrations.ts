@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { packageFile } from "../packageFile.ts";
+import { packageFile } from "../files/packageFile.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 
 /** One step from an older layout of the database to a newer one. */

@@ -1,6 +1,6 @@
 import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import Sqlite from "better-sqlite3";
-import { moveDurably } from "../durableFile.ts";
+import { moveDurably } from "../files/durableFile.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 import { openSqlite } from "./openSqlite.ts";
 

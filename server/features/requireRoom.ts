@@ -1,4 +1,4 @@
-import { ForbiddenError } from "../http/errors.ts";
+import { ForbiddenError } from "../errors.ts";
 
 /**
  * Refuses what would be one more than there may be.

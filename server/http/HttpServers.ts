@@ -2,7 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyServerFactory } from "fastify";
-import type { TlsIdentity } from "../tls.ts";
+import type { TlsIdentity } from "../process/tls.ts";
 import { Connections } from "./Connections.ts";
 
 /** Largest request line with headers, in bytes: room for the longest filter, percent-encoded. */

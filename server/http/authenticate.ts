@@ -2,11 +2,11 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Role } from "@gatehouse-access/sdk/contract";
 import type { Member as Membership } from "../db/generated/sqlite/client.ts";
 import { readRows } from "../db/readRows.ts";
-import { sql } from "../features/lists/sql.ts";
-import { hasEnded } from "../hasEnded.ts";
-import { digestOf } from "../secrets.ts";
+import { sql } from "../db/sql.ts";
+import { UnauthenticatedError } from "../errors.ts";
+import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
-import { UnauthenticatedError } from "./errors.ts";
+import { hasEnded } from "./hasEnded.ts";
 import type { Caller, DeviceCaller, KeyCaller, UserCaller } from "./identity.ts";
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 

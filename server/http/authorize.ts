@@ -1,7 +1,7 @@
 import { type Operation, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { ForbiddenError, NotFoundError } from "../errors.ts";
 import type { Services } from "../services.ts";
 import { roleIn } from "./authenticate.ts";
-import { ForbiddenError, NotFoundError } from "./errors.ts";
 import type { Caller, DeviceCaller, Member } from "./identity.ts";
 
 /** Operations that answer a token without a namespace with 404, others with 403 (rules section 1.5). */

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { ContentTypeError, WrongTypeError } from "./errors.ts";
+import { ContentTypeError, WrongTypeError } from "../errors.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 

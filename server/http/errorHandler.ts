@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { outageOf } from "../db/outage.ts";
-import { answerTo, GatewayError } from "./errors.ts";
+import { answerTo, GatewayError } from "../errors.ts";
 
 /** Answers every error as `{message}`, or as an array of field names; an unknown one goes to the log only. */
 export function answerErrors(app: FastifyInstance): void {

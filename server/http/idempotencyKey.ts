@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { IDEMPOTENCY_KEY, idempotencyKey, type Operation } from "@gatehouse-access/sdk/contract";
-import { digestOf } from "../secrets.ts";
+import { digestOf } from "../secrets/digest.ts";
 import { parse } from "./validation.ts";
 
 /**

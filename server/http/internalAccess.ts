@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { internal, tenantId } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
+import { ForbiddenError } from "../errors.ts";
 import type { Services } from "../services.ts";
 import { authenticate } from "./authenticate.ts";
-import { ForbiddenError } from "./errors.ts";
 import { parse } from "./validation.ts";
 
 const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import type { Metrics } from "../metrics.ts";
+import type { Metrics } from "../process/metrics.ts";
 import "./declaredAccess.ts";
 
 /** Counts and times every answer. */

@@ -1,6 +1,6 @@
 import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { InvalidError, WrongTypeError } from "./errors.ts";
+import { InvalidError, WrongTypeError } from "../errors.ts";
 import { parse } from "./validation.ts";
 
 /** Bounds into which a list's numbers are moved instead of being refused (rules section 6). */

@@ -1,7 +1,7 @@
-import { sql } from "../features/lists/sql.ts";
-import { hasEnded, latestEnd } from "../hasEnded.ts";
-import { digestOf } from "../secrets.ts";
+import { sql } from "../db/sql.ts";
+import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
+import { hasEnded, latestEnd } from "./hasEnded.ts";
 
 /** Requests counted under one key since its window began. */
 export interface Counted {

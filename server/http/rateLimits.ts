@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
-import { digestOf } from "../secrets.ts";
+import { RateLimitedError } from "../errors.ts";
+import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
-import { RateLimitedError } from "./errors.ts";
 import { countInDatabase, Exhausted, isKnownNetwork, MemoryCounts } from "./rateLimitCounts.ts";
 import "./declaredAccess.ts";
 import "./requestFacts.ts";

@@ -8,8 +8,8 @@ import {
 } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
+import { writeObject } from "../changes/writeObject.ts";
 import { askBilling } from "../features/billing/ask.ts";
-import { writeObject } from "../features/objects/writeObject.ts";
 import type { Services } from "../services.ts";
 import { identify } from "./authorizeRequests.ts";
 import { readCreationKey } from "./idempotencyKey.ts";

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
+import { InvalidError } from "../errors.ts";
 import { CONSUMER_PATH, METADATA_PATH, serviceMetadata } from "../features/saml/identityProvider.ts";
 import { finishSamlLogin } from "../features/saml/login.ts";
 import { countLogin } from "../features/users/countLogin.ts";
 import type { SamlSettings, Services } from "../services.ts";
-import { InvalidError } from "./errors.ts";
 import "./declaredAccess.ts";
 import "./requestFacts.ts";
 

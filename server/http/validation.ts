@@ -6,7 +6,7 @@ import {
   NotFoundError,
   type ServiceError,
   WrongTypeError,
-} from "./errors.ts";
+} from "../errors.ts";
 
 /** Operations whose 400 and 409 are arrays of field names (rules section 8). */
 export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([

@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { digestOf } from "../secrets.ts";
+import { digestOf } from "../secrets/digest.ts";
 import type { TokenClaims } from "./tokens.ts";
 
 /** What a token says whose signature was checked. */

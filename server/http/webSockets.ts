@@ -2,7 +2,7 @@ import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
-import { BusyError, InvalidError } from "./errors.ts";
+import { BusyError, InvalidError } from "../errors.ts";
 import type { HttpServers } from "./HttpServers.ts";
 
 /** How many WebSockets there may be, and for how long one may be silent. */

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createTransport } from "nodemailer";
-import { writeDurably } from "../durableFile.ts";
+import { writeDurably } from "../files/durableFile.ts";
 import type { Mailer } from "./mail.ts";
 import { messageOf } from "./message.ts";
 

@@ -1,6 +1,6 @@
 import { email } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { setting } from "../setting.ts";
+import { setting } from "../settings/setting.ts";
 import { smtpUrl } from "./smtpUrl.ts";
 
 /** How mails leave the service. */

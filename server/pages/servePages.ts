@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
 import "../http/declaredAccess.ts";
-import { packageFile } from "../packageFile.ts";
+import { packageFile } from "../files/packageFile.ts";
 import { linkedPages } from "./sources.ts";
 
 /** A page as its author writes it. */

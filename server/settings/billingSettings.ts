@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { setting } from "../setting.ts";
-import { wholeNumber } from "../settingValues.ts";
+import { setting } from "./setting.ts";
+import { wholeNumber } from "./values.ts";
 
 /** How a cloud instance bills. */
 export const billingSettings = {

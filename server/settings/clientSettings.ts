@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { setting } from "../setting.ts";
-import { addressRanges, hostAndPort, origins } from "../settingValues.ts";
+import { setting } from "./setting.ts";
+import { addressRanges, hostAndPort, origins } from "./values.ts";
 
 /** What lies between the service and its clients. */
 export const clientSettings = {

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { setting } from "../setting.ts";
-import { isPostgresql, wholeNumber } from "../settingValues.ts";
+import { setting } from "./setting.ts";
+import { isPostgresql, wholeNumber } from "./values.ts";
 
 /** The database, and the secret that seals what is in it. */
 export const databaseSettings = {

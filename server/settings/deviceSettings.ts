@@ -1,5 +1,5 @@
-import { setting } from "../setting.ts";
-import { domain, imageReference, wholeNumber } from "../settingValues.ts";
+import { setting } from "./setting.ts";
+import { domain, imageReference, wholeNumber } from "./values.ts";
 
 /** What devices may do, and what they are given. */
 export const deviceSettings = {

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { setting } from "../setting.ts";
-import { address, listeningPort, origin } from "../settingValues.ts";
+import { setting } from "./setting.ts";
+import { address, listeningPort, origin } from "./values.ts";
 
 /** Where the service listens, and how clients find it there. */
 export const listenSettings = {

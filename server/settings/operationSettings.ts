@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { setting } from "../setting.ts";
-import { listenAddress, wholeNumber } from "../settingValues.ts";
+import { setting } from "./setting.ts";
+import { listenAddress, wholeNumber } from "./values.ts";
 
 /** What operators see of the service, and how it ends. */
 export const operationSettings = {

@@ -1,5 +1,5 @@
-import { setting } from "../setting.ts";
-import { countOrNone } from "../settingValues.ts";
+import { setting } from "./setting.ts";
+import { countOrNone } from "./values.ts";
 
 /** How often somebody may ask. */
 export const rateSettings = {

@@ -1,5 +1,5 @@
-import { setting } from "../setting.ts";
-import { wholeNumber } from "../settingValues.ts";
+import { setting } from "./setting.ts";
+import { wholeNumber } from "./values.ts";
 
 /** How long records are kept, and how much of them. */
 export const retentionSettings = {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { setting } from "../setting.ts";
+import { setting } from "./setting.ts";
 
 /** The identity provider whose users log in by SAML. */
 export const samlSettings = {

@@ -1,7 +1,7 @@
 import type { announcements, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError } from "../../http/errors.ts";
+import { NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
-import { rowsOf } from "../lists/page.ts";
+import { rowsOf } from "../../lists/page.ts";
 import { wireDate } from "../wireDate.ts";
 
 const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async (context) => {

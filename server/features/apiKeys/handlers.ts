@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { type apiKeys, type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
-import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import { createOnce } from "../../changes/createOnce.ts";
+import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
-import { digestOf } from "../../secrets.ts";
-import { createOnce } from "../createOnce.ts";
-import { rowsOf } from "../lists/page.ts";
+import { rowsOf } from "../../lists/page.ts";
+import { digestOf } from "../../secrets/digest.ts";
 import { expiryOf } from "./expiry.ts";
 import { presentApiKey } from "./presentApiKey.ts";
 

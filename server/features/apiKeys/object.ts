@@ -1,5 +1,5 @@
+import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
-import type { Declared, ManagedObject } from "../objects/managedObject.ts";
 
 /** What is declared of an API key. */
 export const declaredApiKey = (row: Pick<ApiKey, "name" | "role" | "expiresIn">): Declared => ({

@@ -1,7 +1,7 @@
 import type { apiKeys } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { revisionOf } from "../../changes/managedObject.ts";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
-import { revisionOf } from "../objects/managedObject.ts";
 import { wireDate } from "../wireDate.ts";
 import { declaredApiKey } from "./object.ts";
 

@@ -1,6 +1,6 @@
 import type { audit, Operations } from "@gatehouse-access/sdk/contract";
 import type { Handler, Handlers } from "../../http/routes.ts";
-import { rowsOf } from "../lists/page.ts";
+import { rowsOf } from "../../lists/page.ts";
 import { presentAuditEntry } from "./presentAuditEntry.ts";
 
 const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {

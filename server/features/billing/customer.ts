@@ -1,9 +1,9 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { callGateway } from "../../billing/callGateway.ts";
-import type { BillingGateway } from "../../billing/gateway.ts";
-import { ConflictError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { ConflictError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
-import { inTransaction, within } from "../transaction.ts";
+import { callGateway } from "../../payments/callGateway.ts";
+import type { BillingGateway } from "../../payments/gateway.ts";
 import { billingOf, customerOf } from "./record.ts";
 import { recordBilling } from "./trace.ts";
 

@@ -1,13 +1,13 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { readRows } from "../../db/readRows.ts";
-import { InvalidError } from "../../http/errors.ts";
+import { sql } from "../../db/sql.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { InvalidError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { onlineSince } from "../devices/online.ts";
 import { presentDevice } from "../devices/presentDevice.ts";
 import { readDevices } from "../devices/readDevices.ts";
-import { sql } from "../lists/sql.ts";
-import { inTransaction, within } from "../transaction.ts";
 import { recordBilling } from "./trace.ts";
 
 /** Devices that are offered for a choice (rules section 18). */

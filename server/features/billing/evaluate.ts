@@ -1,8 +1,8 @@
 import type { billing, InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { callGateway } from "../../billing/callGateway.ts";
-import { NotFoundError, PaymentError } from "../../http/errors.ts";
+import { NotFoundError, PaymentError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
+import { callGateway } from "../../payments/callGateway.ts";
 import type { Services } from "../../services.ts";
 import { isFull } from "../devices/deviceLimit.ts";
 import { billingOf, isActive } from "./record.ts";

@@ -1,10 +1,10 @@
 import { billing } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import type { Subscription } from "../../billing/gateway.ts";
 import type { Billing } from "../../db/generated/sqlite/client.ts";
-import { NotFoundError } from "../../http/errors.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { NotFoundError } from "../../errors.ts";
+import type { Subscription } from "../../payments/gateway.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction } from "../transaction.ts";
 import { wireDate } from "../wireDate.ts";
 
 type Status = billing.SubscriptionStatus;

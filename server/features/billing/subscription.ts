@@ -1,9 +1,9 @@
 import { billing, type PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { callGateway } from "../../billing/callGateway.ts";
-import type { Subscription } from "../../billing/gateway.ts";
-import { ConflictError, NotFoundError, PaymentError } from "../../http/errors.ts";
+import { ConflictError, NotFoundError, PaymentError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
+import { callGateway } from "../../payments/callGateway.ts";
+import type { Subscription } from "../../payments/gateway.ts";
 import type { Services } from "../../services.ts";
 import { customerOf, isActive, storeSubscription } from "./record.ts";
 import { recordBilling } from "./trace.ts";

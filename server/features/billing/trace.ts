@@ -1,8 +1,8 @@
+import type { Declared } from "../../changes/managedObject.ts";
+import { recordChange } from "../../changes/recordChange.ts";
 import type { Member } from "../../http/identity.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
-import { recordChange } from "../audit/recordChange.ts";
-import type { Declared } from "../objects/managedObject.ts";
 
 interface Request {
   readonly services: Services;

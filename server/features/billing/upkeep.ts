@@ -1,5 +1,5 @@
-import { callGateway } from "../../billing/callGateway.ts";
 import type { Billing } from "../../db/generated/sqlite/client.ts";
+import { callGateway } from "../../payments/callGateway.ts";
 import type { Services } from "../../services.ts";
 import { removedSince } from "../devices/deviceLimit.ts";
 import { isActive } from "./record.ts";

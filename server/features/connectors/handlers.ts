@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { connectors, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { InvalidError, NotConnectedError, NotFoundError } from "../../http/errors.ts";
+import { recordChange } from "../../changes/recordChange.ts";
+import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { InvalidError, NotConnectedError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
+import { rowsOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
-import { recordChange } from "../audit/recordChange.ts";
-import { rowsOf } from "../lists/page.ts";
 import { requireRoom } from "../requireRoom.ts";
-import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { declaredConnector } from "./object.ts";
 import { presentConnector } from "./presentConnector.ts";
 import { NO_TLS, type StoredTls, sealTls, type TlsMaterial } from "./tls.ts";

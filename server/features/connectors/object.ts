@@ -1,5 +1,5 @@
+import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Connector } from "../../db/generated/sqlite/client.ts";
-import type { Declared, ManagedObject } from "../objects/managedObject.ts";
 
 /** What is declared of a connector; of its TLS material a digest without the key. */
 export const declaredConnector = (

@@ -1,7 +1,7 @@
 import type { connectors } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { revisionOf } from "../../changes/managedObject.ts";
 import type { Connector } from "../../db/generated/sqlite/client.ts";
-import { revisionOf } from "../objects/managedObject.ts";
 import { declaredConnector } from "./object.ts";
 
 /** What is said of every connector: this service stores them, and connects to no engine. */

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
-import { InvalidError } from "../../http/errors.ts";
-import { digestOf } from "../../secrets.ts";
+import { InvalidError } from "../../errors.ts";
+import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 
 /** What the service shows a container engine, and believes it by; PEM. */

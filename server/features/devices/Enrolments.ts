@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { hasEnded } from "../../hasEnded.ts";
+import { hasEnded } from "../../http/hasEnded.ts";
 import { MemoryCounts } from "../../http/rateLimitCounts.ts";
 import { limitInMemory } from "../../http/rateLimits.ts";
 import type { Services } from "../../services.ts";

@@ -1,15 +1,15 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { recordChange } from "../../changes/recordChange.ts";
+import { inTurn } from "../../db/inTurn.ts";
 import { readRows } from "../../db/readRows.ts";
+import { sql } from "../../db/sql.ts";
+import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import { deviceToken } from "../../http/deviceTokens.ts";
-import { ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
-import { recordChange } from "../audit/recordChange.ts";
-import { inTurn } from "../inTurn.ts";
-import { sql } from "../lists/sql.ts";
-import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { declaredDevice } from "./objects.ts";
 import { deviceUid } from "./uid.ts";
 

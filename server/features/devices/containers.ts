@@ -1,5 +1,5 @@
 import type { containers, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError } from "../../http/errors.ts";
+import { NotFoundError } from "../../errors.ts";
 import type { Handlers } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { CONTAINER, deleteDevice, getContainers, getDevice, updateDevice } from "./devices.ts";

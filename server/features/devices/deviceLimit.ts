@@ -1,7 +1,7 @@
 import type { Namespace } from "../../db/generated/sqlite/client.ts";
-import { ForbiddenError, PaymentError } from "../../http/errors.ts";
+import type { Transaction } from "../../db/transaction.ts";
+import { ForbiddenError, PaymentError } from "../../errors.ts";
 import type { Services } from "../../services.ts";
-import type { Transaction } from "../transaction.ts";
 
 /** How long a removed device's slot still counts on a cloud instance, in milliseconds (rules section 7). */
 const REMOVED_LIFE = 30 * 24 * 60 * 60_000;

@@ -1,6 +1,6 @@
+import { sql } from "../../db/sql.ts";
+import { column, largeText, listOf, type Table } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
-import { sql } from "../lists/sql.ts";
-import { column, largeText, listOf, type Table } from "../lists/table.ts";
 import { onlineSince } from "./online.ts";
 
 const text = (name: string) => column("text", "Device", name);

@@ -1,13 +1,13 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Namespace } from "../../db/generated/sqlite/client.ts";
-import { ConflictError, NotFoundError } from "../../http/errors.ts";
+import { type Sql, sql } from "../../db/sql.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
+import { listRows, sortedBy } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
 import { billingOf, isActive } from "../billing/record.ts";
-import { listRows, sortedBy } from "../lists/listRows.ts";
-import { type Sql, sql } from "../lists/sql.ts";
 import { withTags } from "../tags/tagList.ts";
-import { inTransaction, within } from "../transaction.ts";
 import { isAcceptable, isFull } from "./deviceLimit.ts";
 import { deviceTable } from "./deviceTable.ts";
 import { onlineSince } from "./online.ts";

@@ -1,9 +1,9 @@
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError } from "../../http/errors.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { withTags } from "../tags/tagList.ts";
-import { inTransaction } from "../transaction.ts";
 import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
 

@@ -1,5 +1,5 @@
+import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import type { Declared, ManagedObject } from "../objects/managedObject.ts";
 import { tagNames, withTags } from "../tags/tagList.ts";
 
 /** What is declared of a device. What its agent reports is not. */

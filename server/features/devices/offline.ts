@@ -1,5 +1,5 @@
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError } from "../../http/errors.ts";
+import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 

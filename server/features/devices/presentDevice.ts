@@ -1,7 +1,7 @@
 import type { devices } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { revisionOf } from "../../changes/managedObject.ts";
 import type { Device, DeviceTag, Namespace } from "../../db/generated/sqlite/client.ts";
-import { revisionOf } from "../objects/managedObject.ts";
 import { tagNames } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 import { declaredDevice, declaredTags } from "./objects.ts";

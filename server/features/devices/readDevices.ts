@@ -1,8 +1,8 @@
 import type { Device, DeviceTag } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/readRows.ts";
+import { sql } from "../../db/sql.ts";
+import { inOrder } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
-import { inOrder } from "../lists/listRows.ts";
-import { sql } from "../lists/sql.ts";
 
 export interface TaggedDevice extends Device {
   readonly tags: readonly DeviceTag[];

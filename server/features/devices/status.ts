@@ -1,9 +1,9 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { recordChange } from "../../changes/recordChange.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import { ConflictError, InvalidError, NotFoundError } from "../../http/errors.ts";
+import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
-import { recordChange } from "../audit/recordChange.ts";
-import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { checkLimit } from "./deviceLimit.ts";
 import { declaredDevice } from "./objects.ts";
 

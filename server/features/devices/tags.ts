@@ -1,9 +1,9 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { ConflictError, NotFoundError } from "../../http/errors.ts";
+import { createOnce } from "../../changes/createOnce.ts";
+import { inTransaction, type Transaction } from "../../db/transaction.ts";
+import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
-import { createOnce } from "../createOnce.ts";
 import { tagAdded, tagNames, tagRemoved, tagRows, withTags } from "../tags/tagList.ts";
-import { inTransaction, type Transaction } from "../transaction.ts";
 
 /**
  * Replaces a device's tags by what `next` makes of them; the order is kept, and of tags that stay the key under

@@ -1,9 +1,9 @@
 import type { filter } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { NotFoundError } from "../../http/errors.ts";
+import type { Transaction } from "../../db/transaction.ts";
+import { NotFoundError } from "../../errors.ts";
 import { tagNames, tagRows } from "../tags/tagList.ts";
 import { knownTags } from "../tags/tagTables.ts";
-import type { Transaction } from "../transaction.ts";
 
 export type Filter = z.output<typeof filter>;
 

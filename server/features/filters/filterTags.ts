@@ -1,7 +1,7 @@
-import { InvalidError, NotFoundError, type ServiceError } from "../../http/errors.ts";
+import { inTransaction, type Transaction } from "../../db/transaction.ts";
+import { InvalidError, NotFoundError, type ServiceError } from "../../errors.ts";
 import type { Services } from "../../services.ts";
 import { tagAdded, tagNames, tagRemoved } from "../tags/tagList.ts";
-import { inTransaction, type Transaction } from "../transaction.ts";
 import { checkTagsUsed, type StoredFilter } from "./filter.ts";
 
 /** A key or rule, whose filter's tags can be changed one by one. */

@@ -2,13 +2,13 @@ import { setImmediate as letOthers } from "node:timers/promises";
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
 import { type FirewallDecision, firewallDecides, type LoginAttempt } from "@gatehouse-access/sdk/policy";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
+import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { ForbiddenError } from "../../errors.ts";
 import { normalAddress } from "../../http/addresses.ts";
-import { ForbiddenError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { addressedDevice } from "../devices/lookup.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";
 import { tagNames, withTags } from "../tags/tagList.ts";
-import { inTransaction, type Transaction, within } from "../transaction.ts";
 
 /** Rules in one statement; SQLite knows no expression that could ask for the tags of a thousand. */
 const READ_AT_ONCE = 250;

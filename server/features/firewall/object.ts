@@ -1,6 +1,6 @@
+import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { declaredFilter, type StoredFilter } from "../filters/filter.ts";
-import type { Declared, ManagedObject } from "../objects/managedObject.ts";
 import { withTags } from "../tags/tagList.ts";
 import { ruleKey } from "./rules.ts";
 

@@ -1,8 +1,8 @@
 import type { firewall } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { revisionOf } from "../../changes/managedObject.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";
-import { revisionOf } from "../objects/managedObject.ts";
 import { declaredFirewallRule } from "./object.ts";
 
 type WireRule = z.output<typeof firewall.firewallRule>;

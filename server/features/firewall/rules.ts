@@ -1,13 +1,13 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError } from "../../http/errors.ts";
+import { createOnce } from "../../changes/createOnce.ts";
+import { inTransaction, type Transaction } from "../../db/transaction.ts";
+import { NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
+import { rowsOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
-import { createOnce } from "../createOnce.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
-import { rowsOf } from "../lists/page.ts";
 import { requireRoom } from "../requireRoom.ts";
 import { withTags } from "../tags/tagList.ts";
-import { inTransaction, type Transaction } from "../transaction.ts";
 import { presentFirewallRule } from "./presentFirewallRule.ts";
 
 type Body = Context<PublicOperations["createFirewallRule"]>["body"];

@@ -1,8 +1,8 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { readRows } from "../../db/readRows.ts";
+import { sql } from "../../db/sql.ts";
 import type { Handler } from "../../http/routes.ts";
 import { onlineSince } from "../devices/online.ts";
-import { sql } from "../lists/sql.ts";
 import { countActive } from "../sessions/active.ts";
 
 interface Counts {

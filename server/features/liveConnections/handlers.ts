@@ -1,5 +1,5 @@
 import type { liveConnections, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotImplementedError } from "../../http/errors.ts";
+import { NotImplementedError } from "../../errors.ts";
 import type { Handlers } from "../../http/routes.ts";
 
 /** @throws NotImplementedError always: their callers tell it from a service that has never heard of them */

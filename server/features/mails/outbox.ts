@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Mail } from "../../mail/mail.ts";
-import { digestOf } from "../../secrets.ts";
+import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 
 /** What the mails about an account are for. */

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
+import type { Transaction } from "../../db/transaction.ts";
 import type { Services } from "../../services.ts";
-import type { Transaction } from "../transaction.ts";
 
 interface NewNamespace {
   readonly name: string;

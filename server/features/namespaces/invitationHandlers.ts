@@ -1,9 +1,9 @@
 import { timingSafeEqual } from "node:crypto";
 import type { invitations, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { ConflictError, ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
-import { digestOf } from "../../secrets.ts";
-import { inTransaction, within } from "../transaction.ts";
+import { digestOf } from "../../secrets/digest.ts";
 import { invitationLink } from "./invitationLink.ts";
 import { acceptMembership, isOpen, makeInvitation, openInvitation, putMember } from "./invitations.ts";
 import { checkAuthority } from "./members.ts";

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { Role } from "@gatehouse-access/sdk/contract";
+import { recordChange } from "../../changes/recordChange.ts";
 import type { Member, User } from "../../db/generated/sqlite/client.ts";
-import { ConflictError, ForbiddenError } from "../../http/errors.ts";
+import { ConflictError, ForbiddenError } from "../../errors.ts";
 import type { UserCaller } from "../../http/identity.ts";
-import { digestOf } from "../../secrets.ts";
+import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
-import { recordChange } from "../audit/recordChange.ts";
 import { insertInvited } from "../users/createUser.ts";
 
 /** How long an invitation waits, in milliseconds (rules section 5.10). */

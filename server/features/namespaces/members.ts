@@ -1,11 +1,11 @@
 import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { createOnce } from "../../changes/createOnce.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
-import { ConflictError, ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
-import { createOnce } from "../createOnce.ts";
 import { queueMail } from "../mails/outbox.ts";
-import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
 import { invitationMail } from "./invitationLink.ts";

@@ -1,5 +1,5 @@
-import { type Sql, sql } from "../lists/sql.ts";
-import { column, countOf, largeText, listOf, type Table } from "../lists/table.ts";
+import { type Sql, sql } from "../../db/sql.ts";
+import { column, countOf, largeText, listOf, type Table } from "../../lists/table.ts";
 
 /** A query for the number of a namespace's accepted devices. */
 export const acceptedDevices = (tenantId: Sql): Sql =>

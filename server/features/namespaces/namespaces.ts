@@ -1,12 +1,12 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { createOnce } from "../../changes/createOnce.ts";
 import { readRows } from "../../db/readRows.ts";
-import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import { sql } from "../../db/sql.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
+import { listColumns } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
-import { createOnce } from "../createOnce.ts";
-import { listColumns } from "../lists/listRows.ts";
-import { sql } from "../lists/sql.ts";
-import { inTransaction } from "../transaction.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { insertNamespace, type NewNamespaceRow } from "./insertNamespace.ts";
 import { namespaceTable } from "./namespaceTable.ts";

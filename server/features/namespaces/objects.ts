@@ -1,5 +1,5 @@
+import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
-import type { Declared, ManagedObject } from "../objects/managedObject.ts";
 
 /** What is declared of a namespace, beside its members, which are objects of their own. */
 export const declaredNamespace = (

@@ -1,11 +1,11 @@
 import type { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { revisionOf } from "../../changes/managedObject.ts";
 import type { Billing, Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/readRows.ts";
+import { type Sql, sql } from "../../db/sql.ts";
 import type { Services } from "../../services.ts";
 import { presentBilling } from "../billing/record.ts";
-import { type Sql, sql } from "../lists/sql.ts";
-import { revisionOf } from "../objects/managedObject.ts";
 import { wireDate } from "../wireDate.ts";
 import { acceptedDevices } from "./namespaceTable.ts";
 import { declaredMember, declaredNamespace } from "./objects.ts";

@@ -1,7 +1,7 @@
 import { createPrivateKey as keyOf, sign } from "node:crypto";
 import { promisify } from "node:util";
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";

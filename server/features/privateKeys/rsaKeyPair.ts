@@ -1,7 +1,7 @@
 import { generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import { Slots } from "../../passwords.ts";
+import { Slots } from "../../secrets/passwords.ts";
 
 const MODULUS = 4096;
 /** Key pairs that may wait to be made, each of which takes about a second. */

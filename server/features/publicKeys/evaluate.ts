@@ -1,11 +1,11 @@
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
 import { keyAdmits } from "@gatehouse-access/sdk/policy";
-import { NotFoundError } from "../../http/errors.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { presentFilter } from "../filters/filter.ts";
 import { withTags } from "../tags/tagList.ts";
-import { inTransaction } from "../transaction.ts";
 import { presentPublicKey } from "./presentPublicKey.ts";
 
 /** A key with its tags, of one moment: between its old filter and its new one it would admit to every device. */

@@ -4,15 +4,15 @@ import {
   type publicKeys,
   sshPublicKeyLine,
 } from "@gatehouse-access/sdk/contract";
+import { createOnce } from "../../changes/createOnce.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
-import { ConflictError, InvalidError, NotFoundError } from "../../http/errors.ts";
+import { sql } from "../../db/sql.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
-import { createOnce } from "../createOnce.ts";
+import { listColumns } from "../../lists/listRows.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
-import { listColumns } from "../lists/listRows.ts";
-import { sql } from "../lists/sql.ts";
 import { withTags } from "../tags/tagList.ts";
-import { inTransaction } from "../transaction.ts";
 import { presentPublicKey } from "./presentPublicKey.ts";
 import { publicKeyTable } from "./publicKeyTable.ts";
 import { addPublicKeyTag, removePublicKeyTag, updatePublicKeyTags } from "./tags.ts";

@@ -1,6 +1,6 @@
+import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
 import { declaredFilter, type StoredFilter } from "../filters/filter.ts";
-import type { Declared, ManagedObject } from "../objects/managedObject.ts";
 import { withTags } from "../tags/tagList.ts";
 
 /** What is declared of a key, beside the key itself, which never changes. */

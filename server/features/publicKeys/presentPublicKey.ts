@@ -1,8 +1,8 @@
 import type { publicKeys } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { revisionOf } from "../../changes/managedObject.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";
-import { revisionOf } from "../objects/managedObject.ts";
 import { wireDate } from "../wireDate.ts";
 import { declaredPublicKey } from "./object.ts";
 

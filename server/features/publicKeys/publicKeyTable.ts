@@ -1,5 +1,5 @@
-import { sql } from "../lists/sql.ts";
-import { column, largeText, listOf, type Table } from "../lists/table.ts";
+import { sql } from "../../db/sql.ts";
+import { column, largeText, listOf, type Table } from "../../lists/table.ts";
 
 const text = (name: string) => column("text", "PublicKey", name);
 

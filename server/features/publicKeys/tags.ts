@@ -1,5 +1,5 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError } from "../../http/errors.ts";
+import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { replacedTags } from "../filters/filter.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";

@@ -1,5 +1,5 @@
 import type { PublicOperations, saml } from "@gatehouse-access/sdk/contract";
-import { NotImplementedError } from "../../http/errors.ts";
+import { NotImplementedError } from "../../errors.ts";
 import type { Handlers } from "../../http/routes.ts";
 import { loginUrl } from "./identityProvider.ts";
 

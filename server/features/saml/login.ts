@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { ForbiddenError, UnauthenticatedError } from "../../http/errors.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { ForbiddenError, UnauthenticatedError } from "../../errors.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
-import { digestOf } from "../../secrets.ts";
+import { digestOf } from "../../secrets/digest.ts";
 import type { SamlSettings, Services } from "../../services.ts";
-import { inTransaction } from "../transaction.ts";
 import { startMfa } from "../users/mfaChallenge.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
 import { type Answer, readResponse } from "./identityProvider.ts";

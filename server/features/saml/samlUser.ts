@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { email as emailAddress, username } from "@gatehouse-access/sdk/contract";
+import { recordChange } from "../../changes/recordChange.ts";
 import type { User } from "../../db/generated/sqlite/client.ts";
-import { ForbiddenError } from "../../http/errors.ts";
+import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { ForbiddenError } from "../../errors.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
-import { DUMMY_HASH } from "../../passwords.ts";
+import { DUMMY_HASH } from "../../secrets/passwords.ts";
 import type { SamlSettings, Services } from "../../services.ts";
-import { recordChange } from "../audit/recordChange.ts";
-import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { actingUser } from "../users/callingUser.ts";
 import { insertUser } from "../users/createUser.ts";
 

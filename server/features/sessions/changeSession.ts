@@ -1,7 +1,7 @@
-import { NotFoundError } from "../../http/errors.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { NotFoundError } from "../../errors.ts";
 import type { DeviceCaller, Member } from "../../http/identity.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction } from "../transaction.ts";
 
 /** What a request finds a session by: its uid, and for all but trusted services whose it must be. */
 export interface SessionKey {

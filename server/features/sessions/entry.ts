@@ -1,10 +1,10 @@
 import type { InternalOperations, sessions } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../http/errors.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { checkTexts } from "../../http/validation.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction } from "../transaction.ts";
 import { changeSession, unknownSession } from "./changeSession.ts";
 import { presentSession } from "./presentSession.ts";
 import { appendRecord } from "./records.ts";

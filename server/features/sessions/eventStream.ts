@@ -1,7 +1,7 @@
 import { type InternalOperations, sessionEntry, sessions } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import { z } from "zod";
-import { ForbiddenError, InvalidError, NotFoundError } from "../../http/errors.ts";
+import { ForbiddenError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { Conversation, EndOfConversation } from "../../http/webSockets.ts";
 import type { Services } from "../../services.ts";

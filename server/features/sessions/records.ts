@@ -1,10 +1,10 @@
 import type { PublicOperations, sessions } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { ForbiddenError, NotFoundError, WrongTypeError } from "../../http/errors.ts";
+import { recordChange } from "../../changes/recordChange.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { ForbiddenError, NotFoundError, WrongTypeError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
-import { recordChange } from "../audit/recordChange.ts";
-import { inTransaction, within } from "../transaction.ts";
 import { activeSince } from "./active.ts";
 import { type SessionKey, sessionFor, unknownSession } from "./changeSession.ts";
 

@@ -1,4 +1,4 @@
-import type { ManagedObject } from "../objects/managedObject.ts";
+import type { ManagedObject } from "../../changes/managedObject.ts";
 import { knownTags } from "./tagTables.ts";
 
 /** A tag's name, on whatever carries it. */

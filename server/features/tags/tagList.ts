@@ -1,4 +1,4 @@
-import { ConflictError, ForbiddenError, NotFoundError } from "../../http/errors.ts";
+import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 
 /** Most tags of one device, key or rule (rules section 16.2). */
 const MAXIMUM_TAGS = 3;

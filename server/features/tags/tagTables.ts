@@ -1,5 +1,5 @@
-import { type Sql, sql } from "../lists/sql.ts";
-import type { Transaction } from "../transaction.ts";
+import { type Sql, sql } from "../../db/sql.ts";
+import type { Transaction } from "../../db/transaction.ts";
 
 /** Everything that carries tags has them in one of these, in the columns `tenantId` and `tag`. */
 const TABLES = ["DeviceTag", "PublicKeyTag", "FirewallRuleTag"].map(sql.column);

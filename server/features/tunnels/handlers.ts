@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import type { PublicOperations, tunnels } from "@gatehouse-access/sdk/contract";
+import { createOnce } from "../../changes/createOnce.ts";
+import type { Transaction } from "../../db/transaction.ts";
+import { NotFoundError } from "../../errors.ts";
 import { normalAddress } from "../../http/addresses.ts";
-import { NotFoundError } from "../../http/errors.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
+import { rowsOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
-import { createOnce } from "../createOnce.ts";
-import { rowsOf } from "../lists/page.ts";
 import { requireRoom } from "../requireRoom.ts";
-import type { Transaction } from "../transaction.ts";
 import { endOf, living } from "./expiry.ts";
 import { presentTunnel } from "./presentTunnel.ts";
 

@@ -1,5 +1,5 @@
+import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Tunnel } from "../../db/generated/sqlite/client.ts";
-import type { Declared, ManagedObject } from "../objects/managedObject.ts";
 
 /** What is declared of a tunnel; none of it can be changed. */
 export const declaredTunnel = (row: Pick<Tunnel, "deviceUid" | "host" | "port" | "ttl">): Declared => ({

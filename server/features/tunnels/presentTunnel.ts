@@ -1,9 +1,9 @@
 import type { tunnels } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { revisionOf } from "../../changes/managedObject.ts";
 import type { Tunnel } from "../../db/generated/sqlite/client.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
-import { revisionOf } from "../objects/managedObject.ts";
 import { wireDate } from "../wireDate.ts";
 import { declaredTunnel } from "./object.ts";
 

@@ -1,6 +1,7 @@
 import type { additionalOperations, users } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { User } from "../../db/generated/sqlite/client.ts";
+import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
 import {
   BusyError,
   ConflictError,
@@ -8,7 +9,7 @@ import {
   InvalidError,
   isDatabaseError,
   UnauthenticatedError,
-} from "../../http/errors.ts";
+} from "../../errors.ts";
 import { countInDatabase } from "../../http/rateLimitCounts.ts";
 import { tooMany } from "../../http/rateLimits.ts";
 import type { Handler } from "../../http/routes.ts";
@@ -16,7 +17,6 @@ import type { Mail } from "../../mail/mail.ts";
 import type { Services } from "../../services.ts";
 import { pageLink } from "../mails/links.ts";
 import { queueMail } from "../mails/outbox.ts";
-import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { actingUser } from "./callingUser.ts";
 import { type AccountChange, changeAccount } from "./changeAccount.ts";
 import { isToken, makeToken, useToken, whereWaiting } from "./mailTokens.ts";

@@ -1,6 +1,6 @@
 import type { User } from "../../db/generated/sqlite/client.ts";
+import { NotFoundError } from "../../errors.ts";
 import { refusal } from "../../http/authenticate.ts";
-import { NotFoundError } from "../../http/errors.ts";
 import type { UserCaller } from "../../http/identity.ts";
 import type { Services } from "../../services.ts";
 

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Declared } from "../../changes/managedObject.ts";
+import { type Operator, recordChange } from "../../changes/recordChange.ts";
 import type { Prisma, User } from "../../db/generated/sqlite/client.ts";
+import { type Transaction, within } from "../../db/transaction.ts";
 import type { UserCaller } from "../../http/identity.ts";
 import type { Services } from "../../services.ts";
-import { type Operator, recordChange } from "../audit/recordChange.ts";
-import type { Declared } from "../objects/managedObject.ts";
-import { type Transaction, within } from "../transaction.ts";
 import { checkVersion } from "./callingUser.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { ForbiddenError, LockedOutError, UnauthenticatedError } from "../../http/errors.ts";
-import type { LoginResult } from "../../metrics.ts";
+import { ForbiddenError, LockedOutError, UnauthenticatedError } from "../../errors.ts";
+import type { LoginResult } from "../../process/metrics.ts";
 import type { Services } from "../../services.ts";
 
 /** Does a step of a login and counts what came of it. */

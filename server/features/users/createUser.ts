@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { ConflictError, isDatabaseError } from "../../http/errors.ts";
-import { DUMMY_HASH, hashPassword } from "../../passwords.ts";
+import type { Transaction } from "../../db/transaction.ts";
+import { ConflictError, isDatabaseError } from "../../errors.ts";
+import { DUMMY_HASH, hashPassword } from "../../secrets/passwords.ts";
 import type { Services } from "../../services.ts";
-import type { Transaction } from "../transaction.ts";
 
 export interface NewUser {
   readonly name: string;

@@ -1,9 +1,9 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { ForbiddenError } from "../../http/errors.ts";
+import { recordChange } from "../../changes/recordChange.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { ForbiddenError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
-import { recordChange } from "../audit/recordChange.ts";
 import { declaredMember } from "../namespaces/objects.ts";
-import { inTransaction, within } from "../transaction.ts";
 
 /**
  * The database removes with the user what belongs to it. API keys that it made stay: they are the namespace's (rules

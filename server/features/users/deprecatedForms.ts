@@ -1,9 +1,9 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { ForbiddenError, InvalidError } from "../../http/errors.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { ForbiddenError, InvalidError } from "../../errors.ts";
 import type { UserCaller } from "../../http/identity.ts";
 import type { Handler } from "../../http/routes.ts";
-import { hashPassword } from "../../passwords.ts";
-import { inTransaction } from "../transaction.ts";
+import { hashPassword } from "../../secrets/passwords.ts";
 import { callingUser } from "./callingUser.ts";
 import { changeAccount } from "./changeAccount.ts";
 import { isCurrentPassword } from "./proveOwner.ts";

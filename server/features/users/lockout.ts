@@ -1,8 +1,8 @@
 import type { LoginFailure } from "../../db/generated/sqlite/client.ts";
-import { hasEnded } from "../../hasEnded.ts";
-import { LockedOutError } from "../../http/errors.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { LockedOutError } from "../../errors.ts";
+import { hasEnded } from "../../http/hasEnded.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction } from "../transaction.ts";
 
 const MINUTE = 60_000;
 /** How long the first wrong attempts are remembered, in minutes. */

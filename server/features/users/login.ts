@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { email, type PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
-import { ForbiddenError, UnauthenticatedError } from "../../http/errors.ts";
+import { ForbiddenError, UnauthenticatedError } from "../../errors.ts";
 import { rememberNetwork } from "../../http/rateLimitCounts.ts";
 import type { Handler } from "../../http/routes.ts";
-import { DUMMY_HASH, verifyPassword } from "../../passwords.ts";
-import { digestOf } from "../../secrets.ts";
+import { digestOf } from "../../secrets/digest.ts";
+import { DUMMY_HASH, verifyPassword } from "../../secrets/passwords.ts";
 import type { Services } from "../../services.ts";
 import { countFailure, forgetFailures, lockEnd, lockedOut, lockoutHeader } from "./lockout.ts";
 import { startMfa } from "./mfaChallenge.ts";

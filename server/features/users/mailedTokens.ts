@@ -1,9 +1,9 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError, UnauthenticatedError } from "../../http/errors.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { NotFoundError, UnauthenticatedError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
-import { hashPassword } from "../../passwords.ts";
+import { hashPassword } from "../../secrets/passwords.ts";
 import { queueAccountMail } from "../mails/outbox.ts";
-import { inTransaction } from "../transaction.ts";
 import { actingUser } from "./callingUser.ts";
 import { changeAccount } from "./changeAccount.ts";
 import { isToken, useToken } from "./mailTokens.ts";

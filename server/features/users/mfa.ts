@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { Secret, TOTP } from "otpauth";
-import { InvalidError, UnauthenticatedError } from "../../http/errors.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { InvalidError, UnauthenticatedError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
-import { digestOf } from "../../secrets.ts";
-import { inTransaction, within } from "../transaction.ts";
+import { digestOf } from "../../secrets/digest.ts";
 import { tellOfMfa } from "./addresses.ts";
 import { callingUser } from "./callingUser.ts";
 import { changeAccount } from "./changeAccount.ts";

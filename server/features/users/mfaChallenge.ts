@@ -1,9 +1,9 @@
 import { Secret, TOTP } from "otpauth";
 import type { User } from "../../db/generated/sqlite/client.ts";
-import { UnauthenticatedError } from "../../http/errors.ts";
-import { digestOf } from "../../secrets.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { UnauthenticatedError } from "../../errors.ts";
+import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction, within } from "../transaction.ts";
 import { attemptsOf, forgetFailures, type LockoutKey, lockedOut } from "./lockout.ts";
 
 /** How long a login waits for its second factor, in milliseconds (rules section 10.4). */

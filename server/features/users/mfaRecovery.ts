@@ -1,11 +1,11 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
-import { ForbiddenError, InvalidError, UnauthenticatedError } from "../../http/errors.ts";
+import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { ForbiddenError, InvalidError, UnauthenticatedError } from "../../errors.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Handler } from "../../http/routes.ts";
-import { digestOf } from "../../secrets.ts";
+import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction, type Transaction, within } from "../transaction.ts";
 import { callingUser } from "./callingUser.ts";
 import { type AccountChange, changeAccount } from "./changeAccount.ts";
 import { forgetFailures, type LockoutKey } from "./lockout.ts";

@@ -1,14 +1,14 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
-import { NotFoundError, UnauthenticatedError } from "../../http/errors.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { NotFoundError, UnauthenticatedError } from "../../errors.ts";
 import { countInDatabase } from "../../http/rateLimitCounts.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Mail } from "../../mail/mail.ts";
-import { digestOf } from "../../secrets.ts";
+import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 import { pageLink } from "../mails/links.ts";
 import { queueAccountMail } from "../mails/outbox.ts";
-import { inTransaction, within } from "../transaction.ts";
 import { actingUser } from "./callingUser.ts";
 import { forgetFailures } from "./lockout.ts";
 import { newRecoveryCode } from "./mfa.ts";

@@ -1,7 +1,7 @@
 import type { User } from "../../db/generated/sqlite/client.ts";
-import { verifyPassword } from "../../passwords.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { verifyPassword } from "../../secrets/passwords.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction, within } from "../transaction.ts";
 import { countFailure, forgetFailures, lockEnd, lockedOut } from "./lockout.ts";
 import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
 

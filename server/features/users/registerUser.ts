@@ -1,13 +1,13 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { recordChange } from "../../changes/recordChange.ts";
 import type { User } from "../../db/generated/sqlite/client.ts";
-import { isDatabaseError, TakenFieldsError, UnauthenticatedError } from "../../http/errors.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { isDatabaseError, TakenFieldsError, UnauthenticatedError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/routes.ts";
-import { hashPassword } from "../../passwords.ts";
+import { hashPassword } from "../../secrets/passwords.ts";
 import type { Services } from "../../services.ts";
-import { recordChange } from "../audit/recordChange.ts";
 import { queueAccountMail } from "../mails/outbox.ts";
 import { acceptMembership, openInvitation } from "../namespaces/invitations.ts";
-import { inTransaction, within } from "../transaction.ts";
 import { actingUser } from "./callingUser.ts";
 import { newUserId } from "./createUser.ts";
 import { homeOf, sessionOf } from "./session.ts";

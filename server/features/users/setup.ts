@@ -1,14 +1,14 @@
 import { timingSafeEqual } from "node:crypto";
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { ForbiddenError } from "../../http/errors.ts";
+import { recordChange } from "../../changes/recordChange.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { ForbiddenError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
-import { hashPassword } from "../../passwords.ts";
-import { setupSign } from "../../setupSign.ts";
-import { recordChange } from "../audit/recordChange.ts";
+import { hashPassword } from "../../secrets/passwords.ts";
+import { setupSign } from "../../secrets/setupSign.ts";
 import { insertNamespace } from "../namespaces/insertNamespace.ts";
 import { declaredNamespace } from "../namespaces/objects.ts";
 import { WELCOME } from "../namespaces/welcome.ts";
-import { inTransaction, within } from "../transaction.ts";
 import { insertUser } from "./createUser.ts";
 
 function sameText(left: string, right: string): boolean {

@@ -1,6 +1,6 @@
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import { roleIn } from "../../http/authenticate.ts";
-import { ForbiddenError, NotFoundError } from "../../http/errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { callingUser } from "./callingUser.ts";
 import { homeOf, sessionOf } from "./session.ts";

@@ -1,12 +1,12 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Prisma, User } from "../../db/generated/sqlite/client.ts";
-import { InvalidFieldsError, isDatabaseError, TakenFieldsError } from "../../http/errors.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
+import { InvalidFieldsError, isDatabaseError, TakenFieldsError } from "../../errors.ts";
 import type { UserCaller } from "../../http/identity.ts";
 import type { Context, Handler } from "../../http/routes.ts";
 import { KEPT_LIFE } from "../../http/tokens.ts";
-import { hashPassword } from "../../passwords.ts";
+import { hashPassword } from "../../secrets/passwords.ts";
 import type { Services } from "../../services.ts";
-import { inTransaction, within } from "../transaction.ts";
 import {
   type AddressField,
   askForAddresses,

@@ -2,7 +2,7 @@ import { DriverAdapterError, type MappedError } from "@prisma/driver-adapter-uti
 import { expect, test } from "vitest";
 import { Prisma } from "../../../server/db/generated/sqlite/client.ts";
 import { outageOf } from "../../../server/db/outage.ts";
-import { answerTo } from "../../../server/http/errors.ts";
+import { answerTo } from "../../../server/errors.ts";
 
 const ofSqlite = (originalCode: string) =>
   new DriverAdapterError({ kind: "sqlite", extendedCode: 1, message: "inside", originalCode });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readRows } from "../../../server/db/readRows.ts";
-import { sql } from "../../../server/features/lists/sql.ts";
+import { sql } from "../../../server/db/sql.ts";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
+import { inTurn } from "../../../server/db/inTurn.ts";
 import { type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
-import { inTurn } from "../../../server/features/inTurn.ts";
 import type { ServiceSettings, Services } from "../../../server/services.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { sealerOf } from "../../../server/sealer.ts";
+import { sealerOf } from "../../../server/secrets/sealer.ts";
 import { withLab } from "../http/lab.ts";
 import { enrol, type TestUser } from "../http/testApp.ts";
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { Positions } from "../../../server/positions.ts";
+import { Positions } from "../../../server/process/positions.ts";
 import { testFolder } from "../../support/folder.ts";
 import { at, mmdbOf } from "../../support/mmdb.ts";
 import { enrol, startApp, type TestUser } from "../http/testApp.ts";

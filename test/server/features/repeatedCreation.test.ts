@@ -1,7 +1,7 @@
 import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
-import { createOnce } from "../../../server/features/createOnce.ts";
-import { writeObject } from "../../../server/features/objects/writeObject.ts";
+import { createOnce } from "../../../server/changes/createOnce.ts";
+import { writeObject } from "../../../server/changes/writeObject.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";
 import { withLab } from "../http/lab.ts";
 import { ED25519, enrol, startApp } from "../http/testApp.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../../server/app.ts";
-import { buildInternalApp } from "../../../server/internalApp.ts";
+import { buildInternalApp } from "../../../server/process/internalApp.ts";
 import { withSharedApp } from "./lab.ts";
 
 const app = withSharedApp();

@@ -1,6 +1,6 @@
 import type { AddressInfo } from "node:net";
 import { type InternalOperations, internalOperations, type Operation } from "@gatehouse-access/sdk/contract";
-import { buildInternalApp } from "../../../server/internalApp.ts";
+import { buildInternalApp } from "../../../server/process/internalApp.ts";
 import { type Answer, type CallOptions, expectContract, headersOf, pathOf, type TestApp } from "./testApp.ts";
 
 export const INTERNAL_TOKEN = "the-internal-token-of-the-tests-0";

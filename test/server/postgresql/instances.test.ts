@@ -1,8 +1,8 @@
 import { TOTP } from "otpauth";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { sealerOf } from "../../../server/sealer.ts";
-import { DatabaseSigningKeys } from "../../../server/signingKeys.ts";
+import { sealerOf } from "../../../server/secrets/sealer.ts";
+import { DatabaseSigningKeys } from "../../../server/secrets/signingKeys.ts";
 import { type Call, call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { INSTANCE_SECRET, type Instances, startInstances } from "../../support/instances.ts";

@@ -2,7 +2,7 @@ import { describe, expect, type TestContext, test } from "vitest";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
 import { SILENCE_TIMEOUT } from "../../../server/db/openPostgresql.ts";
 import { outageOf } from "../../../server/db/outage.ts";
-import { inTransaction } from "../../../server/features/transaction.ts";
+import { inTransaction } from "../../../server/db/transaction.ts";
 import { startStallingProxy } from "../../support/proxy.ts";
 import { startApp } from "../http/testApp.ts";
 

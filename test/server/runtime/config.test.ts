@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { ConfigError, readConfig } from "../../../server/config.ts";
+import { ConfigError, readConfig } from "../../../server/settings/readConfig.ts";
 import { testFolder } from "../../support/folder.ts";
 import { newCertificate } from "../../support/identityProvider.ts";
 

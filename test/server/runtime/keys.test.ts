@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { signUserToken, verifyToken } from "../../../server/http/tokens.ts";
-import { instanceSecret } from "../../../server/instanceSecret.ts";
-import { sealerOf } from "../../../server/sealer.ts";
+import { instanceSecret } from "../../../server/secrets/instanceSecret.ts";
+import { sealerOf } from "../../../server/secrets/sealer.ts";
+import { setupSign } from "../../../server/secrets/setupSign.ts";
+import { DatabaseSigningKeys } from "../../../server/secrets/signingKeys.ts";
 import type { Services } from "../../../server/services.ts";
-import { setupSign } from "../../../server/setupSign.ts";
-import { DatabaseSigningKeys } from "../../../server/signingKeys.ts";
 import { testFolder } from "../../support/folder.ts";
 import { testDatabase } from "../db/database.ts";
 
@@ -140,7 +140,7 @@ import(module).then(({ instanceSecret }) => {
 test("instances that start at once on one new folder have one secret", async () => {
   const threads = 2;
   const folders = Array.from({ length: 50 }, () => testFolder());
-  const module = import.meta.resolve("../../../server/instanceSecret.ts");
+  const module = import.meta.resolve("../../../server/secrets/instanceSecret.ts");
   const counters = new SharedArrayBuffer(folders.length * Int32Array.BYTES_PER_ELEMENT);
   const race = () =>
     new Promise<string[]>((resolve, reject) => {

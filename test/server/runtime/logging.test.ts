@@ -1,7 +1,7 @@
 import { Writable } from "node:stream";
 import Fastify from "fastify";
 import { expect, test } from "vitest";
-import { loggedUrl, loggerOptions } from "../../../server/logging.ts";
+import { loggedUrl, loggerOptions } from "../../../server/process/logging.ts";
 
 /** An application that logs as the service does, with all that it has logged. */
 function logged() {

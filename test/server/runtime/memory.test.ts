@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
-import { boundedStart } from "../../../server/boundMemory.ts";
+import { boundedStart } from "../../../server/process/boundMemory.ts";
 import { startService } from "../support.ts";
 
 const REQUESTS = 2_000;

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { boundedStart } from "../../../server/boundMemory.ts";
+import { boundedStart } from "../../../server/process/boundMemory.ts";
 import { testFolder } from "../../support/folder.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";

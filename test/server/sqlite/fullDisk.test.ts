@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { buildApp } from "../../../server/app.ts";
 import { type Database, openDatabase } from "../../../server/db/openDatabase.ts";
-import { healthPlugin } from "../../../server/health.ts";
+import { healthPlugin } from "../../../server/process/health.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";

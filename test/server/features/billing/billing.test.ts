@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { settleInvoice } from "../../../../server/billing/ledger/invoices.ts";
 import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
+import { settleInvoice } from "../../../../server/payments/ledger/invoices.ts";
 import { startInternalApp, type TestInternalApp } from "../../http/internalTestApp.ts";
 import type { TestApp, TestUser } from "../../http/testApp.ts";
 import { accept, accepted, ELO, fleet, startCloud, subscribe, VISA } from "./support.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { callGateway } from "../../../../server/billing/callGateway.ts";
-import type { BillingGateway } from "../../../../server/billing/gateway.ts";
+import { inTransaction, within } from "../../../../server/db/transaction.ts";
 import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
-import { inTransaction, within } from "../../../../server/features/transaction.ts";
+import { callGateway } from "../../../../server/payments/callGateway.ts";
+import type { BillingGateway } from "../../../../server/payments/gateway.ts";
 import type { TestApp, TestUser } from "../../http/testApp.ts";
 import { accept, accepted, fleet, replaceGateway, startCloud, subscribe, VISA } from "./support.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildAdminServer } from "../../../../server/admin/adminServer.ts";
-import { addMonths, monthAt } from "../../../../server/billing/ledger/months.ts";
 import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
+import { addMonths, monthAt } from "../../../../server/payments/ledger/months.ts";
 import type { TestApp, TestUser } from "../../http/testApp.ts";
 import { accept, fleet, startCloud, subscribe } from "./support.ts";
 

@@ -1,4 +1,4 @@
-import type { BillingGateway } from "../../../../server/billing/gateway.ts";
+import type { BillingGateway } from "../../../../server/payments/gateway.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../../http/testApp.ts";
 
 /** A payment method as the ledger takes it. */

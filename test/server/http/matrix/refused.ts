@@ -1,7 +1,7 @@
 import { createSecretKey, generateKeyPairSync, randomUUID } from "node:crypto";
 import { type JWTPayload, SignJWT } from "jose";
 import { expect } from "vitest";
-import { digestOf } from "../../../../server/secrets.ts";
+import { digestOf } from "../../../../server/secrets/digest.ts";
 import type { Credentials } from "../testApp.ts";
 import type { World } from "./world.ts";
 

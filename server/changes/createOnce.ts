@@ -1,0 +1,41 @@
+import type { Transaction } from "../db/transaction.ts";
+import { ConflictError, isDatabaseError } from "../errors.ts";
+import type { Services } from "../services.ts";
+
+/** A unique value is another object's, or that of the same one, made by a request with the same Idempotency-Key. */
+export class TakenError extends ConflictError {}
+
+interface CreationContext {
+  readonly services: Services;
+  /** Digest of the request's Idempotency-Key; null without one. */
+  readonly creationKey: string | null;
+  repeated(): void;
+}
+
+interface Creation<T> {
+  /** The living object that was made under the key, null if there is none. */
+  find(tx: Transaction, creationKey: string): Promise<T | null>;
+  create(tx: Transaction): Promise<T>;
+  /** What the caller is told when a unique value is another object's. */
+  readonly taken: string;
+}
+
+/**
+ * Makes an object, or gives the one that was made under the same Idempotency-Key. It runs in the transaction of
+ * `writeObject`, which tries once more where a request with the same key was faster.
+ * @throws TakenError a unique value is taken
+ */
+export async function createOnce<T>(context: CreationContext, creation: Creation<T>): Promise<T> {
+  const { services, creationKey } = context;
+  const { find, create, taken } = creation;
+  const made = creationKey === null ? null : await find(services.db, creationKey);
+  if (made !== null) {
+    context.repeated();
+    return made;
+  }
+  try {
+    return await create(services.db);
+  } catch (error) {
+    throw isDatabaseError(error, "P2002") ? new TakenError(taken) : error;
+  }
+}

@@ -1,0 +1,60 @@
+import type { Caller } from "../http/identity.ts";
+import type { RequestFacts } from "../http/requestFacts.ts";
+import type { Services } from "../services.ts";
+import type { Declared } from "./managedObject.ts";
+
+/** Someone at the administration socket of the service, who needs no login. */
+export interface Operator {
+  readonly kind: "operator";
+}
+
+/** A change as the audit trail keeps it. */
+export interface Change {
+  /** Null: not about a namespace. */
+  readonly tenantId: string | null;
+  readonly caller: Caller | Operator;
+  /** The request that makes it, and where that came from; an operator's has no address. */
+  readonly request: Pick<RequestFacts, "id" | "address">;
+  /** Id of the operation, or name of the command. */
+  readonly operation: string;
+  readonly object: { readonly kind: string; readonly id: string };
+  /** Without secrets: what is kept here is shown. */
+  readonly before: Declared | null;
+  readonly after: Declared | null;
+}
+
+/** Adds a change to the audit trail; to be called in the transaction that makes it. */
+export async function recordChange(services: Services, change: Change): Promise<void> {
+  const { tenantId, caller, request, operation, object, before, after } = change;
+  const actor = actorOf(caller);
+  await services.db.auditEntry.create({
+    data: {
+      tenantId,
+      operation,
+      requestId: request.id,
+      address: request.address,
+      at: services.now(),
+      actorKind: actor.kind,
+      actorId: actor.id,
+      actorName: actor.name,
+      objectKind: object.kind,
+      objectId: object.id,
+      before: before && JSON.stringify(before),
+      after: after && JSON.stringify(after),
+    },
+    select: { id: true },
+  });
+}
+
+function actorOf(caller: Caller | Operator): { kind: string; id: string; name: string } {
+  switch (caller.kind) {
+    case "user":
+      return { kind: "user", id: caller.userId, name: caller.username };
+    case "apikey":
+      return { kind: "apikey", id: caller.name, name: caller.name };
+    case "device":
+      return { kind: "device", id: caller.uid, name: "" };
+    case "operator":
+      return { kind: "operator", id: "", name: "" };
+  }
+}

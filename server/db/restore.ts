@@ -1,0 +1,66 @@
+import { createReadStream, existsSync, rmSync } from "node:fs";
+import { serviceListens } from "../admin/socketPath.ts";
+import { prepareDataFolder } from "../files/dataFolder.ts";
+import { streamDurably } from "../files/durableFile.ts";
+import { OperatorError } from "../OperatorError.ts";
+import { knownSecret } from "../secrets/instanceSecret.ts";
+import { sealerOf } from "../secrets/sealer.ts";
+import { openSigningKey } from "../secrets/signingKeys.ts";
+import { type BackupContent, checkBackup } from "./checkBackup.ts";
+import { replaceSqlite } from "./replaceSqlite.ts";
+
+/** What shall be restored where. */
+export interface RestoreRequest {
+  readonly backup: string;
+  readonly dataDir: string;
+  /** Path of the database. */
+  readonly database: string;
+  /** The configured instance secret; undefined: the data folder's own. */
+  readonly secret: string | undefined;
+}
+
+/** What was restored. */
+export interface Restored extends BackupContent {
+  /** Where the database before is now; undefined when there was none. */
+  readonly kept: string | undefined;
+}
+
+/**
+ * Puts a backup in the place of the database of a service that is stopped, after looking whether the service can run
+ * on it.
+ * @throws OperatorError when a service runs, when the backup cannot be read or is not fit, or when the secret that
+ * belongs to it is missing; nothing has changed then
+ */
+export async function restore({ backup, dataDir, database, secret }: RestoreRequest): Promise<Restored> {
+  prepareDataFolder(dataDir);
+  if (await serviceListens(dataDir)) {
+    throw new OperatorError(`A service runs on the data folder ${dataDir}: stop it first`);
+  }
+  const known = knownSecret(dataDir, secret);
+  if (known === undefined) {
+    throw new OperatorError(
+      `The data folder ${dataDir} has no instance secret: put the file \`secret\` there that was kept with the ` +
+        "backup, for its user alone, or set GATEHOUSE_SECRET_FILE",
+    );
+  }
+  if (existsSync(`${backup}-wal`)) {
+    throw new OperatorError(
+      `${backup} lacks what is in ${backup}-wal, since it was copied from a database in use: ` +
+        "copy it with `gatehouse-server backup`, or open it once with `sqlite3`",
+    );
+  }
+  const copy = `${database}.restoring`;
+  try {
+    await streamDurably(copy, createReadStream(backup)).catch((error: Error) => {
+      throw new OperatorError(`Cannot copy ${backup} into its place: ${error.message}`, { cause: error });
+    });
+    const sealer = sealerOf(known);
+    const content = checkBackup(copy, backup, (key) => openSigningKey(sealer, key));
+    const kept = `${database}.before-restore-${new Date().toISOString().replaceAll(":", "")}`;
+    const existed = existsSync(database);
+    replaceSqlite(database, copy, kept);
+    return { ...content, kept: existed ? kept : undefined };
+  } finally {
+    rmSync(copy, { force: true });
+  }
+}

@@ -1,0 +1,187 @@
+import { Prisma } from "./db/generated/sqlite/client.ts";
+import { adapterErrorOf, type Outage, outageOf } from "./db/outage.ts";
+
+/** An answer other than success that the caller is told about; its message goes to the caller as it is. */
+export abstract class ServiceError extends Error {
+  /** Response headers that come with the answer. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.headers = headers;
+  }
+}
+
+/** A value is not allowed, or the state of the object forbids the request. */
+export class InvalidError extends ServiceError {}
+/** The caller could not be identified, or gave wrong credentials. */
+export class UnauthenticatedError extends ServiceError {}
+/** A cloud limit or billing refuses. */
+export class PaymentError extends ServiceError {}
+/** The caller may not do this, or a cap is reached. */
+export class ForbiddenError extends ServiceError {}
+/** There is no such object in the caller's namespace. */
+export class NotFoundError extends ServiceError {}
+/** The name or object is already there. */
+export class ConflictError extends ServiceError {}
+/** The body has a content type that is not served. */
+export class ContentTypeError extends ServiceError {}
+/** The body is no JSON, or a value has the wrong JSON type. */
+export class WrongTypeError extends ServiceError {}
+/** The object is not as the request expects it. */
+export class PreconditionError extends ServiceError {}
+/** The service has too much to do; the request has changed nothing. */
+export class BusyError extends ServiceError {}
+/** The instance has not what the request asks for, or no version has it yet. */
+export class NotImplementedError extends ServiceError {}
+/** What the request is about is not connected to the service. */
+export class NotConnectedError extends ServiceError {}
+/** Source and user are locked out. */
+export class LockedOutError extends ServiceError {}
+
+/** Too many requests of the address or for the account. */
+export class RateLimitedError extends ServiceError {}
+
+/** The payment gateway failed: nothing has changed here, and the request may be sent again. */
+export class GatewayError extends ServiceError {
+  /** What went wrong, for programs (models section 12). */
+  readonly code: string;
+
+  /** @param cause what the gateway said, for the log */
+  constructor(code: string, cause?: unknown) {
+    super(`the payment gateway failed: ${code}`);
+    this.code = code;
+    this.cause = cause;
+  }
+}
+
+/** Fields of a user that are invalid or taken; the answer is the array of their names (rules section 8). */
+abstract class FieldsError extends ServiceError {
+  readonly fields: readonly string[];
+
+  constructor(fields: readonly string[]) {
+    super(fields.join(", "));
+    this.fields = fields;
+  }
+}
+export class InvalidFieldsError extends FieldsError {}
+export class TakenFieldsError extends FieldsError {}
+
+type ErrorClass = abstract new (...args: never[]) => ServiceError;
+
+/** The one table from error class to status (rules section 8). */
+const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
+  [InvalidError, 400],
+  [InvalidFieldsError, 400],
+  [UnauthenticatedError, 401],
+  [PaymentError, 402],
+  [ForbiddenError, 403],
+  [NotFoundError, 404],
+  [ConflictError, 409],
+  [TakenFieldsError, 409],
+  [PreconditionError, 412],
+  [ContentTypeError, 415],
+  [WrongTypeError, 422],
+  [GatewayError, 424],
+  [LockedOutError, 429],
+  [RateLimitedError, 429],
+  [NotImplementedError, 501],
+  // As the list of operations has it; 502 would be another status than clients know.
+  [NotConnectedError, 500],
+  [BusyError, 503],
+]);
+
+/** Prisma's codes that a race can bring about: the check before the write saw another state. */
+const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readonly message: string }>> = {
+  P2002: { status: 409, message: "already exists" },
+  P2003: { status: 404, message: "what the request refers to does not exist any more" },
+  P2025: { status: 404, message: "not found" },
+};
+
+/** What a caller is told while the database fails, and after how many seconds it may try again; the log has the reason. */
+const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retryAfter: number }>> = {
+  busy: { message: "the database is busy, try again", retryAfter: 1 },
+  unwritable: { message: "the database cannot be written now, try again later", retryAfter: 5 },
+  unreachable: { message: "the database cannot be reached now, try again later", retryAfter: 5 },
+};
+
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly body: { readonly message: string; readonly code?: string } | readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The status of an error's class, or of the nearest one that it extends. */
+function statusOf(error: ServiceError): number | undefined {
+  for (let type: unknown = error.constructor; type instanceof Function; type = Object.getPrototypeOf(type)) {
+    const status = STATUS.get(type as unknown as ErrorClass);
+    if (status !== undefined) return status;
+  }
+  return undefined;
+}
+
+function bodyOf(error: ServiceError): ErrorAnswer["body"] {
+  if (error instanceof FieldsError) return error.fields;
+  const { message } = error;
+  return error instanceof GatewayError ? { message, code: error.code } : { message };
+}
+
+/** What the caller is told; undefined for an error that is nobody's business but the log's. */
+export function answerTo(error: unknown): ErrorAnswer | undefined {
+  if (error instanceof ServiceError) {
+    const status = statusOf(error);
+    if (status === undefined) return undefined;
+    return { status, body: bodyOf(error), headers: error.headers };
+  }
+  if (isWriteConflict(error)) return unavailable("too many changes at once, try again", 1);
+  const outage = outageOf(error);
+  if (outage) return unavailable(OUTAGES[outage].message, OUTAGES[outage].retryAfter);
+  if (isDatabaseError(error)) {
+    const known = DATABASE_ERRORS[error.code];
+    return known && { status: known.status, body: { message: known.message }, headers: {} };
+  }
+  // Fastify's own refusals (body too large, bad content length) say nothing of the inside.
+  if (isFastifyRefusal(error)) {
+    return { status: error.statusCode, body: { message: error.message }, headers: {} };
+  }
+  return undefined;
+}
+
+/** @param retryAfter in seconds */
+const unavailable = (message: string, retryAfter: number): ErrorAnswer => ({
+  status: 503,
+  body: { message },
+  headers: { "Retry-After": String(retryAfter) },
+});
+
+/** True for an error of the database with one of Prisma's codes, and with the given one if there is one. */
+export function isDatabaseError(
+  error: unknown,
+  code?: string,
+): error is Prisma.PrismaClientKnownRequestError {
+  return error instanceof Prisma.PrismaClientKnownRequestError && (code === undefined || error.code === code);
+}
+
+/** What the adapters call a transaction that the database gave up for the sake of another one. */
+const WRITE_CONFLICT = "TransactionWriteConflict";
+
+/**
+ * True when a transaction failed because of another one, so that it can be tried again. A failing statement is
+ * P2034, a failing raw one P2010 around the adapter's error; a failing COMMIT is the adapter's error as it is.
+ */
+export function isWriteConflict(error: unknown): boolean {
+  return isDatabaseError(error, "P2034") || adapterErrorOf(error)?.cause.kind === WRITE_CONFLICT;
+}
+
+function isFastifyRefusal(error: unknown): error is Error & { statusCode: number } {
+  return (
+    error instanceof Error &&
+    "code" in error &&
+    typeof error.code === "string" &&
+    error.code.startsWith("FST_") &&
+    "statusCode" in error &&
+    typeof error.statusCode === "number" &&
+    error.statusCode >= 400 &&
+    error.statusCode < 500
+  );
+}

@@ -1,0 +1,24 @@
+import type { ObjectKind } from "@gatehouse-access/sdk/contract";
+import type { ManagedObject } from "../changes/managedObject.ts";
+import { apiKeyObject } from "./apiKeys/object.ts";
+import { connectorObject } from "./connectors/object.ts";
+import { deviceObject, deviceTagsObject } from "./devices/objects.ts";
+import { firewallRuleObject } from "./firewall/object.ts";
+import { memberObject, namespaceObject } from "./namespaces/objects.ts";
+import { publicKeyObject } from "./publicKeys/object.ts";
+import { tagObject } from "./tags/object.ts";
+import { tunnelObject } from "./tunnels/object.ts";
+
+/** How the objects of each kind are found and read. */
+export const objects: Readonly<Record<ObjectKind, ManagedObject>> = {
+  namespace: namespaceObject,
+  member: memberObject,
+  device: deviceObject,
+  deviceTags: deviceTagsObject,
+  tag: tagObject,
+  publicKey: publicKeyObject,
+  firewallRule: firewallRuleObject,
+  apiKey: apiKeyObject,
+  tunnel: tunnelObject,
+  connector: connectorObject,
+};

@@ -1,0 +1,96 @@
+import { type Sql, sql } from "../db/sql.ts";
+import type { Condition, Group } from "./parseFilter.ts";
+import { type Field, fieldOf, type ListField, type Table, type ValueField } from "./table.ts";
+
+/** True where all groups hold. */
+export function filterSql(table: Table, groups: readonly Group[]): Sql {
+  const parts = groups.map(({ joinedBy, conditions }) => {
+    const comparisons = conditions.map((condition) => conditionSql(table, condition));
+    return sql`(${sql.join(comparisons, joinedBy === "and" ? " AND " : " OR ")})`;
+  });
+  return parts.length === 0 ? sql.true : sql.join(parts, " AND ");
+}
+
+function conditionSql(table: Table, condition: Condition): Sql {
+  const field = fieldOf(table, condition.name);
+  // Only "not equal" can be said of a field that is not there.
+  if (field === undefined) return condition.operator === "ne" ? sql.true : sql.false;
+  switch (condition.operator) {
+    case "contains":
+      return typeof condition.value === "string"
+        ? substring(field, condition.value)
+        : holdsAll(field, condition.value);
+    case "eq":
+      return equal(field, condition.value);
+    case "ne":
+      return sql`NOT (${equal(field, condition.value)})`;
+    case "bool":
+      return field.type === "boolean" ? equal(field, condition.value) : sql.false;
+    case "gt":
+      return field.type === "number"
+        ? sql`${real(field.value)} > ${real(sql`${condition.value}`)}`
+        : sql.false;
+  }
+}
+
+// Fractions and numbers beyond a column's range are comparable too, in either database.
+const real = (value: Sql): Sql => sql`CAST(${value} AS DOUBLE PRECISION)`;
+
+/**
+ * Substring, whatever the case of its letters (on SQLite: of a to z). Without LIKE, whose wildcards Prisma does
+ * not escape: `%` and `_` mean themselves. Without instr and position, which only one database each has.
+ */
+function substring(field: Field, needle: string): Sql {
+  if (field.type !== "text" && field.type !== "list") return sql.false;
+  const text = field.type === "list" ? field.item : field.value;
+  const present = field.type === "list" ? sql.true : sql`${text} IS NOT NULL`;
+  const contained =
+    needle === ""
+      ? present
+      : sql`(${present} AND REPLACE(LOWER(${text}), LOWER(${needle}), '') <> LOWER(${text}))`;
+  return field.type === "list" ? field.some(contained) : contained;
+}
+
+function holdsAll(field: Field, values: readonly unknown[]): Sql {
+  if (values.length === 0) return sql.false;
+  const one = (value: unknown): Sql => {
+    if (field.type !== "list") return equal(field, value);
+    return typeof value === "string" ? field.some(sql`${field.item} = ${value}`) : sql.false;
+  };
+  return sql`(${sql.join(values.map(one), " AND ")})`;
+}
+
+/** Never null, so that NOT turns it round. A value of another type than the field's is not equal to it. */
+function equal(field: Field, value: unknown): Sql {
+  if (field.type === "list") return listEqual(field, value);
+  // No boolean is null, and without a comparison the database sees what an index could answer.
+  if (field.type === "boolean" && value === true) return field.value;
+  const same = comparable(field, value);
+  return same ? sql`(${field.value} IS NOT NULL AND ${same})` : sql.false;
+}
+
+function comparable(field: ValueField, value: unknown): Sql | undefined {
+  switch (field.type) {
+    case "text":
+      return typeof value === "string" ? sql`${field.value} = ${value}` : undefined;
+    case "boolean":
+      return typeof value === "boolean" ? sql`${field.value} = ${value}` : undefined;
+    case "number":
+      return typeof value === "number" ? sql`${real(field.value)} = ${real(sql`${value}`)}` : undefined;
+    case "date": {
+      // On the wire a time is text; the same text is the same time.
+      const time = typeof value === "string" ? new Date(value) : undefined;
+      return time && !Number.isNaN(time.getTime()) && time.toISOString() === value
+        ? sql`${field.value} = ${time}`
+        : undefined;
+    }
+  }
+}
+
+/** A text equals a list that holds it, as in the document store of the rules; an array, the same set. */
+function listEqual(field: ListField, value: unknown): Sql {
+  if (typeof value === "string") return field.some(sql`${field.item} = ${value}`);
+  if (!Array.isArray(value)) return sql.false;
+  const size = sql`${field.size} = ${value.length}`;
+  return value.length === 0 ? size : sql`(${size} AND ${holdsAll(field, value)})`;
+}

@@ -1,0 +1,38 @@
+import { InvalidError } from "../errors.ts";
+import type { Condition, Group } from "./parseFilter.ts";
+import { fieldOf, type Table } from "./table.ts";
+
+/** Comparisons of one filter, an array's items counted; the database knows no deeper expressions either. */
+const MAXIMUM_COMPARISONS = 100;
+/** Those among them that cost a multiple: searches in text, and looks into large texts and other tables. */
+const MAXIMUM_SEARCHES = 20;
+
+/**
+ * Bounds what a filter costs for each row. On SQLite it is the whole service that waits for the answer.
+ * @throws InvalidError too many comparisons or searches, or a search in a text that is too large for it
+ */
+export function checkCost(table: Table, groups: readonly Group[]): void {
+  let comparisons = 0;
+  let searches = 0;
+  for (const { name, operator, value } of groups.flatMap((group): readonly Condition[] => group.conditions)) {
+    const field = fieldOf(table, name);
+    const inText = operator === "contains" && typeof value === "string";
+    if (inText && field?.cost === "large") {
+      throw new InvalidError(`filter: contains cannot search the text of ${name}; compare it with eq`);
+    }
+    const count = Array.isArray(value) ? value.length : 1;
+    comparisons += count;
+    if (inText || (field !== undefined && field.cost !== "column")) searches += count;
+  }
+  if (comparisons > MAXIMUM_COMPARISONS) {
+    throw new InvalidError(
+      `filter: must compare at most ${MAXIMUM_COMPARISONS} values, those of arrays counted one by one`,
+    );
+  }
+  if (searches > MAXIMUM_SEARCHES) {
+    throw new InvalidError(
+      `filter: must search at most ${MAXIMUM_SEARCHES} times: contains with a text counts, and each value ` +
+        "that is compared with a list, a count or a large text",
+    );
+  }
+}

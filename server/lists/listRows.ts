@@ -1,0 +1,189 @@
+import { readRows } from "../db/readRows.ts";
+import { type Sql, sql } from "../db/sql.ts";
+import type { Services } from "../services.ts";
+import { filterSql } from "./conditionSql.ts";
+import { checkCost } from "./filterCost.ts";
+import { type Group, parseFilter } from "./parseFilter.ts";
+import { fieldOf, type Table } from "./table.ts";
+
+/** Order of a list. */
+export interface Order {
+  /** The last one tells rows apart: pages must neither repeat nor miss a row. */
+  readonly by: readonly [Sql, Sql];
+  readonly direction: "asc" | "desc";
+}
+
+/** Rows found by a filter that are counted and sorted after they were found: nothing need be looked for twice. */
+const FEW = 1000;
+
+/** From so many rows before a page on it is worth while to count first: the page may be nearer to the list's end. */
+const DEEP = 10_000;
+
+export interface ListRequest {
+  /** Which rows the caller may see. */
+  readonly where: Sql;
+  readonly filter: string | undefined;
+  /** How properties at the end of the filter are joined that no operator closes. */
+  readonly trailing: Group["joinedBy"];
+  readonly sort: Order;
+  readonly page: number;
+  readonly perPage: number;
+}
+
+/**
+ * One page of a list: the ids of its rows, in order, and how many rows there are in all. The database filters,
+ * sorts and counts; a list of any length costs the rows of one page here.
+ * @throws InvalidError the filter is none, or costs too much
+ */
+export async function listRows(
+  services: Services,
+  table: Table,
+  request: ListRequest,
+): Promise<{ ids: string[]; total: number }> {
+  const { rows, total } = await listColumns<{ id: string }>(services, table, sql`${table.id} AS id`, request);
+  return { ids: rows.map((row) => row.id), total };
+}
+
+/**
+ * The same with columns of the rows instead of their ids: one statement less.
+ * @param ofPage further ones that are worked out for the rows of the page alone, which are called `page` there
+ * @throws InvalidError the filter is none, or costs too much
+ */
+export async function listColumns<Row>(
+  services: Services,
+  table: Table,
+  columns: Sql,
+  request: ListRequest,
+  ofPage?: Sql,
+): Promise<Page<Row>> {
+  const { filter, page, perPage, sort } = request;
+  const groups = filter === undefined ? [] : parseFilter(filter, request.trailing);
+  checkCost(table, groups);
+  const listing = { services, table, columns, ofPage, sort, offset: (page - 1) * perPage, perPage };
+  if (groups.length > 0) {
+    const where = sql`(${request.where}) AND ${filterSql(table, groups)}`;
+    return filteredPage({ ...listing, where }, request.where);
+  }
+  const pageOf = listing.offset >= DEEP ? deepPage : earlyPage;
+  return pageOf({ ...listing, where: request.where });
+}
+
+/** A page that is asked for. */
+interface Listing {
+  readonly services: Services;
+  readonly table: Table;
+  readonly columns: Sql;
+  readonly ofPage: Sql | undefined;
+  /** Which rows are listed. */
+  readonly where: Sql;
+  readonly sort: Order;
+  /** Rows before the page. */
+  readonly offset: number;
+  readonly perPage: number;
+}
+
+interface Page<Row> {
+  readonly rows: Row[];
+  readonly total: number;
+}
+
+/** One more row than is shown tells whether the list ends here; then nothing need be counted. */
+async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
+  const { offset, perPage } = listing;
+  const rows = await read<Row>(listing, sortedRows(listing), perPage + 1);
+  const isLastPage = rows.length <= perPage && (rows.length > 0 || offset === 0);
+  const total = isLastPage ? offset + rows.length : await count(listing);
+  return { rows: rows.slice(0, perPage), total };
+}
+
+/** Read from the nearer end of the list. */
+async function deepPage<Row>(listing: Listing): Promise<Page<Row>> {
+  const { offset, perPage, sort } = listing;
+  const total = await count(listing);
+  const shown = Math.min(perPage, total - offset);
+  if (shown <= 0) return { rows: [], total };
+  if (offset <= total / 2) return { rows: await read(listing, sortedRows(listing), shown), total };
+  const fromEnd = sortedRows({ ...listing, sort: reversed(sort) });
+  const rows = await read<Row>(listing, fromEnd, shown, total - offset - shown);
+  return { rows: rows.reverse(), total };
+}
+
+/** @param visible which rows the caller may see, whatever the filter says */
+async function filteredPage<Row>(listing: Listing, visible: Sql): Promise<Page<Row>> {
+  const { offset, perPage } = listing;
+  const found = await read<Row & { foundRows: number | bigint }>(
+    listing,
+    foundThenSorted(listing, visible),
+    perPage,
+  );
+  const few = Number(found[0]?.foundRows ?? 0);
+  if (few <= FEW && (few > 0 || offset === 0)) {
+    return { rows: found.map(({ foundRows: _, ...row }) => row as Row), total: few };
+  }
+  const total = await count(listing);
+  if (offset >= total) return { rows: [], total };
+  return { rows: await read(listing, sortedRows(listing), perPage), total };
+}
+
+function read<Row>(
+  { services, ofPage, offset }: Listing,
+  rows: Sql,
+  limit: number,
+  skipped = offset,
+): Promise<Row[]> {
+  const page = sql`${rows} LIMIT ${limit} OFFSET ${skipped}`;
+  return readRows<Row>(services.db, ofPage ? sql`SELECT page.*, ${ofPage} FROM (${page}) AS page` : page);
+}
+
+async function count({ services, table, where }: Listing): Promise<number> {
+  const [counted] = await readRows<{ total: number | bigint }>(
+    services.db,
+    sql`SELECT COUNT(*) AS total FROM ${table.from} WHERE ${where}`,
+  );
+  return Number(counted?.total ?? 0);
+}
+
+function orderSql({ by: [value, tieBreaker], direction }: Order): Sql {
+  const way = direction === "asc" ? sql`ASC` : sql`DESC`;
+  return sql`ORDER BY ${value} ${way}, ${tieBreaker} ${way}`;
+}
+
+const reversed = ({ by, direction }: Order): Order => ({
+  by,
+  direction: direction === "asc" ? "desc" : "asc",
+});
+
+function sortedRows({ table, columns, where, sort }: Listing): Sql {
+  return sql`SELECT ${columns} FROM ${table.from} WHERE ${where} ${orderSql(sort)}`;
+}
+
+/**
+ * The database cannot know that a filter leaves few rows, and would go through all of them in their order. Ids are
+ * unique only among the rows that the caller may see.
+ */
+function foundThenSorted({ table, columns, where, sort }: Listing, visible: Sql): Sql {
+  return sql`WITH found AS MATERIALIZED
+      (SELECT ${table.id} AS "foundId" FROM ${table.from} WHERE ${where} LIMIT ${FEW + 1})
+    SELECT ${columns}, (SELECT COUNT(*) FROM found) AS "foundRows" FROM found CROSS JOIN ${table.from}
+    WHERE ${table.id} = found."foundId" AND (${visible}) ${orderSql(sort)}`;
+}
+
+/** The rows in the order of the ids; one that was deleted since is left out. */
+export function inOrder<T>(ids: readonly string[], rows: readonly T[], idOf: (row: T) => string): T[] {
+  const byId = new Map(rows.map((row) => [idOf(row), row]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
+}
+
+/** The field to sort by, else the default one; lists and large texts cannot be sorted by. */
+export function sortedBy(
+  table: Table,
+  name: string | undefined,
+  fallback: Sql,
+  order: "asc" | "desc" | undefined,
+  tieBreaker: Sql,
+): Order {
+  const field = name === undefined ? undefined : fieldOf(table, name);
+  const sortable = field !== undefined && field.type !== "list" && field.cost !== "large";
+  const value = sortable ? field.value : fallback;
+  return { by: [value, tieBreaker], direction: order ?? "desc" };
+}

@@ -1,0 +1,119 @@
+import { z } from "zod";
+import { InvalidError } from "../errors.ts";
+import { checkTexts } from "../http/validation.ts";
+
+type Scalar = string | number | boolean | null;
+
+/** A comparison of one field. */
+export type Condition =
+  | { readonly name: string; readonly operator: "contains"; readonly value: string | readonly Scalar[] }
+  | { readonly name: string; readonly operator: "eq" | "ne"; readonly value: Scalar | readonly Scalar[] }
+  | { readonly name: string; readonly operator: "bool"; readonly value: boolean }
+  | { readonly name: string; readonly operator: "gt"; readonly value: number };
+
+export interface Group {
+  readonly joinedBy: "and" | "or";
+  readonly conditions: readonly Condition[];
+}
+
+/** Items of one filter, and of an array in it; more than a person writes, few enough for the database. */
+const MAXIMUM_ITEMS = 100;
+
+const item = z.discriminatedUnion("type", [
+  z.object({
+    type: z.literal("property"),
+    params: z.object({ name: z.string(), operator: z.string(), value: z.unknown() }),
+  }),
+  z.object({ type: z.literal("operator"), params: z.object({ name: z.string() }) }),
+]);
+const items = z.array(item).max(MAXIMUM_ITEMS);
+// JSON may write a number that is infinite here (1e400), which no column can be compared with.
+const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+const scalars = z.array(scalar).max(MAXIMUM_ITEMS);
+const textOrScalars = z.union([z.string(), scalars]);
+const scalarOrScalars = z.union([scalar, scalars]);
+const SCALAR = "string, finite number, boolean or null";
+
+const BOOLEANS: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
+  [true, true],
+  ["true", true],
+  ["t", true],
+  ["1", true],
+  [false, false],
+  ["false", false],
+  ["f", false],
+  ["0", false],
+]);
+
+const refusal = (what: string) => new InvalidError(`filter: ${what}`);
+
+function decode(text: string): unknown {
+  // A client that does not percent-encode sends `+`, which a query turns into a space (clients section 6).
+  const base64 = text.replaceAll(" ", "+");
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(base64) || base64.length % 4 !== 0)
+    throw refusal("must be padded base64");
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(base64, "base64")));
+  } catch {
+    throw refusal("must be base64 of JSON");
+  }
+}
+
+/** A value that the operator takes; other ones never reach the database. */
+function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string): z.output<T> {
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) throw refusal(`${takes}, or an array of at most ${MAXIMUM_ITEMS} of ${SCALAR}`);
+  checkTexts(parsed.data, "filter");
+  return parsed.data;
+}
+
+/** The comparison; undefined for an operator that is not known, which is ignored (rules section 6). */
+function conditionOf(name: string, operator: string, value: unknown): Condition | undefined {
+  switch (operator) {
+    case "contains":
+      return { name, operator, value: operand(textOrScalars, value, "contains takes a string") };
+    case "eq":
+    case "ne":
+      return { name, operator, value: operand(scalarOrScalars, value, `${operator} takes ${SCALAR}`) };
+    case "bool": {
+      const truth = BOOLEANS.get(value);
+      if (truth === undefined)
+        throw refusal("bool takes true, false, or one of the strings true, false, t, f, 1, 0");
+      return { name, operator, value: truth };
+    }
+    case "gt": {
+      const number = typeof value === "string" && /^[+-]?\d+$/.test(value) ? Number(value) : value;
+      if (typeof number === "number" && Number.isFinite(number)) return { name, operator, value: number };
+      throw refusal("gt takes a finite number, or a string that holds a whole one");
+    }
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * The groups of a filter, all of which must hold: base64 of a JSON array of properties, each run of them closed
+ * by an operator (rules section 6).
+ * @param trailing how properties that no operator closes are joined
+ * @throws InvalidError no base64, no JSON, an item of another form, a value that its operator cannot take
+ */
+export function parseFilter(text: string, trailing: Group["joinedBy"]): Group[] {
+  const parsed = items.safeParse(decode(text));
+  if (!parsed.success) throw refusal(`must be an array of at most ${MAXIMUM_ITEMS} properties and operators`);
+  const groups: Group[] = [];
+  let open: Condition[] = [];
+  const close = (joinedBy: Group["joinedBy"]) => {
+    if (open.length > 0) groups.push({ joinedBy, conditions: open });
+    open = [];
+  };
+  for (const { type, params } of parsed.data) {
+    if (type === "operator") {
+      if (params.name === "and" || params.name === "or") close(params.name);
+      continue;
+    }
+    const condition = conditionOf(params.name, params.operator, params.value);
+    if (condition) open.push(condition);
+  }
+  close(trailing);
+  return groups;
+}

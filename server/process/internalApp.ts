@@ -1,0 +1,37 @@
+import { internalOperations } from "@gatehouse-access/sdk/contract";
+import type { FastifyInstance } from "fastify";
+import { type AppOptions, newApp } from "../app.ts";
+import { internalHandlers } from "../features/internal/handlers.ts";
+import { HttpServers } from "../http/HttpServers.ts";
+import { authenticateForwarded, readTenant, requireInternalToken } from "../http/internalAccess.ts";
+import { absentPaths, servedOperations, serveOperations } from "../http/routes.ts";
+import { answerUnservedPaths } from "../http/unservedPaths.ts";
+import { acceptWebSockets, type WebSocketLimits } from "../http/webSockets.ts";
+import type { Services } from "../services.ts";
+
+interface InternalAppOptions extends AppOptions {
+  /** What every request must carry in `X-Internal-Token`. */
+  readonly token: string;
+  /** Other limits than the usual ones, for tests. */
+  readonly webSockets?: Partial<WebSocketLimits>;
+}
+
+/**
+ * Builds the HTTP side for trusted services on the private network (clients section 7): the internal operations, and
+ * none of the public ones. It never listens.
+ */
+export async function buildInternalApp(
+  services: Services,
+  { token, webSockets, ...options }: InternalAppOptions,
+): Promise<FastifyInstance> {
+  const servers = options.servers ?? new HttpServers();
+  const app = await newApp(services, { ...options, servers }, []);
+  requireInternalToken(app, token);
+  const { edition } = services.settings;
+  answerUnservedPaths(app, absentPaths(internalOperations, edition));
+  authenticateForwarded(app, services);
+  readTenant(app);
+  acceptWebSockets(app, servers, webSockets);
+  serveOperations(app, services, servedOperations(internalOperations, edition), internalHandlers);
+  return app;
+}

@@ -1,0 +1,69 @@
+import type { AddressInfo } from "node:net";
+import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import { collectDefaultMetrics } from "prom-client";
+import { isLoopback } from "../http/addresses.ts";
+import { OperatorError } from "../OperatorError.ts";
+import type { Services } from "../services.ts";
+import type { Config, InternalConfig, MetricsConfig } from "../settings/readConfig.ts";
+import { buildInternalApp } from "./internalApp.ts";
+import type { Metrics } from "./metrics.ts";
+import { buildMetricsServer, readMetricsToken } from "./metricsServer.ts";
+import { listeningAddress } from "./serviceAddress.ts";
+
+/** Serves metrics on a listener of their own. */
+export async function serveMetrics(
+  metrics: Metrics,
+  config: MetricsConfig,
+  logger: FastifyBaseLogger,
+): Promise<FastifyInstance> {
+  const token = config.tokenFile === undefined ? undefined : readMetricsToken(config.tokenFile);
+  collectDefaultMetrics({ register: metrics.registry });
+  const server = buildMetricsServer(metrics, { logger, token });
+  await listen(server, config, { what: "metrics", flags: "--metrics-address" });
+  const { address } = server.server.address() as AddressInfo;
+  if (token === undefined && !isLoopback(address)) {
+    logger.warn("metrics are open to everybody who reaches their address: set GATEHOUSE_METRICS_TOKEN_FILE");
+  }
+  return server;
+}
+
+/**
+ * Serves internal operations on a listener of their own.
+ * @throws OperatorError the address cannot be listened on
+ */
+export async function serveInternal(
+  services: Services,
+  config: InternalConfig,
+  log: FastifyBaseLogger,
+): Promise<FastifyInstance> {
+  const logger = log.child({ listener: "internal" });
+  const app = await buildInternalApp(services, { loggerInstance: logger, token: config.token });
+  await listen(app, config, { what: "internal operations", flags: "--internal-host, --internal-port" });
+  logger.info({ address: listeningAddress(app, { tls: undefined }) }, "listening for internal operations");
+  const { address } = app.server.address() as AddressInfo;
+  if (!isLoopback(address)) {
+    logger.warn("internal operations are served without TLS: only trusted services may reach their network");
+  }
+  return app;
+}
+
+/**
+ * Lets an app accept requests.
+ * @param what what it serves, for the log
+ * @param flags which flags choose the address
+ * @throws OperatorError the address cannot be listened on
+ */
+export async function listen(
+  app: FastifyInstance,
+  { host, port }: Pick<Config, "host" | "port">,
+  { what, flags }: { readonly what: string; readonly flags: string },
+): Promise<void> {
+  try {
+    await app.listen({ host, port, listenTextResolver: (address) => `${what} open at ${address}` });
+  } catch (error) {
+    if (!(error instanceof Error) || !("syscall" in error)) throw error;
+    throw new OperatorError(`Cannot listen on ${host} port ${port} (${flags}): ${error.message}`, {
+      cause: error,
+    });
+  }
+}

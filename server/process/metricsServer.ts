@@ -1,0 +1,70 @@
+import { timingSafeEqual } from "node:crypto";
+import { readFileSync } from "node:fs";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
+import { HttpServers } from "../http/HttpServers.ts";
+import { schemaController } from "../http/schemaController.ts";
+import { OperatorError } from "../OperatorError.ts";
+import { digestOf } from "../secrets/digest.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** Fewest characters of the token that guards the metrics. */
+const TOKEN_LENGTH = 16;
+
+interface MetricsOptions {
+  readonly logger: FastifyBaseLogger;
+  /** What a scraper must send as its bearer token; undefined: none. */
+  readonly token: string | undefined;
+}
+
+/** Serves `/metrics` for Prometheus, on a listener of its own: figures of all namespaces are the operator's. */
+export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsOptions): FastifyInstance {
+  const servers = new HttpServers();
+  const app: FastifyInstance = Fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    serverFactory: servers.make,
+    schemaController,
+  });
+  servers.closeWith(app);
+  app.get("/metrics", async (request, reply) => {
+    if (token !== undefined && !isBearer(request.headers.authorization, token)) {
+      return reply
+        .code(401)
+        .header("WWW-Authenticate", "Bearer")
+        .send({ message: "a bearer token is needed" });
+    }
+    return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+  });
+  return app;
+}
+
+function isBearer(header: string | undefined, token: string): boolean {
+  // Digests have one length, which the comparison needs.
+  const [given, expected] = [header ?? "", `Bearer ${token}`].map((text) => Buffer.from(digestOf(text)));
+  return given !== undefined && expected !== undefined && timingSafeEqual(given, expected);
+}
+
+/**
+ * The token in a file, without the blanks around it.
+ * @throws OperatorError the file cannot be read, is open to everybody, or holds fewer than 16 characters
+ */
+export function readMetricsToken(file: string): string {
+  let token: string;
+  try {
+    token = readFileSync(file, "utf8").trim();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new OperatorError(
+      `Cannot read the token of the metrics ${file} (GATEHOUSE_METRICS_TOKEN_FILE): ${reason}`,
+      { cause: error },
+    );
+  }
+  if (openToOthers(file, strangersMayDoAnything)) {
+    throw new OperatorError(`Everybody on this machine may read the token ${file}: run \`chmod o= ${file}\``);
+  }
+  if (token.length < TOKEN_LENGTH) {
+    throw new OperatorError(`The token in ${file} must have at least ${TOKEN_LENGTH} characters`);
+  }
+  return token;
+}

@@ -1,0 +1,88 @@
+import { readFileSync } from "node:fs";
+import { LRUCache } from "lru-cache";
+import { type CityResponse, Reader } from "mmdb-lib";
+import { isPublic, normalAddress } from "../http/addresses.ts";
+import { OperatorError } from "../OperatorError.ts";
+
+/** Where something is, in degrees; 0,0 when that is not known (models section 3). */
+export interface Position {
+  readonly latitude: number;
+  readonly longitude: number;
+}
+
+export const UNKNOWN_POSITION: Position = { latitude: 0, longitude: 0 };
+
+/** Addresses whose positions are kept: devices of one fleet report again and again from few. */
+const KEPT = 10_000;
+
+/** @throws OperatorError the file cannot be read, or is no database of the MaxMind format */
+function open(file: string): Reader<CityResponse> {
+  const fail = (what: string, error: unknown) =>
+    new OperatorError(
+      `${what} ${file} (GATEHOUSE_GEOIP_FILE): ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(file);
+  } catch (error) {
+    throw fail("Cannot read the position file", error);
+  }
+  try {
+    return new Reader<CityResponse>(bytes);
+  } catch (error) {
+    throw fail("No database of positions in the MaxMind format is", error);
+  }
+}
+
+const isWithin = (value: unknown, limit: number): value is number =>
+  typeof value === "number" && Math.abs(value) <= limit;
+
+/** Positions of IP addresses, from a file in memory. */
+export class Positions {
+  readonly #file: string;
+  readonly #onError: (error: unknown) => void;
+  readonly #known = new LRUCache<string, Position>({ max: KEPT });
+  #reader: Reader<CityResponse>;
+
+  /**
+   * @param file of the MaxMind format, with a `location` in its records as GeoLite2 City has it
+   * @param onError told of what is wrong inside of the file, which then counts as an unknown position
+   * @throws OperatorError the file cannot be read, or is no such database
+   */
+  constructor(file: string, onError: (error: unknown) => void) {
+    this.#file = file;
+    this.#onError = onError;
+    this.#reader = open(file);
+  }
+
+  /**
+   * Reads the file again; with one that is of no use it goes on with the old one.
+   * @throws OperatorError see the constructor
+   */
+  reload(): void {
+    this.#reader = open(this.#file);
+    this.#known.clear();
+  }
+
+  /** The position of an address; unknown for text that is none, and for addresses of private networks. */
+  of(text: string): Position {
+    const address = normalAddress(text);
+    if (address === undefined || !isPublic(address)) return UNKNOWN_POSITION;
+    const known = this.#known.get(address);
+    if (known) return known;
+    const position = this.#look(address);
+    this.#known.set(address, position);
+    return position;
+  }
+
+  #look(address: string): Position {
+    try {
+      const { latitude, longitude } = this.#reader.get(address)?.location ?? {};
+      return isWithin(latitude, 90) && isWithin(longitude, 180) ? { latitude, longitude } : UNKNOWN_POSITION;
+    } catch (error) {
+      this.#onError(error);
+      return UNKNOWN_POSITION;
+    }
+  }
+}

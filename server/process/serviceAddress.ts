@@ -1,0 +1,29 @@
+import type { AddressInfo } from "node:net";
+import type { FastifyInstance } from "fastify";
+import { isLoopback } from "../http/addresses.ts";
+import type { Config } from "../settings/readConfig.ts";
+
+/** Address at which an app listens, as a URL without a final slash. */
+export function listeningAddress(app: FastifyInstance, { tls }: Pick<Config, "tls">): string {
+  const { address, family, port } = app.server.address() as AddressInfo;
+  return `${tls ? "https" : "http"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+}
+
+/** The public address, else one for a browser on this machine, which cannot open "every address". */
+export function browserAddress(app: FastifyInstance, config: Config): string {
+  const local = listeningAddress(app, config)
+    .replace("://0.0.0.0:", "://localhost:")
+    .replace("://[::]:", "://localhost:");
+  return config.service.publicUrl ?? local;
+}
+
+/** Says so when passwords and tokens go over the network as they are. */
+export function warnOfPlainHttp(app: FastifyInstance, { tls, service }: Config): void {
+  const { address } = app.server.address() as AddressInfo;
+  if (tls || service.trustedProxies.length > 0 || isLoopback(address)) return;
+  app.log.warn(
+    { address },
+    "plain HTTP on the network: whoever is on the way can read passwords, tokens and keys. Set " +
+      "GATEHOUSE_TLS_CERT_FILE and GATEHOUSE_TLS_KEY_FILE, or GATEHOUSE_TRUSTED_PROXIES when a proxy does TLS",
+  );
+}

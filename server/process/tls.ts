@@ -1,0 +1,54 @@
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
+import { OperatorError } from "../OperatorError.ts";
+
+/** Paths of a certificate with its chain and of its private key, both PEM. */
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** What a server shows who it is with. */
+export interface TlsIdentity {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  readonly minVersion: "TLSv1.2";
+}
+
+/**
+ * Reads a certificate and its key. The key may be readable by the file's group: that is how systems hand keys
+ * to services.
+ * @throws OperatorError a file cannot be read, the key is open to everybody, or both do not belong together
+ */
+export function readTls({ certFile, keyFile }: TlsFiles): TlsIdentity {
+  const cert = readPem("certificate", certFile, "GATEHOUSE_TLS_CERT_FILE");
+  const key = readPem("key", keyFile, "GATEHOUSE_TLS_KEY_FILE");
+  if (openToOthers(keyFile, strangersMayDoAnything)) {
+    throw new OperatorError(
+      `Everybody on this machine may read or write the TLS key ${keyFile}: run \`chmod o= ${keyFile}\` if nobody ` +
+        "else can have read it. Else replace key and certificate.",
+    );
+  }
+  const identity = { cert, key, minVersion: "TLSv1.2" } as const;
+  try {
+    createSecureContext(identity);
+  } catch (error) {
+    // Of OpenSSL's error only the code: its text may quote the file.
+    const code = error instanceof Error && "code" in error ? ` (${error.code})` : "";
+    throw new OperatorError(
+      `The TLS certificate ${certFile} and the key ${keyFile} cannot be used${code}: they must be a certificate ` +
+        "with its chain and its private key without a passphrase, both in PEM form",
+    );
+  }
+  return identity;
+}
+
+function readPem(what: string, file: string, variable: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new OperatorError(`Cannot read the TLS ${what} ${file} (${variable}): ${reason}`, { cause: error });
+  }
+}

@@ -1,0 +1,36 @@
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { openToOthers, othersMayDoAnything, SECRET_FILE } from "../files/dataFolder.ts";
+import { createDurably } from "../files/durableFile.ts";
+import { OperatorError } from "../OperatorError.ts";
+import { readSecretFile } from "../settings/readSecretFile.ts";
+
+/**
+ * The secret that seals others in the database: the configured one, else that of the data folder, which is made at
+ * the first start; of several instances that start at once on one folder, one makes it. Instances on one database need
+ * the same one.
+ * @throws OperatorError the file can be read by others than its user: what others could have read is no secret
+ */
+export function instanceSecret(folder: string, configured: string | undefined): string {
+  const known = knownSecret(folder, configured);
+  if (known !== undefined) return known;
+  createDurably(join(folder, SECRET_FILE), `${randomBytes(32).toString("base64url")}\n`);
+  return readSecretFile(join(folder, SECRET_FILE));
+}
+
+/**
+ * The same, for what must not make one: undefined when there is none yet.
+ * @throws OperatorError the file can be read by others than its user
+ */
+export function knownSecret(folder: string, configured: string | undefined): string | undefined {
+  if (configured !== undefined) return configured;
+  const file = join(folder, SECRET_FILE);
+  if (!existsSync(file)) return undefined;
+  if (openToOthers(file, othersMayDoAnything)) {
+    throw new OperatorError(
+      `Others than its user may read or write the secret ${file}: run \`chmod 600 ${file}\` if nobody else can have read it`,
+    );
+  }
+  return readSecretFile(file);
+}

@@ -1,0 +1,54 @@
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from "node:crypto";
+import { OperatorError } from "../OperatorError.ts";
+
+const CIPHER = "aes-256-gcm";
+const NONCE = 12;
+const TAG = 16;
+
+/** Encrypts what the database keeps of secrets that the service itself needs in clear. */
+export interface Sealer {
+  /**
+   * @param purpose what it is and whose; another one does not open it, so that a sealed text moved to another row
+   * is of no use
+   */
+  seal(text: string, purpose: string): string;
+  /** @throws OperatorError sealed by another secret, for another purpose, or changed since */
+  open(sealed: string, purpose: string): string;
+  /**
+   * A digest, 64 lower-case hex characters, that nobody makes without the secret; the same for the same text and
+   * purpose.
+   */
+  mark(text: string, purpose: string): string;
+}
+
+/** A sealer (AES-256-GCM) whose key derives from the instance's secret. */
+export function sealerOf(secret: string): Sealer {
+  const key = Buffer.from(hkdfSync("sha256", secret, "", "gatehouse database secrets", 32));
+  const markKey = Buffer.from(hkdfSync("sha256", secret, "", "gatehouse marks", 32));
+  return {
+    mark: (text, purpose) =>
+      createHmac("sha256", markKey)
+        .update(JSON.stringify([purpose, text]))
+        .digest("hex"),
+    seal(text, purpose) {
+      const nonce = randomBytes(NONCE);
+      const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(purpose));
+      const encrypted = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+      return Buffer.concat([nonce, cipher.getAuthTag(), encrypted]).toString("base64url");
+    },
+    open(sealed, purpose) {
+      const bytes = Buffer.from(sealed, "base64url");
+      try {
+        const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE), { authTagLength: TAG })
+          .setAAD(Buffer.from(purpose))
+          .setAuthTag(bytes.subarray(NONCE, NONCE + TAG));
+        return decipher.update(bytes.subarray(NONCE + TAG), undefined, "utf8") + decipher.final("utf8");
+      } catch {
+        throw new OperatorError(
+          "A secret in the database was sealed by another instance secret: give every instance of the service the " +
+            "same GATEHOUSE_SECRET_FILE (or GATEHOUSE_SECRET), that of the instance that made the database",
+        );
+      }
+    },
+  };
+}

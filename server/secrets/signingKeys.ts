@@ -1,0 +1,133 @@
+import { createHash, createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
+import { promisify } from "node:util";
+import type { SigningKey } from "../db/generated/sqlite/client.ts";
+import { inTransaction, type Transaction } from "../db/transaction.ts";
+import type { Services, SigningKeys } from "../services.ts";
+import type { Sealer } from "./sealer.ts";
+
+const MODULUS = 2048;
+/** How long a retired key is believed, in milliseconds: until the last user's token that it signed has ended. */
+const RETIRED_LIFE = 72 * 60 * 60_000;
+/** An unknown key may be one that another instance has made; looked for at most once in so many milliseconds. */
+const LOOK_AGAIN = 1000;
+
+type Surroundings = Pick<Services, "db" | "now"> & { readonly sealer: Sealer };
+
+interface KeyPair {
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+}
+
+const purposeOf = (kid: string): string => `signing key ${kid}`;
+
+/** The key's id: a digest of its public half. */
+function kidOf(publicKey: KeyObject): string {
+  const der = publicKey.export({ type: "spki", format: "der" });
+  return createHash("sha256").update(der).digest("base64url").slice(0, 22);
+}
+
+async function insertKey({ sealer, now }: Surroundings, tx: Transaction, pair: KeyPair): Promise<void> {
+  const kid = kidOf(pair.publicKey);
+  const pem = pair.privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  await tx.signingKey.create({ data: { kid, sealed: sealer.seal(pem, purposeOf(kid)), createdAt: now() } });
+}
+
+/** The keys that sign tokens, from the database, which all instances share. */
+export class DatabaseSigningKeys implements SigningKeys {
+  readonly #surroundings: Surroundings;
+  #keys = new Map<string, KeyPair>();
+  #current = "";
+  #lookedAt = 0;
+  #looking: Promise<void> | undefined;
+
+  private constructor(surroundings: Surroundings) {
+    this.#surroundings = surroundings;
+  }
+
+  /**
+   * Reads the keys, and makes the first one.
+   * @throws OperatorError they were sealed by another secret
+   */
+  static async load(surroundings: Surroundings): Promise<DatabaseSigningKeys> {
+    const keys = new DatabaseSigningKeys(surroundings);
+    if ((await surroundings.db.signingKey.count()) === 0) {
+      const pair = await promisify(generateKeyPair)("rsa", { modulusLength: MODULUS });
+      await inTransaction(surroundings, async (tx) => {
+        // Of instances that start at once, one makes it.
+        if ((await tx.signingKey.count()) === 0) await insertKey(surroundings, tx, pair);
+      });
+    }
+    await keys.refresh();
+    return keys;
+  }
+
+  get kid(): string {
+    return this.#current;
+  }
+
+  get privateKey(): KeyObject {
+    return this.#pair.privateKey;
+  }
+
+  get publicKey(): KeyObject {
+    return this.#pair.publicKey;
+  }
+
+  get #pair(): KeyPair {
+    const pair = this.#keys.get(this.#current);
+    if (pair === undefined) throw new Error("the database holds no signing key");
+    return pair;
+  }
+
+  async find(kid: string): Promise<KeyObject | undefined> {
+    if (!this.#keys.has(kid)) {
+      if (Date.now() - this.#lookedAt > LOOK_AGAIN) {
+        this.#lookedAt = Date.now();
+        this.#looking = this.refresh();
+      }
+      // Whoever comes meanwhile with a token of the same key waits for the same look.
+      await this.#looking;
+    }
+    return this.#keys.get(kid)?.publicKey;
+  }
+
+  /** Reads what other instances have changed; to be called every few seconds. */
+  async refresh(): Promise<void> {
+    const { db, now, sealer } = this.#surroundings;
+    const believed = new Date(now().getTime() - RETIRED_LIFE);
+    const rows = await db.signingKey.findMany({
+      where: { OR: [{ retiredAt: null }, { retiredAt: { gt: believed } }] },
+      orderBy: [{ createdAt: "asc" }, { kid: "asc" }],
+    });
+    this.#keys = new Map(
+      rows.map((row) => [row.kid, this.#keys.get(row.kid) ?? openSigningKey(sealer, row)]),
+    );
+    this.#current = rows.findLast((row) => row.retiredAt === null)?.kid ?? "";
+  }
+
+  /**
+   * Makes a new key that signs from now on. What the others have signed is believed until it ends, or, if they are
+   * revoked, no more: every login ends, and agents enrol anew with their next report.
+   */
+  async rotate({ revoke }: { readonly revoke: boolean }): Promise<string> {
+    const { now } = this.#surroundings;
+    const pair = await promisify(generateKeyPair)("rsa", { modulusLength: MODULUS });
+    await inTransaction(this.#surroundings, async (tx) => {
+      const ended = { retiredAt: { lte: new Date(now().getTime() - RETIRED_LIFE) } };
+      await tx.signingKey.deleteMany({ where: revoke ? {} : ended });
+      await tx.signingKey.updateMany({ where: { retiredAt: null }, data: { retiredAt: now() } });
+      await insertKey(this.#surroundings, tx, pair);
+    });
+    await this.refresh();
+    return kidOf(pair.publicKey);
+  }
+}
+
+/**
+ * A key as the database keeps it.
+ * @throws OperatorError it was sealed by another secret
+ */
+export function openSigningKey(sealer: Sealer, { kid, sealed }: Pick<SigningKey, "kid" | "sealed">): KeyPair {
+  const privateKey = createPrivateKey(sealer.open(sealed, purposeOf(kid)));
+  return { privateKey, publicKey: createPublicKey(privateKey) };
+}

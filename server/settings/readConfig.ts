@@ -1,0 +1,286 @@
+import { join, resolve } from "node:path";
+import type { z } from "zod";
+import type { DatabaseLocation } from "../db/openDatabase.ts";
+import type { SessionRetention } from "../features/sessions/retention.ts";
+import { isLoopback } from "../http/addresses.ts";
+import type { MailConfig } from "../mail/mailerOf.ts";
+import { OperatorError } from "../OperatorError.ts";
+import type { TlsFiles } from "../process/tls.ts";
+import type { SamlSettings, ServiceSettings } from "../services.ts";
+import { type Setting, type SettingName, type SettingValues, settings } from "./index.ts";
+import { readSecretFile } from "./readSecretFile.ts";
+import { readSamlCertificates } from "./samlCertificates.ts";
+
+export interface MetricsConfig {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly tokenFile: string | undefined;
+}
+
+/** How one process of the service runs. */
+export interface Config {
+  readonly dataDir: string;
+  readonly database: DatabaseLocation;
+  /** Undefined: the data folder's own. */
+  readonly secret: string | undefined;
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** Undefined: plain HTTP. */
+  readonly tls: TlsFiles | undefined;
+  /** Positions of IP addresses; undefined: unknown. */
+  readonly geoipFile: string | undefined;
+  /** Where metrics are served; undefined: nowhere. */
+  readonly metrics: MetricsConfig | undefined;
+  /** Where internal operations are served; undefined: nowhere. */
+  readonly internal: InternalConfig | undefined;
+  readonly mail: MailConfig;
+  readonly logLevel: SettingValues["logLevel"];
+  /** In days; 0: for ever. */
+  readonly auditRetention: number;
+  readonly sessionRetention: SessionRetention;
+  /** In milliseconds. */
+  readonly shutdownTimeout: number;
+  readonly service: ServiceSettings;
+}
+
+/** The listener for trusted services. */
+export interface InternalConfig {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** What each request must carry. */
+  readonly token: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+/** Values of flags, by the name of their setting. */
+export type Flags = Readonly<Partial<Record<SettingName, string>>>;
+
+/** One or more settings have a wrong value; the message has a line for each. */
+export class ConfigError extends OperatorError {
+  override readonly name = "ConfigError";
+}
+
+type Reading<T> = { readonly value: T } | { readonly problem: string };
+
+/** A flag wins over its variable; an empty variable counts as one that is not set. */
+function read(setting: Setting, flag: string | undefined, environment: Environment): Reading<unknown> {
+  const refused = flag === undefined ? undefined : setting.refusedAsFlag?.(flag);
+  if (refused) {
+    return {
+      problem: `${setting.flag}: ${refused}; set ${setting.variable} or ${setting.variable}_FILE instead`,
+    };
+  }
+  const variable = environment[setting.variable] || undefined;
+  const file = (setting.secret && environment[`${setting.variable}_FILE`]) || undefined;
+  if (variable !== undefined && file !== undefined) {
+    return { problem: `${setting.variable} and ${setting.variable}_FILE are set: it must be one of them` };
+  }
+  let text: string | undefined;
+  try {
+    text = flag ?? variable ?? (file === undefined ? setting.fallback : readSecretFile(file));
+  } catch (error) {
+    return { problem: `${setting.variable}_FILE: ${error instanceof Error ? error.message : String(error)}` };
+  }
+  const parsed = setting.schema.safeParse(text);
+  if (parsed.success) return { value: parsed.data };
+  const other = setting.flag === undefined ? "" : ` (flag ${setting.flag})`;
+  const source =
+    flag === undefined ? `${setting.variable}${other}` : `${setting.flag} (variable ${setting.variable})`;
+  const shown = setting.secret ? "has a value that cannot be used" : `is ${JSON.stringify(text)}`;
+  if (text === undefined) return { problem: `${source} is not set: it must be ${setting.allowed}` };
+  return { problem: `${source} ${shown}: it must be ${setting.allowed}` };
+}
+
+/**
+ * The value of one setting that is no setting of the service, from the environment.
+ * @throws ConfigError when it is wrong or, where it must not be, missing
+ */
+export function readVariable<T extends z.ZodType>(
+  setting: Setting<T>,
+  environment: Environment,
+): z.output<T> {
+  const reading = read(setting, undefined, environment);
+  if ("problem" in reading) throw new ConfigError(reading.problem);
+  return reading.value as z.output<T>;
+}
+
+/** Where the database is: that of the setting, else the file in the data folder. */
+export function databaseAt(url: string | undefined, dataDir: string, connections: number): DatabaseLocation {
+  if (url === undefined) return { file: join(dataDir, "gatehouse.db") };
+  return url.startsWith("file:") ? { file: resolve(url.slice("file:".length)) } : { url, connections };
+}
+
+/** @throws ConfigError a port without a token: whoever reaches it could do everything */
+function internalListener({
+  internalHost,
+  internalPort,
+  internalToken,
+}: SettingValues): InternalConfig | undefined {
+  if (internalPort === undefined) return undefined;
+  if (internalToken === undefined) {
+    const { internalPort: port, internalToken: token } = settings;
+    throw new ConfigError(
+      `${port.variable} (flag ${port.flag}) is set without ${token.variable} or ${token.variable}_FILE: ` +
+        `it must be ${token.allowed}`,
+    );
+  }
+  return { host: internalHost, port: internalPort, token: internalToken };
+}
+
+/**
+ * The values of the given settings.
+ * @throws ConfigError naming every wrong one, with its variable and flag and what is allowed
+ */
+export function readSettings<K extends SettingName>(
+  names: readonly K[],
+  environment: Environment,
+  flags: Flags,
+): Pick<SettingValues, K> {
+  const values: Partial<Record<SettingName, unknown>> = {};
+  const problems: string[] = [];
+  for (const name of names) {
+    const reading = read(settings[name], flags[name], environment);
+    if ("problem" in reading) problems.push(reading.problem);
+    else values[name] = reading.value;
+  }
+  if (problems.length > 0) throw new ConfigError(problems.join("\n"));
+  return values as Pick<SettingValues, K>;
+}
+
+/** @throws ConfigError one file without the other */
+function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefined {
+  if (tlsCertFile && tlsKeyFile) return { certFile: resolve(tlsCertFile), keyFile: resolve(tlsKeyFile) };
+  if (!tlsCertFile && !tlsKeyFile) return undefined;
+  const { tlsCertFile: cert, tlsKeyFile: key } = settings;
+  throw new ConfigError(
+    `${cert.variable} (flag ${cert.flag}) and ${key.variable} (flag ${key.flag}) must be given together`,
+  );
+}
+
+/** Of mails that go into files. */
+const LOCAL_SENDER = "gatehouse@localhost";
+
+/** @throws ConfigError a mail server without an address that mails come from */
+function mail({ smtpUrl, smtpTls, mailFrom }: SettingValues): MailConfig {
+  if (smtpUrl === undefined) return { server: undefined, from: mailFrom ?? LOCAL_SENDER };
+  if (mailFrom === undefined) {
+    const { smtpUrl: url, mailFrom: from } = settings;
+    throw new ConfigError(
+      `${url.variable} is set without ${from.variable} (flag ${from.flag}): it must be ${from.allowed}`,
+    );
+  }
+  // Between two processes of one machine nobody is on the way, and a certificate for its name is rare.
+  const local = smtpUrl.host === "localhost" || isLoopback(smtpUrl.host);
+  return { server: { ...smtpUrl, tls: local ? "unchecked" : smtpTls }, from: mailFrom };
+}
+
+/**
+ * Mails have links to the service, and a request's own Host header is no place to take them from: whoever sends it
+ * would choose where a token goes.
+ * @throws ConfigError a cloud instance without a public address
+ */
+function checkPublicUrl({ edition, publicUrl }: SettingValues): void {
+  if (edition !== "cloud" || publicUrl !== undefined) return;
+  const setting = settings.publicUrl;
+  throw new ConfigError(
+    `${setting.variable} (flag ${setting.flag}) is not set: the cloud edition sends mails with links to it; ` +
+      `it must be ${setting.allowed}`,
+  );
+}
+
+/** @throws ConfigError a part is missing, the edition has no SAML, or the certificates cannot be used */
+function samlSettings(values: SettingValues): SamlSettings | undefined {
+  const { samlIdpEntityId: idpEntityId, samlSsoUrl: ssoUrl, samlCertificateFile: file, publicUrl } = values;
+  if (!idpEntityId && !ssoUrl && !file) return undefined;
+  const names = ["samlIdpEntityId", "samlSsoUrl", "samlCertificateFile", "publicUrl"] as const;
+  if (!idpEntityId || !ssoUrl || !file || !publicUrl) {
+    const list = names.map((name) => `${settings[name].variable} (flag ${settings[name].flag})`).join(", ");
+    throw new ConfigError(`SAML needs all of ${list}`);
+  }
+  if (values.edition === "community")
+    throw new ConfigError(`${settings.samlIdpEntityId.variable} is set: the edition community has no SAML`);
+  const { samlEmailAttribute: emailAttribute, samlNameAttribute: nameAttribute } = values;
+  const linkUsers = values.samlLinkUsers;
+  const certificates = certificatesIn(file);
+  return {
+    idpEntityId,
+    ssoUrl,
+    certificates,
+    emailAttribute,
+    nameAttribute,
+    linkUsers,
+    serviceUrl: publicUrl,
+  };
+}
+
+function certificatesIn(file: string): readonly string[] {
+  try {
+    return readSamlCertificates(resolve(file));
+  } catch (error) {
+    const { variable, allowed } = settings.samlCertificateFile;
+    const why = error instanceof Error ? error.message : String(error);
+    throw new ConfigError(`${variable}: ${why}: it must be ${allowed}`);
+  }
+}
+
+/**
+ * How the service shall run, from the environment and the flags of `serve`.
+ * @throws ConfigError see {@link readSettings}
+ */
+export function readConfig(environment: Environment, flags: Flags): Config {
+  const values = readSettings(Object.keys(settings) as SettingName[], environment, flags);
+  const dataDir = resolve(values.dataDir);
+  checkPublicUrl(values);
+  return {
+    dataDir,
+    database: databaseAt(values.databaseUrl, dataDir, values.databaseConnections),
+    secret: values.secret,
+    host: values.host,
+    port: values.port,
+    internal: internalListener(values),
+    auditRetention: values.auditRetention,
+    sessionRetention: { sessions: values.sessionRetention, recordings: values.recordingRetention },
+    tls: tlsFiles(values),
+    mail: mail(values),
+    geoipFile: values.geoipFile && resolve(values.geoipFile),
+    metrics: values.metricsAddress && {
+      ...values.metricsAddress,
+      tokenFile: values.metricsTokenFile && resolve(values.metricsTokenFile),
+    },
+    logLevel: values.logLevel,
+    shutdownTimeout: values.shutdownTimeout * 1000,
+    service: {
+      edition: values.edition,
+      maximumLockoutMinutes: values.maximumLockout,
+      maximumPendingDevices: values.maximumPendingDevices,
+      maximumFirewallRules: values.maximumFirewallRules,
+      maximumConnectors: values.maximumConnectors,
+      maximumRecording: values.maximumRecording,
+      maximumTunnels: values.maximumTunnels,
+      tunnelsDomain: values.tunnelsDomain,
+      agentImage: values.agentImage,
+      sshEndpoint: values.sshEndpoint,
+      apiEndpoint: values.apiEndpoint,
+      publicUrl: values.publicUrl,
+      saml: samlSettings(values),
+      trustedProxies: values.trustedProxies ?? [],
+      limits: {
+        loginsPerAddress: values.loginsPerAddress,
+        loginsPerAccount: values.loginsPerAccount,
+        reportsPerAddress: values.reportsPerAddress,
+        enrolmentsPerAddress: values.enrolmentsPerAddress,
+      },
+      corsOrigins: values.corsOrigins ?? [],
+      pages: values.pages,
+      billing: {
+        gateway: values.billingGateway,
+        timeout: values.billingTimeout * 1000,
+        devicePrice: values.billingDevicePrice,
+        currency: values.billingCurrency,
+      },
+    },
+  };
+}
