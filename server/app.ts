@@ -8,6 +8,7 @@ import Fastify, {
   LogController,
 } from "fastify";
 import { handlers } from "./features/handlers.ts";
+import { serveSaml } from "./features/saml/samlRoutes.ts";
 import { authorizeRequests } from "./http/authorizeRequests.ts";
 import { readBodies } from "./http/bodies.ts";
 import { allowOrigins } from "./http/cors.ts";
@@ -20,7 +21,6 @@ import { openApiDocument } from "./http/openapi.ts";
 import { limitRequests } from "./http/rateLimits.ts";
 import { gatherFacts, requireOneHost } from "./http/requestFacts.ts";
 import { absentPaths, servedOperations, serveOperations } from "./http/routes.ts";
-import { serveSaml } from "./http/samlRoutes.ts";
 import { schemaController } from "./http/schemaController.ts";
 import { securityHeaders, sendSecurityHeaders } from "./http/securityHeaders.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";

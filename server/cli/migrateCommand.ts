@@ -35,7 +35,7 @@ async function migrate(io: CommandIo, flags: Flags): Promise<void> {
   if (!("file" in database)) throw new OperatorError("The service keeps its data in PostgreSQL already");
   const url = readVariable(target, io.env);
   // Loaded when it is needed, as the service is.
-  const { migrateToPostgresql } = await import("../db/migrateToPostgresql.ts");
+  const { migrateToPostgresql } = await import("./migrateToPostgresql.ts");
   const { tables, missed } = await migrateToPostgresql({
     dataDir,
     database: database.file,

@@ -15,7 +15,7 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
     throw new OperatorError("The service keeps its data in PostgreSQL: restore that with `pg_restore`");
   }
   // Loaded when it is needed, as the service is.
-  const { restore } = await import("../db/restore.ts");
+  const { restore } = await import("./restore.ts");
   const backup = resolve(name);
   const restored = await restore({ backup, dataDir, database: database.file, secret: values.secret });
   const { users, namespaces, devices, kept } = restored;

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { TLSSocket } from "node:tls";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { addressMatcher, networkOf, normalAddress } from "../addresses.ts";
 import { InvalidError } from "../errors.ts";
 import type { ServiceSettings } from "../services.ts";
-import { addressMatcher, networkOf, normalAddress } from "./addresses.ts";
 
 /**
  * Where a request comes from and what it was sent to. What proxies say in headers is decided here, once, and

@@ -1,7 +1,7 @@
 import { internalOperations } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
 import { type AppOptions, newApp } from "../app.ts";
-import { internalHandlers } from "../features/internal/handlers.ts";
+import { internalHandlers } from "../features/internalHandlers.ts";
 import { HttpServers } from "../http/HttpServers.ts";
 import { authenticateForwarded, readTenant, requireInternalToken } from "../http/internalAccess.ts";
 import { absentPaths, servedOperations, serveOperations } from "../http/routes.ts";

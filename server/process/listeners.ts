@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { collectDefaultMetrics } from "prom-client";
-import { isLoopback } from "../http/addresses.ts";
+import { isLoopback } from "../addresses.ts";
 import { OperatorError } from "../OperatorError.ts";
 import type { Services } from "../services.ts";
 import type { Config, InternalConfig, MetricsConfig } from "../settings/readConfig.ts";

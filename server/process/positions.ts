@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { LRUCache } from "lru-cache";
 import { type CityResponse, Reader } from "mmdb-lib";
-import { isPublic, normalAddress } from "../http/addresses.ts";
+import { isPublic, normalAddress } from "../addresses.ts";
 import { OperatorError } from "../OperatorError.ts";
 
 /** Where something is, in degrees; 0,0 when that is not known (models section 3). */

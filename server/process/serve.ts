@@ -8,7 +8,7 @@ import { trimAuditTrail } from "../features/audit/retention.ts";
 import { forgetRemovedDevices, refreshBilling } from "../features/billing/upkeep.ts";
 import { Enrolments } from "../features/devices/Enrolments.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
-import { deliverMails } from "../features/mails/deliverMails.ts";
+import { deliverMails } from "../features/outbox/deliverMails.ts";
 import { trimSessions } from "../features/sessions/retention.ts";
 import { removeEndedTunnels } from "../features/tunnels/expiry.ts";
 import { forgetAccounts } from "../features/users/forgetAccounts.ts";

@@ -1,6 +1,6 @@
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
-import { isLoopback } from "../http/addresses.ts";
+import { isLoopback } from "../addresses.ts";
 import type { Config } from "../settings/readConfig.ts";
 
 /** Address at which an app listens, as a URL without a final slash. */

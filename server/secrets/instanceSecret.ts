@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { openToOthers, othersMayDoAnything, SECRET_FILE } from "../files/dataFolder.ts";
 import { createDurably } from "../files/durableFile.ts";
+import { readSecretFile } from "../files/readSecretFile.ts";
 import { OperatorError } from "../OperatorError.ts";
-import { readSecretFile } from "../settings/readSecretFile.ts";
 
 /**
  * The secret that seals others in the database: the configured one, else that of the data folder, which is made at

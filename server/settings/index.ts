@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { mailSettings } from "../mail/mailSettings.ts";
 import { billingSettings } from "./billingSettings.ts";
 import { clientSettings } from "./clientSettings.ts";
 import { databaseSettings } from "./databaseSettings.ts";
 import { deviceSettings } from "./deviceSettings.ts";
 import { listenSettings } from "./listenSettings.ts";
+import { mailSettings } from "./mailSettings.ts";
 import { operationSettings } from "./operationSettings.ts";
 import { rateSettings } from "./rateSettings.ts";
 import { retentionSettings } from "./retentionSettings.ts";

@@ -1,14 +1,14 @@
 import { join, resolve } from "node:path";
 import type { z } from "zod";
+import { isLoopback } from "../addresses.ts";
 import type { DatabaseLocation } from "../db/openDatabase.ts";
 import type { SessionRetention } from "../features/sessions/retention.ts";
-import { isLoopback } from "../http/addresses.ts";
+import { readSecretFile } from "../files/readSecretFile.ts";
 import type { MailConfig } from "../mail/mailerOf.ts";
 import { OperatorError } from "../OperatorError.ts";
 import type { TlsFiles } from "../process/tls.ts";
 import type { SamlSettings, ServiceSettings } from "../services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./index.ts";
-import { readSecretFile } from "./readSecretFile.ts";
 import { readSamlCertificates } from "./samlCertificates.ts";
 
 export interface MetricsConfig {

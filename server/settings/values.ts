@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
-import { normalRange } from "../http/addresses.ts";
+import { normalRange } from "../addresses.ts";
 
 // Values of settings, from text to what the service uses.
 

@@ -9,7 +9,7 @@ import type { Services } from "../../services.ts";
 import { requireRoom } from "../requireRoom.ts";
 import { declaredConnector } from "./object.ts";
 import { presentConnector } from "./presentConnector.ts";
-import { NO_TLS, type StoredTls, sealTls, type TlsMaterial } from "./tls.ts";
+import { NO_TLS, type StoredTls, sealTls, type TlsMaterial } from "./tlsMaterial.ts";
 
 const unknown = () => new NotFoundError("no such connector");
 

@@ -1,10 +1,10 @@
 import { setImmediate as letOthers } from "node:timers/promises";
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
 import { type FirewallDecision, firewallDecides, type LoginAttempt } from "@gatehouse-access/sdk/policy";
+import { normalAddress } from "../../addresses.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
 import { ForbiddenError } from "../../errors.ts";
-import { normalAddress } from "../../http/addresses.ts";
 import type { Handler } from "../../http/routes.ts";
 import { addressedDevice } from "../devices/lookup.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";

@@ -5,7 +5,7 @@ import type { Handler, Handlers } from "../../http/routes.ts";
 import { shellAssignments } from "./shellAssignments.ts";
 
 /** The script that comes with the package; `@DEFAULTS@` stands where the values of a request belong. */
-const [BEFORE = "", AFTER = ""] = readFileSync(packageFile("install/install.sh"), "utf8").split(
+const [BEFORE = "", AFTER = ""] = readFileSync(packageFile("features/install/install.sh"), "utf8").split(
   "# @DEFAULTS@\n",
   2,
 );

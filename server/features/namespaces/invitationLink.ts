@@ -1,6 +1,6 @@
 import type { Mail } from "../../mail/mail.ts";
 import type { Services } from "../../services.ts";
-import { linkAt, mailedLink } from "../mails/links.ts";
+import { linkAt, mailedLink } from "../outbox/links.ts";
 import type { MadeInvitation } from "./invitations.ts";
 
 const PAGE = "/accept-invite";

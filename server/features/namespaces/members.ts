@@ -5,7 +5,7 @@ import { inTransaction, type Transaction, within } from "../../db/transaction.ts
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
-import { queueMail } from "../mails/outbox.ts";
+import { queueMail } from "../outbox/outbox.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
 import { invitationMail } from "./invitationLink.ts";

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { PublicOperations, tunnels } from "@gatehouse-access/sdk/contract";
+import { normalAddress } from "../../addresses.ts";
 import { createOnce } from "../../changes/createOnce.ts";
 import type { Transaction } from "../../db/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
-import { normalAddress } from "../../http/addresses.ts";
 import type { Handler, Handlers } from "../../http/routes.ts";
 import { rowsOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";

@@ -1,8 +1,8 @@
 import type { User } from "../../db/generated/sqlite/client.ts";
 import type { Mail } from "../../mail/mail.ts";
 import type { Services } from "../../services.ts";
-import { mailedLink } from "../mails/links.ts";
-import type { AccountPurpose, AccountRequest } from "../mails/outbox.ts";
+import { mailedLink } from "../outbox/links.ts";
+import type { AccountPurpose, AccountRequest } from "../outbox/outbox.ts";
 import { findUser } from "./login.ts";
 import { makeToken } from "./mailTokens.ts";
 import { mfaResetMails } from "./mfaReset.ts";

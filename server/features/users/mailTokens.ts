@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Transaction } from "../../db/transaction.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
-import type { AccountPurpose } from "../mails/outbox.ts";
+import type { AccountPurpose } from "../outbox/outbox.ts";
 
 /** How long a token in a mail works, in milliseconds (rules Q5). */
 const TOKEN_LIFE = 24 * 60 * 60_000;

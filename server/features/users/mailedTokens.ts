@@ -3,7 +3,7 @@ import { inTransaction } from "../../db/transaction.ts";
 import { NotFoundError, UnauthenticatedError } from "../../errors.ts";
 import type { Handler } from "../../http/routes.ts";
 import { hashPassword } from "../../secrets/passwords.ts";
-import { queueAccountMail } from "../mails/outbox.ts";
+import { queueAccountMail } from "../outbox/outbox.ts";
 import { actingUser } from "./callingUser.ts";
 import { changeAccount } from "./changeAccount.ts";
 import { isToken, useToken } from "./mailTokens.ts";

@@ -6,8 +6,8 @@ import { isDatabaseError, TakenFieldsError, UnauthenticatedError } from "../../e
 import type { Context, Handler } from "../../http/routes.ts";
 import { hashPassword } from "../../secrets/passwords.ts";
 import type { Services } from "../../services.ts";
-import { queueAccountMail } from "../mails/outbox.ts";
 import { acceptMembership, openInvitation } from "../namespaces/invitations.ts";
+import { queueAccountMail } from "../outbox/outbox.ts";
 import { actingUser } from "./callingUser.ts";
 import { newUserId } from "./createUser.ts";
 import { homeOf, sessionOf } from "./session.ts";

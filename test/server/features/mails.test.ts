@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger } from "fastify";
 import { beforeEach, expect, test } from "vitest";
 import { inTransaction, within } from "../../../server/db/transaction.ts";
-import { deliverMails } from "../../../server/features/mails/deliverMails.ts";
-import { queueMail } from "../../../server/features/mails/outbox.ts";
+import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
+import { queueMail } from "../../../server/features/outbox/outbox.ts";
 import { smtpMailer } from "../../../server/mail/smtpMailer.ts";
 import { startSmtpServer } from "../../support/smtpServer.ts";
 import { withApp } from "../http/lab.ts";

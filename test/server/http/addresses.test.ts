@@ -5,7 +5,7 @@ import {
   networkOf,
   normalAddress,
   normalRange,
-} from "../../../server/http/addresses.ts";
+} from "../../../server/addresses.ts";
 
 test.each([
   ["203.0.113.7", "203.0.113.7"],

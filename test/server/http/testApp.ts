@@ -6,7 +6,7 @@ import { buildApp } from "../../../server/app.ts";
 import { type Database, type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
 import { Enrolments } from "../../../server/features/devices/Enrolments.ts";
 import { Heartbeats } from "../../../server/features/devices/heartbeats.ts";
-import { deliverMails } from "../../../server/features/mails/deliverMails.ts";
+import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
 import { insertUser } from "../../../server/features/users/createUser.ts";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/commonErrors.ts";
 import { signUserToken } from "../../../server/http/tokens.ts";

@@ -1,13 +1,13 @@
 import { createReadStream, existsSync, rmSync } from "node:fs";
 import { serviceListens } from "../admin/socketPath.ts";
+import { type BackupContent, checkBackup } from "../db/checkBackup.ts";
+import { replaceSqlite } from "../db/replaceSqlite.ts";
 import { prepareDataFolder } from "../files/dataFolder.ts";
 import { streamDurably } from "../files/durableFile.ts";
 import { OperatorError } from "../OperatorError.ts";
 import { knownSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
 import { openSigningKey } from "../secrets/signingKeys.ts";
-import { type BackupContent, checkBackup } from "./checkBackup.ts";
-import { replaceSqlite } from "./replaceSqlite.ts";
 
 /** What shall be restored where. */
 export interface RestoreRequest {

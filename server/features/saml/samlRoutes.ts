@@ -1,11 +1,11 @@
 import type { FastifyInstance } from "fastify";
-import { InvalidError } from "../errors.ts";
-import { CONSUMER_PATH, METADATA_PATH, serviceMetadata } from "../features/saml/identityProvider.ts";
-import { finishSamlLogin } from "../features/saml/login.ts";
-import { countLogin } from "../features/users/countLogin.ts";
-import type { SamlSettings, Services } from "../services.ts";
-import "./declaredAccess.ts";
-import "./requestFacts.ts";
+import { InvalidError } from "../../errors.ts";
+import type { SamlSettings, Services } from "../../services.ts";
+import { countLogin } from "../users/countLogin.ts";
+import { CONSUMER_PATH, METADATA_PATH, serviceMetadata } from "./identityProvider.ts";
+import { finishSamlLogin } from "./login.ts";
+import "../../http/declaredAccess.ts";
+import "../../http/requestFacts.ts";
 
 /** Largest form with a response, in bytes: a response has some kilobytes, more with many groups. */
 const BODY_LIMIT = 128 * 1024;

@@ -3,9 +3,9 @@ import Sqlite from "better-sqlite3";
 import { callAdmin, fetchDatabase } from "../admin/adminClient.ts";
 import type { DatabaseChanges } from "../admin/requests.ts";
 import { serviceListens } from "../admin/socketPath.ts";
+import { type CopiedTable, copyToPostgresql, type Progress } from "../db/copyToPostgresql.ts";
+import { openSqlite } from "../db/openSqlite.ts";
 import { OperatorError } from "../OperatorError.ts";
-import { type CopiedTable, copyToPostgresql, type Progress } from "./copyToPostgresql.ts";
-import { openSqlite } from "./openSqlite.ts";
 
 /** What shall be copied where. */
 export interface MigrationRequest {

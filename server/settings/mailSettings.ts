@@ -1,7 +1,7 @@
 import { email } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { setting } from "../settings/setting.ts";
-import { smtpUrl } from "./smtpUrl.ts";
+import { smtpUrl } from "../mail/smtpUrl.ts";
+import { setting } from "./setting.ts";
 
 /** How mails leave the service. */
 export const mailSettings = {
