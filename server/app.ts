@@ -7,7 +7,10 @@ import Fastify, {
   type FastifyServerOptions,
   LogController,
 } from "fastify";
+import { writeObject } from "./changes/writeObject.ts";
+import { askBilling } from "./features/billing/ask.ts";
 import { handlers } from "./features/handlers.ts";
+import { objects } from "./features/objects.ts";
 import { serveSaml } from "./features/saml/samlRoutes.ts";
 import { authorizeRequests } from "./http/authorizeRequests.ts";
 import { readBodies } from "./http/bodies.ts";
@@ -16,7 +19,7 @@ import { requireDeclaredAccess } from "./http/declaredAccess.ts";
 import { serveDocumentation } from "./http/documentation.ts";
 import { answerErrors } from "./http/errorHandler.ts";
 import { HttpServers } from "./http/HttpServers.ts";
-import { measureRequests } from "./http/measureRequests.ts";
+import type { Behaviour } from "./http/handler.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { limitRequests } from "./http/rateLimits.ts";
 import { gatherFacts, requireOneHost } from "./http/requestFacts.ts";
@@ -35,6 +38,13 @@ export interface AppOptions {
   /** Makes the servers below the app; left out: of plain HTTP. */
   readonly servers?: HttpServers;
 }
+
+/** What the operations do. */
+export const behaviour: Behaviour = {
+  handlers,
+  admit: askBilling,
+  write: (services, request) => writeObject(objects, services, request),
+};
 
 /** Largest request body of a route that is no operation, in bytes; the contract has those of operations. */
 const BODY_LIMIT = 64 * 1024;
@@ -84,8 +94,12 @@ export async function newApp(
   app.addHook("onResponse", async (request, reply) => {
     const { statusCode, elapsedTime } = reply;
     requestLog.info({ reqId: request.id, req: request, statusCode, ms: elapsedTime }, "request");
+    const { config, url } = request.routeOptions;
+    // The route's pattern, where it is no operation: a raw path would make a series for each one that is tried.
+    const operation = config.operation?.id ?? url ?? "none";
+    services.metrics.requests.inc({ operation, status: statusCode });
+    services.metrics.duration.observe({ operation }, elapsedTime / 1000);
   });
-  measureRequests(app, services.metrics);
   return app;
 }
 
@@ -98,7 +112,7 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   authorizeRequests(app, services);
 
   const operations = servedOperations(allOperations, settings.edition);
-  serveOperations(app, services, operations, handlers);
+  serveOperations(app, services, operations, behaviour);
   // Made when it is first asked for: few instances ever are, and it takes a tenth of the start.
   // One buffer for all answers: a text would be copied for each that its reader is slow to take.
   let document: Buffer | undefined;

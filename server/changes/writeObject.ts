@@ -1,36 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import { IF_MATCH, type ObjectKind, type Operation, takesIfMatch } from "@gatehouse-access/sdk/contract";
+import { IF_MATCH, type ObjectKind, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { inTurn } from "../db/inTurn.ts";
 import { inTransaction, within } from "../db/transaction.ts";
 import { PreconditionError } from "../errors.ts";
-import { objects } from "../features/objects.ts";
-import type { Caller, Member } from "../http/identity.ts";
+import type { ObjectRequest, Written } from "../http/handler.ts";
 import type { Services } from "../services.ts";
 import { TakenError } from "./createOnce.ts";
-import { type Declared, revisionOf, type Write } from "./managedObject.ts";
-import { type Change, recordChange } from "./recordChange.ts";
-
-/** What {@link writeObject} needs of a request. */
-export interface ObjectRequest {
-  readonly operation: Operation & { readonly object: ObjectKind };
-  /** Undefined for one that makes a namespace. */
-  readonly tenantId: string | undefined;
-  readonly params: object;
-  readonly body: object | undefined;
-  readonly ifMatch: string | undefined;
-  readonly creationKey: string | null;
-  readonly facts: Change["request"];
-  /** Who calls, and what the caller may do at this moment, as the transaction sees it. */
-  identify(services: Services): Promise<Caller | Member>;
-  /** The operation itself; it calls `repeated` when it answers with what an earlier request made. */
-  run(services: Services, identity: Caller | Member, repeated: () => void): Promise<unknown>;
-}
-
-/** What a write answers, and the object's revision after it; undefined when it is gone. */
-export interface Written {
-  readonly result: unknown;
-  readonly revision: string | undefined;
-}
+import { type Declared, type ManagedObject, revisionOf, type Write } from "./managedObject.ts";
+import { recordChange } from "./recordChange.ts";
 
 /**
  * Creations that count what is there already. Each changes what the others of its namespace have counted: side by side
@@ -41,10 +18,16 @@ const COUNTING: ReadonlySet<string> = new Set(["createFirewallRule", "createTunn
 /**
  * Runs an operation that changes an object as one transaction: the caller may still do it, the object is as
  * `If-Match` says, and the change stands in the audit trail, or nothing has happened.
+ * @param objects how the objects of each kind are found and read
  * @throws PreconditionError the object has another revision
  */
-export async function writeObject(services: Services, request: ObjectRequest): Promise<Written> {
-  const begin = () => inTransaction(services, (tx) => write(within(services, tx), request));
+export async function writeObject(
+  objects: Readonly<Record<ObjectKind, ManagedObject>>,
+  services: Services,
+  request: ObjectRequest,
+): Promise<Written> {
+  const kind = objects[request.operation.object];
+  const begin = () => inTransaction(services, (tx) => write(within(services, tx), kind, request));
   const { operation, tenantId } = request;
   const turn = tenantId && COUNTING.has(operation.id) ? `${operation.id} ${tenantId}` : undefined;
   // Of requests with one Idempotency-Key the first one has made the object; the others find it in a second try.
@@ -57,9 +40,8 @@ export async function writeObject(services: Services, request: ObjectRequest): P
   }
 }
 
-async function write(services: Services, request: ObjectRequest): Promise<Written> {
+async function write(services: Services, kind: ManagedObject, request: ObjectRequest): Promise<Written> {
   const { operation } = request;
-  const kind = objects[operation.object];
   const identity = await request.identify(services);
   const caller = "caller" in identity ? identity.caller : identity;
   const facts: Write = {

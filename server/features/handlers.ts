@@ -1,5 +1,5 @@
 import type { Operations } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../http/routes.ts";
+import type { Handlers } from "../http/handler.ts";
 import { announcementHandlers } from "./announcements/handlers.ts";
 import { apiKeyHandlers } from "./apiKeys/handlers.ts";
 import { auditHandlers } from "./audit/handlers.ts";

@@ -1,10 +1,9 @@
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../http/routes.ts";
+import type { Handler, Handlers } from "../http/handler.ts";
 import { evaluateNamespaceBilling, reportNamespaceBilling } from "./billing/evaluate.ts";
 import { lookupDevice } from "./devices/lookup.ts";
 import { markDeviceOffline } from "./devices/offline.ts";
 import { evaluateFirewall } from "./firewall/evaluate.ts";
-import { authRequest } from "./internal/authRequest.ts";
 import { createPrivateKey } from "./privateKeys/privateKeys.ts";
 import { evaluatePublicKey, lookupPublicKey } from "./publicKeys/evaluate.ts";
 import {
@@ -17,6 +16,26 @@ import {
 } from "./sessions/entry.ts";
 import { streamSessionEvents } from "./sessions/eventStream.ts";
 import { createUserToken } from "./users/tokens.ts";
+
+/** Says whose credential the request carries (rules section 3). The key itself is nobody's business. */
+const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identity, header }) => {
+  if (identity.tenant !== "") header("X-Tenant-ID", identity.tenant);
+  switch (identity.kind) {
+    case "user":
+      header("X-ID", identity.userId);
+      header("X-Username", identity.username);
+      if (identity.role !== null) header("X-Role", identity.role);
+      break;
+    case "apikey":
+      header("X-Role", identity.role);
+      header("X-Api-Key", "true");
+      break;
+    case "device":
+      header("X-Device-UID", identity.uid);
+      break;
+  }
+  return undefined;
+};
 
 /** The behaviour of every internal operation; an operation without one does not compile. */
 export const internalHandlers: Handlers<InternalOperations> = {

@@ -1,66 +1,23 @@
-import type { Readable } from "node:stream";
+import type { IncomingHttpHeaders } from "node:http";
 import {
   type Edition,
+  IDEMPOTENCY_KEY,
+  idempotencyKey,
   JSON_TYPE,
   type ObjectKind,
   type Operation,
   writesObject,
 } from "@gatehouse-access/sdk/contract";
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { z } from "zod";
-import { writeObject } from "../changes/writeObject.ts";
-import { askBilling } from "../features/billing/ask.ts";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
 import { identify } from "./authorizeRequests.ts";
-import { readCreationKey } from "./idempotencyKey.ts";
+import type { Behaviour, BodyOf, Context, Handler, Operations } from "./handler.ts";
 import type { IdentityOf } from "./identity.ts";
 import { readQuery } from "./query.ts";
-import type { RequestFacts } from "./requestFacts.ts";
 import { serializerOf } from "./serialization.ts";
-import { parseBody, parseParams } from "./validation.ts";
+import { parse, parseBody, parseParams } from "./validation.ts";
 import { Conversation, openWebSocket } from "./webSockets.ts";
-
-type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;
-type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
-  ? z.input<O["success"]["body"]> | (true extends O["success"]["mayBeEmpty"] ? undefined : never)
-  : undefined;
-
-interface RequestContext<Params, Query, Body, Identity> {
-  readonly services: Services;
-  readonly params: Params;
-  readonly query: Query;
-  readonly body: Body;
-  readonly identity: Identity;
-  readonly request: RequestFacts;
-  /** Digest of the request's Idempotency-Key, for operations that take it; null without one. */
-  readonly creationKey: string | null;
-  /** To be called when the object was made by an earlier request with the same key. */
-  repeated(): void;
-  /** Aborted when the caller hangs up. */
-  readonly signal: AbortSignal;
-  readonly log: FastifyBaseLogger;
-  /** Sets a response header. */
-  header(name: string, value: string | number): void;
-}
-
-/** What a handler works with; every value is checked against the contract. */
-export type Context<O extends Operation> = RequestContext<
-  z.output<O["params"]>,
-  z.output<O["query"]>,
-  BodyOf<O>,
-  IdentityOf<O>
->;
-
-/**
- * Behaviour of an operation: its result becomes the response's body, an error its refusal. A body that may be too long
- * to hold is a stream of its text, with its `Content-Type` set; where success is a WebSocket, the conversation over it.
- */
-export type Handler<O extends Operation> = (
-  context: RequestContext<z.output<O["params"]>, z.output<O["query"]>, BodyOf<O>, IdentityOf<O>>,
-) => Promise<ResultOf<O> | Readable | Conversation>;
-export type Operations = Readonly<Record<string, Operation>>;
-/** One handler for each operation; a missing one is a type error. */
-export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? Handler<T[Id]> : never };
 
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 
@@ -89,13 +46,13 @@ export function serveOperations(
   app: FastifyInstance,
   services: Services,
   operations: readonly Operation[],
-  handlers: object,
+  behaviour: Behaviour,
 ): void {
   for (const operation of operations) {
     // The map's type ties every id to its operation; a loop over ids cannot carry that tie.
-    const handler = (handlers as Record<string, Handler<Operation>>)[operation.id];
+    const handler = (behaviour.handlers as Record<string, Handler<Operation>>)[operation.id];
     if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
-    const served = { operation, handler, named: paramNames(operation) };
+    const served = { operation, behaviour, handler, named: paramNames(operation) };
     const { status, body, mediaType } = operation.success;
     for (const url of routesOf(operation)) {
       app.route({
@@ -127,16 +84,18 @@ function paramNames(operation: Operation): (given: unknown) => unknown {
 
 interface Served {
   readonly operation: Operation;
+  readonly behaviour: Behaviour;
   readonly handler: Handler<Operation>;
   readonly named: (params: unknown) => unknown;
 }
 
 async function respond(
   services: Services,
-  { operation, handler, named }: Served,
+  served: Served,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
+  const { operation, behaviour, handler, named } = served;
   if (operation.success.alternatives.length > 0) addVary(reply, "Accept");
   const params = parseParams(operation, named(request.params));
   const query = readQuery(operation, request.query);
@@ -158,9 +117,9 @@ async function respond(
     log: request.log,
     header: (name: string, value: string | number) => void reply.header(name, String(value)),
   };
-  await askBilling(operation.id, context);
+  await behaviour.admit(operation.id, context);
   const result = writesObject(operation)
-    ? await runWrite(operation, handler, context, request, reply)
+    ? await runWrite({ ...served, operation }, context, request, reply)
     : await handler(context);
   if (operation.object !== null && !writesObject(operation)) setRevision(reply, revisionIn(result));
   if (result instanceof Conversation) return openWebSocket(request, reply, result, operation.bodyLimit);
@@ -171,24 +130,32 @@ async function respond(
   return reply.send(result);
 }
 
+/**
+ * The digest of the request's Idempotency-Key, which is all that is kept of it; null without one, and on an
+ * operation that does not take it.
+ * @throws InvalidError not 1 to 255 visible ASCII characters
+ */
+function readCreationKey(operation: Operation, headers: IncomingHttpHeaders): string | null {
+  const value = headers[IDEMPOTENCY_KEY.toLowerCase()];
+  if (!operation.idempotencyKey || value === undefined) return null;
+  return digestOf(parse(idempotencyKey, value, IDEMPOTENCY_KEY));
+}
+
 /** Answers differ by a request's header; others may be named already. */
 function addVary(reply: FastifyReply, name: string): void {
   const named = reply.getHeader("Vary");
   reply.header("Vary", named === undefined ? name : `${String(named)}, ${name}`);
 }
 
-type HandlerContext = Parameters<Handler<Operation>>[0];
-
-/** Runs a handler inside of the transaction of {@link writeObject}. */
+/** Runs a handler as the write of an object. */
 async function runWrite(
-  operation: Operation & { readonly object: ObjectKind },
-  handler: Handler<Operation>,
-  context: HandlerContext,
+  { operation, behaviour, handler }: Served & { readonly operation: { readonly object: ObjectKind } },
+  context: Context<Operation>,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
   const { services, params, body, creationKey } = context;
-  const { result, revision } = await writeObject(services, {
+  const { result, revision } = await behaviour.write(services, {
     operation,
     tenantId: operation.scope === "user" ? undefined : request.identity?.tenant,
     params,

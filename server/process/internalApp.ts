@@ -1,6 +1,6 @@
 import { internalOperations } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
-import { type AppOptions, newApp } from "../app.ts";
+import { type AppOptions, behaviour, newApp } from "../app.ts";
 import { internalHandlers } from "../features/internalHandlers.ts";
 import { HttpServers } from "../http/HttpServers.ts";
 import { authenticateForwarded, readTenant, requireInternalToken } from "../http/internalAccess.ts";
@@ -32,6 +32,7 @@ export async function buildInternalApp(
   authenticateForwarded(app, services);
   readTenant(app);
   acceptWebSockets(app, servers, webSockets);
-  serveOperations(app, services, servedOperations(internalOperations, edition), internalHandlers);
+  const operations = servedOperations(internalOperations, edition);
+  serveOperations(app, services, operations, { ...behaviour, handlers: internalHandlers });
   return app;
 }

@@ -1,6 +1,6 @@
 import type { announcements, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/routes.ts";
+import type { Handler, Handlers } from "../../http/handler.ts";
 import { rowsOf } from "../../lists/page.ts";
 import { wireDate } from "../wireDate.ts";
 

@@ -1,5 +1,5 @@
 import type { audit, Operations } from "@gatehouse-access/sdk/contract";
-import type { Handler, Handlers } from "../../http/routes.ts";
+import type { Handler, Handlers } from "../../http/handler.ts";
 import { rowsOf } from "../../lists/page.ts";
 import { presentAuditEntry } from "./presentAuditEntry.ts";
 

@@ -1,7 +1,7 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ConflictError, isDatabaseError, NotFoundError } from "../../errors.ts";
-import type { Context, Handler } from "../../http/routes.ts";
+import type { Context, Handler } from "../../http/handler.ts";
 import { callGateway } from "../../payments/callGateway.ts";
 import type { BillingGateway } from "../../payments/gateway.ts";
 import { billingOf, customerOf } from "./record.ts";

@@ -3,7 +3,7 @@ import { readRows } from "../../db/readRows.ts";
 import { sql } from "../../db/sql.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { InvalidError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { onlineSince } from "../devices/online.ts";
 import { presentDevice } from "../devices/presentDevice.ts";

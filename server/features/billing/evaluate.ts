@@ -1,7 +1,7 @@
 import type { billing, InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { NotFoundError, PaymentError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { callGateway } from "../../payments/callGateway.ts";
 import type { Services } from "../../services.ts";
 import { isFull } from "../devices/deviceLimit.ts";

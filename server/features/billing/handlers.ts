@@ -1,5 +1,5 @@
 import type { billing, PublicOperations } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 import {
   attachPaymentMethod,
   createBillingPortal,

@@ -1,7 +1,7 @@
 import { billing, type PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { ConflictError, NotFoundError, PaymentError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { callGateway } from "../../payments/callGateway.ts";
 import type { Subscription } from "../../payments/gateway.ts";
 import type { Services } from "../../services.ts";

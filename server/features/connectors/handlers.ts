@@ -3,7 +3,7 @@ import type { connectors, PublicOperations } from "@gatehouse-access/sdk/contrac
 import { recordChange } from "../../changes/recordChange.ts";
 import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
 import { InvalidError, NotConnectedError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/routes.ts";
+import type { Handler, Handlers } from "../../http/handler.ts";
 import { rowsOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
 import { requireRoom } from "../requireRoom.ts";

@@ -1,6 +1,6 @@
 import type { containers, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { NotFoundError } from "../../errors.ts";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { CONTAINER, deleteDevice, getContainers, getDevice, updateDevice } from "./devices.ts";
 import { updateDeviceStatus } from "./status.ts";

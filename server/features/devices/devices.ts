@@ -3,7 +3,7 @@ import type { Namespace } from "../../db/generated/sqlite/client.ts";
 import { type Sql, sql } from "../../db/sql.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
-import type { Context, Handler } from "../../http/routes.ts";
+import type { Context, Handler } from "../../http/handler.ts";
 import { listRows, sortedBy } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
 import { billingOf, isActive } from "../billing/record.ts";

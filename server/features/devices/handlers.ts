@@ -1,5 +1,5 @@
 import type { devices, PublicOperations } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 import { authSshPublicKey } from "../privateKeys/privateKeys.ts";
 import { authDevice } from "./authDevice.ts";
 import { deleteDevice, getDevice, getDevices, renameDevice, updateDevice } from "./devices.ts";

@@ -1,7 +1,7 @@
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
 import { inTransaction } from "../../db/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { withTags } from "../tags/tagList.ts";
 import { onlineSince } from "./online.ts";

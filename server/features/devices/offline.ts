@@ -1,6 +1,6 @@
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 
 /** Its next report clears the mark (rules section 7). */

@@ -3,7 +3,7 @@ import { recordChange } from "../../changes/recordChange.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
-import type { Context, Handler } from "../../http/routes.ts";
+import type { Context, Handler } from "../../http/handler.ts";
 import { checkLimit } from "./deviceLimit.ts";
 import { declaredDevice } from "./objects.ts";
 

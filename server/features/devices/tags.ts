@@ -2,7 +2,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { tagAdded, tagNames, tagRemoved, tagRows, withTags } from "../tags/tagList.ts";
 
 /**

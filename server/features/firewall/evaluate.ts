@@ -5,7 +5,7 @@ import { normalAddress } from "../../addresses.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
 import { ForbiddenError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { addressedDevice } from "../devices/lookup.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";
 import { tagNames, withTags } from "../tags/tagList.ts";

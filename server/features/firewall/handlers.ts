@@ -1,5 +1,5 @@
 import type { firewall, PublicOperations } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 import {
   createFirewallRule,
   deleteFirewallRule,

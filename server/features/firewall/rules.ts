@@ -2,7 +2,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
-import type { Context, Handler } from "../../http/routes.ts";
+import type { Context, Handler } from "../../http/handler.ts";
 import { rowsOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";

@@ -1,5 +1,5 @@
 import type { fleet, PublicOperations } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 import { resolveDevice } from "./resolveDevice.ts";
 import { getStats } from "./stats.ts";
 

@@ -1,7 +1,7 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Prisma } from "../../db/generated/sqlite/client.ts";
 import { InvalidError, NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { presentOneDevice } from "../devices/devices.ts";
 import { withTags } from "../tags/tagList.ts";

@@ -1,7 +1,7 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { readRows } from "../../db/readRows.ts";
 import { sql } from "../../db/sql.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { onlineSince } from "../devices/online.ts";
 import { countActive } from "../sessions/active.ts";
 

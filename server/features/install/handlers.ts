@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { install, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { packageFile } from "../../files/packageFile.ts";
-import type { Handler, Handlers } from "../../http/routes.ts";
+import type { Handler, Handlers } from "../../http/handler.ts";
 import { shellAssignments } from "./shellAssignments.ts";
 
 /** The script that comes with the package; `@DEFAULTS@` stands where the values of a request belong. */

@@ -1,6 +1,6 @@
 import type { liveConnections, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { NotImplementedError } from "../../errors.ts";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 
 /** @throws NotImplementedError always: their callers tell it from a service that has never heard of them */
 async function refuse(): Promise<never> {

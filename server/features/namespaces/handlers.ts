@@ -1,5 +1,5 @@
 import type { namespaces, PublicOperations } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 import { inviteMember, leaveNamespace, removeMember, updateMember } from "./members.ts";
 import {
   createNamespace,

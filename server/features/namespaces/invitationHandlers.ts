@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { invitations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/routes.ts";
+import type { Handler, Handlers } from "../../http/handler.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import { invitationLink } from "./invitationLink.ts";
 import { acceptMembership, isOpen, makeInvitation, openInvitation, putMember } from "./invitations.ts";

@@ -3,7 +3,7 @@ import { createOnce } from "../../changes/createOnce.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { queueMail } from "../outbox/outbox.ts";
 import { callingUser } from "../users/callingUser.ts";

@@ -4,7 +4,7 @@ import { readRows } from "../../db/readRows.ts";
 import { sql } from "../../db/sql.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
 import { callingUser } from "../users/callingUser.ts";

@@ -2,7 +2,7 @@ import { createPrivateKey as keyOf, sign } from "node:crypto";
 import { promisify } from "node:util";
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 import { newRsaKeyPair } from "./rsaKeyPair.ts";

@@ -2,7 +2,7 @@ import type { InternalOperations } from "@gatehouse-access/sdk/contract";
 import { keyAdmits } from "@gatehouse-access/sdk/policy";
 import { inTransaction } from "../../db/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { presentFilter } from "../filters/filter.ts";
 import { withTags } from "../tags/tagList.ts";

@@ -9,7 +9,7 @@ import type { PublicKey } from "../../db/generated/sqlite/client.ts";
 import { sql } from "../../db/sql.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/routes.ts";
+import type { Handler, Handlers } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
 import { withTags } from "../tags/tagList.ts";

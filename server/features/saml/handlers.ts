@@ -1,6 +1,6 @@
 import type { PublicOperations, saml } from "@gatehouse-access/sdk/contract";
 import { NotImplementedError } from "../../errors.ts";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 import { loginUrl } from "./identityProvider.ts";
 
 export const samlHandlers: Handlers<Pick<PublicOperations, keyof typeof saml & keyof PublicOperations>> = {

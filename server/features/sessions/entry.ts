@@ -2,7 +2,7 @@ import type { InternalOperations, sessions } from "@gatehouse-access/sdk/contrac
 import type { z } from "zod";
 import { inTransaction } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { checkTexts } from "../../http/validation.ts";
 import type { Services } from "../../services.ts";
 import { changeSession, unknownSession } from "./changeSession.ts";

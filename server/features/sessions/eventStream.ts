@@ -2,7 +2,7 @@ import { type InternalOperations, sessionEntry, sessions } from "@gatehouse-acce
 import type { FastifyBaseLogger } from "fastify";
 import { z } from "zod";
 import { ForbiddenError, InvalidError, NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { Conversation, EndOfConversation } from "../../http/webSockets.ts";
 import type { Services } from "../../services.ts";
 import { storeEvent } from "./entry.ts";

@@ -1,5 +1,5 @@
 import type { PublicOperations, sessions } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 import { getSessionRecord } from "./playback.ts";
 import { deleteSessionRecord, getSessionRecordStatus, recordSession } from "./records.ts";
 import { closeSession, getSession, getSessions, setSessionAuthenticated } from "./sessions.ts";

@@ -2,8 +2,8 @@ import { Readable } from "node:stream";
 import { JSON_TYPE, type PublicOperations, sessions } from "@gatehouse-access/sdk/contract";
 import type { SessionRecord } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError } from "../../errors.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
-import type { Handler } from "../../http/routes.ts";
 import type { Services } from "../../services.ts";
 import { asciicast } from "./asciicast.ts";
 

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { recordChange } from "../../changes/recordChange.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ForbiddenError, NotFoundError, WrongTypeError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { activeSince } from "./active.ts";
 import { type SessionKey, sessionFor, unknownSession } from "./changeSession.ts";

@@ -2,7 +2,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import { sql } from "../../db/sql.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { listRows } from "../../lists/listRows.ts";
 import { changeSession, sessionFor, unknownSession } from "./changeSession.ts";
 import { presentSession, presentSessions } from "./presentSession.ts";

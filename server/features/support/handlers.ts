@@ -1,5 +1,5 @@
 import type { PublicOperations, support } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 
 /** Nobody else can know it, and it says nothing of the namespace: a digest keyed by the instance's secret. */
 const getNamespaceSupport: Handlers<PublicOperations>["getNamespaceSupport"] = async ({

@@ -1,7 +1,7 @@
 import type { PublicOperations, tags } from "@gatehouse-access/sdk/contract";
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/routes.ts";
+import type { Handler, Handlers } from "../../http/handler.ts";
 import { deleteEverywhere, knownTags, renameEverywhere } from "./tagTables.ts";
 
 const getTags: Handler<PublicOperations["getTags"]> = async ({ services, identity, header }) => {

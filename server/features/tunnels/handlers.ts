@@ -4,7 +4,7 @@ import { normalAddress } from "../../addresses.ts";
 import { createOnce } from "../../changes/createOnce.ts";
 import type { Transaction } from "../../db/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/routes.ts";
+import type { Handler, Handlers } from "../../http/handler.ts";
 import { rowsOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
 import { requireRoom } from "../requireRoom.ts";

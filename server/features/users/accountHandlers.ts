@@ -1,5 +1,5 @@
 import type { accounts, PublicOperations } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 import { deleteUser } from "./deleteUser.ts";
 import { updateUserData, updateUserPassword } from "./deprecatedForms.ts";
 import { recoverPassword, resendEmail, updateRecoverPassword, validateAccount } from "./mailedTokens.ts";

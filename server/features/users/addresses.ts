@@ -10,9 +10,9 @@ import {
   isDatabaseError,
   UnauthenticatedError,
 } from "../../errors.ts";
+import type { Handler } from "../../http/handler.ts";
 import { countInDatabase } from "../../http/rateLimitCounts.ts";
 import { tooMany } from "../../http/rateLimits.ts";
-import type { Handler } from "../../http/routes.ts";
 import type { Mail } from "../../mail/mail.ts";
 import type { Services } from "../../services.ts";
 import { pageLink } from "../outbox/links.ts";

@@ -1,8 +1,8 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { inTransaction } from "../../db/transaction.ts";
 import { ForbiddenError, InvalidError } from "../../errors.ts";
+import type { Handler } from "../../http/handler.ts";
 import type { UserCaller } from "../../http/identity.ts";
-import type { Handler } from "../../http/routes.ts";
 import { hashPassword } from "../../secrets/passwords.ts";
 import { callingUser } from "./callingUser.ts";
 import { changeAccount } from "./changeAccount.ts";

@@ -1,5 +1,5 @@
 import type { mfa, PublicOperations, users } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../../http/routes.ts";
+import type { Handlers } from "../../http/handler.ts";
 import { countLogin } from "./countLogin.ts";
 import { getInfo, healthcheck } from "./info.ts";
 import { login } from "./login.ts";

@@ -1,5 +1,5 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 
 /** Version of the interface that is served, in the form that clients compare. */
 const VERSION = "v0.19.0";

@@ -1,7 +1,7 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { inTransaction } from "../../db/transaction.ts";
 import { NotFoundError, UnauthenticatedError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { hashPassword } from "../../secrets/passwords.ts";
 import { queueAccountMail } from "../outbox/outbox.ts";
 import { actingUser } from "./callingUser.ts";

@@ -3,7 +3,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { Secret, TOTP } from "otpauth";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { InvalidError, UnauthenticatedError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import { tellOfMfa } from "./addresses.ts";
 import { callingUser } from "./callingUser.ts";

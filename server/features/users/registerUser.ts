@@ -3,7 +3,7 @@ import { recordChange } from "../../changes/recordChange.ts";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { isDatabaseError, TakenFieldsError, UnauthenticatedError } from "../../errors.ts";
-import type { Context, Handler } from "../../http/routes.ts";
+import type { Context, Handler } from "../../http/handler.ts";
 import { hashPassword } from "../../secrets/passwords.ts";
 import type { Services } from "../../services.ts";
 import { acceptMembership, openInvitation } from "../namespaces/invitations.ts";

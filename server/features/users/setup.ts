@@ -3,7 +3,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ForbiddenError } from "../../errors.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { hashPassword } from "../../secrets/passwords.ts";
 import { setupSign } from "../../secrets/setupSign.ts";
 import { insertNamespace } from "../namespaces/insertNamespace.ts";

@@ -1,7 +1,7 @@
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import { roleIn } from "../../http/authenticate.ts";
-import type { Handler } from "../../http/routes.ts";
+import type { Handler } from "../../http/handler.ts";
 import { callingUser } from "./callingUser.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
