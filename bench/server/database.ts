@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { Client } from "pg";
-import { type Database, openDatabase } from "../../server/dist/db/openDatabase.js";
+import type { Database } from "../../server/dist/db/Database.js";
+import { openDatabase } from "../../server/dist/db/openDatabase.js";
 import { toSqlite } from "../../server/dist/db/sqliteValues.js";
 import { startPostgresql } from "../../test/support/postgresql/server.ts";
 

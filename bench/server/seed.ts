@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { parseSshPublicKey } from "../../sdk/dist/contract/index.js";
-import { deviceUid } from "../../server/dist/features/devices/uid.js";
+import { deviceUid } from "../../server/dist/features/devices/authDevice.js";
 import { hashPassword } from "../../server/dist/secrets/passwords.js";
 import { sshKeyLine } from "../../test/provider/support/programs.ts";
 import { benchDatabases, type DatabaseName, openForBench, type Row } from "./database.ts";

@@ -1,5 +1,6 @@
+import { chmodSync, rmSync } from "node:fs";
 import type Sqlite from "better-sqlite3";
-import { copySqlite } from "./copySqlite.ts";
+import { moveDurably } from "../files/durableFile.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 import { type AppliedMigration, type Migration, pendingMigrations } from "./migrations.ts";
 
@@ -54,4 +55,17 @@ function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): voi
     const reason = error instanceof Error ? error.message : String(error);
     throw new DatabaseError(`The migration ${name} of ${sqlite.name} failed: ${reason}`, { cause: error });
   }
+}
+
+/**
+ * Writes the database as it is now into a file of its own, for its user alone. The file appears under its name
+ * when it is whole and on the disk, or not at all; one that is there already is replaced then.
+ */
+function copySqlite(sqlite: Sqlite.Database, target: string): void {
+  const unfinished = `${target}.unfinished`;
+  rmSync(unfinished, { force: true });
+  // Reading the file from within this process would free its locks.
+  sqlite.prepare("VACUUM INTO ?").run(unfinished);
+  chmodSync(unfinished, 0o600);
+  moveDurably(unfinished, target);
 }

@@ -1,14 +1,33 @@
 import { PrismaPg } from "@prisma/adapter-pg";
+import type { Database } from "./Database.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 import { PrismaClient } from "./generated/postgresql/client.ts";
 import type { PrismaClient as SharedClient } from "./generated/sqlite/client.ts";
 import { migratePostgresql } from "./migratePostgresql.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
-import type { Database } from "./openDatabase.ts";
 import { readDirectly } from "./readRows.ts";
 import { endSilence } from "./silence.ts";
-import { statementNames } from "./statementNames.ts";
 import { gateTransactions } from "./transactionGate.ts";
+
+/** Statements that a connection keeps ready; texts beyond them (lists of ids of any length) are parsed each time. */
+const MAXIMUM = 300;
+
+/**
+ * Names under which PostgreSQL keeps statements ready, so that it parses and plans each once for a connection.
+ * @returns a function from a statement to its name; undefined for one that is not worth keeping
+ */
+function statementNames(): (query: { readonly sql: string }) => string {
+  const names = new Map<string, string>();
+  return ({ sql }) => {
+    const known = names.get(sql);
+    if (known !== undefined) return known;
+    // Without a name a statement is not kept.
+    if (names.size >= MAXIMUM) return "";
+    const name = `gatehouse_${names.size}`;
+    names.set(sql, name);
+    return name;
+  };
+}
 
 /**
  * How long PostgreSQL may give no sign of life, in milliseconds: after that a new connection, and whatever waits on

@@ -1,8 +1,8 @@
 import { rm, writeFile } from "node:fs/promises";
+import type { Database } from "./Database.ts";
 import { PrismaClient } from "./generated/sqlite/client.ts";
 import { migrateSqlite } from "./migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
-import type { Database } from "./openDatabase.ts";
 import { openSqlite } from "./openSqlite.ts";
 import { readDirectly } from "./readRows.ts";
 import { snapshotsOf } from "./snapshotSqlite.ts";

@@ -19,9 +19,8 @@ import { sessionHandlers } from "./sessions/handlers.ts";
 import { supportHandlers } from "./support/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
 import { tunnelHandlers } from "./tunnels/handlers.ts";
-import { accountHandlers } from "./users/accountHandlers.ts";
 import { confirmAddress } from "./users/addresses.ts";
-import { mfaHandlers, userHandlers } from "./users/handlers.ts";
+import { accountHandlers, mfaHandlers, userHandlers } from "./users/handlers.ts";
 
 /** The behaviour of every operation of the contract; an operation without one does not compile. */
 export const handlers: Handlers<Operations> = {

@@ -15,7 +15,7 @@ import {
   updateSession,
 } from "./sessions/entry.ts";
 import { streamSessionEvents } from "./sessions/eventStream.ts";
-import { createUserToken } from "./users/tokens.ts";
+import { createUserToken } from "./users/session.ts";
 
 /** Says whose credential the request carries (rules section 3). The key itself is nobody's business. */
 const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identity, header }) => {

@@ -1,13 +1,13 @@
 import type { ObjectKind } from "@gatehouse-access/sdk/contract";
 import type { ManagedObject } from "../changes/managedObject.ts";
-import { apiKeyObject } from "./apiKeys/object.ts";
-import { connectorObject } from "./connectors/object.ts";
+import { apiKeyObject } from "./apiKeys/apiKey.ts";
+import { connectorObject } from "./connectors/connector.ts";
 import { deviceObject, deviceTagsObject } from "./devices/objects.ts";
-import { firewallRuleObject } from "./firewall/object.ts";
+import { firewallRuleObject } from "./firewall/firewallRule.ts";
 import { memberObject, namespaceObject } from "./namespaces/objects.ts";
-import { publicKeyObject } from "./publicKeys/object.ts";
-import { tagObject } from "./tags/object.ts";
-import { tunnelObject } from "./tunnels/object.ts";
+import { publicKeyObject } from "./publicKeys/publicKey.ts";
+import { tagObject } from "./tags/tagTables.ts";
+import { tunnelObject } from "./tunnels/tunnel.ts";
 
 /** How the objects of each kind are found and read. */
 export const objects: Readonly<Record<ObjectKind, ManagedObject>> = {

@@ -2,7 +2,6 @@ import http from "node:http";
 import https from "node:https";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyServerFactory } from "fastify";
-import type { TlsIdentity } from "../process/tls.ts";
 import { Connections } from "./Connections.ts";
 
 /** Largest request line with headers, in bytes: room for the longest filter, percent-encoded. */
@@ -26,6 +25,13 @@ const bounds: http.ServerOptions = {
   connectionsCheckingInterval: CHECK_INTERVAL,
   keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
 };
+
+/** What a server shows who it is with. */
+export interface TlsIdentity {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  readonly minVersion: "TLSv1.2";
+}
 
 /**
  * Makes the servers below an app: Fastify makes one for each address of the host's name, and all of them have

@@ -58,7 +58,7 @@ export interface ObjectRequest {
   readonly body: object | undefined;
   readonly ifMatch: string | undefined;
   readonly creationKey: string | null;
-  readonly facts: RequestFacts;
+  readonly facts: Pick<RequestFacts, "id" | "address">;
   /** Who calls, and what the caller may do at this moment, as the transaction sees it. */
   identify(services: Services): Promise<Caller | Member>;
   /** The operation itself; it calls `repeated` when it answers with what an earlier request made. */

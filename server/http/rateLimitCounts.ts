@@ -2,16 +2,7 @@ import { sql } from "../db/sql.ts";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
 import { hasEnded, latestEnd } from "./hasEnded.ts";
-
-/** Requests counted under one key since its window began. */
-export interface Counted {
-  readonly count: number;
-  /** When the window ends, in milliseconds since 1970. */
-  readonly endsAt: number;
-}
-
-/** Length of a window, in milliseconds. It begins with the first request that is counted. */
-export const WINDOW = 60_000;
+import { type Counted, WINDOW } from "./memoryCounts.ts";
 
 /**
  * Counts a request in the database, where all instances of the service count: one statement, so that requests
@@ -66,38 +57,4 @@ export async function isKnownNetwork(
 ): Promise<boolean> {
   const row = await db.rateLimit.findUnique({ where: { key: knownKey(account, network) } });
   return row !== null && !hasEnded(Number(row.endsAt), now().getTime(), KNOWN);
-}
-
-/** Counts in this process alone: for what is too frequent for a write to the database each time. */
-export class MemoryCounts {
-  readonly #counts = new Map<string, number>();
-  #endsAt = 0;
-
-  /** @param time in milliseconds since 1970 */
-  count(key: string, time: number): Counted {
-    // One window for all keys, so that forgetting them costs nothing.
-    if (hasEnded(this.#endsAt, time, WINDOW)) {
-      this.#counts.clear();
-      this.#endsAt = time + WINDOW;
-    }
-    const count = (this.#counts.get(key) ?? 0) + 1;
-    this.#counts.set(key, count);
-    return { count, endsAt: this.#endsAt };
-  }
-}
-
-/** Keys that are known to be over their limit: a flood of refused requests then costs no writes. */
-export class Exhausted {
-  readonly #until = new Map<string, number>();
-
-  add(key: string, endsAt: number, time: number): void {
-    for (const [known, end] of this.#until) if (hasEnded(end, time, WINDOW)) this.#until.delete(known);
-    this.#until.set(key, endsAt);
-  }
-
-  /** When the key may be used again, in milliseconds since 1970; undefined for one that may be used now. */
-  endOf(key: string, time: number): number | undefined {
-    const end = this.#until.get(key);
-    return end !== undefined && !hasEnded(end, time, WINDOW) ? end : undefined;
-  }
 }

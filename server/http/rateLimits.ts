@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
-import { RateLimitedError } from "../errors.ts";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
-import { countInDatabase, Exhausted, isKnownNetwork, MemoryCounts } from "./rateLimitCounts.ts";
+import { Exhausted, limitInMemory, MemoryCounts, tooMany } from "./memoryCounts.ts";
+import { countInDatabase, isKnownNetwork } from "./rateLimitCounts.ts";
 import "./declaredAccess.ts";
 import "./requestFacts.ts";
 
@@ -45,28 +45,5 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
     // A digest: it may be a token, and a name may have any length.
     const key = `login as ${digestOf(account.toLowerCase())}`;
     await limitLogins(known ? `${key} from ${facts.network}` : key, loginsPerAccount);
-  });
-}
-
-/**
- * Counts a request in this process.
- * @param most in a window; 0: any number
- * @param time in milliseconds since 1970
- * @throws RateLimitedError there were as many already
- */
-export function limitInMemory(counts: MemoryCounts, key: string, most: number, time: number): void {
-  if (most <= 0) return;
-  const { count, endsAt } = counts.count(key, time);
-  if (count > most) throw tooMany(endsAt, time);
-}
-
-/**
- * The refusal of a request that comes too often.
- * @param endsAt when it may come again, in milliseconds since 1970, as `time`
- */
-export function tooMany(endsAt: number, time: number): RateLimitedError {
-  const seconds = Math.max(1, Math.ceil((endsAt - time) / 1000));
-  return new RateLimitedError(`too many requests, try again in ${seconds} s`, {
-    "Retry-After": String(seconds),
   });
 }

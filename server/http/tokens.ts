@@ -1,8 +1,9 @@
 import { type KeyObject, randomUUID } from "node:crypto";
 import { decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from "jose";
+import { LRUCache } from "lru-cache";
+import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
 import type { UserToken } from "./identity.ts";
-import { recallToken, rememberToken } from "./verifiedTokens.ts";
 
 /** How long a token lives at most that ended the user's others by a new password, in milliseconds (rules D48). */
 export const KEPT_LIFE = 60 * 60_000;
@@ -55,7 +56,7 @@ export function signUserToken(
 }
 
 /** A token that a device's agent keeps; it does not expire. */
-export function signDeviceToken(
+function signDeviceToken(
   services: Services,
   device: { readonly uid: string; readonly tenant: string },
 ): Promise<string> {
@@ -113,7 +114,7 @@ async function checkToken(
   const claims = claimsOf(payload);
   if (claims) {
     const { nbf = Number.NEGATIVE_INFINITY, exp = Number.POSITIVE_INFINITY } = payload;
-    rememberToken(publicKey, token, { claims, notBefore: nbf, expires: exp });
+    verifiedBy(publicKey).set(digestOf(token), { claims, notBefore: nbf, expires: exp });
   }
   return claims;
 }
@@ -128,4 +129,61 @@ function claimsOf(payload: JWTPayload): TokenClaims | undefined {
   }
   if (claims === "device" && typeof uid === "string") return { claims, uid, tenant };
   return undefined;
+}
+
+/** What a token says whose signature was checked. */
+interface VerifiedToken {
+  readonly claims: TokenClaims;
+  /** Unix second from which on it is valid. */
+  readonly notBefore: number;
+  /** Unix second from which on it is not; Infinity for one that does not expire. */
+  readonly expires: number;
+}
+
+/**
+ * A cache for each signing key, so that a key which is replaced takes its tokens with it.
+ * @param max entries of each
+ */
+function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCache<string, Value> {
+  const caches = new WeakMap<KeyObject, LRUCache<string, Value>>();
+  return (key) => {
+    const known = caches.get(key);
+    if (known !== undefined) return known;
+    const cache = new LRUCache<string, Value>({ max });
+    caches.set(key, cache);
+    return cache;
+  };
+}
+
+/** By public key. Tokens are kept as digests. */
+const verifiedBy = cachePerKey<VerifiedToken>(20_000);
+
+/**
+ * The claims of a token that the key has verified before and that is in time now. Only the signature is taken as
+ * checked: what the caller may do is still read from the database with every request.
+ * @param second unix time
+ */
+export function recallToken(publicKey: KeyObject, token: string, second: number): TokenClaims | undefined {
+  const known = verifiedBy(publicKey).get(digestOf(token));
+  return known && known.notBefore <= second && second < known.expires ? known.claims : undefined;
+}
+
+/** By private key and uid; about 0.8 kilobytes each. */
+const deviceTokens = cachePerKey<string>(100_000);
+
+/**
+ * A token for a device: the one that this process gave it last, while its signing key lives, since a signature
+ * costs more than all the rest of a report.
+ */
+export async function deviceToken(
+  services: Services,
+  device: { readonly uid: string; readonly tenant: string },
+): Promise<string> {
+  const tokens = deviceTokens(services.keys.privateKey);
+  // The tenant is a part of what the uid is made of.
+  const known = tokens.get(device.uid);
+  if (known !== undefined) return known;
+  const token = await signDeviceToken(services, device);
+  tokens.set(device.uid, token);
+  return token;
 }

@@ -3,8 +3,7 @@ import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createTransport } from "nodemailer";
 import { writeDurably } from "../files/durableFile.ts";
-import type { Mailer } from "./mail.ts";
-import { messageOf } from "./message.ts";
+import { type Mailer, messageOf } from "./mail.ts";
 
 /** Mails that are kept: strangers can cause some, and nobody may be reading them. */
 const KEPT = 1000;

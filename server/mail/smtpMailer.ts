@@ -1,6 +1,5 @@
 import { createTransport } from "nodemailer";
-import { MailError, type Mailer } from "./mail.ts";
-import { messageOf } from "./message.ts";
+import { MailError, type Mailer, messageOf } from "./mail.ts";
 
 /** A mail server, and who the service is there. */
 export interface SmtpServer {

@@ -4,18 +4,7 @@ import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
 import "../http/declaredAccess.ts";
 import { packageFile } from "../files/packageFile.ts";
-import { linkedPages } from "./sources.ts";
-
-/** A page as its author writes it. */
-export interface PageSource {
-  readonly title: string;
-  /** HTML of what is in `<main>` below the title; nothing of a request is ever in it. */
-  readonly body: string;
-  /** Own scripts in `browser`, without the ends of their names. */
-  readonly scripts: readonly string[];
-  /** The function in them that begins. */
-  readonly start: string;
-}
+import { linkedPages, type PageSource } from "./sources.ts";
 
 /** A page as it is sent, the same for everybody. */
 interface Page {

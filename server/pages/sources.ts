@@ -1,8 +1,18 @@
 import { type Operation, operations } from "@gatehouse-access/sdk/contract";
 import { type Field, formHtml } from "./fields.ts";
-import type { PageSource } from "./servePages.ts";
 
 type OperationId = keyof typeof operations;
+
+/** A page as its author writes it. */
+export interface PageSource {
+  readonly title: string;
+  /** HTML of what is in `<main>` below the title; nothing of a request is ever in it. */
+  readonly body: string;
+  /** Own scripts in `browser`, without the ends of their names. */
+  readonly scripts: readonly string[];
+  /** The function in them that begins. */
+  readonly start: string;
+}
 
 /** Where a page is, and which operations it cannot be without. */
 export interface LinkedPage extends PageSource {

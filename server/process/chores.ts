@@ -1,20 +1,58 @@
 import type { FastifyBaseLogger } from "fastify";
+import { trimAuditTrail } from "../features/audit/handlers.ts";
+import { forgetRemovedDevices, refreshBilling } from "../features/billing/upkeep.ts";
+import { deliverMails } from "../features/outbox/deliverMails.ts";
+import { trimSessions } from "../features/sessions/retention.ts";
+import { removeEndedTunnels } from "../features/tunnels/expiry.ts";
+import { forgetAccounts } from "../features/users/registerUser.ts";
+import type { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
+import type { Services } from "../services.ts";
+import type { Config } from "../settings/readConfig.ts";
 
 /** Work that a process repeats while it runs. */
-export interface Chore {
+interface Chore {
   readonly name: string;
   /** In milliseconds. */
   readonly every: number;
   run(): Promise<void>;
 }
 
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+function choresOf(
+  services: Services,
+  keys: DatabaseSigningKeys,
+  config: Config,
+  log: FastifyBaseLogger,
+): Chore[] {
+  return [
+    // So many seconds may pass until another instance's rotation of the signing key is known here.
+    { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
+    { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
+    { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
+    { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
+    { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
+    { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
+    { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services, config.sessionRetention) },
+    { name: "tunnels", every: HOUR, run: () => removeEndedTunnels(services) },
+  ];
+}
+
 /**
- * Repeats chores, each again only when its last run has ended. One that fails is logged and tried again in its turn.
+ * Repeats the chores of a process, each again only when its last run has ended. One that fails is logged and tried
+ * again in its turn.
  * @returns ends them, and waits for those that run
  */
-export function startChores(chores: readonly Chore[], log: FastifyBaseLogger): () => Promise<void> {
+export function startChores(
+  services: Services,
+  keys: DatabaseSigningKeys,
+  config: Config,
+  log: FastifyBaseLogger,
+): () => Promise<void> {
   const running = new Set<Promise<void>>();
-  const timers = chores.map(({ name, every, run }) => {
+  const timers = choresOf(services, keys, config, log).map(({ name, every, run }) => {
     let busy = false;
     return setInterval(() => {
       if (busy) return;

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyPluginAsync } from "fastify";
 import fastifyPlugin from "fastify-plugin";
-import type { Database } from "../db/openDatabase.ts";
+import type { Database } from "../db/Database.ts";
 import { outageOf } from "../db/outage.ts";
 import "../http/declaredAccess.ts";
 import { BusyError } from "../errors.ts";

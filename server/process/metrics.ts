@@ -10,16 +10,13 @@ export interface Metrics {
   readonly requests: Counter<"operation" | "status">;
   /** Seconds that an operation's answer took. */
   readonly duration: Histogram<"operation">;
-  /** Steps of logins by what came of them, see {@link LoginResult}. */
+  /** Steps of logins by what came of them. */
   readonly logins: Counter<"step" | "result">;
   /** Lockouts that began. */
   readonly lockouts: Counter;
   /** Reports of devices that were taken in. */
   readonly heartbeats: Counter;
 }
-
-/** `mfa_needed`: the password was right and a code is asked for. */
-export type LoginResult = "success" | "wrong" | "mfa_needed" | "locked" | "unconfirmed" | "error";
 
 /** Fresh counters, with a registry of their own. */
 export function makeMetrics(): Metrics {

@@ -4,14 +4,9 @@ import { buildAdminServer } from "../admin/adminServer.ts";
 import { prepareSocketPath, removeSocket } from "../admin/socketPath.ts";
 import { buildApp } from "../app.ts";
 import { openDatabase } from "../db/openDatabase.ts";
-import { trimAuditTrail } from "../features/audit/retention.ts";
-import { forgetRemovedDevices, refreshBilling } from "../features/billing/upkeep.ts";
+import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { Enrolments } from "../features/devices/Enrolments.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
-import { deliverMails } from "../features/outbox/deliverMails.ts";
-import { trimSessions } from "../features/sessions/retention.ts";
-import { removeEndedTunnels } from "../features/tunnels/expiry.ts";
-import { forgetAccounts } from "../features/users/forgetAccounts.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
 import { HttpServers } from "../http/HttpServers.ts";
 import { mailerOf } from "../mail/mailerOf.ts";
@@ -20,16 +15,15 @@ import { instanceSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
 import { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";
-import type { Config } from "../settings/readConfig.ts";
-import { type Chore, startChores } from "./chores.ts";
-import { closeInTime } from "./closeInTime.ts";
+import type { Config, TlsFiles } from "../settings/readConfig.ts";
+import { startChores } from "./chores.ts";
 import { healthPlugin } from "./health.ts";
 import { listen, serveInternal, serveMetrics } from "./listeners.ts";
 import { loggerOptions } from "./logging.ts";
 import { makeMetrics } from "./metrics.ts";
 import { Positions, UNKNOWN_POSITION } from "./positions.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
-import { readTls, type TlsFiles } from "./tls.ts";
+import { readTls } from "./tls.ts";
 
 /** A service that accepts requests. */
 export interface RunningService {
@@ -104,7 +98,7 @@ export async function serve(config: Config): Promise<RunningService> {
       keys,
       snapshots: database.snapshots,
     });
-    undo.push(startChores(choresOf(services, keys, config, app.log), app.log));
+    undo.push(startChores(services, keys, config, app.log));
     const running = [app, admin];
     undo.push(() => closeInTime(running, config.shutdownTimeout));
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
@@ -128,29 +122,6 @@ export async function serve(config: Config): Promise<RunningService> {
   }
 }
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-
-function choresOf(
-  services: Services,
-  keys: DatabaseSigningKeys,
-  config: Config,
-  log: FastifyInstance["log"],
-): Chore[] {
-  return [
-    // So many seconds may pass until another instance's rotation of the signing key is known here.
-    { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
-    { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
-    { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
-    { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
-    { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
-    { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
-    { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services, config.sessionRetention) },
-    { name: "tunnels", every: HOUR, run: () => removeEndedTunnels(services) },
-  ];
-}
-
 function renewTls({ log }: FastifyInstance, servers: HttpServers, files: TlsFiles): void {
   try {
     servers.renewTls(readTls(files));
@@ -166,5 +137,21 @@ function renewPositions({ log }: FastifyInstance, positions: Positions): void {
     log.info("positions of addresses renewed");
   } catch (error) {
     log.error({ err: error }, "the positions of addresses stay the old ones");
+  }
+}
+
+/**
+ * Ends all servers at a time. Requests that have not ended when the time is up are cut off.
+ * @param milliseconds for all of them together
+ */
+async function closeInTime(servers: readonly FastifyInstance[], milliseconds: number): Promise<void> {
+  const timer = setTimeout(() => {
+    servers[0]?.log.warn("requests did not end in time and are cut off");
+    for (const { server } of servers) server.closeAllConnections();
+  }, milliseconds);
+  try {
+    await Promise.all(servers.map((server) => server.close()));
+  } finally {
+    clearTimeout(timer);
   }
 }

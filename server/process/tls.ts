@@ -1,20 +1,9 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
+import type { TlsIdentity } from "../http/HttpServers.ts";
 import { OperatorError } from "../OperatorError.ts";
-
-/** Paths of a certificate with its chain and of its private key, both PEM. */
-export interface TlsFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
-}
-
-/** What a server shows who it is with. */
-export interface TlsIdentity {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-  readonly minVersion: "TLSv1.2";
-}
+import type { TlsFiles } from "../settings/readConfig.ts";
 
 /**
  * Reads a certificate and its key. The key may be readable by the file's group: that is how systems hand keys

@@ -1,15 +1,13 @@
 import { join, resolve } from "node:path";
 import type { z } from "zod";
 import { isLoopback } from "../addresses.ts";
-import type { DatabaseLocation } from "../db/openDatabase.ts";
-import type { SessionRetention } from "../features/sessions/retention.ts";
+import type { DatabaseLocation } from "../db/Database.ts";
 import { readSecretFile } from "../files/readSecretFile.ts";
 import type { MailConfig } from "../mail/mailerOf.ts";
 import { OperatorError } from "../OperatorError.ts";
-import type { TlsFiles } from "../process/tls.ts";
 import type { SamlSettings, ServiceSettings } from "../services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./index.ts";
-import { readSamlCertificates } from "./samlCertificates.ts";
+import { readSamlCertificates } from "./samlSettings.ts";
 
 export interface MetricsConfig {
   readonly host: string;
@@ -43,6 +41,18 @@ export interface Config {
   /** In milliseconds. */
   readonly shutdownTimeout: number;
   readonly service: ServiceSettings;
+}
+
+/** Paths of a certificate with its chain and of its private key, both PEM. */
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** How long things are kept after the last sign of life of their session, in days; 0: for ever. */
+export interface SessionRetention {
+  readonly sessions: number;
+  readonly recordings: number;
 }
 
 /** The listener for trusted services. */

@@ -5,8 +5,19 @@ import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from ".
 import type { Handler, Handlers } from "../../http/handler.ts";
 import { rowsOf } from "../../lists/page.ts";
 import { digestOf } from "../../secrets/digest.ts";
-import { expiryOf } from "./expiry.ts";
-import { presentApiKey } from "./presentApiKey.ts";
+import { presentApiKey } from "./apiKey.ts";
+
+const DAY = 24 * 60 * 60;
+const YEAR = 365;
+
+/** Unix second at which a key of so many days expires: 365 means a calendar year, -1 never (rules 15.2). */
+export function expiryOf(days: number, now: Date): number {
+  if (days < 0) return -1;
+  if (days !== YEAR) return Math.floor(now.getTime() / 1000) + days * DAY;
+  const end = new Date(now);
+  end.setUTCFullYear(end.getUTCFullYear() + 1);
+  return Math.floor(end.getTime() / 1000);
+}
 
 /** A key can do no more than who makes it (rules section 15.3); an owner may make an owner's key (D25). */
 function checkRole(own: Role, asked: Role): void {

@@ -1,6 +1,7 @@
 import type { audit, Operations } from "@gatehouse-access/sdk/contract";
 import type { Handler, Handlers } from "../../http/handler.ts";
 import { rowsOf } from "../../lists/page.ts";
+import type { Services } from "../../services.ts";
 import { presentAuditEntry } from "./presentAuditEntry.ts";
 
 const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
@@ -34,3 +35,16 @@ const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
 export const auditHandlers: Handlers<Pick<Operations, keyof typeof audit & keyof Operations>> = {
   getAuditTrail,
 };
+
+const DAY = 24 * 60 * 60_000;
+
+/**
+ * Removes what is older than the trail is kept for.
+ * @param days 0: for ever
+ */
+export async function trimAuditTrail(services: Services, days: number): Promise<void> {
+  if (days === 0) return;
+  await services.db.auditEntry.deleteMany({
+    where: { at: { lt: new Date(services.now().getTime() - days * DAY) } },
+  });
+}

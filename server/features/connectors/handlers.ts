@@ -7,8 +7,7 @@ import type { Handler, Handlers } from "../../http/handler.ts";
 import { rowsOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
 import { requireRoom } from "../requireRoom.ts";
-import { declaredConnector } from "./object.ts";
-import { presentConnector } from "./presentConnector.ts";
+import { declaredConnector, presentConnector } from "./connector.ts";
 import { NO_TLS, type StoredTls, sealTls, type TlsMaterial } from "./tlsMaterial.ts";
 
 const unknown = () => new NotFoundError("no such connector");

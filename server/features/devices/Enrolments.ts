@@ -1,8 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { hasEnded } from "../../http/hasEnded.ts";
-import { MemoryCounts } from "../../http/rateLimitCounts.ts";
-import { limitInMemory } from "../../http/rateLimits.ts";
-import type { Services } from "../../services.ts";
+import { limitInMemory, MemoryCounts } from "../../http/memoryCounts.ts";
 
 /** How long a namespace is taken for full without another look, in milliseconds. */
 const FULL = 5_000;
@@ -19,14 +17,14 @@ export class Enrolments {
   readonly #fromAddress = new MemoryCounts();
 
   /** Whether as many devices waited in the namespace as may, a moment ago. */
-  isFull({ now }: Pick<Services, "now">, tenantId: string): boolean {
+  isFull(tenantId: string, now: Date): boolean {
     const end = this.#full.get(tenantId);
-    return end !== undefined && !hasEnded(end, now().getTime(), FULL);
+    return end !== undefined && !hasEnded(end, now.getTime(), FULL);
   }
 
   /** Remembers that as many wait as may. */
-  noteFull({ now }: Pick<Services, "now">, tenantId: string): void {
-    this.#full.set(tenantId, now().getTime() + FULL);
+  noteFull(tenantId: string, now: Date): void {
+    this.#full.set(tenantId, now.getTime() + FULL);
   }
 
   /**
@@ -39,9 +37,10 @@ export class Enrolments {
 
   /**
    * Counts a device that is new to the service.
+   * @param most of an address in a minute; 0: any number
    * @throws RateLimitedError too many came from the address
    */
-  count({ now, settings }: Pick<Services, "now" | "settings">, network: string): void {
-    limitInMemory(this.#fromAddress, network, settings.limits.enrolmentsPerAddress, now().getTime());
+  count(network: string, most: number, now: Date): void {
+    limitInMemory(this.#fromAddress, network, most, now.getTime());
   }
 }

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { recordChange } from "../../changes/recordChange.ts";
@@ -6,12 +7,21 @@ import { readRows } from "../../db/readRows.ts";
 import { sql } from "../../db/sql.ts";
 import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
 import { ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
-import { deviceToken } from "../../http/deviceTokens.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
+import { deviceToken } from "../../http/tokens.ts";
 import type { Services } from "../../services.ts";
 import { declaredDevice } from "./objects.ts";
-import { deviceUid } from "./uid.ts";
+
+/** A device's uid, from what its agent says it is (rules section 7, step 2). The values go in as they are. */
+export function deviceUid(device: {
+  readonly mac: string;
+  readonly publicKey: string;
+  readonly tenantId: string;
+}): string {
+  const { mac, publicKey, tenantId } = device;
+  return hash("sha256", `{Identity:{MAC:"${mac}"},PublicKey:"${publicKey}",TenantID:"${tenantId}"}`);
+}
 
 /**
  * First name of a device: its host name, else its MAC with hyphens. An agent may send any text as its MAC;
@@ -34,7 +44,7 @@ async function checkPending(services: Services, tx: Transaction, tenantId: strin
   const limit = services.settings.maximumPendingDevices;
   if (limit <= 0) return;
   if ((await tx.device.count({ where: { tenantId, status: "pending" }, take: limit })) < limit) return;
-  services.enrolments.noteFull(services, tenantId);
+  services.enrolments.noteFull(tenantId, services.now());
   throw full(services);
 }
 
@@ -142,11 +152,13 @@ async function store(services: Services, uid: string, body: Report, request: Req
   try {
     const known = Number(place.known) > 0 ? await renew(services.db, uid, update) : undefined;
     if (known) return { name: known.name, namespace };
-    if (services.enrolments.isFull(services, tenantId)) throw full(services);
+    const { enrolments, settings } = services;
+    if (enrolments.isFull(tenantId, services.now())) throw full(services);
     // Every enrolment changes what the others have counted: side by side most of them would only begin again.
     const device = await inTurn(tenantId, async () => {
-      if (services.enrolments.isFull(services, tenantId)) throw full(services);
-      services.enrolments.count(services, request.network);
+      const now = services.now();
+      if (enrolments.isFull(tenantId, now)) throw full(services);
+      enrolments.count(request.network, settings.limits.enrolmentsPerAddress, now);
       return inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx));
     });
     return { name: device.name, namespace };

@@ -1,30 +1,15 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
-import { NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/handler.ts";
 import { rowsOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
 import { requireRoom } from "../requireRoom.ts";
 import { withTags } from "../tags/tagList.ts";
-import { presentFirewallRule } from "./presentFirewallRule.ts";
+import { noSuchRule, presentFirewallRule, ruleKey } from "./firewallRule.ts";
 
 type Body = Context<PublicOperations["createFirewallRule"]>["body"];
-
-/** Highest value of the id's column; a path may name a higher one, which no rule has. */
-const HIGHEST_ID = 2_147_483_647;
-
-const unknown = () => new NotFoundError("no such rule");
-
-/**
- * What finds a rule of the namespace.
- * @throws NotFoundError no rule can have the id
- */
-export function ruleKey(tenantId: string, id: string) {
-  if (Number(id) > HIGHEST_ID) throw unknown();
-  return { tenantId_id: { tenantId, id: Number(id) } };
-}
 
 const columnsOf = (body: Body) => ({
   action: body.action,
@@ -55,7 +40,7 @@ export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = asy
   const { services, identity, params } = context;
   const where = ruleKey(identity.tenant, params.id);
   const row = await services.db.firewallRule.findUnique({ where, include: withTags });
-  if (!row) throw unknown();
+  if (!row) throw noSuchRule();
   return presentFirewallRule(row);
 };
 
@@ -95,7 +80,7 @@ export const updateFirewallRule: Handler<PublicOperations["updateFirewallRule"]>
   const { services, identity, params, body } = context;
   const where = ruleKey(identity.tenant, params.id);
   const row = await inTransaction(services, async (tx) => {
-    if (!(await tx.firewallRule.findUnique({ where }))) throw unknown();
+    if (!(await tx.firewallRule.findUnique({ where }))) throw noSuchRule();
     await checkFilter(tx, identity.tenant, body.filter);
     return tx.firewallRule.update({
       where,
@@ -110,6 +95,6 @@ export const deleteFirewallRule: Handler<PublicOperations["deleteFirewallRule"]>
   const { services, identity, params } = context;
   const { tenantId_id: where } = ruleKey(identity.tenant, params.id);
   const { count } = await services.db.firewallRule.deleteMany({ where });
-  if (count === 0) throw unknown();
+  if (count === 0) throw noSuchRule();
   return undefined;
 };

@@ -4,7 +4,7 @@ import type { Handler } from "../../http/handler.ts";
 import { replacedTags } from "../filters/filter.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
 import { withTags } from "../tags/tagList.ts";
-import { ruleKey } from "./rules.ts";
+import { ruleKey } from "./firewallRule.ts";
 
 function ownerOf(tenantId: string, id: string): FilterOwner {
   const where = ruleKey(tenantId, id);

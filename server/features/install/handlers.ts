@@ -2,7 +2,17 @@ import { readFileSync } from "node:fs";
 import type { install, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { packageFile } from "../../files/packageFile.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
-import { shellAssignments } from "./shellAssignments.ts";
+
+/**
+ * Lines that give variables of a POSIX shell their values, each in single quotes, in which nothing but a single quote
+ * has a meaning: whatever a value holds, the shell takes it as text. NUL, which no shell can hold, must not be in it.
+ * @param values by the variables' names, which are the code's own
+ */
+export function shellAssignments(values: Readonly<Record<string, string>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${name}='${value.replaceAll("'", "'\\''")}'\n`)
+    .join("");
+}
 
 /** The script that comes with the package; `@DEFAULTS@` stands where the values of a request belong. */
 const [BEFORE = "", AFTER = ""] = readFileSync(packageFile("features/install/install.sh"), "utf8").split(

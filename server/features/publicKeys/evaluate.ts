@@ -6,7 +6,7 @@ import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { presentFilter } from "../filters/filter.ts";
 import { withTags } from "../tags/tagList.ts";
-import { presentPublicKey } from "./presentPublicKey.ts";
+import { presentPublicKey } from "./publicKey.ts";
 
 /** A key with its tags, of one moment: between its old filter and its new one it would admit to every device. */
 function findKey(services: Services, tenantId: string, fingerprint: string) {

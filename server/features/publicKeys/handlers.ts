@@ -13,8 +13,7 @@ import type { Handler, Handlers } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
 import { withTags } from "../tags/tagList.ts";
-import { presentPublicKey } from "./presentPublicKey.ts";
-import { publicKeyTable } from "./publicKeyTable.ts";
+import { presentPublicKey, publicKeyTable } from "./publicKey.ts";
 import { addPublicKeyTag, removePublicKeyTag, updatePublicKeyTags } from "./tags.ts";
 
 /** @throws InvalidError what `data` holds is no public key */

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Services } from "../../services.ts";
+import type { SessionRetention } from "../../settings/readConfig.ts";
 
 const DAY = 24 * 60 * 60_000;
 
@@ -10,12 +11,6 @@ const SESSIONS = 50;
 const PAUSE = 10;
 /** Most statements of one run, which must end when the service is stopped. */
 const STATEMENTS = 200;
-
-/** How long things are kept after the last sign of life of their session, in days; 0: for ever. */
-export interface SessionRetention {
-  readonly sessions: number;
-  readonly recordings: number;
-}
 
 /** Runs a statement after a pause; false, and nothing is run, when there were as many as one run may have. */
 type Run = (statement: () => Promise<unknown>) => Promise<boolean>;

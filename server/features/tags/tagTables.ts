@@ -1,5 +1,14 @@
+import type { ManagedObject } from "../../changes/managedObject.ts";
 import { type Sql, sql } from "../../db/sql.ts";
 import type { Transaction } from "../../db/transaction.ts";
+
+/** A tag's name, on whatever carries it. */
+export const tagObject: ManagedObject = {
+  id: (_, { params, body, done }) => String((done && body.tag) || params.tag),
+  async read(tx, tenantId, tag) {
+    return (await knownTags(tx, tenantId, [tag])).length > 0 ? { tag } : null;
+  },
+};
 
 /** Everything that carries tags has them in one of these, in the columns `tenantId` and `tag`. */
 const TABLES = ["DeviceTag", "PublicKeyTag", "FirewallRuleTag"].map(sql.column);

@@ -9,7 +9,7 @@ import { rowsOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
 import { requireRoom } from "../requireRoom.ts";
 import { endOf, living } from "./expiry.ts";
-import { presentTunnel } from "./presentTunnel.ts";
+import { presentTunnel } from "./tunnel.ts";
 
 /** Bytes of an address: nobody finds a tunnel by trying. */
 const ADDRESS_BYTES = 16;

@@ -11,8 +11,8 @@ import {
   UnauthenticatedError,
 } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
+import { tooMany } from "../../http/memoryCounts.ts";
 import { countInDatabase } from "../../http/rateLimitCounts.ts";
-import { tooMany } from "../../http/rateLimits.ts";
 import type { Mail } from "../../mail/mail.ts";
 import type { Services } from "../../services.ts";
 import { pageLink } from "../outbox/links.ts";

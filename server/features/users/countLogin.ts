@@ -1,6 +1,8 @@
 import { ForbiddenError, LockedOutError, UnauthenticatedError } from "../../errors.ts";
-import type { LoginResult } from "../../process/metrics.ts";
 import type { Services } from "../../services.ts";
+
+/** `mfa_needed`: the password was right and a code is asked for. */
+type LoginResult = "success" | "wrong" | "mfa_needed" | "locked" | "unconfirmed" | "error";
 
 /** Does a step of a login and counts what came of it. */
 export async function countLogin<T>(

@@ -1,14 +1,38 @@
-import type { mfa, PublicOperations, users } from "@gatehouse-access/sdk/contract";
-import type { Handlers } from "../../http/handler.ts";
+import type { accounts, mfa, PublicOperations, users } from "@gatehouse-access/sdk/contract";
+import type { Handler, Handlers } from "../../http/handler.ts";
 import { countLogin } from "./countLogin.ts";
-import { getInfo, healthcheck } from "./info.ts";
+import { deleteUser } from "./deleteUser.ts";
 import { login } from "./login.ts";
+import { recoverPassword, resendEmail, updateRecoverPassword, validateAccount } from "./mailedTokens.ts";
 import { authMfa, enableMfa, generateMfa } from "./mfa.ts";
 import { disableMfa, recoverMfa } from "./mfaRecovery.ts";
 import { requestResetMfa, resetMfa } from "./mfaReset.ts";
+import { registerUser } from "./registerUser.ts";
+import { getNamespaceToken, getUserInfo } from "./session.ts";
 import { setup } from "./setup.ts";
-import { getNamespaceToken, getUserInfo } from "./tokens.ts";
-import { updateUser } from "./updateUser.ts";
+import { updateUser, updateUserData, updateUserPassword } from "./updateUser.ts";
+
+/** Version of the interface that is served, in the form that clients compare. */
+const VERSION = "v0.19.0";
+const SSH_PORT = 22;
+
+export const getInfo: Handler<PublicOperations["getInfo"]> = async ({ services, request }) => {
+  const { db, settings } = services;
+  const address = request.origin;
+  const port = address.port || (address.protocol === "https:" ? "443" : "80");
+  const users = await db.user.findFirst({ select: { id: true } });
+  return {
+    version: VERSION,
+    endpoints: {
+      ssh: settings.sshEndpoint ?? `${address.hostname}:${SSH_PORT}`,
+      api: settings.apiEndpoint ?? `${address.hostname}:${port}`,
+    },
+    setup: users !== null,
+    authentication: { local: true, saml: settings.saml !== undefined },
+  };
+};
+
+export const healthcheck: Handler<PublicOperations["healthcheck"]> = async () => undefined;
 
 export const userHandlers: Handlers<Pick<PublicOperations, keyof typeof users & keyof PublicOperations>> = {
   login: (context) => countLogin(context.services, "password", () => login(context)),
@@ -30,4 +54,17 @@ export const mfaHandlers: Handlers<Pick<PublicOperations, keyof typeof mfa & key
   recoverMfa: (context) => countLogin(context.services, "mfa", () => recoverMfa(context)),
   requestResetMfa,
   resetMfa: (context) => countLogin(context.services, "mfa", () => resetMfa(context)),
+};
+
+type Ids = keyof typeof accounts & keyof PublicOperations;
+
+export const accountHandlers: Handlers<Pick<PublicOperations, Ids>> = {
+  registerUser,
+  validateAccount,
+  resendEmail,
+  recoverPassword,
+  updateRecoverPassword,
+  updateUserData,
+  updateUserPassword,
+  deleteUser,
 };

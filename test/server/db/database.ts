@@ -1,7 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type Database, type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
+import type { Database, DatabaseLocation } from "../../../server/db/Database.ts";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { makeDataDir } from "../../support/dataFolder.ts";
 import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { newSqlite } from "../../support/sqlite.ts";

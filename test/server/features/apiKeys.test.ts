@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { expiryOf } from "../../../server/features/apiKeys/expiry.ts";
+import { expiryOf } from "../../../server/features/apiKeys/handlers.ts";
 import { withLab } from "../http/lab.ts";
 import { PASSWORD } from "../http/testApp.ts";
 

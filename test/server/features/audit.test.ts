@@ -1,6 +1,6 @@
 import { type Operation, operations, writesObject } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
-import { trimAuditTrail } from "../../../server/features/audit/retention.ts";
+import { trimAuditTrail } from "../../../server/features/audit/handlers.ts";
 import { holdRequest } from "../http/heldRequest.ts";
 import { withLab } from "../http/lab.ts";
 import { type CallOptions, ED25519, enrol, PASSWORD } from "../http/testApp.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { deviceUid } from "../../../server/features/devices/uid.ts";
+import { deviceUid } from "../../../server/features/devices/authDevice.ts";
 import { withLab } from "../http/lab.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 

@@ -1,7 +1,8 @@
 import { TOTP } from "otpauth";
 import { beforeEach, describe, expect, test } from "vitest";
 import { resetPassword, signOut } from "../../../server/admin/changeUser.ts";
-import { type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
+import type { DatabaseLocation } from "../../../server/db/Database.ts";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
 import type { Services } from "../../../server/services.ts";
 import { holdRequest } from "../http/heldRequest.ts";
 import { withLab } from "../http/lab.ts";

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from "vitest";
+import type { DatabaseLocation } from "../../../server/db/Database.ts";
 import { inTurn } from "../../../server/db/inTurn.ts";
-import { type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
 import type { ServiceSettings, Services } from "../../../server/services.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 

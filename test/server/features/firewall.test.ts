@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ruleKey } from "../../../server/features/firewall/rules.ts";
+import { ruleKey } from "../../../server/features/firewall/firewallRule.ts";
 import { withLab } from "../http/lab.ts";
 import { enrol, startApp } from "../http/testApp.ts";
 

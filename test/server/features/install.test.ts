@@ -4,7 +4,7 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { shellAssignments } from "../../../server/features/install/shellAssignments.ts";
+import { shellAssignments } from "../../../server/features/install/handlers.ts";
 import { testFolder } from "../../support/folder.ts";
 import { withSharedApp } from "../http/lab.ts";
 import { startApp } from "../http/testApp.ts";

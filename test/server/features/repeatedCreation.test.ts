@@ -1,7 +1,8 @@
 import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
+import { behaviour } from "../../../server/app.ts";
 import { createOnce } from "../../../server/changes/createOnce.ts";
-import { writeObject } from "../../../server/changes/writeObject.ts";
+
 import { sshKeyLine } from "../../provider/support/programs.ts";
 import { withLab } from "../http/lab.ts";
 import { ED25519, enrol, startApp } from "../http/testApp.ts";
@@ -185,7 +186,7 @@ test("of two requests that both find nothing, the slower one is given the other'
   const where = { tenantId_creationKey: { tenantId, creationKey: "digest" } };
   let looked = 0;
   const make = async (blindFor: number) => {
-    const { result } = await writeObject(services, {
+    const { result } = await behaviour.write(services, {
       operation: { ...publicOperations.createFirewallRule, object: "firewallRule" },
       ...{ tenantId, params: {}, body: {}, ifMatch: undefined, creationKey: "digest" },
       facts: { id: "", address: "" },

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
-import { recallToken } from "../../../server/http/verifiedTokens.ts";
+import { recallToken } from "../../../server/http/tokens.ts";
 import { withLab } from "./lab.ts";
 
 const { app, ana } = withLab();

@@ -1,5 +1,6 @@
 import { describe, expect, type TestContext, test } from "vitest";
-import { type Database, type DatabaseLocation, openDatabase } from "../../../server/db/openDatabase.ts";
+import type { Database, DatabaseLocation } from "../../../server/db/Database.ts";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { SILENCE_TIMEOUT } from "../../../server/db/openPostgresql.ts";
 import { outageOf } from "../../../server/db/outage.ts";
 import { inTransaction } from "../../../server/db/transaction.ts";

@@ -1,11 +1,26 @@
 import type { tunnels } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { revisionOf } from "../../changes/managedObject.ts";
+import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { Tunnel } from "../../db/generated/sqlite/client.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
-import { declaredTunnel } from "./object.ts";
+
+/** What is declared of a tunnel; none of it can be changed. */
+const declaredTunnel = (row: Pick<Tunnel, "deviceUid" | "host" | "port" | "ttl">): Declared => ({
+  device: row.deviceUid,
+  host: row.host,
+  port: row.port,
+  ttl: Number(row.ttl),
+});
+
+export const tunnelObject: ManagedObject = {
+  id: (_, { params, result }) => String(params.address ?? result?.address),
+  async read(tx, tenantId, address) {
+    const row = await tx.tunnel.findUnique({ where: { address, tenantId } });
+    return row && declaredTunnel(row);
+  },
+};
 
 type WireTunnel = z.output<typeof tunnels.tunnel>;
 

@@ -1,9 +1,24 @@
 import type { apiKeys } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { revisionOf } from "../../changes/managedObject.ts";
+import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
 import { wireDate } from "../wireDate.ts";
-import { declaredApiKey } from "./object.ts";
+
+/** What is declared of an API key. */
+const declaredApiKey = (row: Pick<ApiKey, "name" | "role" | "expiresIn">): Declared => ({
+  name: row.name,
+  role: row.role,
+  expires_in: Number(row.expiresIn),
+});
+
+export const apiKeyObject: ManagedObject = {
+  // A key is known by its name, which the operation may just have changed.
+  id: (_, { params, body, result, done }) => String((done && body.name) || params.key || result?.name),
+  async read(tx, tenantId, name) {
+    const row = await tx.apiKey.findUnique({ where: { tenantId_name: { tenantId, name } } });
+    return row && declaredApiKey(row);
+  },
+};
 
 type WireApiKey = z.output<typeof apiKeys.apiKey>;
 
