@@ -1,5 +1,5 @@
-import { globSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { globSync, lstatSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ofBuilt } from "./projects.ts";
 
@@ -35,12 +35,16 @@ function offenders(folder: string, forbidden: (imported: string) => boolean): st
   );
 }
 
+/** Whether a folder has sources: others hold scripts to start by, or what is generated. */
+const sourceFolder = (path: string): boolean =>
+  lstatSync(join(ROOT, path)).isDirectory() && !SKIPPED.has(basename(path)) && sources(path).length > 0;
+
 const from =
   (...places: string[]) =>
   (imported: string) =>
     places.some((place) => imported === place || imported.startsWith(`${place}/`));
 
-describe("the arrows between the rooms", () => {
+describe("the arrows between the packages and their rooms", () => {
   it("sees imports at all", () => {
     expect(importsOf("provider/resources/index.ts")).toContain("provider/resources/publicKey.ts");
   });
@@ -49,27 +53,101 @@ describe("the arrows between the rooms", () => {
     ["sdk", from("server", "provider", "@gatehouse-access/server", "@gatehouse-access/provider")],
     ["server", from("provider", "@gatehouse-access/provider", "@pulumi/pulumi")],
     ["provider", from("server", "@gatehouse-access/server")],
-    ["provider/resources", from("provider/pulumi", "provider/engine", "provider/cli", "@pulumi/pulumi")],
-    [
-      "provider/engine",
-      from(
-        "provider/resources",
-        "provider/pulumi",
-        "provider/review",
-        "provider/revisions",
-        "provider/cli",
-        "@gatehouse-access/sdk",
-      ),
-    ],
-    ["provider/review", from("provider/pulumi", "provider/cli", "@pulumi/pulumi")],
-    [
-      "provider/revisions",
-      from("provider/resources", "provider/pulumi", "provider/review", "provider/cli", "@pulumi/pulumi"),
-    ],
-    ["sdk/contract", from("sdk/policy", "undici")],
+    ["provider/resources", from("@pulumi/pulumi")],
+    ["provider/engine", from("@gatehouse-access/sdk")],
+    ["provider/review", from("@pulumi/pulumi")],
+    ["provider/revisions", from("@pulumi/pulumi")],
+    ["sdk/contract", from("undici")],
   ])("%s keeps to its side", (folder, forbidden) => {
     expect(sources(folder).length).toBeGreaterThan(0);
     expect(offenders(folder, forbidden)).toEqual([]);
+  });
+});
+
+/** The folders of a room, and which others of them each one imports: those alone. */
+interface Room {
+  /** Files beside the folders that all of them may import; the others are the room's own entrances. */
+  readonly common: readonly string[];
+  readonly folders: Readonly<Record<string, readonly string[]>>;
+}
+
+const rooms: Readonly<Record<string, Room>> = {
+  server: {
+    common: ["OperatorError.ts", "addresses.ts", "errors.ts", "services.ts"],
+    folders: {
+      files: [],
+      db: ["files"],
+      mail: ["files"],
+      settings: ["db", "files", "mail"],
+      secrets: ["db", "files"],
+      payments: ["db"],
+      http: ["db", "secrets"],
+      pages: ["files", "http"],
+      lists: ["db", "http"],
+      changes: ["db", "http"],
+      features: [...["changes", "db", "files", "http", "lists", "mail", "payments", "secrets", "settings"]],
+      admin: ["changes", "db", "features", "files", "http", "payments", "secrets"],
+      process: [
+        ...["app.ts", "admin", "db", "features", "files", "http", "mail", "payments", "secrets", "settings"],
+      ],
+      cli: ["admin", "db", "features", "files", "payments", "process", "secrets", "settings"],
+    },
+  },
+};
+
+describe.each(Object.entries(rooms))("the folders of %s", (room, { common, folders }) => {
+  it("are those that the rules name", () => {
+    const found = readdirSync(join(ROOT, room), { withFileTypes: true }).filter(({ name }) =>
+      sourceFolder(join(room, name)),
+    );
+    expect(found.map(({ name }) => name).sort()).toEqual(Object.keys(folders).sort());
+  });
+
+  it.each(Object.entries(folders))("%s imports what it may", (folder, allowed) => {
+    const within = from(...[folder, ...common, ...allowed].map((name) => `${room}/${name}`));
+    expect(offenders(join(room, folder), (name) => from(room)(name) && !within(name))).toEqual([]);
+  });
+});
+
+describe("imports", () => {
+  /** The files of one circle, each of which imports the next one; none where there is no circle. */
+  function circle(): string[] {
+    const left = new Map(
+      ["sdk", "server", "provider", "test", "bench", "docs", "examples"].flatMap((folder) =>
+        sources(folder).map((file) => [file, importsOf(file)] as const),
+      ),
+    );
+    expect(left.size).toBeGreaterThan(500);
+    // Whatever imports none of the others is on no circle; what is left in the end leads to one.
+    for (let before = 0; before !== left.size; ) {
+      before = left.size;
+      for (const [file, imports] of left) if (!imports.some((name) => left.has(name))) left.delete(file);
+    }
+    const path: string[] = [];
+    let [file] = left.keys();
+    while (file !== undefined && !path.includes(file)) {
+      path.push(file);
+      file = left.get(file)?.find((name) => left.has(name));
+    }
+    return file === undefined ? [] : path.slice(path.indexOf(file));
+  }
+
+  it("have no circle, of values or of types", () => {
+    expect(circle()).toEqual([]);
+  });
+});
+
+describe("the map in CONTRIBUTING.md", () => {
+  it("names every folder of two levels", () => {
+    const text = readFileSync(join(ROOT, "CONTRIBUTING.md"), "utf8");
+    const named = [...text.matchAll(/^\| `([a-z][\w/-]*)` +\|/gim)].map((match) => match[1]);
+    const folders = (path: string): string[] =>
+      readdirSync(join(ROOT, path), { withFileTypes: true })
+        .filter((entry) => entry.isDirectory() && !SKIPPED.has(entry.name) && !entry.name.startsWith("."))
+        .map(({ name }) => join(path, name))
+        .filter((folder) => readdirSync(join(ROOT, folder)).length > 0);
+    const there = folders("").flatMap((folder) => [folder, ...folders(folder)]);
+    expect(named.toSorted()).toEqual(there.sort());
   });
 });
 
