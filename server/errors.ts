@@ -12,37 +12,45 @@ export abstract class ServiceError extends Error {
   }
 }
 
-/** A value is not allowed, or the state of the object forbids the request. */
+/**
+ * 400: a value is not allowed, or the state of the object forbids the request. A value of the wrong JSON type is a
+ * {@link WrongTypeError}; fields of a user are an {@link InvalidFieldsError}.
+ */
 export class InvalidError extends ServiceError {}
-/** The caller could not be identified, or gave wrong credentials. */
+/** 401: no credential, or a wrong one. A good one that may not do this is a {@link ForbiddenError}. */
 export class UnauthenticatedError extends ServiceError {}
-/** A cloud limit or billing refuses. */
+/** 402: billing refuses, or a limit of the cloud edition. A limit that the operator has set is a {@link ForbiddenError}. */
 export class PaymentError extends ServiceError {}
-/** The caller may not do this, or a cap is reached. */
+/** 403: the caller may not do this, or a limit is reached. What no caller may do now is an {@link InvalidError}. */
 export class ForbiddenError extends ServiceError {}
-/** There is no such object in the caller's namespace. */
+/** 404: the caller's namespace has no such object. An object of another namespace is answered in the same way. */
 export class NotFoundError extends ServiceError {}
-/** The name or object is already there. */
+/** 409: an object with that name or key exists. Fields of a user are a {@link TakenFieldsError}. */
 export class ConflictError extends ServiceError {}
-/** The body has a content type that is not served. */
+/** 415: the service does not read bodies of that content type. A body that is no JSON is a {@link WrongTypeError}. */
 export class ContentTypeError extends ServiceError {}
-/** The body is no JSON, or a value has the wrong JSON type. */
+/** 422: the body is no JSON, or a value has the wrong JSON type. A value out of range is an {@link InvalidError}. */
 export class WrongTypeError extends ServiceError {}
-/** The object is not as the request expects it. */
+/** 412: the object has another revision than `If-Match` names. An object that is gone is a {@link NotFoundError}. */
 export class PreconditionError extends ServiceError {}
-/** The service has too much to do; the request has changed nothing. */
+/**
+ * 503: the service has too much to do, and the request has changed nothing. A caller who sends too much is told so by a
+ * {@link RateLimitedError}.
+ */
 export class BusyError extends ServiceError {}
-/** The instance has not what the request asks for, or no version has it yet. */
+/** 501: this instance or this version does not have what the request asks for. */
 export class NotImplementedError extends ServiceError {}
-/** What the request is about is not connected to the service. */
+/** 500: the engine behind a connector is not connected. A connector that does not exist is a {@link NotFoundError}. */
 export class NotConnectedError extends ServiceError {}
-/** Source and user are locked out. */
+/** 429: too many wrong logins from that address for that user. Too many requests are a {@link RateLimitedError}. */
 export class LockedOutError extends ServiceError {}
-
-/** Too many requests of the address or for the account. */
+/** 429: too many requests from the address or for the account. Too many wrong logins are a {@link LockedOutError}. */
 export class RateLimitedError extends ServiceError {}
 
-/** The payment gateway failed: nothing has changed here, and the request may be sent again. */
+/**
+ * 424: the payment gateway failed. Nothing has changed here, and the request may be sent again. A gateway that refuses a
+ * payment is a {@link PaymentError}.
+ */
 export class GatewayError extends ServiceError {
   /** What went wrong, for programs (models section 12). */
   readonly code: string;
@@ -64,7 +72,9 @@ abstract class FieldsError extends ServiceError {
     this.fields = fields;
   }
 }
+/** 400: these fields have values that are not allowed. Fields whose values others have are a {@link TakenFieldsError}. */
 export class InvalidFieldsError extends FieldsError {}
+/** 409: other users have the values of these fields. */
 export class TakenFieldsError extends FieldsError {}
 
 type ErrorClass = abstract new (...args: never[]) => ServiceError;
@@ -105,7 +115,8 @@ const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retr
   unreachable: { message: "the database cannot be reached now, try again later", retryAfter: 5 },
 };
 
-export interface ErrorAnswer {
+/** The answer to a request that failed. */
+interface ErrorAnswer {
   readonly status: number;
   readonly body: { readonly message: string; readonly code?: string } | readonly string[];
   readonly headers: Readonly<Record<string, string>>;

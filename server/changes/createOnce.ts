@@ -2,7 +2,10 @@ import type { Transaction } from "../db/transaction.ts";
 import { ConflictError, isDatabaseError } from "../errors.ts";
 import type { Services } from "../services.ts";
 
-/** A unique value is another object's, or that of the same one, made by a request with the same Idempotency-Key. */
+/**
+ * A unique value is taken: by another object, or by the object that an earlier request with the same Idempotency-Key
+ * made.
+ */
 export class TakenError extends ConflictError {}
 
 interface CreationContext {
