@@ -28,7 +28,7 @@ export const jsonDocuments: readonly JsonDocument[] = [
   {
     file: "policy-tests.schema.json",
     type: "TestedNamespace",
-    module: "policyTests/testedNamespace",
+    module: "testedNamespace",
     command: "gatehouse test --json",
   },
   {

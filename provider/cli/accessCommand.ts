@@ -1,8 +1,8 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type Command, Option } from "commander";
-import type { AccessAnswer } from "../review/access/access.ts";
-import type { AccessFlags } from "../review/access/query.ts";
+import type { AccessAnswer } from "../review/access/answer.ts";
+import type { AccessFlags } from "../review/access/inquiry.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
 import { collect } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
@@ -54,14 +54,14 @@ async function access(io: Io, flags: Flags): Promise<number> {
 }
 
 async function answer(io: Io, { json, csv, ...flags }: Flags): Promise<AccessAnswer> {
-  const { accessAnswer } = await import("../review/access/access.ts");
-  const { accessQuery } = await import("../review/access/query.ts");
+  const { accessAnswer } = await import("../review/access/answer.ts");
+  const { accessInquiry } = await import("../review/access/inquiry.ts");
   const { readEstate } = await import("../review/estate.ts");
-  const query = accessQuery(flags, json ? "json" : csv ? "csv" : "text");
+  const inquiry = accessInquiry(flags, json ? "json" : csv ? "csv" : "text");
   const configuration = await configurationOf(io, flags.folder, flags);
   return withConnection(
     io,
-    async (connection) => accessAnswer(await readEstate(await connection.tenant(undefined)), query),
+    async (connection) => accessAnswer(await readEstate(await connection.tenant(undefined)), inquiry),
     configuration,
   );
 }

@@ -61,7 +61,7 @@ async function messageOf(error: unknown): Promise<string> {
   if (error instanceof EngineError) return error.message;
   // Loaded here: where nothing failed, most commands need no client.
   const { GatehouseError } = await import("@gatehouse-access/sdk");
-  const { printable } = await import("../review/words/words.ts");
+  const { printable } = await import("../review/words/printable.ts");
   if (error instanceof GatehouseError) return printable(error.message);
   throw error;
 }

@@ -169,7 +169,7 @@ async function namespaceOf({ client, namespaces }: Connection, name: string): Pr
 
 async function textOf(connection: Connection, tenant: string, words: string): Promise<string> {
   const { NotFoundError, PermissionError } = await import("@gatehouse-access/sdk");
-  const { printable } = await import("../review/words/words.ts");
+  const { printable } = await import("../review/words/printable.ts");
   const { url } = connection.client;
   try {
     const found = await connection.namespaces.find(tenant);

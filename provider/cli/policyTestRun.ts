@@ -2,7 +2,7 @@ import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError, type Result, type Stack, withoutValues } from "../engine/index.ts";
 import { policyTestFiles } from "../review/policyTests/files.ts";
-import type { TestedNamespace } from "../review/policyTests/testedNamespace.ts";
+import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Io } from "./io.ts";
 import { policyTestsText } from "./policyTestsText.ts";
 import { type Colours, colours, resultText } from "./render.ts";
@@ -60,7 +60,7 @@ async function test(
   tested: Tested,
 ): Promise<TestedNamespace> {
   // Loaded here: programs without policy tests need none of it.
-  const { testLive, testPlan } = await import("../review/policyTests/testedNamespace.ts");
+  const { testLive, testPlan } = await import("../review/testedNamespace.ts");
   return withConnection(
     io,
     (connection) =>
@@ -70,7 +70,7 @@ async function test(
 }
 
 async function testedText(c: Colours, tested: TestedNamespace, folder: string): Promise<string> {
-  const { printable } = await import("../review/words/words.ts");
+  const { printable } = await import("../review/words/printable.ts");
   return [
     c.bold("Policy tests"),
     policyTestsText(c, tested, relative("", resolve(folder))),

@@ -4,8 +4,9 @@ import type {
   PolicyFailure,
   PolicyTestReport,
   PolicyTestResult,
-} from "../review/policyTests/policyTests.ts";
-import { counted, firstOf, printable, ruleText } from "../review/words/words.ts";
+} from "../review/policyTests/results.ts";
+import { counted, firstOf, ruleText } from "../review/words/phrases.ts";
+import { printable } from "../review/words/printable.ts";
 import type { Colours } from "./render.ts";
 
 /** Most login names and addresses that are listed. */

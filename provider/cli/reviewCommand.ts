@@ -1,7 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
-import { objections } from "../review/report/review.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import { addStackFlags, collect, createOption, positive, type StackFlags } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
@@ -73,8 +72,8 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
 
 async function review(io: Io, folder: string, flags: Flags): Promise<number> {
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
-  const { accessQuery } = await import("../review/access/query.ts");
-  const { logins, addresses } = accessQuery({ login: flags.login, from: flags.from }, "text");
+  const { accessInquiry } = await import("../review/access/inquiry.ts");
+  const { logins, addresses } = accessInquiry({ login: flags.login, from: flags.from }, "text");
   return withPlans(io, folder, flags, async ({ plan, stack, configuration, io: onService, ...planned }) => {
     const { reviewPlan } = await import("../review/reviewPlan.ts");
     const options: ReviewOptions = {
@@ -87,6 +86,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
       configuration,
     );
     await write(io, reviewed, flags);
+    const { objections } = await import("../review/report/sections.ts");
     const isFree = objections(reviewed.review, flags).length === 0;
     if (flags.save !== undefined) {
       if (isFree) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
@@ -100,10 +100,10 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
   });
 }
 
-/** What is reviewed; without `compared` it is compared with what is live. */
-type Planned = Omit<RevisionPlans, "compared"> & Partial<RevisionPlans>;
+/** The plan that is reviewed; without a baseline it is compared with the live namespace. */
+type Planned = Omit<RevisionPlans, "baseline"> & Partial<RevisionPlans>;
 
-/** Works with what `up` would do, each resource whole; and with `--base`, with what that is compared with. */
+/** Works with a plan of what `up` would do, and with `--base`, also with the one that it is compared with. */
 async function withPlans<T>(
   io: Io,
   folder: string,
@@ -153,12 +153,12 @@ async function write(
 
 async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
   const { accessMapData, accessMapHtml } = await import("../review/map/index.ts");
-  const { PLAIN, revisionsSentence, revisionsTitle } = await import("../review/report/sentences.ts");
+  const { PLAIN, revisionsInWords, revisionsSentence } = await import("../review/report/sections.ts");
   const [home] = namespaces;
   if (!home) throw new EngineError("review", "there is no namespace to draw.");
   const { project, stack, service, revisions, unknown } = review;
   const data = accessMapData(home.before, home.after, {
-    title: `Access to ${home.review.name}${revisions ? revisionsTitle(revisions, PLAIN) : ""}`,
+    title: `Access to ${home.review.name}${revisions ? `: ${revisionsInWords(revisions, PLAIN)}` : ""}`,
     ...{ project, stack, service, when: new Date().toISOString() },
     notes: [...(revisions ? [revisionsSentence(revisions, PLAIN)] : []), ...unknown, ...home.review.unknown],
   });

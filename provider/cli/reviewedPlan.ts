@@ -1,14 +1,14 @@
 import { EngineError, type Plan, type Result, type Stack } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
 import type { ReviewedPlan } from "../review/reviewPlan.ts";
-import type { ReviewedContent } from "../review/savedPlan/content.ts";
+import type { ReviewedContent } from "../review/savedPlan/reviewedContent.ts";
 import type { Io } from "./io.ts";
 import { withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse up --plan` where what was reviewed is not what would be done. */
 export const OUTDATED = 2;
 
-/** A plan that was reviewed, and how. */
+/** A reviewed plan, and how it was made. */
 export interface ToSave {
   readonly plan: Plan;
   readonly reviewed: ReviewedPlan;
@@ -16,20 +16,20 @@ export interface ToSave {
   readonly refresh: boolean;
 }
 
-/** Writes what was reviewed to a file, for `up --plan`. */
+/** Writes a reviewed plan to a file, for `up --plan`. */
 export async function saveReviewed(
   file: string,
   stack: Stack,
   { plan, reviewed, refresh }: ToSave,
 ): Promise<void> {
-  const { captured } = await import("../review/savedPlan/capture.ts");
+  const { capturePlan } = await import("../review/savedPlan/capturePlan.ts");
   const { savePlan } = await import("../review/savedPlan/planFile.ts");
   const { home, estates, review } = reviewed;
-  await savePlan(file, stack, captured(plan, { service: review.service, home, refresh, estates }));
+  await savePlan(file, stack, capturePlan(plan, { service: review.service, home, refresh, estates }));
 }
 
 /**
- * Does what was reviewed, or nothing.
+ * Carries out a reviewed plan, or does nothing.
  * @throws OutdatedPlanError naming what is no longer as it was reviewed; EngineError where the file cannot be used
  */
 export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<Result> {
@@ -57,10 +57,10 @@ async function requireAsReviewed(
   reviewed: ReviewedContent,
 ): Promise<void> {
   const { estatesOf } = await import("../review/reviewPlan.ts");
-  const { captured } = await import("../review/savedPlan/capture.ts");
-  const { compared } = await import("../review/savedPlan/differences.ts");
-  const { printable } = await import("../review/words/words.ts");
-  const { OutdatedPlanError } = await import("../review/savedPlan/outdated.ts");
+  const { capturePlan } = await import("../review/savedPlan/capturePlan.ts");
+  const { planDifferences } = await import("../review/savedPlan/planDifferences.ts");
+  const { printable } = await import("../review/words/printable.ts");
+  const { OutdatedPlanError } = await import("../review/savedPlan/OutdatedPlanError.ts");
   const { home, estates } = await estatesOf(connection, [plan]);
   if (home !== reviewed.home) {
     throw new EngineError(
@@ -69,8 +69,9 @@ async function requireAsReviewed(
     );
   }
   const { service, refresh } = reviewed;
-  const { differences, notes } = compared(reviewed, captured(plan, { service, home, refresh, estates }));
-  // Devices name themselves.
+  const now = capturePlan(plan, { service, home, refresh, estates });
+  const { differences, notes } = planDifferences(reviewed, now);
+  // Devices choose their names.
   for (const note of notes) stderr.write(`${printable(note)}\n`);
   if (differences.length > 0) throw new OutdatedPlanError(differences);
 }

@@ -1,32 +1,32 @@
 import { join } from "node:path";
 import { backendUrlOf, EngineError, type Plan, type Stack } from "../engine/index.ts";
-import type { Comparison } from "../review/reviewPlan.ts";
+import type { Baseline } from "../review/reviewPlan.ts";
 import type { StackFlags } from "./flags.ts";
 import { type Io, withEnv } from "./io.ts";
 import { openForReview, openRevision } from "./openForReview.ts";
 
-/** The flags of a review of two revisions. */
+/** The flags of a review that compares two revisions. */
 export interface RevisionFlags extends StackFlags {
   readonly refresh: boolean;
   readonly base: string;
   readonly head?: string;
 }
 
-/** What is reviewed, and what it is compared with. */
+/** The plan that is reviewed, and the one that it is compared with. */
 export interface RevisionPlans {
   readonly plan: Plan;
-  /** The stack that it is a plan of. */
+  /** The stack that {@link plan} is a plan of. */
   readonly stack: Stack;
   /** Its configuration, by `namespace:key`. */
   readonly configuration: ReadonlyMap<string, string>;
-  /** Where the program is that is reviewed. */
+  /** The folder of the program that is reviewed. */
   readonly folder: string;
-  readonly compared: Comparison;
-  /** What all that follows is to be done with, as of {@link openForReview}. */
+  readonly baseline: Baseline;
+  /** For all that follows: its settings name the namespace, see {@link openForReview}. */
   readonly io: Io;
 }
 
-/** One of the two, before its preview. */
+/** One of the two revisions, before its preview. */
 interface Side {
   /** `Base revision main (0123456789)`. */
   readonly title: string;
@@ -35,10 +35,10 @@ interface Side {
 }
 
 /**
- * Previews two revisions of a program on one state, which is only read. Both read the real objects, if one does: only
- * then do both plans undo the same drift, and it is no difference between them.
- * @param temporary a folder for the programs of revisions, which stay until it is removed
- * @throws EngineError saying which of the two has failed
+ * Previews two revisions of a program on one state, which is only read. Either both previews read the real objects, or
+ * none does: then both plans undo the same drift, and it is no difference between them.
+ * @param temporary a folder for the programs of the revisions, which stay there until it is removed
+ * @throws EngineError saying which of the two previews has failed
  */
 export async function revisionPlans(
   io: Io,
@@ -58,7 +58,7 @@ export async function revisionPlans(
   const opened = await openForReview(io, folder, flags);
   const { stack } = opened.stack;
   const { env } = opened.io;
-  // What a relative backend, or none, means is decided by the folder that was named.
+  // A relative backend, or none, means the same for both revisions: it is looked up from the working folder.
   const here = withEnv(io, { ...env, PULUMI_BACKEND_URL: await backendUrlOf(folder, env) });
   const unknown: string[] = [];
   const open = async (side: "base" | "head", revision: typeof base | typeof head): Promise<Side> => {
@@ -85,7 +85,7 @@ export async function revisionPlans(
         "each has a state of its own, so that they cannot be compared.",
     );
   }
-  const compared = { base: await previewOf(io, before, flags), revisions: { base, head }, unknown };
+  const baseline = { plan: await previewOf(io, before, flags), revisions: { base, head }, unknown };
   const plan = await previewOf(io, after, flags);
   const configuration = await after.stack.config();
   const apart = serviceDifferences(await before.stack.config(), configuration);
@@ -94,7 +94,7 @@ export async function revisionPlans(
       (key) => `${key} differs: what is live is read where the configuration of ${after.title} says`,
     ),
   );
-  return { plan, stack: after.stack, configuration, folder: after.folder, compared, io: opened.io };
+  return { plan, stack: after.stack, configuration, folder: after.folder, baseline, io: opened.io };
 }
 
 async function previewOf({ stderr }: Io, { title, stack }: Side, { refresh }: RevisionFlags): Promise<Plan> {

@@ -15,7 +15,7 @@ import {
   UpdateFailedError,
   withoutValues,
 } from "../engine/index.ts";
-import { OutdatedPlanError } from "../review/savedPlan/outdated.ts";
+import { OutdatedPlanError } from "../review/savedPlan/OutdatedPlanError.ts";
 import { addStackFlags, createOption, type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
 import { openOnService, type Service } from "./openOnService.ts";
@@ -269,14 +269,14 @@ async function run(
 async function asEngineError(error: unknown): Promise<unknown> {
   if (error instanceof EngineError) return error;
   const { GatehouseError } = await import("@gatehouse-access/sdk");
-  const { printable } = await import("../review/words/words.ts");
+  const { printable } = await import("../review/words/printable.ts");
   if (!(error instanceof GatehouseError)) return error;
   return new EngineError("service", printable(error.message), { cause: error });
 }
 
 /** Refuses a plan that the service would not carry out. */
 async function requirePossible(stderr: Output, service: Service | undefined, plan: Plan): Promise<void> {
-  const { definitionOf } = await import("../review/planned/steps.ts");
+  const { definitionOf } = await import("../review/steps.ts");
   if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
   if (!service) {
     throw new EngineError(
@@ -285,7 +285,7 @@ async function requirePossible(stderr: Output, service: Service | undefined, pla
     );
   }
   const { planProblems } = await import("../review/guards/planProblems.ts");
-  const { printable } = await import("../review/words/words.ts");
+  const { printable } = await import("../review/words/printable.ts");
   const found = await tellingOf(stderr, service.connection, () =>
     planProblems(service.connection, plan, service),
   );

@@ -28,7 +28,7 @@ async function test(io: Io, folder: string, flags: Flags): Promise<number> {
   }
   const configuration = await configurationOf(io, folder, flags);
   // With the client, which the other commands need not wait for.
-  const { testLive } = await import("../review/policyTests/testedNamespace.ts");
+  const { testLive } = await import("../review/testedNamespace.ts");
   const tested = await withConnection(io, (connection) => testLive(connection, folder), configuration);
   const text = flags.json
     ? JSON.stringify(tested, null, 2)

@@ -29,14 +29,34 @@ export function deviceKey(selector: string): string {
 export const macOf = (device: Pick<Device, "identity">): string =>
   device.identity.mac.toLowerCase().replaceAll("-", ":");
 
+/** What a device can be asked for by; see {@link deviceKey}. */
+const keysOfDevice = (device: Device): string[] => [
+  device.uid,
+  `mac ${macOf(device)}`,
+  `name ${device.name.toLowerCase()}`,
+];
+
+/** Which of two devices of one name or MAC address is meant: the accepted one, or else the first. */
+const meantDevice = (left: Device, right: Device): Device =>
+  left.status !== "accepted" && right.status === "accepted" ? right : left;
+
+/** Devices that were read already, by the same keys and rules as {@link deviceListing} finds them. */
+export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
+  const found = new Map<string, Device>();
+  for (const device of devices) {
+    for (const key of keysOfDevice(device)) found.set(key, meantDevice(found.get(key) ?? device, device));
+  }
+  return found;
+}
+
 /** Devices of a namespace, by uid, MAC address and name; of several, the accepted one. */
 export function deviceListing(client: Client, tenant: string): Listing<Device> {
   const source: Source<Device> = {
-    keysOf: (device) => [device.uid, `mac ${macOf(device)}`, `name ${device.name.toLowerCase()}`],
+    keysOf: keysOfDevice,
     // By uid: heartbeats move a device in the usual order while pages are read.
     pages: () => client.pages("getDevices", { query: { perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } }),
     requireReadable: () => client.getNamespace({ params: { tenant } }),
-    prefer: (left, right) => (left.status !== "accepted" && right.status === "accepted" ? right : left),
+    prefer: meantDevice,
     look: (key) => (UID.test(key) ? client.getDevice({ params: { uid: key } }) : lookByText(key)),
   };
   async function lookByText(key: string): Promise<Device | undefined> {
@@ -50,7 +70,7 @@ export function deviceListing(client: Client, tenant: string): Listing<Device> {
     const query = { filter, perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } as const;
     let found: Device | undefined;
     for await (const device of client.iterate("getDevices", { query })) {
-      if (source.keysOf(device).includes(key)) found = found ? source.prefer?.(found, device) : device;
+      if (keysOfDevice(device).includes(key)) found = meantDevice(found ?? device, device);
     }
     return found;
   }

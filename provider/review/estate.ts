@@ -1,38 +1,58 @@
 import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
-import type { AccessDevice, AccessKey, AccessPolicy, AccessRule } from "@gatehouse-access/sdk/policy";
+import {
+  type AccessDevice,
+  type AccessDomain,
+  type AccessKey,
+  type AccessPolicy,
+  type AccessRule,
+  type DomainOptions,
+  domainOf,
+} from "@gatehouse-access/sdk/policy";
 import type { TenantClient } from "../resources/connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../resources/listings.ts";
 import { isSilent } from "../resources/missing.ts";
+import { byText, byTexts } from "./words/order.ts";
 
-/** Latest sessions that are looked at for login names and addresses. */
+/** The most recent sessions of a namespace whose login names and addresses are looked at. */
 const SESSIONS_MAX = 500;
 
-/** What was seen of logins in the latest sessions of a namespace. */
+/** A member of a namespace, as the service lists it. */
+export type Member = Namespace["members"][number];
+
+/** What of a namespace a plan can change: as it is, or as it will be once a plan is carried out. */
+export interface NamespaceState {
+  /** The accepted devices, the public keys and the firewall rules. */
+  readonly policy: AccessPolicy;
+  /** Undefined where the credential may not read them. */
+  readonly members: readonly Member[] | undefined;
+  /** Undefined where the credential may not read them. */
+  readonly apiKeys: readonly ApiKey[] | undefined;
+  /** What is not known of it, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+/** The login names and addresses of the most recent sessions of a namespace. */
 export interface SeenLogins {
+  /** How many sessions were looked at. */
   readonly sessions: number;
   readonly logins: readonly string[];
   readonly addresses: readonly string[];
 }
 
-/** Everything of a namespace that says who can reach what, and who may change that. */
-export interface Estate {
+/** Everything that was read of a namespace: who can reach what, and who may change that. */
+export interface Estate extends NamespaceState {
+  /** Id of the namespace. */
   readonly tenant: string;
   /** The name that people know the namespace by; its id where the credential may not read it. */
   readonly name: string;
-  readonly policy: AccessPolicy;
-  /** All devices, also those that are not accepted and so no part of the policy. */
+  /** All devices. Those that are not accepted are no part of the policy. */
   readonly devices: readonly Device[];
-  /** Undefined where the credential may not read it. */
-  readonly members: readonly Namespace["members"][number][] | undefined;
-  /** Undefined where the credential may not read them. */
-  readonly apiKeys: readonly ApiKey[] | undefined;
   readonly seen: SeenLogins;
-  /** What could not be read, as sentences. */
-  readonly unknown: readonly string[];
 }
 
 /**
- * Reads a namespace: the pages of its lists, once each.
+ * Reads a namespace: the pages of its lists, once each. Members, API keys and sessions may be missing in the answer,
+ * as `unknown` then says.
  * @throws RequestError when devices, public keys or firewall rules cannot be read
  */
 export async function readEstate(opened: TenantClient): Promise<Estate> {
@@ -56,7 +76,7 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
     tenant,
     name: namespace?.name ?? tenant,
     policy: {
-      devices: devices.filter(({ status }) => status === "accepted").map(accessDevice),
+      devices: acceptedDevices(devices),
       keys: keys.map(accessKey),
       rules: inOrderOfCreation(rules).map(accessRule),
     },
@@ -68,7 +88,7 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
   };
 }
 
-/** Community instances have no firewall, and say so with 404; without a word, somebody else may have said it. */
+/** Community instances have no firewall, and say so with 404. A 404 without a message may come from something else. */
 async function rulesOf({ rules }: TenantClient, unknown: string[]): Promise<FirewallRule[]> {
   try {
     return await rules.all();
@@ -96,20 +116,67 @@ async function seenLogins(client: Client): Promise<SeenLogins> {
   return { sessions, logins: [...logins], addresses: [...addresses] };
 }
 
-/** Ids count upwards; those of other servers, as text, do so too. */
+/** Ids count upwards; other servers have texts as ids, which do so too. */
 const inOrderOfCreation = (rules: readonly FirewallRule[]): FirewallRule[] =>
   rules.toSorted((left, right) => left.id.localeCompare(right.id, "en", { numeric: true }));
 
-export const accessDevice = ({ uid, name, tags }: Device): AccessDevice => ({ uid, name, tags });
+/** The devices that a policy is about. */
+export const acceptedDevices = (devices: Iterable<Device>): AccessDevice[] =>
+  [...devices]
+    .filter(({ status }) => status === "accepted")
+    .map(({ uid, name, tags }) => ({ uid, name, tags }));
 
-export const accessKey = ({ fingerprint, name, username, filter }: PublicKey): AccessKey => ({
+const accessKey = ({ fingerprint, name, username, filter }: PublicKey): AccessKey => ({
   fingerprint,
   name,
   username,
   filter,
 });
 
-export const accessRule = (rule: FirewallRule): AccessRule => {
+const accessRule = (rule: FirewallRule): AccessRule => {
   const { id, action, active, priority, sourceIp, username, filter } = rule;
   return { id, action, active, priority, sourceIp, username, filter };
 };
+
+/** Orders devices by name. */
+export const byDevice = byTexts<AccessDevice>(
+  ({ name }) => name,
+  ({ uid }) => uid,
+);
+
+const byKey = byTexts<AccessKey>(
+  ({ name }) => name,
+  ({ fingerprint }) => fingerprint,
+);
+
+/**
+ * The same with its lists in the order in which people read them, since services and programs have any order. Rules
+ * stay in the order of their creation, which means something.
+ */
+export const inOrder = <T extends NamespaceState>(state: T): T => ({
+  ...state,
+  policy: {
+    ...state.policy,
+    devices: state.policy.devices.toSorted(byDevice),
+    keys: state.policy.keys.toSorted(byKey),
+  },
+  members: state.members?.toSorted(byTexts(({ email }) => email)),
+  apiKeys: state.apiKeys?.toSorted(byTexts(({ name }) => name)),
+});
+
+/**
+ * Login names and addresses to evaluate a namespace for: those that the policies name, those of its sessions, and those
+ * that are asked for.
+ * @param policies the namespace's, before and after a change
+ */
+export function domainFor(
+  { seen }: Pick<Estate, "seen">,
+  policies: readonly AccessPolicy[],
+  { logins = [], addresses = [] }: DomainOptions = {},
+): AccessDomain {
+  const domain = domainOf(policies, {
+    logins: [...seen.logins, ...logins],
+    addresses: [...seen.addresses, ...addresses],
+  });
+  return { logins: domain.logins.toSorted(byText), addresses: domain.addresses.toSorted(byText) };
+}

@@ -1,6 +1,8 @@
 import {
   Access,
+  type AccessChange,
   type AccessPolicy,
+  accessChanges,
   type DomainOptions,
   expiryOf,
   type Finding,
@@ -8,41 +10,48 @@ import {
   lint,
 } from "@gatehouse-access/sdk/policy";
 import type { Plan } from "../engine/index.ts";
-import type { Estate } from "./estate.ts";
-import { type Actor, incapabilities } from "./guards/capabilities.ts";
+import { byDevice, domainFor, type Estate, inOrder, type Member, type NamespaceState } from "./estate.ts";
+import { type Actor, incapabilities } from "./guards/incapabilities.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./guards/lockouts.ts";
-import { byDevice, liveState, type NamespaceState, plannedState } from "./planned/namespaceState.ts";
-import { type PlannedEstate, plannedEstate } from "./planned/plannedEstate.ts";
-import { domainOfEnds, factsOf } from "./policyTests/domainOfEnds.ts";
+import { type ManagedObject, type PlannedEstate, plannedEstate } from "./planned/plannedEstate.ts";
 import { runPolicyTests } from "./policyTests/policyTests.ts";
-import { accessLines } from "./report/accessLines.ts";
-import { coverageOf } from "./report/coverage.ts";
-import { memberChanges } from "./report/memberChanges.ts";
-import type { NamespaceReview, ReviewedFinding } from "./report/review.ts";
-import { undistinguished } from "./report/undistinguished.ts";
+import type {
+  Coverage,
+  EstateObject,
+  MemberChange,
+  NamespaceReview,
+  ReviewedAccess,
+  ReviewedFinding,
+} from "./report/review.ts";
+import { undistinguished } from "./undistinguished.ts";
 import { DeviceGroups } from "./words/deviceGroups.ts";
-import { byText } from "./words/order.ts";
+import { byText, byTexts } from "./words/order.ts";
 
 /** What a review of one namespace depends on, beside its objects and the plan. */
 export interface NamespaceReviewOptions extends DomainOptions {
   /** The folder of the policy tests; undefined for a namespace that they are not about. */
   readonly folder: string | undefined;
-  /** Namespace of resources that name none. */
+  /** The namespace of resources that name none. */
   readonly home: string;
   readonly actor: Actor;
   /** Id of the user who carries the change out; undefined for an API key. */
   readonly runningUser: string | undefined;
   readonly protect: readonly ProtectedGroup[];
-  /** Days that are soon; see the lint. */
+  /** Within how many days something expires soon; see the lint. */
   readonly soonDays?: number;
-  /** What the plan is compared with: what this plan would make of the namespace. Default: the live namespace. */
+  /**
+   * Another plan: the review says what changes from what it would make of the namespace.
+   * @default the live namespace is what changes
+   */
   readonly base?: Plan;
 }
 
-/** A review, and the access that it compares: of the live or the base's namespace, and as it will be. */
+/** A review, and what it was made from. */
 export interface ReviewedNamespace {
   readonly review: NamespaceReview;
+  /** Who can reach what in the live namespace, or as the base would make it. */
   readonly before: Access;
+  /** Who can reach what as the plan will make it. */
   readonly after: Access;
   readonly planned: PlannedEstate;
 }
@@ -53,68 +62,116 @@ export async function reviewNamespace(
   plan: Plan,
   options: NamespaceReviewOptions,
 ): Promise<ReviewedNamespace> {
-  const { home, folder, actor, base } = options;
+  const { home, folder, actor, base, runningUser } = options;
   const isHome = estate.tenant === home;
-  // One time for both, or what expires would differ by how long the review takes.
-  const now = new Date();
-  const planned = plannedEstate(estate, plan, { home, now });
-  const is = plannedState(estate, planned, actor.role);
-  const was = base
-    ? plannedState(estate, plannedEstate(estate, base, { home, now }), actor.role)
-    : liveState(estate);
-  const { before, after } = accesses(was.policy, is.policy, estate, options);
-  const { devices, keys, rules } = is.policy;
-  const groups = new DeviceGroups(everyDevice(was.policy, is.policy));
-  const isManaged = new Set(planned.managed.map(({ kind, id }) => `${kind} ${id}`));
-  const lines = accessLines(before, after);
-  const facts = factsOf(estate, is, after.domain);
+  // One time for both plans: otherwise what expires would differ by how long the review takes.
+  const by = { home, now: new Date(), makerRole: actor.role };
+  const planned = inOrder(plannedEstate(estate, plan, by));
+  const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, unknown: [] });
+  const { before, after } = accesses(was.policy, planned.policy, estate, options);
+  const access = accessLines(before, after);
   const review: NamespaceReview = {
     tenant: estate.tenant,
     name: estate.name,
     domain: {
-      devices: devices.length,
-      keys: keys.length,
-      rules: rules.length,
+      devices: planned.policy.devices.length,
+      keys: planned.policy.keys.length,
+      rules: planned.policy.rules.length,
       sessions: estate.seen.sessions,
       ...after.domain,
     },
-    access: lines.map((line) => ({ ...line, where: groups.of(line.devices).text })),
-    members: memberChanges(was.seats, is.seats),
+    access,
+    members: memberChanges(was.members ?? [], planned.members ?? []),
     lockouts: [
-      ...memberLockouts(was.seats, is.seats, options.runningUser),
+      ...memberLockouts(was.members ?? [], planned.members ?? [], runningUser),
       ...deviceLockouts(before, after, options.protect),
     ],
     incapabilities: incapabilities(actor, planned.steps, isHome ? planned.begun : []),
     lint: findings(
       { access: before, ends: expiring(was, options.soonDays) },
-      { access: after, ends: expiring(is, options.soonDays) },
+      { access: after, ends: expiring(planned, options.soonDays) },
     ),
-    coverage: coverageOf(estate, ({ kind, id }) => isManaged.has(`${kind} ${id}`)),
-    tests: folder === undefined ? [] : (await runPolicyTests(folder, facts)).tests,
+    coverage: coverageOf(estate, planned.managed),
+    tests:
+      folder === undefined
+        ? []
+        : (await runPolicyTests(folder, { ...planned, unknown: estate.unknown, domain: after.domain })).tests,
     unknown: [
       ...estate.unknown,
-      ...is.unknown,
+      ...planned.unknown.toSorted(byText),
       ...was.unknown
-        .filter((sentence) => !is.unknown.includes(sentence))
+        .filter((sentence) => !planned.unknown.includes(sentence))
+        .toSorted(byText)
         .map((sentence) => `at the base revision, ${sentence}`),
       ...(isHome ? planned.notes.toSorted(byText) : []),
-      ...undistinguished(before, after, lines),
+      ...undistinguished(before, after, access),
     ],
   };
   return { review, before, after, planned };
 }
 
 function accesses(before: AccessPolicy, after: AccessPolicy, estate: Estate, options: DomainOptions) {
-  const domain = domainOfEnds([before, after], estate, options);
+  const domain = domainFor(estate, [before, after], options);
   const uids = everyDevice(before, after).map(({ uid }) => uid);
   return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };
 }
 
-/** Those of both; of one that is in both, as it will be. */
+/** The devices of both policies; a device that both have is as it will be. */
 const everyDevice = (before: AccessPolicy, after: AccessPolicy) =>
   [...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values()].sort(
     byDevice,
   );
+
+/**
+ * The access that a change gives and takes, in few lines: login names and keys that gain or lose the same are in one.
+ * Losses come first, since they lock out, then the lines about most devices.
+ * @param before and `after` must have the same domain and list of uids
+ */
+export function accessLines(before: Access, after: Access): ReviewedAccess[] {
+  const byLogin = new Map<string, AccessChange & { logins: string[] }>();
+  for (const change of accessChanges(before, after)) {
+    const id = JSON.stringify([change.change, change.key.fingerprint, change.addresses, change.devices]);
+    const same = byLogin.get(id);
+    if (same) same.logins.push(change.login);
+    else byLogin.set(id, { ...change, logins: [change.login] });
+  }
+  const groups = new DeviceGroups(everyDevice(before.policy, after.policy));
+  const lines = new Map<string, ReviewedAccess & { keys: ReviewedAccess["keys"][number][] }>();
+  for (const { change, key, logins, addresses, devices } of byLogin.values()) {
+    const id = JSON.stringify([change, logins, addresses, devices]);
+    const known = lines.get(id);
+    const { fingerprint, name } = key;
+    if (known) known.keys.push({ fingerprint, name });
+    else {
+      const anyAddress = addresses.length === after.domain.addresses.length;
+      const anyLogin = logins.length === after.domain.logins.length;
+      const keys = [{ fingerprint, name }];
+      const where = groups.of(devices);
+      lines.set(id, { change, keys, logins, anyLogin, addresses, anyAddress, devices, where });
+    }
+  }
+  return [...lines.values()].sort(
+    (left, right) =>
+      Number(left.change === "gained") - Number(right.change === "gained") ||
+      right.devices.length - left.devices.length ||
+      byText(left.keys[0]?.name ?? "", right.keys[0]?.name ?? ""),
+  );
+}
+
+type Roled = Pick<Member, "email" | "role">;
+
+/** Members who come, go, or get another role. */
+export function memberChanges(before: readonly Roled[], after: readonly Roled[]): MemberChange[] {
+  const was = new Map(before.map(({ email, role }) => [email, role]));
+  const is = new Map(after.map(({ email, role }) => [email, role]));
+  const changes = [...new Set([...was.keys(), ...is.keys()])].flatMap((email): MemberChange[] => {
+    const [from, to] = [was.get(email), is.get(email)];
+    if (from === to) return [];
+    const change = from === undefined ? "added" : to === undefined ? "removed" : "role";
+    return [{ change, email, ...(from && { from }), ...(to && { to }) }];
+  });
+  return changes.sort(byTexts(({ email }) => email));
+}
 
 /** What is linted. */
 interface Linted {
@@ -122,11 +179,8 @@ interface Linted {
   readonly ends: LintOptions;
 }
 
-/** What ends soon or never. An invitation that the change sends would end soon whatever it is. */
-function expiring(
-  { listed: { members, apiKeys } }: NamespaceState,
-  soonDays: number | undefined,
-): LintOptions {
+/** What ends soon or never. Of invitations those that the change sends are left out: they always end soon. */
+function expiring({ members, apiKeys }: NamespaceState, soonDays: number | undefined): LintOptions {
   return {
     ...(soonDays !== undefined && { soonDays }),
     apiKeys: (apiKeys ?? []).map(({ name, role, expiresIn }) => ({
@@ -138,10 +192,41 @@ function expiring(
   };
 }
 
-/** The findings after the change; one that was there before, in the same words, is not new. */
+/** The findings after the change. A finding that was there before, in the same words, is not new. */
 function findings(before: Linted, after: Linted): ReviewedFinding[] {
   const id = ({ rule, object, field, message }: Finding) =>
     JSON.stringify([rule, object.kind, object.id, field, message]);
   const old = new Set(lint(before.access, before.ends).map(id));
   return lint(after.access, after.ends).map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
 }
+
+/** How much of a namespace a program declares. */
+function coverageOf(estate: Estate, managed: readonly ManagedObject[]): Coverage {
+  const isManaged = new Set(managed.map(({ kind, id }) => `${kind} ${id}`));
+  const objects = declarableObjects(estate);
+  const unmanaged = objects.filter(({ kind, id }) => !isManaged.has(`${kind} ${id}`));
+  const total = objects.length;
+  const count = total - unmanaged.length;
+  const percent = total === 0 ? 100 : Math.floor((100 * count) / total);
+  return { managed: count, total, percent, unmanaged };
+}
+
+/** The objects of a namespace that a program can declare, kind by kind. The owner is none of them. */
+function declarableObjects({ policy, members = [], apiKeys = [] }: Estate): EstateObject[] {
+  const kinds: EstateObject[][] = [
+    policy.keys.map(({ fingerprint: id, name }) => ({ kind: "PublicKey", id, name })),
+    policy.rules.map(({ id, action, priority }) => ({
+      ...{ kind: "FirewallRule", id, name: `${id}: ${action} at priority ${priority}` },
+    })),
+    members
+      .filter(({ role }) => role !== "owner")
+      .map(({ id, email }) => ({ kind: "Member", id, name: email })),
+    apiKeys.map(({ name }) => ({ kind: "ApiKey", id: name, name })),
+  ];
+  return kinds.flatMap((objects) => objects.sort(byNameAndId));
+}
+
+const byNameAndId = byTexts<EstateObject>(
+  ({ name }) => name,
+  ({ id }) => id,
+);

@@ -3,19 +3,19 @@ import { tenantId } from "@gatehouse-access/sdk/contract";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
 import { type Estate, readEstate } from "./estate.ts";
-import { actorOf } from "./guards/actor.ts";
+import { actorOf } from "./guards/incapabilities.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
 import type { Review, Revisions } from "./report/review.ts";
-import { revisionChanges } from "./report/revisionChanges.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
+import { revisionChanges } from "./revisionChanges.ts";
 import { byKindAndName, byText, byTexts } from "./words/order.ts";
 
-/** What a plan is compared with, where that is not what is live. */
-export interface Comparison {
+/** Another revision of the program, which a plan is compared with instead of the live namespace. */
+export interface Baseline {
   /** A preview with values, of the same stack. */
-  readonly base: Plan;
+  readonly plan: Plan;
   readonly revisions: Revisions;
-  /** What nobody can tell of the two, as sentences. */
+  /** What nobody can tell of the two revisions, as sentences. */
   readonly unknown: readonly string[];
 }
 
@@ -29,8 +29,8 @@ export interface ReviewOptions {
   /** Groups of devices that must stay reachable; see `protectedGroup`. */
   readonly protect: readonly string[];
   readonly soonDays?: number;
-  /** Default: the plan is compared with what is live. */
-  readonly compared?: Comparison;
+  /** @default the plan is compared with the live namespace */
+  readonly baseline?: Baseline;
 }
 
 /** A review, what the access map draws, and what was read for it. */
@@ -52,12 +52,12 @@ export async function reviewPlan(
 ): Promise<ReviewedPlan> {
   const identity = await connection.client.identity();
   const protect = options.protect.map(protectedGroup);
-  const { compared } = options;
+  const { baseline } = options;
   const { home, estates, unknown } = await estatesOf(connection, [
     plan,
-    ...(compared ? [compared.base] : []),
+    ...(baseline ? [baseline.plan] : []),
   ]);
-  unknown.push(...(compared?.unknown ?? []));
+  unknown.push(...(baseline?.unknown ?? []));
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
     const { logins, addresses, folder, soonDays } = options;
@@ -67,7 +67,7 @@ export async function reviewPlan(
         // As `gatehouse test`: they are about the stack's own namespace.
         folder: estate.tenant === home ? folder : undefined,
         ...(soonDays !== undefined && { soonDays }),
-        ...(compared && { base: compared.base }),
+        ...(baseline && { base: baseline.plan }),
         actor: actorOf(identity, estate),
         runningUser: identity.userId,
       }),
@@ -79,7 +79,7 @@ export async function reviewPlan(
     );
     if (!isThere) unknown.push(`--protect ${label} protects nothing: no device has that tag or name`);
   }
-  const review = reviewOf(connection, plan, namespaces, unknown, compared);
+  const review = reviewOf(connection, plan, namespaces, unknown, baseline);
   return { review, namespaces, home, estates };
 }
 
@@ -117,18 +117,18 @@ function reviewOf(
   plan: Plan,
   namespaces: readonly ReviewedNamespace[],
   unknown: readonly string[],
-  compared: Comparison | undefined,
+  baseline: Baseline | undefined,
 ): Review {
   const { project, stack, engine } = plan;
   const {
     summary,
     steps,
     unknown: untold,
-  } = compared ? revisionChanges(compared.base, plan) : { ...plan, unknown: [] };
+  } = baseline ? revisionChanges(baseline.plan, plan) : { ...plan, unknown: [] };
   const changes = changedSteps(steps);
   return {
     ...{ version: 1, project, stack, engine, service: client.url },
-    ...(compared && { revisions: compared.revisions }),
+    ...(baseline && { revisions: baseline.revisions }),
     ...{ summary, changes, unknown: [...unknown, ...untold] },
     namespaces: namespaces.map(({ review }) => review),
     twins: namespaces.flatMap(({ planned }) =>

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Review } from "../../provider/review/report/review.ts";
-import type { Difference } from "../../provider/review/savedPlan/differences.ts";
+import type { PlanDifference } from "../../provider/review/savedPlan/planDifferences.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, Stack } from "../support/gatehouse.ts";
@@ -56,7 +56,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     const run = await up(policy, ["--json"]);
     expect([run.code, run.stderr]).toEqual([2, expect.stringContaining("what was reviewed is not what")]);
     expect(await live()).toEqual(before);
-    const { error } = JSON.parse(run.stdout) as { error: { code: string; differences: Difference[] } };
+    const { error } = JSON.parse(run.stdout) as { error: { code: string; differences: PlanDifference[] } };
     expect(error.code).toBe("plan_outdated");
     // Engines differ in the order of what they do not wait for.
     return error.differences.map(({ in: place, object, field }) => [place, object, field]).sort();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Result } from "../../provider/engine/index.ts";
-import type { TestedNamespace } from "../../provider/review/policyTests/testedNamespace.ts";
+import type { TestedNamespace } from "../../provider/review/testedNamespace.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, Stack } from "../support/gatehouse.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Connection } from "../../provider/resources/connection.ts";
-import { accessAnswer } from "../../provider/review/access/access.ts";
-import { type AccessFlags, type AccessFormat, accessQuery } from "../../provider/review/access/query.ts";
+import { accessAnswer } from "../../provider/review/access/answer.ts";
+import { type AccessFlags, type AccessFormat, accessInquiry } from "../../provider/review/access/inquiry.ts";
 import { type Estate, readEstate } from "../../provider/review/estate.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";
@@ -17,7 +17,7 @@ afterAll(() => world?.fleet.stop());
 const access = (...args: readonly string[]) => gatehouse(["access", ...args], world.fleet.env);
 /** What the command prints, without the process, which takes longer than most tests. */
 function ask(flags: AccessFlags, format: AccessFormat = "text") {
-  const { output, refused } = accessAnswer(estate, accessQuery(flags, format));
+  const { output, refused } = accessAnswer(estate, accessInquiry(flags, format));
   return { stdout: [...output].join(""), refused };
 }
 /** The table's rows as cells, without its head. */
@@ -233,7 +233,7 @@ test.each([
   ["2001:DB8:0:0::7", "2001:db8::7"],
   ["::198.51.100.7", "::c633:6407"],
 ])("the address %s is asked as the service sees it: %s", (from, address) => {
-  expect(accessQuery({ from: [from] }, "text").addresses).toEqual([address]);
+  expect(accessInquiry({ from: [from] }, "text").addresses).toEqual([address]);
 });
 
 test.each<[AccessFlags, AccessFormat, RegExp]>([
@@ -257,7 +257,7 @@ test("a beginning of a fingerprint that several keys have means them all, and is
   if (!one) throw new Error("no key");
   const twin = { ...one, name: "twin", fingerprint: `${one.fingerprint.slice(0, 20)}-twin` };
   const twins = { ...estate, policy: { ...estate.policy, keys: [one, twin, ...others] } };
-  const { output } = accessAnswer(twins, accessQuery({ key: [one.fingerprint.slice(0, 20)] }, "text"));
+  const { output } = accessAnswer(twins, accessInquiry({ key: [one.fingerprint.slice(0, 20)] }, "text"));
   const text = [...output].join("");
   expect(text).toContain("2 of 4 keys");
   expect(text).toMatch(/--key \S+ is several keys: .*twin/);

@@ -1,14 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
-import { incapabilities } from "../../provider/review/guards/capabilities.ts";
+import { incapabilities } from "../../provider/review/guards/incapabilities.ts";
 import {
   deviceLockouts,
   memberLockouts,
   protectedGroup,
   type Seat,
 } from "../../provider/review/guards/lockouts.ts";
-import { accessLines } from "../../provider/review/report/accessLines.ts";
-import { memberChanges } from "../../provider/review/report/memberChanges.ts";
+import { accessLines, memberChanges } from "../../provider/review/reviewNamespace.ts";
 import { Access, type AccessPolicy, type AccessRule } from "../../sdk/policy/index.ts";
 
 const web1 = { uid: "1", name: "web-1", tags: ["prod"] };
@@ -65,7 +64,7 @@ describe("the access that a change gives and takes", () => {
 });
 
 const seat = (email: string, role: Seat["role"], status: Seat["status"] = "accepted"): Seat => ({
-  userId: `id of ${email}`,
+  id: `id of ${email}`,
   email,
   role,
   status,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type DeviceGroup, DeviceGroups } from "../../provider/review/words/deviceGroups.ts";
+import { DeviceGroups, type Trait } from "../../provider/review/words/deviceGroups.ts";
 import type { AccessDevice } from "../../sdk/policy/index.ts";
 
 const device = (name: string, ...tags: string[]): AccessDevice => ({ uid: `uid of ${name}`, name, tags });
@@ -12,9 +12,10 @@ const db = row("db", 5, "prod");
 const lab = row("lab_eu_", 4);
 const others = [device("gate"), device("lamp"), device("mail", "prod"), device("print"), device("scan")];
 const universe = [...web, ...db, ...lab, ...others];
-const summary = (devices: readonly AccessDevice[], among = universe) =>
+const text = (devices: readonly AccessDevice[], among = universe) =>
   new DeviceGroups(among).of(devices.map(({ uid }) => uid));
-const text = (devices: readonly AccessDevice[], among = universe) => summary(devices, among).text;
+const cover = (devices: readonly AccessDevice[], among: readonly AccessDevice[]) =>
+  new DeviceGroups(among).coverOf(devices.map(({ uid }) => uid));
 
 test("few devices are named, all are all", () => {
   expect(text([])).toBe("no devices");
@@ -54,15 +55,16 @@ test("a group that later ones cover is left out", () => {
     ...row("c-", 3, "one"),
     ...row("d-", 3, "two"),
   ];
-  const { groups } = summary(some, [...some, device("other")]);
-  expect(groups).toEqual([
-    { kind: "tag", tag: "one", count: 6 },
-    { kind: "tag", tag: "two", count: 6 },
+  const { traits, left } = cover(some, [...some, device("other")]);
+  expect(traits.map(({ kind, text, places }) => [kind, text, places.length])).toEqual([
+    ["tag", "one", 6],
+    ["tag", "two", 6],
   ]);
+  expect(left).toEqual([]);
 });
 
 test("a device of elsewhere is an error", () => {
-  expect(() => summary([device("unknown")])).toThrow(RangeError);
+  expect(() => text([device("unknown")])).toThrow(RangeError);
 });
 
 const names = fc.stringMatching(/^(web|db|w)[-_.]?(eu)?[-_]?[0-9]{0,2}$/);
@@ -79,25 +81,26 @@ const devices = fc.uniqueArray(names, { maxLength: 30 }).chain((all) =>
   ),
 );
 
-/** What a group stands for, as its description says it. */
-function meant(group: DeviceGroup, among: readonly AccessDevice[]): readonly AccessDevice[] {
-  if (group.kind === "all") return among;
-  if (group.kind === "devices") return group.devices;
-  if (group.kind === "tag") return among.filter(({ tags }) => tags.includes(group.tag));
-  return among.filter(({ name }) => name.startsWith(group.prefix));
-}
+/** What a trait stands for, as its description says it. */
+const meant = ({ kind, text: word }: Trait, among: readonly AccessDevice[]) =>
+  among.filter(({ name, tags }) => (kind === "tag" ? tags.includes(word) : name.startsWith(word)));
 const uidsOf = (some: readonly AccessDevice[]) => [...new Set(some.map(({ uid }) => uid))].sort();
 
-test("groups are together exactly the devices, and none could be left out", () => {
+test("traits and the devices beside them are together exactly the devices, and none could be left out", () => {
   fc.assert(
     fc.property(devices, (all) => {
       const chosen = all.filter((one) => one.chosen);
-      const { groups } = summary(chosen, all);
-      const covered = (some: readonly DeviceGroup[]) => uidsOf(some.flatMap((group) => meant(group, all)));
-      expect(covered(groups)).toEqual(uidsOf(chosen));
-      for (const group of groups) {
-        if (group.kind !== "devices") expect(meant(group, all)).toHaveLength(group.count);
-        expect(covered(groups.filter((other) => other !== group))).not.toEqual(uidsOf(chosen));
+      const { traits, left } = cover(chosen, all);
+      const covered = (some: readonly Trait[], places = left) =>
+        uidsOf([
+          ...some.flatMap((trait) => meant(trait, all)),
+          ...places.flatMap((place) => all[place] ?? []),
+        ]);
+      expect(covered(traits)).toEqual(uidsOf(chosen));
+      expect(covered(traits)).toHaveLength(covered(traits, []).length + left.length);
+      for (const trait of traits) {
+        expect(meant(trait, all)).toHaveLength(trait.places.length);
+        expect(covered(traits.filter((other) => other !== trait))).not.toEqual(uidsOf(chosen));
       }
     }),
     { numRuns: 500 },

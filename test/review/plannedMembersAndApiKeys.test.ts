@@ -48,12 +48,16 @@ describe("ApiKey", () => {
     id: `${TENANT}/ci`,
   };
   const ends = (planned: ReturnType<typeof plan>) =>
-    planned.apiKeys?.map(({ name, role, was }) => [name, role, was]);
+    planned.apiKeys?.map(({ name, role, createdAt, createdBy }) => [
+      name,
+      role,
+      createdAt === "made ci" && createdBy === MAKER ? "ci" : undefined,
+    ]);
 
   test("create, update, replace, delete", () => {
     expect(ends(plan(step("create", "ApiKey", "x", { after: { validDays: 30 } })))).toEqual([
       ["ci", "observer", "ci"],
-      ["x (new)", undefined, undefined],
+      ["x (new)", "administrator", undefined],
     ]);
     const after = { name: "deploy", role: "operator", validDays: 30, overlap: 0 };
     expect(ends(plan(step("update", "ApiKey", "ci", { ...state, after })))).toEqual([

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
-import { kinds } from "../../provider/review/planned/kinds.ts";
-import { plannedEstate } from "../../provider/review/planned/plannedEstate.ts";
+import { kinds, plannedEstate } from "../../provider/review/planned/plannedEstate.ts";
 import {
   estate,
   keyB,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseNetwork } from "../../provider/review/policyTests/network.ts";
+import { parseNetwork } from "../../provider/review/words/network.ts";
 
 const LAST_IPV6 = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
 

@@ -1,12 +1,8 @@
 import pc from "picocolors";
 import { describe, expect, test } from "vitest";
 import { code, reviewMarkdown } from "../../provider/review/report/markdown.ts";
-import {
-  type NamespaceReview,
-  objections,
-  type Review,
-  type ReviewedAccess,
-} from "../../provider/review/report/review.ts";
+import type { NamespaceReview, Review, ReviewedAccess } from "../../provider/review/report/review.ts";
+import { objections } from "../../provider/review/report/sections.ts";
 import { reviewText } from "../../provider/review/report/text.ts";
 
 const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess => ({

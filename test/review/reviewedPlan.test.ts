@@ -6,15 +6,15 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Plan, Step } from "../../provider/engine/index.ts";
 import type { Estate } from "../../provider/review/estate.ts";
-import { captured } from "../../provider/review/savedPlan/capture.ts";
+import { capturePlan } from "../../provider/review/savedPlan/capturePlan.ts";
+import { OutdatedPlanError } from "../../provider/review/savedPlan/OutdatedPlanError.ts";
+import { planDifferences } from "../../provider/review/savedPlan/planDifferences.ts";
+import { readPlan, savePlan } from "../../provider/review/savedPlan/planFile.ts";
 import type {
   ReviewedContent,
   ReviewedObject,
   ReviewedStep,
-} from "../../provider/review/savedPlan/content.ts";
-import { compared } from "../../provider/review/savedPlan/differences.ts";
-import { OutdatedPlanError } from "../../provider/review/savedPlan/outdated.ts";
-import { readPlan, savePlan } from "../../provider/review/savedPlan/planFile.ts";
+} from "../../provider/review/savedPlan/reviewedContent.ts";
 
 const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
   ...{ op: "update", title: 'PublicKey "ana"', about: { id: "1/ab:cd" } },
@@ -41,11 +41,11 @@ const content = (more: Partial<ReviewedContent> = {}): ReviewedContent => ({
 const namespace = (more: Partial<ReviewedContent["namespaces"][string]>) =>
   content({ namespaces: { 1: { name: "fleet", unread: [], objects: {}, devices: {}, ...more } } });
 const messages = (was: ReviewedContent, is: ReviewedContent) =>
-  compared(was, is).differences.map(({ message }) => message);
+  planDifferences(was, is).differences.map(({ message }) => message);
 
-describe("a plan compared with the one that was reviewed", () => {
+describe("a plan planDifferences with the one that was reviewed", () => {
   test("differs in nothing from itself, whenever it is made", () => {
-    expect(compared(content(), content({ at: "2027-01-01T00:00:00.000Z" }))).toEqual({
+    expect(planDifferences(content(), content({ at: "2027-01-01T00:00:00.000Z" }))).toEqual({
       differences: [],
       notes: [],
     });
@@ -116,7 +116,7 @@ describe("a plan compared with the one that was reviewed", () => {
     const web = (name: string, tags: string[]) => object(`device "${name}"`, { name, tags });
     const was = namespace({ devices: { a: web("a", []), b: web("b", []) } });
     const is = namespace({ devices: { a: web("a", ["prod"]), c: web("c", ["prod"]) } });
-    expect(compared(was, is)).toEqual({
+    expect(planDifferences(was, is)).toEqual({
       differences: [expect.objectContaining({ in: "service", object: 'device "a"', field: "tags" })],
       notes: ['device "c" came since the review', 'device "b" went since the review'],
     });
@@ -128,7 +128,7 @@ describe("a plan compared with the one that was reviewed", () => {
     fc.assert(
       fc.property(fields, fields, (old, now) => {
         const declaring = (declared: typeof old) => content({ steps: { urn: step({ declared }) } });
-        const named = compared(declaring(old), declaring(now)).differences.map(({ field }) => field);
+        const named = planDifferences(declaring(old), declaring(now)).differences.map(({ field }) => field);
         const keys = [...new Set([...Object.keys(old), ...Object.keys(now)])];
         const changed = keys.filter((key) => JSON.stringify(old[key]) !== JSON.stringify(now[key]));
         expect(named.toSorted()).toEqual(changed.toSorted());
@@ -137,7 +137,7 @@ describe("a plan compared with the one that was reviewed", () => {
   });
 });
 
-describe("what is captured of a plan", () => {
+describe("what is capturePlan of a plan", () => {
   const device = (uid: string, name: string, status: "accepted" | "pending") =>
     ({ uid, name, status, tags: [], identity: { mac: "" } }) as unknown as Estate["devices"][number];
   const estate = (devices: Estate["devices"]): Estate => ({
@@ -153,7 +153,7 @@ describe("what is captured of a plan", () => {
     },
   ];
   const of = (devices: Estate["devices"], made = steps) =>
-    captured({ project: "fleet", stack: "prod", steps: made } as unknown as Plan, {
+    capturePlan({ project: "fleet", stack: "prod", steps: made } as unknown as Plan, {
       ...{ service: "https://gate.example.org", home: "1", refresh: true, estates: [estate(devices)] },
     });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Plan, Step } from "../../provider/engine/index.ts";
-import { revisionChanges } from "../../provider/review/report/revisionChanges.ts";
+import { revisionChanges } from "../../provider/review/revisionChanges.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 
 const DATA = sshKeyLine();

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Connection } from "../../provider/resources/connection.ts";
-import { accessAnswer } from "../../provider/review/access/access.ts";
-import { type AccessFlags, accessQuery } from "../../provider/review/access/query.ts";
+import { accessAnswer } from "../../provider/review/access/answer.ts";
+import { type AccessFlags, accessInquiry } from "../../provider/review/access/inquiry.ts";
 import { type Estate, readEstate } from "../../provider/review/estate.ts";
-import { testLive } from "../../provider/review/policyTests/testedNamespace.ts";
+import { testLive } from "../../provider/review/testedNamespace.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => world?.fleet.stop());
 
 const printed = (flags: AccessFlags) =>
-  JSON.parse([...accessAnswer(estate, accessQuery(flags, "json")).output].join(""));
+  JSON.parse([...accessAnswer(estate, accessInquiry(flags, "json")).output].join(""));
 
 describe("what is printed as JSON fits its schema, and nothing else does", () => {
   test("who can reach what", () => {

@@ -1,13 +1,14 @@
 import { ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
-import { counted, listText, printable } from "../words/words.ts";
+import { counted, listText } from "../words/phrases.ts";
+import { printable } from "../words/printable.ts";
 import type { AccessView } from "./view.ts";
 
 /** What the answer is about, and how the question was understood: lines for people. */
-export function domainLines({ estate, query, devices, keys, domain, notes }: AccessView): string[] {
+export function domainLines({ estate, inquiry, devices, keys, domain, notes }: AccessView): string[] {
   const { logins, addresses } = domain;
   const sources = `by patterns, and ${counted(estate.seen.sessions, "session")} of late`;
-  const loginSource = query.logins.length > 0 ? "as asked" : sources;
-  const addressSource = query.addresses.length > 0 ? "as asked" : sources;
+  const loginSource = inquiry.logins.length > 0 ? "as asked" : sources;
+  const addressSource = inquiry.addresses.length > 0 ? "as asked" : sources;
   const standIn = addresses.includes(ANY_ADDRESS)
     ? `; ${ANY_ADDRESS} stands for every address that no rule names`
     : "";

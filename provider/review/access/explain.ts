@@ -8,8 +8,9 @@ import {
   explain,
   keyAdmits,
 } from "@gatehouse-access/sdk/policy";
-import { counted, keyText, listText, printable } from "../words/words.ts";
-import { AccessQueryError } from "./AccessQueryError.ts";
+import { counted, keyText, listText } from "../words/phrases.ts";
+import { printable } from "../words/printable.ts";
+import { AccessInquiryError } from "./inquiry.ts";
 import type { AccessView } from "./view.ts";
 
 /** A rule as it stands to one login. */
@@ -35,13 +36,13 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
 
 /**
  * Explains the one login that is asked about.
- * @throws AccessQueryError when that is not exactly one key and one device
+ * @throws AccessInquiryError when that is not exactly one key and one device
  */
-export function accessExplanation({ estate, query, devices, keys }: AccessView): AccessExplanation {
+export function accessExplanation({ estate, inquiry, devices, keys }: AccessView): AccessExplanation {
   const key = only("--key", keys, keyText);
   const device = only("--device", devices, ({ name }: AccessDevice) => name);
-  const [login = DEFAULT_LOGIN] = query.logins;
-  const [address = ANY_ADDRESS] = query.addresses;
+  const [login = DEFAULT_LOGIN] = inquiry.logins;
+  const [address = ANY_ADDRESS] = inquiry.addresses;
   const question = { fingerprint: key.fingerprint, login, address, uid: device.uid };
   const explanation = explain(estate.policy, question);
   return {
@@ -50,8 +51,8 @@ export function accessExplanation({ estate, query, devices, keys }: AccessView):
     login,
     address,
     assumed: [
-      ...(query.logins.length === 0 ? (["login"] as const) : []),
-      ...(query.addresses.length === 0 ? (["address"] as const) : []),
+      ...(inquiry.logins.length === 0 ? (["login"] as const) : []),
+      ...(inquiry.addresses.length === 0 ? (["address"] as const) : []),
     ],
     keyAdmitsLogin: keyAdmits({ ...key, filter: {} }, device, login),
     keyAdmitsDevice: keyAdmits({ ...key, username: "" }, device, login),
@@ -72,7 +73,7 @@ function only<T>(flag: string, items: readonly T[], textOf: (item: T) => string)
   const [item] = items;
   if (item !== undefined && items.length === 1) return item;
   const several = items.length === 0 ? "" : `: ${printable(listText(items.map(textOf)))}`;
-  throw new AccessQueryError(
+  throw new AccessInquiryError(
     `${flag}: --explain is about exactly one, and this means ${counted(items.length, flag.slice(2))}${several}`,
   );
 }

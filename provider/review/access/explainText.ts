@@ -5,7 +5,8 @@ import {
   type Mismatch,
   patternOf,
 } from "@gatehouse-access/sdk/policy";
-import { printable, ruleText } from "../words/words.ts";
+import { ruleText } from "../words/phrases.ts";
+import { printable } from "../words/printable.ts";
 import { unknownLines } from "./domainText.ts";
 import type { AccessExplanation, ExplainedRule } from "./explain.ts";
 import type { AccessView } from "./view.ts";

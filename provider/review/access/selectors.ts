@@ -1,12 +1,11 @@
 import type { AccessDevice, AccessKey } from "@gatehouse-access/sdk/policy";
 import { globFits } from "../words/glob.ts";
-import { nearNames } from "../words/nearNames.ts";
 import { byText } from "../words/order.ts";
-import { counted, keyText, listText } from "../words/words.ts";
-import { AccessQueryError } from "./AccessQueryError.ts";
+import { counted, keyText, listText } from "../words/phrases.ts";
+import { AccessInquiryError } from "./inquiry.ts";
 
 /** What selectors stand for. */
-export interface Selection<T> {
+export interface Selected<T> {
   /** In the order in which all of them were given. */
   readonly items: readonly T[];
   /** How each selector was understood that could be understood in another way, as sentences. */
@@ -18,18 +17,22 @@ interface Found<T> {
   readonly note?: string;
 }
 
+/** Most names that an error suggests. */
+const NEAR_MAX = 3;
+/** Names that have less than this in common with a text are not near it, of 1. */
+const NEAR_LEAST = 0.3;
 /** Characters of a fingerprint without which none is meant by its beginning. */
 const FINGERPRINT_MIN = 4;
 
 /**
  * Devices that any of the selectors means: `uid:`, `name:` (with `*`) or `tag:` and a text; or the text alone, which is
  * a name or uid where a device has it, and else a tag. Without any selector all of them.
- * @throws AccessQueryError naming a selector that means none, with near names
+ * @throws AccessInquiryError naming a selector that means none, with near names
  */
 export function selectDevices(
   devices: readonly AccessDevice[],
   selectors: readonly string[],
-): Selection<AccessDevice> {
+): Selected<AccessDevice> {
   return select(devices, selectors, (selector) => {
     const [, kind, text = selector] = /^(uid|name|tag):(.*)$/s.exec(selector) ?? [];
     const found = foundDevices(devices, selector, kind, text);
@@ -65,9 +68,9 @@ function foundDevices(
 /**
  * Keys that any of the selectors means: a fingerprint, a name, the beginning of a fingerprint (4 characters or more), or
  * a name or fingerprint with `*` for any text. Without any selector all of them.
- * @throws AccessQueryError naming a selector that means none, with near names
+ * @throws AccessInquiryError naming a selector that means none, with near names
  */
-export function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selection<AccessKey> {
+export function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selected<AccessKey> {
   return select(keys, selectors, (selector) => {
     const found = foundKeys(keys, selector);
     if (found.items.length > 0) return found;
@@ -99,7 +102,7 @@ function select<T extends AccessDevice | AccessKey>(
   items: readonly T[],
   selectors: readonly string[],
   find: (selector: string) => Found<T>,
-): Selection<T> {
+): Selected<T> {
   if (selectors.length === 0) return { items, notes: [] };
   const found = selectors.map(find);
   const chosen = new Set(found.flatMap((one) => one.items));
@@ -115,8 +118,30 @@ function unknown(
   all: string,
   text: string,
   names: readonly string[],
-): AccessQueryError {
+): AccessInquiryError {
   const near = nearNames(text, names).sort(byText);
   const hint = near.length === 0 ? "" : `; near: ${near.join(", ")}`;
-  return new AccessQueryError(`${flag}: ${selector} is none of the namespace's ${all}${hint}`);
+  return new AccessInquiryError(`${flag}: ${selector} is none of the namespace's ${all}${hint}`);
+}
+
+/** The names nearest to a text, by the pairs of characters that they share (Dice); none where none is near. */
+function nearNames(text: string, names: Iterable<string>): string[] {
+  const wanted = pairs(text);
+  return [...new Set(names)]
+    .map((name) => ({ name, likeness: likeness(wanted, pairs(name)) }))
+    .filter(({ likeness }) => likeness >= NEAR_LEAST)
+    .sort((left, right) => right.likeness - left.likeness || byText(left.name, right.name))
+    .slice(0, NEAR_MAX)
+    .map(({ name }) => name);
+}
+
+function pairs(text: string): ReadonlySet<string> {
+  // The ends count as well, so that single characters have pairs.
+  const framed = ` ${text.toLowerCase()} `;
+  return new Set(Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)));
+}
+
+function likeness(left: ReadonlySet<string>, right: ReadonlySet<string>): number {
+  const shared = [...left].filter((pair) => right.has(pair)).length;
+  return (2 * shared) / (left.size + right.size);
 }

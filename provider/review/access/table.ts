@@ -1,6 +1,7 @@
 import { type AccessKey, ANY_ADDRESS } from "@gatehouse-access/sdk/policy";
 import { DeviceGroups } from "../words/deviceGroups.ts";
-import { keyText, listText, printable, ruleText } from "../words/words.ts";
+import { keyText, listText, ruleText } from "../words/phrases.ts";
+import { printable } from "../words/printable.ts";
 import { domainLines, unknownLines } from "./domainText.ts";
 import { accessRows } from "./rows.ts";
 import type { AccessView } from "./view.ts";
@@ -53,8 +54,8 @@ function* tableLines(rows: readonly (readonly string[])[]): Generator<string> {
 }
 
 /** Of addresses that were asked about each is named. */
-function addressText(addresses: readonly string[], { query, domain }: AccessView): string {
-  if (query.addresses.length > 0) return listText(addresses);
+function addressText(addresses: readonly string[], { inquiry, domain }: AccessView): string {
+  if (inquiry.addresses.length > 0) return listText(addresses);
   if (addresses.length === domain.addresses.length) return "any";
   const others = domain.addresses.filter((address) => !addresses.includes(address));
   return addresses.includes(ANY_ADDRESS) && others.length <= EXCEPTIONS_MAX
@@ -72,7 +73,7 @@ function summaries({ estate }: AccessView): (uids: readonly string[]) => string 
     const alike = known.get(name) ?? [];
     const same = alike.find((other) => uids.every((uid, index) => uid === other.uids[index]));
     if (same) return same.text;
-    const { text } = groups.of(uids);
+    const text = groups.of(uids);
     held += uids.length;
     if (held > HELD_MAX) {
       known.clear();

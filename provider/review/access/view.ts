@@ -1,55 +1,45 @@
-import {
-  Access,
-  type AccessDevice,
-  type AccessDomain,
-  type AccessKey,
-  domainOf,
-} from "@gatehouse-access/sdk/policy";
-import type { Estate } from "../estate.ts";
+import { Access, type AccessDevice, type AccessDomain, type AccessKey } from "@gatehouse-access/sdk/policy";
+import { domainFor, type Estate, inOrder } from "../estate.ts";
 import { byText } from "../words/order.ts";
-import type { AccessQuery } from "./query.ts";
+import type { AccessInquiry } from "./inquiry.ts";
 import { selectDevices, selectKeys } from "./selectors.ts";
 
 /** A namespace, and the part of it that is asked about. */
 export interface AccessView {
   readonly estate: Estate;
-  readonly query: AccessQuery;
-  /** Of the devices asked about alone: what is decided about one does not depend on others. */
+  readonly inquiry: AccessInquiry;
+  /** Has only the devices that are asked about: a decision about one device does not depend on others. */
   readonly access: Access;
-  /** Asked about, by name. */
+  /** The devices that are asked about, by name. */
   readonly devices: readonly AccessDevice[];
-  /** Asked about, by name. */
+  /** The keys that are asked about, by name. */
   readonly keys: readonly AccessKey[];
-  /** In order. Login names or addresses that are asked about are the whole of theirs. */
+  /** In order. Where login names or addresses are asked about, it has no others. */
   readonly domain: AccessDomain;
-  /** How the question was understood, as sentences. */
+  /** How the inquiry was understood, as sentences. */
   readonly notes: readonly string[];
 }
 
 /**
  * Finds in a namespace what is asked about.
- * @throws AccessQueryError when a device or key is asked about that the namespace does not have
+ * @throws AccessInquiryError where a device or key is asked about that the namespace does not have
  */
-export function accessView(estate: Estate, query: AccessQuery): AccessView {
-  const devices = selectDevices(estate.policy.devices.toSorted(byNameThen("uid")), query.devices);
-  const keys = selectKeys(estate.policy.keys.toSorted(byNameThen("fingerprint")), query.keys);
-  const all = domainOf([estate.policy], { logins: estate.seen.logins, addresses: estate.seen.addresses });
+export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
+  const { policy } = inOrder(estate);
+  const devices = selectDevices(policy.devices, inquiry.devices);
+  const keys = selectKeys(policy.keys, inquiry.keys);
+  const all = domainFor(estate, [policy]);
   const domain = {
-    logins: [...(query.logins.length > 0 ? query.logins : all.logins)].sort(byText),
-    addresses: [...(query.addresses.length > 0 ? query.addresses : all.addresses)].sort(byText),
+    logins: inquiry.logins.length > 0 ? inquiry.logins.toSorted(byText) : all.logins,
+    addresses: inquiry.addresses.length > 0 ? inquiry.addresses.toSorted(byText) : all.addresses,
   };
   return {
     estate,
-    query,
-    access: new Access({ ...estate.policy, devices: devices.items }, domain),
+    inquiry,
+    access: new Access({ ...policy, devices: devices.items }, domain),
     devices: devices.items,
     keys: keys.items,
     domain,
     notes: [...devices.notes, ...keys.notes],
   };
 }
-
-const byNameThen =
-  <Id extends string>(id: Id) =>
-  (left: { name: string } & Record<Id, string>, right: { name: string } & Record<Id, string>): number =>
-    byText(left.name, right.name) || byText(left[id], right[id]);

@@ -1,18 +1,13 @@
-import type { Role } from "@gatehouse-access/sdk/contract";
 import { roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
-import { firstOf } from "../words/words.ts";
+import type { Member } from "../estate.ts";
+import { firstOf } from "../words/phrases.ts";
 
 /** Most devices that a lock-out names. */
 const NAMED_MAX = 5;
 
-/** A member as a lock-out depends on it. */
-export interface Seat {
-  readonly userId: string;
-  readonly email: string;
-  readonly role: Role;
-  readonly status: "accepted" | "pending";
-}
+/** A member, as far as lock-outs depend on it. */
+export type Seat = Pick<Member, "id" | "email" | "role" | "status">;
 
 /** Devices that must stay reachable: those of a tag, or the ones of a name. */
 export interface ProtectedGroup {
@@ -38,7 +33,7 @@ export function protectedGroup(label: string): ProtectedGroup {
   };
 }
 
-/** Members who can put things right again. A pending one cannot yet. */
+/** Members who can put things right again. One who has only been invited cannot yet. */
 const administrators = (seats: readonly Seat[]): Seat[] =>
   seats.filter(({ role, status }) => status === "accepted" && roleAtLeast(role, "administrator"));
 
@@ -54,8 +49,8 @@ export function memberLockouts(
   const lockouts: Lockout[] = [];
   const left = administrators(after);
   const others = (seats: readonly Seat[]) => seats.filter(({ role }) => role !== "owner");
-  const own = (seats: readonly Seat[]) => seats.find(({ userId }) => userId === runningUser);
-  // Who runs it as the owner can put it right.
+  const own = (seats: readonly Seat[]) => seats.find(({ id }) => id === runningUser);
+  // An owner who runs the change can put it right.
   const isOwner = own(before)?.role === "owner";
   if (!isOwner && others(administrators(before)).length > 0 && others(left).length === 0) {
     lockouts.push({
@@ -76,7 +71,7 @@ export function memberLockouts(
   return lockouts;
 }
 
-/** The protected groups that somebody reaches before a change, and nobody after it. */
+/** Protected groups with devices that somebody reaches before a change, and nobody after it. */
 export function deviceLockouts(before: Access, after: Access, groups: readonly ProtectedGroup[]): Lockout[] {
   const lost = groups.length === 0 ? [] : unreachable(before, after);
   return groups.flatMap((group) => {
@@ -92,7 +87,7 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
   });
 }
 
-/** Devices that some key reaches before and none after; those that are gone themselves are no lock-out. */
+/** Devices that some key reaches before and none after. Devices that are gone are not locked out. */
 function unreachable(before: Access, after: Access): AccessDevice[] {
   const lost = new Set(after.uidsOf(before.reached().new_difference(after.reached())));
   return after.policy.devices.filter(({ uid }) => lost.has(uid));

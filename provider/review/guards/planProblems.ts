@@ -3,23 +3,23 @@ import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
 import type { Connection, TenantClient } from "../../resources/connection.ts";
 import { deviceKey, macOf, type Namespace } from "../../resources/listings.ts";
 import { isNewer } from "../../resources/serviceVersion.ts";
-import { definitionOf, isHidden, type PlannedStep, stepsOf, tenantIn } from "../planned/steps.ts";
+import { definitionOf, isHidden, type PlannedStep, stepsOf, tenantIn } from "../steps.ts";
 import { byText } from "../words/order.ts";
-import { actorOf } from "./actor.ts";
-import { incapabilities } from "./capabilities.ts";
+import { firstOf } from "../words/phrases.ts";
+import { actorOf, incapabilities } from "./incapabilities.ts";
 
-/** Where a resource is that names no namespace. */
+/** The namespace of resources that name none. */
 export interface Home {
-  /** Undefined where there is none. */
+  /** Undefined where there is no such namespace. */
   readonly tenant: string | undefined;
   /** Why there is none. */
   readonly unsettled: Error | undefined;
 }
 
 /**
- * What of a plan the service would refuse, or could not do, as far as can be told before it is done: the namespace, what
- * the credential may do, quotas, devices and tags that are not there. One sentence each, naming resources and what to
- * do; nothing is written.
+ * What of a plan the service would refuse or could not do, as far as reading it can tell: namespaces that are not there,
+ * what the credential may not do, quotas, devices and tags that are not there. One sentence each, which names the
+ * resources and what to do about it.
  * @param plan a preview with values
  * @throws RequestError where the service or the credential fails
  */
@@ -39,7 +39,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     const coming = steps.filter(({ after }) => after !== undefined);
     const namespace = await readable(connection, tenant);
     if (typeof namespace === "string") {
-      // Of what goes nothing is left to do.
+      // Objects that the plan deletes are gone together with their namespace.
       if (coming.length > 0) problems.push(`${listed(coming.map(({ title }) => title))}: ${namespace}`);
       continue;
     }
@@ -60,18 +60,15 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   return problems.sort(byText);
 }
 
-/** What is there and equal is taken over without a request that changes anything. */
+/** With `adopt` an object that is there and equal is taken over, by no request that could be refused. */
 const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boolean(after?.inputs.adopt);
 
-/** So many resources are named in one sentence. */
-const NAMED = 5;
+/** Most resources that one sentence names. */
+const NAMED_MAX = 5;
 
-function listed(names: readonly string[]): string {
-  const shown = [...names].sort(byText).slice(0, NAMED).join(", ");
-  return names.length > NAMED ? `${shown} and ${names.length - NAMED} more` : shown;
-}
+const listed = (names: readonly string[]): string => firstOf(names.toSorted(byText), NAMED_MAX);
 
-/** Resources that are made, and say neither where nor that another one will. */
+/** Resources that the plan makes, and that name no namespace. */
 const namingNone = ({ steps }: Plan): string[] =>
   steps
     .filter(({ op, type, after }) => {
@@ -80,7 +77,7 @@ const namingNone = ({ steps }: Plan): string[] =>
     })
     .map((step) => `${definitionOf(step)?.name} "${step.name}"`);
 
-/** The namespaces that are changed, and the one of resources that name none. */
+/** The namespaces that a plan changes, and the one of resources that name none. */
 function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
   const named = steps
     .flatMap(({ before, after }) => [before, after])
@@ -112,7 +109,7 @@ async function missingDevices(
   { devices, tenant }: TenantClient,
   steps: readonly PlannedStep[],
 ): Promise<string[]> {
-  // Others may name a device by the name that the plan gives it.
+  // Resources may name a device by the name that the plan gives it.
   const given = new Set(steps.filter(isDevice).flatMap((step) => textsOf(inputs(step).name)));
   const selecting = steps.filter(({ step, definition }) => definition.inputs.device && step.op !== "update");
   const sought = selecting.flatMap((step) =>
@@ -143,7 +140,7 @@ async function missingTags(
     const isTold = typeof filter === "object" && filter !== null && !Array.isArray(filter);
     return isTold ? textsOf(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
   });
-  // Newer services give their tags in pages, and make them otherwise.
+  // Newer services list tags in pages, and make a tag in another way.
   if (wanting.length === 0 || (await isOfNewer(connection))) return [];
   const given = steps.flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
   const renamed = steps
@@ -158,7 +155,7 @@ async function missingTags(
     );
 }
 
-/** Namespaces that are to be made, where their user may have no more. */
+/** Namespaces that the plan makes, where their user may own no more. */
 async function tooManyNamespaces(
   connection: Connection,
   { steps }: Plan,
@@ -170,7 +167,7 @@ async function tooManyNamespaces(
   const { maxNamespaces } = await client.getUserInfo();
   if (!(maxNamespaces >= 0)) return [];
   const owned = (await namespaces.all()).filter(({ owner }) => owner === userId).map(({ name }) => name);
-  // One that is there is taken over, or was made by an earlier try.
+  // A namespace of this name is taken over, or was made by an earlier try.
   const added = made.filter(({ after }) => !textsOf(after?.inputs.name).some((name) => owned.includes(name)));
   if (owned.length + added.length <= maxNamespaces) return [];
   return [
@@ -183,7 +180,7 @@ async function isOfNewer(connection: Connection): Promise<boolean> {
   return release !== undefined && isNewer(release);
 }
 
-/** Devices that are to be accepted, where the namespace takes no more. */
+/** Devices that the plan accepts, where the namespace takes no more. */
 async function fullNamespace(
   { devices, tenant }: TenantClient,
   { maxDevices, deviceCount, devicesCount }: Namespace,
@@ -196,7 +193,7 @@ async function fullNamespace(
     selectors.map((selector) => devices.find(deviceKey(selector.toLowerCase()))),
   );
   const taken = await Promise.all(found.map((device) => device && devices.find(`mac ${macOf(device)}`)));
-  // One that enrolled anew takes the place that it had.
+  // A device that has enrolled anew takes the place of its former self.
   const added = found.filter(
     (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
   ).length;

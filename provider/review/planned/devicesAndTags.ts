@@ -3,10 +3,10 @@ import type { ResourceValues } from "../../engine/index.ts";
 import { device } from "../../resources/device.ts";
 import { claimOfTag, deviceTagAttachment } from "../../resources/deviceTagAttachment.ts";
 import { deviceTags } from "../../resources/deviceTags.ts";
+import { macOf } from "../../resources/listings.ts";
 import { tag } from "../../resources/tag.ts";
-import { CannotTell, type Draft, inputsOf, macOf, outputOf } from "./draft.ts";
-import type { Kind } from "./kind.ts";
-import type { PlannedStep } from "./steps.ts";
+import type { PlannedStep } from "../steps.ts";
+import { CannotTell, type Draft, inputsOf, type Kind, outputOf } from "./draft.ts";
 
 const isLiveDevice = ({ estate }: Draft, id: string) =>
   estate.devices.some(({ uid }) => uid === id.split("/")[0]);

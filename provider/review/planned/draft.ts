@@ -1,81 +1,90 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
-import type { AccessDevice, AccessKey, AccessPolicy, AccessRule } from "@gatehouse-access/sdk/policy";
+import type { AccessKey, AccessPolicy, AccessRule } from "@gatehouse-access/sdk/policy";
 import type { ResourceValues, Shown } from "../../engine/index.ts";
 import type { InputValues, ResourceDefinition } from "../../resources/definition.ts";
-import { apiKeyIdentity, type Device, deviceKey } from "../../resources/listings.ts";
+import {
+  type ApiKey,
+  apiKeyIdentity,
+  type Device,
+  deviceKey,
+  devicesByKey,
+} from "../../resources/listings.ts";
 import { canonicalInputs } from "../../resources/values.ts";
-import { accessDevice, type Estate } from "../estate.ts";
-
-/** A member as he will be. */
-export interface PlannedMember {
-  /** Empty of one who comes: the service knows it. */
-  readonly userId: string;
-  readonly email: string;
-  readonly role: Role;
-  readonly status: "accepted" | "pending";
-}
+import { acceptedDevices, type Estate, type Member } from "../estate.ts";
+import type { PlannedStep } from "../steps.ts";
 
 /** An API key as it will be. */
-export interface PlannedApiKey {
-  /** Of one whose name is generated, the resource's name and "(new)". */
-  readonly name: string;
-  /** Undefined: what its maker may. */
+export interface PlannedApiKey extends Omit<ApiKey, "role"> {
+  /** Undefined: the role of its maker, which is not known. */
   readonly role: Role | undefined;
-  /** As the service lists it: seconds since 1970, -1 for never. */
-  readonly expiresIn: number;
-  /** When it was made; of one that comes, now. */
-  readonly createdAt: string;
-  /** Its name today; undefined of one that comes. */
-  readonly was: string | undefined;
 }
 
-/** What stops the plan of one resource: nobody can tell what it will be. The message follows on the resource's title. */
+/**
+ * Nobody can tell before the change is made what a resource will be. The message follows on the title of the resource.
+ */
 export class CannotTell extends Error {
   override readonly name = "CannotTell";
 }
 
-/** The message where the service has no longer what a resource changes. */
+/** The message where an object that a resource changes is no longer on the service. */
 export const GONE = "it changes an object that is gone; a refresh plans it anew";
+
+/** What the steps of one resource do to a namespace. Each of the functions may throw {@link CannotTell}. */
+export interface Kind {
+  /** Inputs without which nobody can tell what the object will be. */
+  readonly decisive: readonly string[];
+  /**
+   * The id of the object that a new resource will have, without the namespace's; undefined for an object that the
+   * service is still to make.
+   */
+  idOf(draft: Draft, step: PlannedStep, after: ResourceValues): string | undefined;
+  /** True where an object that the state has is on the service. */
+  isLive(draft: Draft, id: string): boolean;
+  /** @param isClaimed true where a resource of the program claims this key for itself alone */
+  remove(draft: Draft, step: PlannedStep, before: ResourceValues, isClaimed: (key: string) => boolean): void;
+  bring(draft: Draft, step: PlannedStep, after: ResourceValues): void;
+  change(draft: Draft, step: PlannedStep, before: ResourceValues, after: ResourceValues): void;
+}
+
+/** When a plan is carried out, and by whom. */
+export interface CarryingOut {
+  readonly now: Date;
+  /** The role of the user or API key that does it; undefined where it is not known. */
+  readonly makerRole: Role | undefined;
+}
 
 /** A namespace while the steps of a plan are carried out on paper. */
 export class Draft {
+  /** The namespace as it is. */
   readonly estate: Estate;
-  /** When the plan is carried out. */
-  readonly now: Date;
-  /** By uid; also those that are not accepted. */
+  readonly by: CarryingOut;
+  /** All of them, also those that are not accepted. By uid. */
   readonly devices: Map<string, Device>;
+  /** By fingerprint. */
   readonly keys: Map<string, AccessKey>;
+  /** By id. */
   readonly rules: Map<string, AccessRule>;
-  /** By user id, of those who come by e-mail address. */
-  readonly members: Map<string, PlannedMember> | undefined;
-  /** By what never changes about them; of those that come, by the resource's urn. */
+  /** By user id; new members by e-mail address. */
+  readonly members: Map<string, Member> | undefined;
+  /** By `apiKeyIdentity`; new ones by the resource's urn. */
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
   readonly #live: ReadonlyMap<string, Device>;
 
-  constructor(estate: Estate, now: Date) {
+  constructor(estate: Estate, by: CarryingOut) {
     const { policy, devices, members, apiKeys } = estate;
     this.estate = estate;
-    this.now = now;
+    this.by = by;
     this.devices = new Map(devices.map((device) => [device.uid, device]));
     this.keys = new Map(policy.keys.map((key) => [key.fingerprint, key]));
     this.rules = new Map(policy.rules.map((rule) => [rule.id, rule]));
-    this.members =
-      members &&
-      new Map(members.map(({ id, email, role, status }) => [id, { userId: id, email, role, status }]));
-    this.apiKeys =
-      apiKeys &&
-      new Map(
-        apiKeys.map((key) => {
-          const { name, role, expiresIn, createdAt } = key;
-          return [apiKeyIdentity(key), { name, role, expiresIn, createdAt, was: name }];
-        }),
-      );
+    this.members = members && new Map(members.map((member) => [member.id, member]));
+    this.apiKeys = apiKeys && new Map(apiKeys.map((key) => [apiKeyIdentity(key), key]));
     this.#live = devicesByKey(devices);
   }
 
   /**
    * The uid of the device that a selector means today, or by its planned name.
-   * @throws CannotTell
+   * @throws CannotTell where there is none
    */
   uidOf(selector: string): string {
     const key = deviceKey(selector);
@@ -91,47 +100,27 @@ export class Draft {
     return device;
   }
 
-  /** Changes a device that is there. */
+  /** Changes a device, if it is there. */
   changeDevice(uid: string, change: Partial<Pick<Device, "name" | "tags" | "status">>): void {
     const device = this.devices.get(uid);
     if (device) this.devices.set(uid, { ...device, ...change });
   }
 
   policy(): AccessPolicy {
-    const accepted = [...this.devices.values()].filter(({ status }) => status === "accepted");
     return {
-      devices: accepted.map((device): AccessDevice => accessDevice(device)),
+      devices: acceptedDevices(this.devices.values()),
       keys: [...this.keys.values()],
       rules: [...this.rules.values()],
     };
   }
 
-  /** Of a namespace that is deleted. */
+  /** Removes everything, as the namespace itself is deleted. */
   clear(): void {
     for (const map of [this.devices, this.keys, this.rules, this.members, this.apiKeys]) map?.clear();
   }
 }
 
-/**
- * Devices by uid, MAC address and name (`deviceKey`). Of several of one name or MAC address the accepted one is meant,
- * or the first: as the provider finds them.
- */
-export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
-  const found = new Map<string, Device>();
-  for (const device of devices) {
-    for (const key of [device.uid, deviceKey(macOf(device)), deviceKey(device.name.toLowerCase())]) {
-      const known = found.get(key);
-      const isBetter = known?.status !== "accepted" && device.status === "accepted";
-      if (!known || isBetter) found.set(key, device);
-    }
-  }
-  return found;
-}
-
-/** In the form in which they are compared. */
-export const macOf = ({ identity: { mac } }: Device): string => mac.toLowerCase().replaceAll("-", ":");
-
-/** The inputs as the provider checked them, in their canonical form; those that decide must be known. */
+/** The inputs of a resource as the provider checked them, in their canonical form. Those that decide must be known. */
 export function inputsOf<I extends ResourceDefinition["inputs"]>(
   definition: Pick<ResourceDefinition<I>, "inputs">,
   { inputs }: ResourceValues,
@@ -139,7 +128,8 @@ export function inputsOf<I extends ResourceDefinition["inputs"]>(
   return canonicalInputs(definition.inputs, inputs) as InputValues<I>;
 }
 
-/** What the state holds as an output, as text. */
-export const outputOf = ({ outputs }: ResourceValues, name: string): string => textOf(outputs[name]);
-
-const textOf = (value: Shown | undefined): string => (typeof value === "string" ? value : "");
+/** An output that the state has, as text; empty where it is none. */
+export const outputOf = ({ outputs }: ResourceValues, name: string): string => {
+  const value: Shown | undefined = outputs[name];
+  return typeof value === "string" ? value : "";
+};

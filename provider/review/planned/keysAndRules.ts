@@ -5,9 +5,8 @@ import type { ResourceValues } from "../../engine/index.ts";
 import { firewallRule } from "../../resources/firewallRule.ts";
 import { publicKey } from "../../resources/publicKey.ts";
 import { canonical } from "../../resources/values.ts";
-import { CannotTell, type Draft, GONE, inputsOf, outputOf } from "./draft.ts";
-import type { Kind } from "./kind.ts";
-import { isHidden, type PlannedStep } from "./steps.ts";
+import { isHidden, type PlannedStep } from "../steps.ts";
+import { CannotTell, type Draft, GONE, inputsOf, type Kind, outputOf } from "./draft.ts";
 
 function keyOf({ step }: PlannedStep, after: ResourceValues, fingerprint: string) {
   const { name, username, filter } = inputsOf(publicKey, after);
@@ -77,3 +76,21 @@ export const ruleKind: Kind = {
     draft.rules.set(id, ruleOf(after, id));
   },
 };
+
+/**
+ * New rules of which nobody can tell which one will decide, as sentences: of rules of one priority it is the one made
+ * last, and engines make several rules at once.
+ */
+export function unclearOrder({ rules, estate }: Draft): string[] {
+  const known = new Set(estate.policy.rules.map(({ id }) => id));
+  const fresh = [...rules.values()].filter(({ id, active }) => active && !known.has(id));
+  return fresh.flatMap((rule, place) =>
+    fresh
+      .slice(place + 1)
+      .filter((other) => other.priority === rule.priority && other.action !== rule.action)
+      .map(
+        (other) =>
+          `FirewallRule "${rule.id}" and "${other.id}" have one priority, and the one that is made last decides: the order here is the plan's, which the run need not keep; give them priorities that differ`,
+      ),
+  );
+}

@@ -2,14 +2,21 @@ import type { ResourceValues } from "../../engine/index.ts";
 import { apiKey } from "../../resources/apiKey.ts";
 import { apiKeyIdentity } from "../../resources/listings.ts";
 import { member } from "../../resources/member.ts";
-import { CannotTell, type Draft, GONE, inputsOf, outputOf } from "./draft.ts";
-import type { Kind } from "./kind.ts";
-import { isHidden } from "./steps.ts";
+import { isHidden } from "../steps.ts";
+import { CannotTell, type Draft, GONE, inputsOf, type Kind, outputOf } from "./draft.ts";
+
+const DAY_MS = 86_400_000;
+
+/** How long an invitation is open (rules section 5). */
+const INVITATION_MS = 7 * DAY_MS;
 
 const userOf = ({ members }: Draft, email: string) =>
-  [...(members?.values() ?? [])].find((seat) => seat.email.toLowerCase() === email)?.userId;
+  [...(members?.values() ?? [])].find((member) => member.email.toLowerCase() === email)?.id;
 
-/** Members by user id. One who comes counts as pending: of the service only some kinds ask him first. */
+/**
+ * Members by user id. A new one counts as pending, since some services ask people first. What the service gives by
+ * itself (id, dates) is as of now, and empty where only the service can tell.
+ */
 export const memberKind: Kind = {
   decisive: ["email", "role"],
   idOf: (draft, _step, after) => userOf(draft, inputsOf(member, after).email),
@@ -19,21 +26,23 @@ export const memberKind: Kind = {
   },
   bring(draft, _step, after) {
     const { email, role } = inputsOf(member, after);
-    const userId = userOf(draft, email);
-    const seat = userId === undefined ? undefined : draft.members?.get(userId);
-    const status = seat?.status ?? "pending";
-    draft.members?.set(userId ?? email, { userId: userId ?? "", email: seat?.email ?? email, role, status });
+    const known = draft.members?.get(userOf(draft, email) ?? "");
+    const { now } = draft.by;
+    draft.members?.set(known?.id ?? email, {
+      ...{ id: "", email, status: "pending", type: "team", addedAt: now.toISOString() },
+      expiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
+      ...known,
+      role,
+    });
   },
   change(draft, _step, before, after) {
     if (!draft.members) return;
     const userId = outputOf(before, "userId");
-    const seat = draft.members.get(userId);
-    if (!seat) throw new CannotTell(GONE);
-    draft.members.set(userId, { ...seat, role: inputsOf(member, after).role });
+    const known = draft.members.get(userId);
+    if (!known) throw new CannotTell(GONE);
+    draft.members.set(userId, { ...known, role: inputsOf(member, after).role });
   },
 };
-
-const DAY_SECONDS = 86_400;
 
 const identityOf = ({ outputs }: ResourceValues) =>
   apiKeyIdentity({ createdAt: String(outputs.createdAt), createdBy: String(outputs.createdBy) });
@@ -71,12 +80,15 @@ export const apiKeyKind: Kind = {
       draft.apiKeys.delete(identity);
   },
   bring(draft, { step }, after) {
-    const { name, role, validDays } = inputsOf(apiKey, after);
-    const known = name === undefined || isHidden(name) ? `${step.name} (new)` : name;
-    const seconds = Math.floor(draft.now.getTime() / 1000);
-    const expiresIn = validDays === -1 ? -1 : seconds + validDays * DAY_SECONDS;
+    const { now, makerRole } = draft.by;
+    const { name, role = makerRole, validDays } = inputsOf(apiKey, after);
+    const createdAt = now.toISOString();
     draft.apiKeys?.set(step.urn, {
-      ...{ name: known, role, expiresIn, createdAt: draft.now.toISOString(), was: undefined },
+      name: name === undefined || isHidden(name) ? `${step.name} (new)` : name,
+      role,
+      // Seconds since 1970.
+      expiresIn: validDays === -1 ? -1 : Math.floor((now.getTime() + validDays * DAY_MS) / 1000),
+      ...{ createdAt, updatedAt: createdAt, createdBy: "", tenantId: draft.estate.tenant },
     });
   },
   change(draft, _step, before, after) {
@@ -90,7 +102,7 @@ export const apiKeyKind: Kind = {
       role,
       name: name === undefined || isHidden(name) ? key.name : name,
     });
-    const now = draft.now.toISOString();
+    const now = draft.by.now.toISOString();
     for (const old of previousOf(before)) if (old.until <= now) draft.apiKeys.delete(old.identity);
   },
 };

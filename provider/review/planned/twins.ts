@@ -1,8 +1,8 @@
 import { claimsOfId } from "../../resources/claims.ts";
 import type { Claim } from "../../resources/definition.ts";
 import { canonicalInputs } from "../../resources/values.ts";
+import { isHidden, type PlannedStep } from "../steps.ts";
 import type { Draft } from "./draft.ts";
-import { isHidden, type PlannedStep } from "./steps.ts";
 
 /** Two or more resources that declare one object: each would undo what the others do. */
 export interface Twins {

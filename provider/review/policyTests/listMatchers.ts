@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { z } from "zod";
-import { counted, firstOf } from "../words/words.ts";
+import { counted, firstOf } from "../words/phrases.ts";
 import { answerOf } from "./answer.ts";
 import type { Finding, Judge } from "./judgement.ts";
 

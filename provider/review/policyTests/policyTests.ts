@@ -1,24 +1,14 @@
 import { join, resolve } from "node:path";
 import { Access, type AccessDomain } from "@gatehouse-access/sdk/policy";
-import type { Estate } from "../estate.ts";
+import type { NamespaceState } from "../estate.ts";
 import { policyTestFiles } from "./files.ts";
 import { loadPolicyFile } from "./load.ts";
 import type { PolicyTestReport, PolicyTestResult } from "./results.ts";
 import { runTest, thrown } from "./runTest.ts";
 import type { PolicySubjects } from "./written/policyTest.ts";
 
-export { policyTestFiles } from "./files.ts";
-export type {
-  LookedAt,
-  PolicyCounterexample,
-  PolicyFailure,
-  PolicyTestReport,
-  PolicyTestResult,
-  PolicyWarning,
-} from "./results.ts";
-
-/** What policy tests are about: a namespace as it was read, or as a change will leave it. */
-export interface PolicyTestFacts extends Pick<Estate, "policy" | "members" | "apiKeys" | "unknown"> {
+/** What policy tests are about: a namespace as it is, or as a change will leave it. */
+export interface PolicyTestFacts extends NamespaceState {
   /** What `access` is evaluated for, beside what assertions name. */
   readonly domain: AccessDomain;
 }

@@ -1,6 +1,6 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { type Network, parseNetwork } from "./network.ts";
+import { type Network, parseNetwork } from "../words/network.ts";
 import type { AccessQuery } from "./written/query.ts";
 
 /** A query whose networks are read. */

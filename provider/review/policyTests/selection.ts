@@ -1,6 +1,6 @@
 import { Access, type AccessDomain, type AccessPolicy, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 import { globFits, globSamples } from "../words/glob.ts";
-import type { Network } from "./network.ts";
+import type { Network } from "../words/network.ts";
 import type { ReadQuery } from "./query.ts";
 import type { DeviceQuery } from "./written/query.ts";
 

@@ -1,4 +1,4 @@
-import { counted } from "../words/words.ts";
+import { counted } from "../words/phrases.ts";
 
 /** What was waited for took too long. */
 export class TimeLimitError extends Error {

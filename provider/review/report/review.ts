@@ -1,15 +1,24 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
-import type { Finding } from "@gatehouse-access/sdk/policy";
+import type { AccessChange, Finding } from "@gatehouse-access/sdk/policy";
 import type { EngineName, ShownStep, Summary } from "../../engine/index.ts";
-import type { Incapability } from "../guards/capabilities.ts";
+import type { Incapability } from "../guards/incapabilities.ts";
 import type { Lockout } from "../guards/lockouts.ts";
-import type { Twins } from "../planned/plannedEstate.ts";
-import type { PolicyTestResult } from "../policyTests/policyTests.ts";
-import type { AccessLine } from "./accessLines.ts";
+import type { Twins } from "../planned/twins.ts";
+import type { PolicyTestResult } from "../policyTests/results.ts";
 
-/** A line of the access that changes, with its devices put into words. */
-export interface ReviewedAccess extends AccessLine {
-  /** "14 devices tagged prod". */
+/** Access that one or more keys gain or lose: one sentence of the review. */
+export interface ReviewedAccess {
+  readonly change: AccessChange["change"];
+  readonly keys: readonly { readonly fingerprint: string; readonly name: string }[];
+  readonly logins: readonly string[];
+  /** True when the login names are all that were looked at. */
+  readonly anyLogin: boolean;
+  readonly addresses: readonly string[];
+  /** True when the addresses are all that were looked at. */
+  readonly anyAddress: boolean;
+  /** Uids. */
+  readonly devices: readonly string[];
+  /** The devices in words: "14 devices tagged prod". */
   readonly where: string;
 }
 
@@ -17,7 +26,9 @@ export interface ReviewedAccess extends AccessLine {
 export interface MemberChange {
   readonly change: "added" | "removed" | "role";
   readonly email: string;
+  /** Left out for a new member. */
   readonly from?: Role;
+  /** Left out for a member who goes. */
   readonly to?: Role;
 }
 
@@ -30,10 +41,13 @@ export interface EstateObject {
 
 /** How much of a namespace the program declares. */
 export interface Coverage {
+  /** How many objects the program declares. */
   readonly managed: number;
+  /** How many objects the namespace has that a program can declare. */
   readonly total: number;
   /** Rounded down; 100 for a namespace without objects. */
   readonly percent: number;
+  /** The objects that the program does not declare. */
   readonly unmanaged: readonly EstateObject[];
 }
 
@@ -46,14 +60,17 @@ export interface ReviewedFinding extends Finding {
 export interface NamespaceReview {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** Its id where the credential may not read its name. */
+  /** Its name; its id where the credential may not read its name. */
   readonly name: string;
   /** What access was evaluated for. */
   readonly domain: {
+    /** How many. */
     readonly devices: number;
+    /** How many. */
     readonly keys: number;
+    /** How many. */
     readonly rules: number;
-    /** Latest sessions whose logins and addresses are among those below. */
+    /** How many of the latest sessions were looked at for login names and addresses. */
     readonly sessions: number;
     readonly logins: readonly string[];
     readonly addresses: readonly string[];
@@ -77,7 +94,7 @@ export interface NamespaceReview {
 export interface Revision {
   /** As it was given: a branch, a tag, a commit; "the working folder". */
   readonly name: string;
-  /** Id of the commit; null for the working folder, whatever is committed of it. */
+  /** Id of the commit; null for the working folder, which may have changes that are not committed. */
   readonly commit: string | null;
 }
 
@@ -89,7 +106,7 @@ export interface Revisions {
 
 /** What a change means, before it is made. */
 export interface Review {
-  /** Raised by a change that breaks what reads it (docs/review-json.md). */
+  /** Raised by a change of this format that breaks programs which read it (docs/review-json.md). */
   readonly version: 1;
   readonly project: string;
   readonly stack: string;
@@ -107,21 +124,4 @@ export interface Review {
   readonly twins: readonly Twins[];
   /** What the review could not know beside what it could not of each namespace, as sentences. */
   readonly unknown: readonly string[];
-}
-
-/** Why a change should not be made, as sentences; empty when nothing stands against it. */
-export function objections(review: Review, { allowLockout }: { readonly allowLockout: boolean }): string[] {
-  const ofNamespaces = review.namespaces.flatMap(({ name, lockouts, incapabilities, tests }) => [
-    ...(allowLockout
-      ? []
-      : lockouts.map(({ message }) => `${name}: ${message} (--allow-lockout permits it)`)),
-    ...incapabilities.map(
-      ({ reason, resources }) => `${name}: ${reason}; needed by ${resources.slice(0, 5).join(", ")}`,
-    ),
-    ...tests.filter(({ ok }) => !ok).map((test) => `${name}: the policy test "${test.name}" fails`),
-  ]);
-  return [
-    ...review.twins.map(({ object, urns }) => `${object} is declared twice: ${urns.join(" and ")}`),
-    ...ofNamespaces,
-  ];
 }

@@ -1,12 +1,16 @@
-import { printable } from "../words/words.ts";
-import { type NamespaceReview, objections, type Review } from "./review.ts";
+import type { PolicyTestResult } from "../policyTests/results.ts";
+import { printable } from "../words/printable.ts";
+import type { Review } from "./review.ts";
 import {
-  accessSentence,
   domainSentence,
-  memberSentence,
-  restSentence,
+  namespaceSections,
+  objections,
+  PLAIN,
+  planSections,
+  type ReportStyle,
   revisionsSentence,
-} from "./sentences.ts";
+  type Section,
+} from "./sections.ts";
 
 /** How a terminal shows things; picocolors has these, with and without colours. */
 export interface Paint {
@@ -17,18 +21,22 @@ export interface Paint {
   readonly yellow: (text: string) => string;
 }
 
-const same = (text: string): string => text;
+/** Most lines of a list that a terminal shows. */
+const SHOWN_MAX = 50;
 
-/** Lines of a list that a terminal shows. */
-const SHOWN = 50;
-
-/** The review for a terminal. */
+/** The review for a terminal. It leaves out what was so before the change, and the resources, which `preview` shows. */
 export function reviewText(c: Paint, review: Review, options: { readonly allowLockout: boolean }): string {
   const reasons = objections(review, options);
+  const style = styleOf(c);
+  const isSole = review.namespaces.length === 1;
+  const lines = (section: Section) => sectionLines(c, section, isSole);
   return [
-    ...(review.revisions ? [revisionsSentence(review.revisions, { name: c.bold, text: same })] : []),
-    ...review.namespaces.flatMap((namespace) => namespaceLines(c, namespace)),
-    ...list(c, "Not known", review.unknown),
+    ...(review.revisions ? [revisionsSentence(review.revisions, style)] : []),
+    ...review.namespaces.flatMap((namespace) => [
+      ...namespaceSections(namespace, style).flatMap(lines),
+      c.dim(domainSentence(namespace, PLAIN)),
+    ]),
+    ...planSections(review, style).flatMap(lines),
     "",
     ...(reasons.length === 0
       ? [c.green("Nothing stands against this change.")]
@@ -39,46 +47,29 @@ export function reviewText(c: Paint, review: Review, options: { readonly allowLo
   ].join("\n");
 }
 
-function namespaceLines(c: Paint, namespace: NamespaceReview): string[] {
-  const { name, access, members, lint, coverage, tests, unknown } = namespace;
-  const style = { name: c.bold, text: same };
-  const sentences = access.map((line) => {
-    const text = accessSentence(line, style);
-    return line.change === "gained" ? c.green(`+ ${text}`) : c.red(`- ${text}`);
-  });
-  const failed = tests.filter(({ ok }) => !ok);
-  const counted = `${tests.length - failed.length} of ${tests.length} pass`;
-  return [
-    ...list(c, `Who can reach what in ${name}`, [...sentences, restSentence(access)]),
-    ...list(
-      c,
-      "Members",
-      members.map((change) => memberSentence(change, style)),
-    ),
-    ...list(c, `Policy tests: ${counted}`, failed.flatMap(failureLines.bind(undefined, c))),
-    ...list(
-      c,
-      "Findings that this change brings",
-      lint.filter(({ isNew }) => isNew).map(({ severity, message }) => printable(`${severity}: ${message}`)),
-    ),
-    ...list(
-      c,
-      `Not in this program (${coverage.managed} of ${coverage.total} objects are, ${coverage.percent} %)`,
-      coverage.unmanaged.map(({ kind, name }) => printable(`${kind} ${name}`)),
-    ),
-    ...list(c, `Not known about ${name}`, unknown.map(printable)),
-    c.dim(domainSentence(namespace, { name: same, text: same })),
-  ];
-}
+const styleOf = (c: Paint): ReportStyle => ({
+  name: (name) => c.bold(printable(name)),
+  text: printable,
+  change: (change, sentence) => (change === "gained" ? c.green(`+ ${sentence}`) : c.red(`- ${sentence}`)),
+  test: (test) => (test.ok ? [] : failureLines(c, test)),
+});
 
-const failureLines = (c: Paint, test: NamespaceReview["tests"][number]): string[] => [
-  c.red(printable(`FAIL ${test.name} (${test.file}:${test.line})`)),
-  ...test.failures.map(({ message }) => `  ${printable(message)}`),
+const failureLines = (c: Paint, { name, file, line, failures }: PolicyTestResult): string[] => [
+  c.red(printable(`FAIL ${name} (${file}:${line})`)),
+  ...failures.map(({ message }) => `  ${printable(message)}`),
 ];
 
-function list(c: Paint, title: string, lines: readonly string[]): string[] {
-  if (lines.length === 0) return [];
-  const more = lines.length - SHOWN;
-  const shown = lines.slice(0, SHOWN).map((line) => `  ${line}`);
-  return [c.bold(title), ...shown, ...(more > 0 ? [c.dim(`  … and ${more} more (--json has all)`)] : [])];
+function sectionLines(
+  c: Paint,
+  { title, count, namespace, isNamed, isDetail, items }: Section,
+  isSole: boolean,
+): string[] {
+  if (items.length === 0 || isDetail) return [];
+  const where = namespace !== undefined && (isNamed || !isSole) ? ` in ${printable(namespace)}` : "";
+  const more = items.length - SHOWN_MAX;
+  return [
+    c.bold(`${title}${where}${count === undefined ? "" : `: ${count}`}`),
+    ...items.slice(0, SHOWN_MAX).map((line) => `  ${line}`),
+    ...(more > 0 ? [c.dim(`  … and ${more} more (--json has all)`)] : []),
+  ];
 }

@@ -3,14 +3,14 @@ import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { z } from "zod";
 import { EngineError, type Stack } from "../../engine/index.ts";
-import { type ReviewedContent, reviewedContent } from "./content.ts";
+import { type ReviewedContent, reviewedContent } from "./reviewedContent.ts";
 
 const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 
-/** Most bytes that a plan is decompressed to: five times what 100,000 devices and 10,000 resources take. */
+/** Most bytes that a plan is decompressed to: five times the size of a plan of 100,000 devices and 10,000 resources. */
 const CONTENT_MAX = 256 * 1024 * 1024;
 
-/** Begins what is encrypted. Secrets of a state begin as JSON does: none of them can be passed off as a plan. */
+/** Stands before the content that is encrypted. A secret of a state begins as JSON, and so cannot be passed off as a plan. */
 const MARK = "gatehouse reviewed plan 1 ";
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -27,7 +27,7 @@ const envelope = z.strictObject({
 
 type Sealing = Pick<Stack, "project" | "stack" | "encrypt" | "decrypt">;
 
-/** Writes a plan that was reviewed to a file, encrypted as the stack's state is. */
+/** Writes a reviewed plan to a file, encrypted as the stack's secrets are. */
 export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedContent): Promise<void> {
   const packed = (await compress(JSON.stringify(reviewed))).toString("base64");
   const sealed: z.input<typeof envelope> = {
@@ -38,8 +38,8 @@ export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedC
 }
 
 /**
- * Reads a plan that was reviewed.
- * @throws EngineError (`plan_file`) where the file is none, or one of another stack; PassphraseError where it was
+ * Reads a reviewed plan from its file.
+ * @throws EngineError (`plan_file`) where the file is no plan, or a plan of another stack; PassphraseError where it was
  * encrypted with another key, or changed since
  */
 export async function readPlan(file: string, stack: Sealing): Promise<ReviewedContent> {
@@ -58,7 +58,7 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
   );
   const reviewed = reviewedContent.safeParse(parsedJson(text.toString()));
   if (!reviewed.success) throw broken(file, "its content is not as this version of gatehouse writes it");
-  // What is outside is there for people; only what was encrypted is proof.
+  // The envelope is there for people. Only what was encrypted is proof.
   if (reviewed.data.project !== project || reviewed.data.stack !== name) {
     throw broken(file, "its content is for another stack than it says");
   }

@@ -122,8 +122,9 @@ export function step(op: StepOp, kind: string, name: string, { before, after, id
 
 /** A plan of steps. */
 export const planOf = (...steps: Step[]) => ({ steps }) as unknown as Plan;
-/** What the namespace will be after the steps. */
-export const plan = (...steps: Step[]) => plannedEstate(estate, planOf(...steps));
+/** What the namespace will be after the steps, which an administrator does. */
+export const plan = (...steps: Step[]) =>
+  plannedEstate(estate, planOf(...steps), { makerRole: "administrator" });
 /** Tags that a device will have. */
 export const tagsOf = (planned: ReturnType<typeof plan>, name: string) =>
   planned.policy.devices.find((one) => one.name === name)?.tags;

@@ -3,8 +3,8 @@ import { accessCsv } from "./csv.ts";
 import { domainLines, unknownLines } from "./domainText.ts";
 import { accessExplanation } from "./explain.ts";
 import { explanationText } from "./explainText.ts";
+import type { AccessInquiry } from "./inquiry.ts";
 import { type AccessExplanationReport, accessJson } from "./json.ts";
-import type { AccessQuery } from "./query.ts";
 import { accessTable } from "./table.ts";
 import { type AccessView, accessView } from "./view.ts";
 
@@ -20,14 +20,14 @@ export interface AccessAnswer {
 
 /**
  * Who can reach what in a namespace, or why.
- * @throws AccessQueryError when the question names what the namespace does not have, or `explain` is asked of more
+ * @throws AccessInquiryError when the question names what the namespace does not have, or `explain` is asked of more
  * than one key and device
  */
-export function accessAnswer(estate: Estate, query: AccessQuery): AccessAnswer {
-  const view = accessView(estate, query);
-  if (query.explain) return explained(view);
-  if (query.format === "json") return { output: accessJson(view), remarks: [], refused: false };
-  if (query.format === "text") return { output: accessTable(view), remarks: [], refused: false };
+export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
+  const view = accessView(estate, inquiry);
+  if (inquiry.explain) return explained(view);
+  if (inquiry.format === "json") return { output: accessJson(view), remarks: [], refused: false };
+  if (inquiry.format === "text") return { output: accessTable(view), remarks: [], refused: false };
   const remarks = [...domainLines(view), ...unknownLines(view)];
   return { output: accessCsv(view), remarks, refused: false };
 }
@@ -37,7 +37,7 @@ function explained(view: AccessView): AccessAnswer {
   const { tenant: namespace, unknown } = view.estate;
   const report: AccessExplanationReport = { namespace, unknown, notes: view.notes, ...explanation };
   const output =
-    view.query.format === "json"
+    view.inquiry.format === "json"
       ? `${JSON.stringify(report, null, 1)}\n`
       : explanationText(view, explanation);
   return { output: [output], remarks: [], refused: !explanation.allowed };

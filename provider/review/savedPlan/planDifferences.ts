@@ -1,30 +1,30 @@
 import { isDeepStrictEqual } from "node:util";
-import { firstOf } from "../words/words.ts";
-import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./content.ts";
+import { firstOf } from "../words/phrases.ts";
+import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./reviewedContent.ts";
 
-/** Something that is no longer as it was reviewed. */
-export interface Difference {
+/** Something that is no longer as it was when the plan was reviewed. */
+export interface PlanDifference {
   /** Where it differs: in what the program declares, in the stack's state, or on the service. */
   readonly in: "program" | "state" | "service";
   /** `PublicKey "ana"`. */
   readonly object: string;
-  /** Undefined where the object itself came or went, or something else becomes of it. */
+  /** Undefined where the object itself came or went, or where the plan does something else with it. */
   readonly field?: string;
   /** A sentence for people: the object, the field, what it was and what it is. */
   readonly message: string;
 }
 
-/** What came of a comparison. */
-export interface Compared {
-  /** What speaks against applying what was reviewed. */
-  readonly differences: readonly Difference[];
-  /** Devices that came and went, as sentences: they enrol by themselves, so that they alone stop nothing. */
+/** What is no longer as it was when a plan was reviewed. */
+export interface PlanDifferences {
+  /** What forbids to apply the plan. */
+  readonly differences: readonly PlanDifference[];
+  /** Devices that came and went, as sentences. They enrol by themselves, so that they forbid nothing. */
   readonly notes: readonly string[];
 }
 
-/** Where the plan of now is not the one that was reviewed, field by field. */
-export function compared(reviewed: ReviewedContent, now: ReviewedContent): Compared {
-  const differences: Difference[] = [];
+/** Compares the plan that was reviewed with the plan of now, field by field. */
+export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent): PlanDifferences {
+  const differences: PlanDifference[] = [];
   const notes: string[] = [];
   for (const [urn, [was, is]] of both(reviewed.steps, now.steps))
     differences.push(...stepDifferences(was, is, urn));
@@ -50,7 +50,7 @@ export function compared(reviewed: ReviewedContent, now: ReviewedContent): Compa
   return { differences, notes };
 }
 
-/** The values of two records by their common keys, those of the first one first. */
+/** The values of two records side by side, by all keys that either of them has, those of the first record first. */
 function both<T>(
   left: Readonly<Record<string, T>>,
   right: Readonly<Record<string, T>>,
@@ -68,7 +68,7 @@ function stepDifferences(
   was: ReviewedStep | undefined,
   is: ReviewedStep | undefined,
   urn: string,
-): Difference[] {
+): PlanDifference[] {
   if (!was || !is) {
     const object = (was ?? is)?.title ?? urn;
     return [inProgram(object, was ? "is neither in the program nor in the state any more" : "was not there")];
@@ -86,15 +86,15 @@ function stepDifferences(
   return [{ in: "state", object: title, message }];
 }
 
-const inProgram = (object: string, what: string): Difference => ({
+const inProgram = (object: string, what: string): PlanDifference => ({
   ...{ in: "program", object, message: `${object} ${what}` },
 });
 
 function objectDifferences(
   old: Readonly<Record<string, ReviewedObject>>,
   now: Readonly<Record<string, ReviewedObject>>,
-): Difference[] {
-  return both(old, now).flatMap(([key, [was, is]]): Difference[] => {
+): PlanDifference[] {
+  return both(old, now).flatMap(([key, [was, is]]): PlanDifference[] => {
     if (was && is) return fieldDifferences("service", is.title, was.fields, is.fields);
     const object = (was ?? is)?.title ?? key;
     const message = `${object} ${was ? "is gone from the service" : "is new on the service"}`;
@@ -105,11 +105,11 @@ function objectDifferences(
 const PLACES = { program: "in the program", state: "in the state", service: "on the service" };
 
 function fieldDifferences(
-  place: Difference["in"],
+  place: PlanDifference["in"],
   object: string,
   old: ReviewedFields,
   now: ReviewedFields,
-): Difference[] {
+): PlanDifference[] {
   return both(old, now)
     .filter(([, [was, is]]) => !isDeepStrictEqual(was, is))
     .map(([field, [was, is]]) => ({
@@ -118,7 +118,7 @@ function fieldDifferences(
     }));
 }
 
-/** Devices that a note names. */
+/** Most devices that a note names. */
 const DEVICES_MAX = 5;
 
 /** Longest value in a sentence, in characters. */

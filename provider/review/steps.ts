@@ -1,35 +1,29 @@
-import {
-  holds,
-  OWN_TYPE,
-  type Plan,
-  type ResourceValues,
-  type Shown,
-  type Step,
-} from "../../engine/index.ts";
-import type { ResourceDefinition } from "../../resources/definition.ts";
-import { definitions } from "../../resources/index.ts";
+import { holds, OWN_TYPE, type Plan, type ResourceValues, type Shown, type Step } from "../engine/index.ts";
+import type { ResourceDefinition } from "../resources/definition.ts";
+import { definitions } from "../resources/index.ts";
 
-/** A step of the plan that concerns one namespace. */
+/** A step of a plan, as one namespace sees it: of a move to another namespace it has one half. */
 export interface PlannedStep {
   readonly step: Step;
   readonly definition: ResourceDefinition;
   /** `PublicKey "ana"`, for sentences. */
   readonly title: string;
-  /** Of the object in the namespace that the resource has today; undefined where it has none. */
+  /** The object that the resource has in the namespace today; undefined where it has none. */
   readonly before: ResourceValues | undefined;
-  /** Of the object in the namespace that it will have; undefined where it will have none. */
+  /** The object that the resource will have in the namespace; undefined where it will have none. */
   readonly after: ResourceValues | undefined;
 }
 
-/** The steps of a plan that concern one namespace, and others. */
+/** The steps of a plan, sorted by whether they concern one namespace. */
 export interface PlannedSteps {
   readonly steps: readonly PlannedStep[];
-  /** Those about namespaces that are being made: the same for whichever namespace is looked at. */
+  /** Steps about namespaces that the plan itself makes. They are the same whichever namespace is asked for. */
   readonly begun: readonly PlannedStep[];
+  /** Steps whose namespace nobody can tell, as sentences. */
   readonly unknown: readonly string[];
 }
 
-/** True when a value is not known before the change is made, or is secret: in either case nobody can tell what it is. */
+/** True when a value is secret, or not known before the change is made: in either case nobody can tell what it is. */
 export const isHidden = (value: Shown | undefined): boolean => holds(value, "[unknown]", "[secret]");
 
 /** The namespace that values name; undefined where they name none. */
@@ -40,7 +34,8 @@ export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined
 export const losesObject = ({ op }: Step): boolean => op === "delete" || op === "replace";
 
 /**
- * Those steps of a plan with values that are about objects of the namespace.
+ * The steps of a plan that concern a namespace.
+ * @param plan a preview with values
  * @param home the namespace of resources that name none
  * @throws Error when the plan has no values
  */
@@ -74,7 +69,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
   return { steps, begun, unknown };
 }
 
-/** The resource that a step is about; undefined for those of other packages. */
+/** The definition of the resource that a step is about; undefined for resources of other packages. */
 export function definitionOf({ type }: Pick<Step, "type">): ResourceDefinition | undefined {
   if (!type.startsWith(OWN_TYPE)) return undefined;
   return definitions.find(({ name }) => name === type.slice(OWN_TYPE.length));

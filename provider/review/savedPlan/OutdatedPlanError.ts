@@ -1,15 +1,15 @@
 import { EngineError } from "../../engine/index.ts";
-import { printable } from "../words/words.ts";
-import type { Difference } from "./differences.ts";
+import { printable } from "../words/printable.ts";
+import type { PlanDifference } from "./planDifferences.ts";
 
-/** Differences that the message names; all of them are in `differences`. */
+/** Most differences that the message names; all of them are in `differences`. */
 const NAMED_MAX = 20;
 
-/** What `up` would do is not what was reviewed. Nothing was changed. */
+/** What `up --plan` would do is not what was reviewed, so it does nothing. */
 export class OutdatedPlanError extends EngineError {
-  readonly differences: readonly Difference[];
+  readonly differences: readonly PlanDifference[];
 
-  constructor(differences: readonly Difference[]) {
+  constructor(differences: readonly PlanDifference[]) {
     const more = differences.length - NAMED_MAX;
     super(
       "plan_outdated",

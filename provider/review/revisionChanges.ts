@@ -7,9 +7,9 @@ import {
   type Step,
   type Summary,
   summarise,
-} from "../../engine/index.ts";
-import { sameValue } from "../../resources/values.ts";
-import { definitionOf, isHidden } from "../planned/steps.ts";
+} from "../engine/index.ts";
+import { sameValue } from "../resources/values.ts";
+import { definitionOf, isHidden } from "./steps.ts";
 
 /** What becomes of the resources of a program from one revision to another. */
 export interface RevisionChanges {

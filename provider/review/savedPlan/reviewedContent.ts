@@ -8,11 +8,11 @@ const step = z.strictObject({
   op: z.enum(["create", "update", "replace", "delete", "import", "same"]),
   /** `PublicKey "ana"`, for sentences. */
   title: z.string(),
-  /** What the program declares; null where the resource will be gone. */
+  /** What the program declares; null for a resource that the program has not. */
   declared: fields.nullable(),
-  /** Which object it is about, as far as there is one: its id, and the uid of a device that a selector means. */
+  /** Which object it is about: its id where it has one, and the uid of the device that a selector means. */
   about: fields,
-  /** The same fields as the state has them, after a refresh as they really are; null where there is none. */
+  /** The same fields as the state has them, after a refresh as they really are; null where the state has none. */
   found: fields.nullable(),
 });
 
@@ -23,15 +23,15 @@ const object = z.strictObject({
 
 const namespace = z.strictObject({
   name: z.string(),
-  /** What the credential might not read. */
+  /** Lists that the credential may not read. */
   unread: z.array(z.string()),
-  /** By kind and what never changes about them: keys, rules, members, API keys. */
+  /** Keys, rules, members and API keys, by their kind and an id that never changes. */
   objects: z.record(z.string(), object),
   /** By uid. */
   devices: z.record(z.string(), object),
 });
 
-/** Everything that a later `up` must find as it was when a plan was reviewed. */
+/** Everything that a later `up --plan` must find as it was when the plan was reviewed. */
 export const reviewedContent = z.strictObject({
   project: z.string(),
   stack: z.string(),
@@ -43,13 +43,17 @@ export const reviewedContent = z.strictObject({
   at: z.string(),
   /** Whether the real objects were read first. */
   refresh: z.boolean(),
-  /** By urn; of what an earlier run left over, by urn and id. */
+  /** By urn; an old object that an earlier replacement left over by urn and id. */
   steps: z.record(z.string(), step),
-  /** By tenant: those of the plan that the credential may read. */
+  /** By tenant: the namespaces that the plan is about and the credential may read. */
   namespaces: z.record(z.string(), namespace),
 });
 
+/** What {@link reviewedContent} reads. */
 export type ReviewedContent = z.output<typeof reviewedContent>;
+/** What becomes of one resource. */
 export type ReviewedStep = z.output<typeof step>;
+/** An object on the service. */
 export type ReviewedObject = z.output<typeof object>;
+/** Values by their names. */
 export type ReviewedFields = z.output<typeof fields>;

@@ -1,12 +1,11 @@
 import type { DeviceFilter } from "@gatehouse-access/sdk/policy";
 import { type Plan, type Step, typeName } from "../../engine/index.ts";
-import { apiKeyIdentity, deviceKey } from "../../resources/listings.ts";
+import { apiKeyIdentity, deviceKey, devicesByKey } from "../../resources/listings.ts";
 import type { Estate } from "../estate.ts";
-import { devicesByKey } from "../planned/draft.ts";
-import { definitionOf, tenantIn } from "../planned/steps.ts";
-import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./content.ts";
+import { definitionOf, tenantIn } from "../steps.ts";
+import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./reviewedContent.ts";
 
-/** What a plan is about, beside its steps. */
+/** Where and how a plan was made. */
 export interface PlanScope {
   /** Address of the service. */
   readonly service: string;
@@ -14,15 +13,16 @@ export interface PlanScope {
   readonly home: string;
   /** Whether the real objects were read first. */
   readonly refresh: boolean;
-  /** The namespaces of the plan, as they are. */
+  /** The namespaces that the plan is about, as they are. */
   readonly estates: readonly Estate[];
 }
 
 /**
- * What a plan declares and finds, without what changes by itself: counters, dates, marks of being online.
+ * What a plan declares, and what it finds in the state and on the service. Left out is what changes by itself: counters,
+ * dates, whether a device is online.
  * @param plan a preview with values
  */
-export function captured(plan: Plan, { estates, ...scope }: PlanScope): ReviewedContent {
+export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): ReviewedContent {
   const { project, stack, steps } = plan;
   const devices = new Map(estates.map((estate) => [estate.tenant, devicesByKey(estate.devices)]));
   const deviceOf = (step: Step) => {
@@ -37,7 +37,10 @@ export function captured(plan: Plan, { estates, ...scope }: PlanScope): Reviewed
   };
 }
 
-/** By urn. What an earlier replacement left over shares that of what replaced it, and has its id beside. */
+/**
+ * Steps by urn. An old object that a replacement has not deleted yet has the same urn as the new one: its step has its id
+ * beside the urn.
+ */
 function keyed(steps: readonly Step[], reviewed: (step: Step) => ReviewedStep): Record<string, ReviewedStep> {
   const found = new Map<string, ReviewedStep>();
   const deletionsLast = (step: Step) => Number(step.op === "delete");
@@ -83,7 +86,7 @@ function picked(values: ReviewedFields, names: readonly string[]): ReviewedField
   );
 }
 
-/** Everything of a namespace that decides about access or about the policy, but for devices. */
+/** Everything of a namespace that decides who can reach what, or who may change that, but for devices. */
 function objectsOf({ policy, members = [], apiKeys = [] }: Estate): Record<string, ReviewedObject> {
   return Object.fromEntries([
     ...policy.keys.map(({ fingerprint, name, username, filter }) =>

@@ -1,18 +1,20 @@
 import { BlockList, isIP, isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
-import { neighbourOf, readAddress } from "./address.ts";
 
 const V4 = { version: ipaddr.IPv4, bits: 32 };
 const V6 = { version: ipaddr.IPv6, bits: 128 };
 
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
 /** An address or a network of client addresses. */
 export interface Network {
+  /** As it was written. */
   readonly text: string;
   contains(address: string): boolean;
   /**
-   * Addresses that show whether a policy keeps to the network: its first and last one, those just outside of it, and
-   * of IPv4 those that a pattern for it lets in where it has no anchor or no end (`10\.1` finds 110.1.0.0 and
-   * 10.10.0.0 too).
+   * Addresses that show whether a policy keeps to the network: its first and last address, those just outside of it, and
+   * for IPv4 also addresses that a pattern lets in by mistake where it has no anchor or no end (`10\.1` finds 110.1.0.0
+   * and 10.10.0.0 too).
    */
   readonly probes: readonly string[];
 }
@@ -49,10 +51,31 @@ const notANetwork = (text: string) =>
 
 const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
+/** The address before or after another one; undefined where that is the first or the last of all. */
+function neighbourOf(address: Address, step: -1 | 1): Address | undefined {
+  const bytes = address.toByteArray();
+  const full = step === 1 ? 255 : 0;
+  const at = bytes.findLastIndex((byte) => byte !== full);
+  if (at === -1) return undefined;
+  return ipaddr.fromByteArray(bytes.map((byte, place) => (place < at ? byte : (byte + step) & 255)));
+}
+
 function lookalikes(first: string, prefix: number): string[] {
   if (!isIPv4(first)) return [];
   const octets = first.split(".");
   const significant = octets.slice(0, Math.ceil(prefix / 8));
   const longer = significant.map((octet, place) => octets.with(place, `${octet}0`));
   return [octets.with(0, `1${octets[0]}`), ...longer].map((parts) => parts.join(".")).filter(isIPv4);
+}
+
+/**
+ * Reads an address that `isIP` takes. An IPv4 address that is mapped into IPv6 becomes IPv4, as the firewall sees it
+ * (rules section 14).
+ * @throws TypeError for an address with a zone, which only its own host understands
+ */
+export function readAddress(text: string): Address {
+  if (isIPv4(text)) return ipaddr.parse(text);
+  if (text.includes("%")) throw new TypeError(`${text}: must have no zone`);
+  // As a URL has it, in groups alone: the library takes `::10.0.0.1` for a mapped address, which it is not.
+  return ipaddr.process(new URL(`http://[${text}]`).hostname.slice(1, -1));
 }

@@ -1,12 +1,14 @@
+import type { Identity } from "@gatehouse-access/sdk";
 import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { StepOp } from "../../engine/index.ts";
-import type { PlannedStep } from "../planned/steps.ts";
+import type { Estate } from "../estate.ts";
+import type { PlannedStep } from "../steps.ts";
 import { byText, byTexts } from "../words/order.ts";
 
 type OperationId = keyof typeof operations;
 type Work = "create" | "update" | "delete";
 
-/** What the resources ask of the service, by their definitions (provider/resources). */
+/** The operations that a resource calls, as its definition in provider/resources has them. */
 const NEEDS: Readonly<Record<string, Readonly<Record<Work, readonly OperationId[]>>>> = {
   Namespace: {
     create: ["createNamespace"],
@@ -48,7 +50,7 @@ const WORK: Readonly<Record<StepOp, readonly Work[]>> = {
   same: [],
 };
 
-/** Inputs of which a change alone sends nothing. */
+/** Inputs that no operation is called for where nothing else changes. */
 const UNSENT: Readonly<Record<string, readonly string[]>> = {
   Namespace: ["forceDestroy"],
   ApiKey: ["overlap", "rotateBefore"],
@@ -57,14 +59,20 @@ const UNSENT: Readonly<Record<string, readonly string[]>> = {
   Device: ["device", "onDestroy"],
 };
 
-/** Who carries a plan out: a user with a role, or an API key with one. */
+/** Whoever carries a plan out, in one namespace: a user or an API key, with a role. */
 export interface Actor {
   readonly kind: "user" | "apikey";
   /** Undefined where the service does not say. */
   readonly role: Role | undefined;
 }
 
-/** An operation that a plan needs and the running credential may not call. */
+/** Whoever a credential is of, in a namespace. The service does not tell an API key which role it has. */
+export function actorOf({ kind, userId }: Identity, { members }: Pick<Estate, "members">): Actor {
+  if (kind === "apiKey") return { kind: "apikey", role: undefined };
+  return { kind: "user", role: members?.find(({ id }) => id === userId)?.role };
+}
+
+/** An operation that a plan needs, and that the credential may not call. */
 export interface Incapability {
   /** Its id, as docs/operations.md has it. */
   readonly operation: string;
@@ -74,9 +82,9 @@ export interface Incapability {
 }
 
 /**
- * What of a plan the service will refuse to whoever carries it out, by the contract; each operation once.
- * @param steps those about the namespace in which the actor has the role
- * @param begun those about namespaces that are being made, where he will be the owner
+ * The operations of a plan that the service will refuse, by its contract; each operation once.
+ * @param steps about the namespace in which the actor has the role
+ * @param begun about namespaces that the plan makes, whose owner the actor will be
  */
 export function incapabilities(
   actor: Actor,
@@ -101,7 +109,7 @@ export function incapabilities(
     .sort(byTexts(({ operation }) => operation));
 }
 
-/** Of a replacement that moves an object to another namespace, only the half that is done in this one. */
+/** A replacement that moves an object to another namespace counts with the half that is done in this one. */
 const neededBy = (planned: PlannedStep): readonly OperationId[] =>
   WORK[planned.step.op]
     .filter((work) => isSent(work, planned))

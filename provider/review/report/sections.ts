@@ -1,0 +1,181 @@
+import { ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
+import { typeName } from "../../engine/index.ts";
+import type { PolicyTestResult } from "../policyTests/results.ts";
+import { counted } from "../words/phrases.ts";
+import { printable } from "../words/printable.ts";
+import type { MemberChange, NamespaceReview, Review, ReviewedAccess, Revision, Revisions } from "./review.ts";
+
+/** How a report writes text that comes from the service, so that nobody's name can steer a terminal or format a comment. */
+export interface Style {
+  /** A name that stands out: in backticks, in bold, or as it is. */
+  readonly name: (name: string) => string;
+  /** Words that hold names. */
+  readonly text: (text: string) => string;
+}
+
+/** How a report writes the items of its sections. */
+export interface ReportStyle extends Style {
+  /** A sentence about access that is gained or lost. */
+  readonly change: (change: ReviewedAccess["change"], sentence: string) => string;
+  /** What came of a policy test; nothing where the report leaves it out. */
+  readonly test: (test: PolicyTestResult) => readonly string[];
+}
+
+/** Without bold or backticks. */
+export const PLAIN: Style = { name: printable, text: printable };
+
+/** A list of a report; one without items is left out. */
+export interface Section {
+  readonly title: string;
+  /** What the title says of the list: how many tests pass. */
+  readonly count?: string;
+  /** The namespace that it is about; undefined where it is about the whole plan. */
+  readonly namespace?: string;
+  /** True where a terminal shows the namespace in the title even if there is no other one. */
+  readonly isNamed?: boolean;
+  /** True for a list that is left out where a report is short. */
+  readonly isDetail?: boolean;
+  readonly items: readonly string[];
+}
+
+/** What a review says of one namespace. */
+export function namespaceSections(review: NamespaceReview, style: ReportStyle): Section[] {
+  const { name: namespace, access, members, tests, lint, coverage, unknown } = review;
+  const findings = (isNew: boolean) =>
+    lint
+      .filter((finding) => finding.isNew === isNew)
+      .map(({ severity, message }) => `${severity}: ${style.text(message)}`);
+  const sections: Omit<Section, "namespace">[] = [
+    {
+      title: "Who can reach what",
+      isNamed: true,
+      items: [
+        ...access.map((line) => style.change(line.change, accessSentence(line, style))),
+        access.length === 0 ? "Nobody gains or loses access." : "Nobody else gains or loses access.",
+      ],
+    },
+    { title: "Members", items: members.map((change) => memberSentence(change, style)) },
+    {
+      title: "Policy tests",
+      count: `${tests.filter(({ ok }) => ok).length} of ${tests.length} pass`,
+      items: tests.flatMap(style.test),
+    },
+    { title: "Findings that this change brings", items: findings(true) },
+    { title: "Older findings", isDetail: true, items: findings(false) },
+    {
+      title: "Not in this program",
+      count: `${coverage.managed} of ${coverage.total} objects are (${coverage.percent} %)`,
+      items: coverage.unmanaged.map(({ kind, name }) => `${kind} ${style.name(name)}`),
+    },
+    { title: "Not known", isNamed: true, items: unknown.map(style.text) },
+  ];
+  return sections.map((section) => ({ ...section, namespace }));
+}
+
+/** What a review says of the whole plan. */
+export function planSections({ summary, changes, unknown }: Review, style: Style): Section[] {
+  const { create, update, replace, delete: gone } = summary;
+  const items = changes.map(({ op, type, name, fields }) => {
+    const changed = op === "update" || op === "replace" ? fields.map(({ path }) => style.name(path)) : [];
+    return `${op} ${typeName(type)} ${style.name(name)}${changed.length > 0 ? `: ${changed.join(", ")}` : ""}`;
+  });
+  const count = `${create} to create, ${update} to update, ${replace} to replace, ${gone} to delete`;
+  return [
+    { title: "Resources", count, isDetail: true, items },
+    { title: "Not known", items: unknown.map(style.text) },
+  ];
+}
+
+/** Why a change should not be made, as sentences; empty when nothing stands against it. */
+export function objections(review: Review, { allowLockout }: { readonly allowLockout: boolean }): string[] {
+  const ofNamespaces = review.namespaces.flatMap(({ name, lockouts, incapabilities, tests }) => [
+    ...(allowLockout
+      ? []
+      : lockouts.map(({ message }) => `${name}: ${message} (--allow-lockout permits it)`)),
+    ...incapabilities.map(
+      ({ reason, resources }) => `${name}: ${reason}; needed by ${resources.slice(0, 5).join(", ")}`,
+    ),
+    ...tests.filter(({ ok }) => !ok).map((test) => `${name}: the policy test "${test.name}" fails`),
+  ]);
+  return [
+    ...review.twins.map(({ object, urns }) => `${object} is declared twice: ${urns.join(" and ")}`),
+    ...ofNamespaces,
+  ];
+}
+
+/** Most names of one list in a sentence. */
+const LISTED_MAX = 3;
+
+/** `a`, `a and b`, `a, b and 4 more`. */
+function listed(names: readonly string[], style: Style): string {
+  const shown = names.slice(0, names.length === LISTED_MAX + 1 ? LISTED_MAX + 1 : LISTED_MAX).map(style.name);
+  const more = names.length - shown.length;
+  if (more > 0) return `${shown.join(", ")} and ${more} more`;
+  const last = shown.pop() ?? "";
+  return shown.length === 0 ? last : `${shown.join(", ")} and ${last}`;
+}
+
+/** The same; a name that stands for every other one comes last, in words. */
+function withOthers(names: readonly string[], standIn: string, others: string, style: Style): string {
+  const named = names.filter((name) => name !== standIn);
+  if (named.length === names.length) return listed(named, style);
+  if (named.length === 0) return others;
+  if (named.length > LISTED_MAX) return `${listed(named, style)}, and ${others}`;
+  return `${named.map(style.name).join(", ")} and ${others}`;
+}
+
+/** `key laptop-alice gains login root on 14 devices tagged prod`. */
+function accessSentence(line: ReviewedAccess, style: Style): string {
+  const many = line.keys.length > 1;
+  const who = `${many ? `${line.keys.length} keys` : "key"} ${listed(
+    line.keys.map(({ name }) => name),
+    style,
+  )}`;
+  const verb = { gained: many ? "gain" : "gains", lost: many ? "lose" : "loses" }[line.change];
+  const logins = line.anyLogin
+    ? "every login"
+    : `${line.logins.length > 1 ? "logins" : "login"} ${withOthers(line.logins, ANY_LOGIN, "any other", style)}`;
+  const from = line.anyAddress
+    ? ""
+    : ` from ${withOthers(line.addresses, ANY_ADDRESS, "any other address", style)}`;
+  return `${who} ${verb} ${logins}${from} on ${style.text(line.where)}`;
+}
+
+/** `carla@example.com becomes observer (was administrator)`. */
+function memberSentence({ change, email, from, to }: MemberChange, style: Style): string {
+  if (change === "added") return `${style.name(email)} becomes a member, as ${to}`;
+  if (change === "removed") return `${style.name(email)} is no member any more (was ${from})`;
+  return `${style.name(email)} becomes ${to} (was ${from})`;
+}
+
+/** What the access of a namespace was evaluated for. */
+export function domainSentence({ domain }: NamespaceReview, style: Style): string {
+  const { devices, keys, rules, sessions, logins, addresses } = domain;
+  const counts = `${counted(devices, "device")}, ${counted(keys, "key")} and ${counted(rules, "firewall rule")}`;
+  const names = withOthers(logins, ANY_LOGIN, "any other", style);
+  const places = addresses.some((address) => address !== ANY_ADDRESS)
+    ? `the addresses ${withOthers(addresses, ANY_ADDRESS, "any other", style)}`
+    : "any address";
+  const seen = sessions > 0 ? ` (the latest ${counted(sessions, "session")} among their sources)` : "";
+  return `Evaluated for ${counts}, the logins ${names}, ${places}${seen}.`;
+}
+
+/** Digits of a commit's id that people are shown. */
+const SHORT = 10;
+
+/** `origin/main (0123456789)`; where the commit was given by its id, the id alone. */
+function revisionInWords({ name, commit }: Revision, style: Style): string {
+  if (commit === null) return style.text(name);
+  const id = style.name(commit.slice(0, SHORT));
+  return commit.startsWith(name) ? id : `${style.name(name)} (${id})`;
+}
+
+/** `origin/main (0123456789) to the working folder`. */
+export const revisionsInWords = ({ base, head }: Revisions, style: Style): string =>
+  `${revisionInWords(base, style)} to ${revisionInWords(head, style)}`;
+
+/** That a review compares two revisions, and what that leaves out. */
+export const revisionsSentence = (revisions: Revisions, style: Style): string =>
+  `From ${revisionsInWords(revisions, style)}${
+    revisions.head.commit === null ? ", uncommitted changes included" : ""
+  }. What else the live namespace differs in, such as drift or changes that are not applied yet, is left out.`;

@@ -1,0 +1,47 @@
+import type { Plan } from "../engine/index.ts";
+import type { Connection } from "../resources/connection.ts";
+import { domainFor, inOrder, readEstate } from "./estate.ts";
+import { actorOf } from "./guards/incapabilities.ts";
+import { plannedEstate } from "./planned/plannedEstate.ts";
+import { runPolicyTests } from "./policyTests/policyTests.ts";
+import type { PolicyTestReport } from "./policyTests/results.ts";
+import { byText } from "./words/order.ts";
+
+/** What came of the policy tests beside a program, on the stack's namespace. */
+export interface TestedNamespace extends PolicyTestReport {
+  /** Id of the namespace. */
+  readonly tenant: string;
+  /** What could not be known, as sentences: the tests may have missed it. */
+  readonly unknown: readonly string[];
+}
+
+/**
+ * Runs the policy tests beside a program on the namespace as it is.
+ * @param folder the program's
+ * @throws RequestError when the namespace cannot be read
+ */
+export async function testLive(connection: Connection, folder: string): Promise<TestedNamespace> {
+  const estate = inOrder(await readEstate(await connection.tenant(undefined)));
+  const domain = domainFor(estate, [estate.policy]);
+  const { tenant, unknown } = estate;
+  return { ...(await runPolicyTests(folder, { ...estate, domain })), tenant, unknown };
+}
+
+/**
+ * Runs the policy tests beside a program on the namespace as a plan will leave it.
+ * @param folder the program's
+ * @param plan a preview with values
+ * @throws RequestError when the namespace cannot be read
+ */
+export async function testPlan(connection: Connection, folder: string, plan: Plan): Promise<TestedNamespace> {
+  const estate = await readEstate(await connection.tenant(undefined));
+  const { tenant, unknown, policy } = estate;
+  const { role: makerRole } = actorOf(await connection.client.identity(), estate);
+  const planned = inOrder(plannedEstate(estate, plan, { makerRole }));
+  const domain = domainFor(estate, [policy, planned.policy]);
+  return {
+    ...(await runPolicyTests(folder, { ...planned, unknown, domain })),
+    tenant,
+    unknown: [...unknown, ...planned.unknown.toSorted(byText), ...planned.notes],
+  };
+}
