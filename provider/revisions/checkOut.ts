@@ -2,20 +2,19 @@ import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { devNull } from "node:os";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { EngineError } from "../engine/index.ts";
-import { git } from "./git.ts";
-import type { Repository } from "./repository.ts";
+import { git, type Repository } from "./repository.ts";
 
-/** Settings of the user that would write to the repository, run a program of his, or leave files out. */
+/** Turns off settings of the user by which git would write to the repository, run other programs, or leave files out. */
 const PLAIN = [
   ...["core.splitIndex=false", "core.fsmonitor=false", "core.sparseCheckout=false"],
   `core.hooksPath=${devNull}`,
 ].flatMap((setting) => ["-c", setting]);
 
 /**
- * Writes all files of a commit into a new folder, as git would check them out, with an index of its own beside it: the
- * repository itself, its index and its list of work trees stay as they are, whatever ends this process.
+ * Writes all files of a commit into a new folder, as git would check them out. The folder gets an index of its own beside
+ * it, so that the repository, its index and its list of work trees stay as they are, however this process ends.
  * @param commit its id
- * @param folder absolute; what is above it must be there, and be this user's alone
+ * @param folder absolute; the folder above it must be there, and be this user's alone
  * @throws EngineError (`git`) with what git says
  */
 export function checkOut({ gitFolder, env }: Repository, commit: string, folder: string): void {
@@ -27,12 +26,12 @@ export function checkOut({ gitFolder, env }: Repository, commit: string, folder:
   });
 }
 
-/** True where git left folders of submodules empty. */
+/** True where the commit has submodules, whose folders git has left empty. */
 export const hasSubmodules = (checkout: string): boolean => existsSync(join(checkout, ".gitmodules"));
 
 /**
- * Whether a file or folder of a checkout may be written to.
- * @throws EngineError (`git`) where links of the revision, or ways upwards, lead out of the checkout
+ * Makes sure that a file or folder that is about to be written is part of a checkout.
+ * @throws EngineError (`git`) where links of the revision, or `..`, lead out of the checkout
  */
 export function requireInside(checkout: string, folder: string): void {
   if (within(realpathSync(checkout), realpathSync(existing(folder))) === undefined) {
@@ -40,7 +39,7 @@ export function requireInside(checkout: string, folder: string): void {
   }
 }
 
-/** A path from a folder that holds it; undefined where it does not. */
+/** A path relative to the folder that it is in; undefined where it is not in it. */
 export function within(folder: string, path: string): string | undefined {
   const way = relative(folder, path);
   return isAbsolute(way) || way.split(sep)[0] === ".." ? undefined : way;

@@ -2,23 +2,21 @@ import { constants, copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { EngineError, readProject, stackFilePath } from "../engine/index.ts";
 import { checkOut, hasSubmodules, requireInside } from "./checkOut.ts";
-import { linkDependencies } from "./dependencies.ts";
-import { dependencyDifferences } from "./dependencyDifferences.ts";
+import { dependencyDifferences, linkDependencies } from "./dependencies.ts";
 import { programIn, type Repository } from "./repository.ts";
 
-/** A program as a revision has it, ready to be previewed. */
+/** The program of a revision, ready to be previewed. */
 export interface RevisionProgram {
   /** Folder of its Pulumi.yaml. */
   readonly folder: string;
-  /** In what its preview may differ from one of the revision as it was, as sentences. */
+  /** Why its preview may differ from one that was made when the revision was, as sentences. */
   readonly unknown: readonly string[];
 }
 
 /**
  * Makes the program of a revision ready in a new folder: its files, the packages that are installed in the working
  * folder, and the stack's settings from there where the revision has none.
- * @param name of the revision, for sentences
- * @param root the new folder, for all of the repository; absolute, and what is above it must be this user's alone
+ * @param root the new folder, for all of the repository; absolute, and the folder above it must be this user's alone
  * @throws EngineError (`git`), ProjectError
  */
 export async function revisionProgram(
@@ -53,7 +51,7 @@ export async function revisionProgram(
   };
 }
 
-/** Stacks that only some machines have are often ignored by git. */
+/** Git often ignores the settings of stacks that only some machines have. */
 async function copyStackFile(
   repository: Repository,
   folder: string,
@@ -66,3 +64,9 @@ async function copyStackFile(
   mkdirSync(dirname(target), { recursive: true });
   copyFileSync(own, target, constants.COPYFILE_EXCL);
 }
+
+type Configuration = ReadonlyMap<string, string>;
+
+/** Keys of a stack's configuration by which two revisions are about different services or namespaces. */
+export const serviceDifferences = (was: Configuration, is: Configuration): string[] =>
+  ["gatehouse:url", "gatehouse:tenant"].filter((key) => was.get(key) !== is.get(key));
