@@ -14,7 +14,7 @@ import { byDevice, domainFor, type Estate, inOrder, type Member, type NamespaceS
 import { type Actor, incapabilities } from "./guards/incapabilities.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./guards/lockouts.ts";
 import { type ManagedObject, type PlannedEstate, plannedEstate } from "./planned/plannedEstate.ts";
-import { runPolicyTests } from "./policyTests/policyTests.ts";
+import { runPolicyTests } from "./policyTests/runPolicyTests.ts";
 import type {
   Coverage,
   EstateObject,

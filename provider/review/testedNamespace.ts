@@ -3,8 +3,8 @@ import type { Connection } from "../resources/connection.ts";
 import { domainFor, inOrder, readEstate } from "./estate.ts";
 import { actorOf } from "./guards/incapabilities.ts";
 import { plannedEstate } from "./planned/plannedEstate.ts";
-import { runPolicyTests } from "./policyTests/policyTests.ts";
 import type { PolicyTestReport } from "./policyTests/results.ts";
+import { runPolicyTests } from "./policyTests/runPolicyTests.ts";
 import { byText } from "./words/order.ts";
 
 /** What came of the policy tests beside a program, on the stack's namespace. */

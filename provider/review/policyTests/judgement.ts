@@ -1,11 +1,8 @@
-import { accessMatchers } from "./accessMatchers.ts";
-import { listMatchers } from "./listMatchers.ts";
+import { inspect } from "node:util";
 import type { LookedAt, PolicyCounterexample } from "./results.ts";
-import type { MatcherName } from "./written/matchers.ts";
-import type { CalledMatcher } from "./written/running.ts";
 
-/** What a matcher found, whichever way it was meant. */
-export interface Finding {
+/** What a matcher found out, whether or not it was called by `not`. */
+export interface Judgement {
   /** Whether it is as the matcher says, without `not`. */
   readonly holds: boolean;
   /** Why it is so. */
@@ -13,19 +10,21 @@ export interface Finding {
   readonly counterexamples?: readonly PolicyCounterexample[];
   readonly cases?: number;
   readonly lookedAt?: LookedAt;
-  /** Why the assertion would be fulfilled whatever the policy says, if so. */
+  /** Why the assertion would hold whatever the policy says; undefined where it would not. */
   readonly vacuous?: string | undefined;
 }
 
-/** A matcher at work: it is told of `not` because what is worth finding differs. */
-export type Judge = (subject: unknown, args: readonly unknown[], negated: boolean) => Finding;
-
-const judges: Record<MatcherName, Judge> = { ...accessMatchers, ...listMatchers };
+/**
+ * A matcher at work. It is told of `not`, since that decides which examples are worth showing. May throw TypeError, where
+ * the subject or the arguments are not for it.
+ */
+export type Judge = (subject: unknown, args: readonly unknown[], negated: boolean) => Judgement;
 
 /**
- * Judges a matcher.
- * @throws TypeError when the subject or the arguments are not for it
+ * What a predicate says.
+ * @throws TypeError when it is neither true nor false: a promise, for one, would always count as true
  */
-export function judge({ matcher, subject, args, negated }: CalledMatcher): Finding {
-  return judges[matcher](subject, args, negated);
+export function answerOf(predicate: string, answer: unknown): boolean {
+  if (typeof answer === "boolean") return answer;
+  throw new TypeError(`${predicate} must answer true or false, and at once; it answered ${inspect(answer)}`);
 }

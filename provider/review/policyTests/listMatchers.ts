@@ -1,8 +1,7 @@
 import { inspect } from "node:util";
 import { z } from "zod";
 import { counted, firstOf } from "../words/phrases.ts";
-import { answerOf } from "./answer.ts";
-import type { Finding, Judge } from "./judgement.ts";
+import { answerOf, type Judge, type Judgement } from "./judgement.ts";
 
 /** What can be said of lists and other values. */
 export const listMatchers = {
@@ -20,7 +19,7 @@ const memberList = z.array(z.object({ email: z.string(), role: z.string() }));
 const apiKeyList = z.array(z.object({ name: z.string(), expiresIn: z.number(), createdAt: z.string() }));
 const lifeLimit = z.strictObject({ withinDays: z.number().positive() });
 
-function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Finding {
+function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Judgement {
   if (args.length > 0) throw new TypeError("exactlyOneOwner(): takes nothing");
   const members = read(memberList, subject, "exactlyOneOwner(): is for members, as a policy test gets them");
   const owners = members.filter(({ role }) => role === "owner").map(({ email }) => email);
@@ -29,7 +28,7 @@ function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Finding {
   return { holds: owners.length === 1, message };
 }
 
-function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[]): Finding {
+function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[]): Judgement {
   if (more.length > 0) throw new TypeError("everyKeyExpires(): takes one limit");
   const keys = read(apiKeyList, subject, "everyKeyExpires(): is for apiKeys, as a policy test gets them");
   const days =
@@ -53,14 +52,14 @@ function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[])
   return { holds: faults.length === 0, message, vacuous: none(keys, "API key") };
 }
 
-function toSatisfy(subject: unknown, args: readonly unknown[]): Finding {
+function toSatisfy(subject: unknown, args: readonly unknown[]): Judgement {
   const { predicate, what } = predicateOf("toSatisfy", args);
   const holds = answerOf("toSatisfy(): the predicate", predicate(subject));
   const text = what === undefined ? "" : `: ${what}`;
   return { holds, message: holds ? `it is so${text}` : `it is not so${text}` };
 }
 
-function toAllSatisfy(subject: unknown, args: readonly unknown[]): Finding {
+function toAllSatisfy(subject: unknown, args: readonly unknown[]): Judgement {
   const { predicate, what } = predicateOf("toAllSatisfy", args);
   if (!Array.isArray(subject)) throw new TypeError("toAllSatisfy(): is for lists");
   const list: readonly unknown[] = subject;

@@ -1,6 +1,6 @@
 import type { AccessDomain } from "@gatehouse-access/sdk/policy";
 
-/** A login that is allowed and must not be, or the other way round. */
+/** A login that is allowed and must not be, or one that is refused and must not be. */
 export interface PolicyCounterexample {
   readonly login: string;
   readonly address: string;
@@ -8,31 +8,33 @@ export interface PolicyCounterexample {
   readonly key: { readonly fingerprint: string; readonly name: string };
   /** The rule that decides; null where none matches, which allows. */
   readonly rule: { readonly id: string; readonly action: "allow" | "deny"; readonly priority: number } | null;
-  /** What refuses it: the key's login names, the key's devices, or the rule; undefined when it is allowed. */
+  /** What refuses it: the key's login names, the key's devices, or the rule. Left out where it is allowed. */
   readonly refusedBy?: "login" | "device" | "rule";
 }
 
-/** What an assertion about access was judged by. */
+/** The logins that an assertion about access was judged by. */
 export interface LookedAt extends AccessDomain {
+  /** How many. */
   readonly keys: number;
+  /** How many. */
   readonly devices: number;
 }
 
 /** Why a test failed. */
 export interface PolicyFailure {
-  /** The assertion as it is written; undefined for what the test itself threw, and for a file that cannot be loaded. */
+  /** The assertion as it is written. Left out where the test itself threw an error, or its file cannot be loaded. */
   readonly assertion?: string;
   readonly message: string;
-  /** Some of those there are. */
+  /** A few of the cases. */
   readonly counterexamples: readonly PolicyCounterexample[];
-  /** How many cases there are: a key, a login name, a device and a rule that decides, from whatever addresses. */
+  /** How many cases there are. A case is a key, a login name, a device and the rule that decides, from any addresses. */
   readonly cases: number;
   readonly lookedAt?: LookedAt;
   /** In the test's file. */
   readonly line: number | undefined;
 }
 
-/** What does not fail a test, but may mean that it says nothing. */
+/** A sign that a test which does not fail says nothing. */
 export interface PolicyWarning {
   readonly assertion?: string;
   readonly message: string;
@@ -41,7 +43,7 @@ export interface PolicyWarning {
 
 /** What came of one test. */
 export interface PolicyTestResult {
-  /** Of a file that cannot be loaded, the file. */
+  /** The test's name; for a file that cannot be loaded, the file. */
   readonly name: string;
   /** Relative to the program's folder, with forward slashes. */
   readonly file: string;

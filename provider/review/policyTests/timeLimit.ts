@@ -1,12 +1,12 @@
 import { counted } from "../words/phrases.ts";
 
-/** What was waited for took too long. */
+/** Work has not ended within its time limit. */
 export class TimeLimitError extends Error {
   override readonly name = "TimeLimitError";
 }
 
 /**
- * Waits for the work; it goes on where it takes too long, for nothing can end it.
+ * Waits for work to end. Work that takes too long goes on, since nothing can stop it.
  * @throws TimeLimitError when it has not ended after so many seconds
  */
 export async function endedWithin<T>(seconds: number, work: T | Promise<T>): Promise<T> {

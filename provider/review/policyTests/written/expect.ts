@@ -14,10 +14,10 @@ import {
 import { running, stackAbove } from "./running.ts";
 
 /**
- * Says what must hold; `.not` says the opposite. An assertion that fails, or is not possible, fails its test but does not
- * end it, so that one run shows all that is wrong.
+ * Says what must hold; `.not` says the opposite. An assertion that fails, or makes no sense, fails its test but does not
+ * end it, so that one run shows everything that is wrong.
  * @example expect(access).not.toAllow({ login: "root", from: "0.0.0.0/0" });
- * @throws Error from the matcher, outside of a running policy test
+ * @throws Error when a matcher is called outside of a running policy test
  */
 export function expect(access: Access): Expectation<AccessMatchers>;
 export function expect<Item extends ApiKeyFacts>(apiKeys: readonly Item[]): Expectation<ApiKeyMatchers<Item>>;

@@ -9,13 +9,6 @@ export type {
   MemberMatchers,
   ValueMatchers,
 } from "./matchers.ts";
-export {
-  type PolicyApiKey,
-  type PolicyMember,
-  type PolicySubjects,
-  type PolicyTestBody,
-  type PolicyTestOptions,
-  policyTest,
-  TIME_LIMIT,
-} from "./policyTest.ts";
+export { type PolicyTestOptions, policyTest, TIME_LIMIT } from "./policyTest.ts";
 export type { AccessQuery, Decision, DeviceQuery } from "./query.ts";
+export type { PolicyApiKey, PolicyMember, PolicySubjects, PolicyTestBody } from "./subjects.ts";

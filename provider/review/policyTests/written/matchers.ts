@@ -1,6 +1,6 @@
 import type { Access } from "@gatehouse-access/sdk/policy";
-import type { PolicyApiKey, PolicyMember } from "./policyTest.ts";
 import type { AccessQuery } from "./query.ts";
+import type { PolicyApiKey, PolicyMember } from "./subjects.ts";
 
 /** Matchers, and the same ones saying the opposite. */
 export type Expectation<Matchers> = Matchers & {
@@ -11,8 +11,8 @@ export type Expectation<Matchers> = Matchers & {
 /** What can be said of any value. */
 export interface ValueMatchers<Value> {
   /**
-   * The predicate says true; what it throws fails the test.
-   * @param what it in words, for the report
+   * The predicate says true. An error that it throws fails the test.
+   * @param what the predicate in words, for the report
    * @example expect(members.length).toSatisfy((count) => count <= 20, "at most 20 members");
    */
   toSatisfy(predicate: (value: Value) => boolean, what?: string): void;
@@ -21,8 +21,8 @@ export interface ValueMatchers<Value> {
 /** What can be said of lists. */
 export interface ListMatchers<Item> extends ValueMatchers<readonly Item[]> {
   /**
-   * The predicate says true of each element; the report shows those of which it does not.
-   * @param what it in words, for the report
+   * The predicate says true of each element. The report shows the elements of which it does not.
+   * @param what the predicate in words, for the report
    * @example expect(policy.keys).toAllSatisfy(({ username }) => username.startsWith("^"), "login patterns are anchored");
    */
   toAllSatisfy(predicate: (item: Item) => boolean, what?: string): void;
@@ -64,9 +64,9 @@ export interface ApiKeyMatchers<Item> extends ListMatchers<Item> {
   everyKeyExpires(limit?: { readonly withinDays: number }): void;
 }
 
-/** What of a member the matchers look at. */
+/** A member, as far as the matchers look at it. */
 export type MemberFacts = Pick<PolicyMember, "email" | "role">;
-/** What of an API key the matchers look at. */
+/** An API key, as far as the matchers look at it. */
 export type ApiKeyFacts = Pick<PolicyApiKey, "name" | "expiresIn" | "createdAt">;
 
 /** All matchers there are. */

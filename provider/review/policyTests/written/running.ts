@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { MatcherName } from "./matchers.ts";
-import type { PolicyTestBody } from "./policyTest.ts";
+import type { PolicyTestBody } from "./subjects.ts";
 
 /** A test as its file declares it. */
 export interface DeclaredTest {
@@ -8,7 +8,7 @@ export interface DeclaredTest {
   readonly body: PolicyTestBody;
   /** Seconds. */
   readonly timeLimit: number;
-  /** Of the declaration. */
+  /** The call stack of the declaration. */
   readonly stack: string;
 }
 
@@ -16,19 +16,20 @@ export interface DeclaredTest {
 export interface CalledMatcher {
   readonly matcher: MatcherName;
   readonly negated: boolean;
+  /** What `expect` was given. */
   readonly subject: unknown;
   readonly args: readonly unknown[];
-  /** Of the call. */
+  /** The call stack of the matcher. */
   readonly stack: string;
 }
 
-/** What takes the declarations of the file that is being loaded; undefined while none is. */
+/** Takes the declarations of the file that is being loaded; undefined while none is. */
 export const loading: { declare: ((test: DeclaredTest) => void) | undefined } = { declare: undefined };
 
-/** What judges the matchers that the running test calls. */
+/** Judges the matchers that the running test calls. */
 export const running = new AsyncLocalStorage<(called: CalledMatcher) => void>();
 
-/** The stack of whoever called `called`. */
+/** The call stack above a function, from whoever called it. */
 export function stackAbove(called: (...args: never[]) => unknown): string {
   const holder: { stack?: string } = {};
   Error.captureStackTrace(holder, called);

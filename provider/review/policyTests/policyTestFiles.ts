@@ -1,14 +1,14 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 
-/** The folder beside Pulumi.yaml where policy tests may be too. */
+/** The folder beside Pulumi.yaml that may have policy tests too. */
 const FOLDER = "policy";
-/** What names of policy tests end in: the forms of modules that Node.js loads. */
+/** The endings of their names: all forms of modules that Node.js loads. */
 const ENDINGS = ["ts", "mts", "cts", "js", "mjs", "cjs"].map((ending) => `.policy.${ending}`);
 
 /**
- * The policy tests of a program, relative to its folder: `*.policy.ts` in it and in `policy/` (and `.mts`, `.js`,
- * `.mjs`, `.cjs`; of `.cts` it is said that it cannot be), in the order of their names.
+ * The policy tests of a program, relative to its folder and in the order of their names: `*.policy.ts` in it and in
+ * `policy/`, also `.mts`, `.js`, `.mjs` and `.cjs`. A `.cts` is among them so that loading it can tell that it is no test.
  * @throws Error when the folder cannot be read
  */
 export async function policyTestFiles(folder: string): Promise<string[]> {
