@@ -15,7 +15,7 @@ const universe = [...web, ...db, ...lab, ...others];
 const text = (devices: readonly AccessDevice[], among = universe) =>
   new DeviceGroups(among).of(devices.map(({ uid }) => uid));
 const cover = (devices: readonly AccessDevice[], among: readonly AccessDevice[]) =>
-  new DeviceGroups(among).coverOf(devices.map(({ uid }) => uid));
+  new DeviceGroups(among).cover(devices.map((device) => among.indexOf(device)));
 
 test("few devices are named, all are all", () => {
   expect(text([])).toBe("no devices");

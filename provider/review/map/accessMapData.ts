@@ -1,11 +1,11 @@
 import type { Access, AccessKey } from "@gatehouse-access/sdk/policy";
-import { Comparison } from "./compare.ts";
+import { AccessComparison } from "./accessComparison.ts";
 import type { AccessMapData, MapDevice, MapKey, MapSubtitle } from "./data.ts";
 import { EdgeList } from "./edgeList.ts";
 import { groupDevices, groupKeys } from "./grouping.ts";
-import { addressInWords, domainInWords, loginInWords } from "./words.ts";
+import { addressInWords, domainInWords, loginInWords } from "./inWords.ts";
 
-/** What a map says besides the accesses. */
+/** What a map says beside who can reach what. */
 export interface AccessMapMeta extends Omit<MapSubtitle, "domain"> {
   readonly title: string;
   /** Who holds a key, by its fingerprint. */
@@ -14,9 +14,9 @@ export interface AccessMapMeta extends Omit<MapSubtitle, "domain"> {
 }
 
 /**
- * A map of what a change means for who can reach what.
- * @param before and `after` must have the same domain and list of uids; the same access twice makes a map of what is
- * @throws RangeError they have not
+ * The data of a map of who can reach what, before and after a change.
+ * @param before and `after` must have the same domain and list of uids; one access for both makes a map without a change
+ * @throws RangeError where they have not
  */
 export function accessMapData(before: Access, after: Access, meta: AccessMapMeta): AccessMapData {
   checkComparable(before, after);
@@ -55,7 +55,7 @@ function edgesOf(
 ): EdgeList {
   const indexOf = new Map(devices.map(({ uid }, index) => [uid, index]));
   const list = new EdgeList(after.uids.map((uid) => indexOf.get(uid) ?? -1));
-  const comparison = new Comparison(before, after);
+  const comparison = new AccessComparison(before, after);
   const byFingerprint = (all: readonly AccessKey[]) => new Map(all.map((key) => [key.fingerprint, key]));
   const [old, now] = [byFingerprint(before.policy.keys), byFingerprint(after.policy.keys)];
   const { logins, addresses } = after.domain;
@@ -63,8 +63,8 @@ function edgesOf(
     const pair = { was: old.get(fingerprint), is: now.get(fingerprint) };
     for (const login of logins) {
       for (const address of addresses) {
-        for (const finding of comparison.of(pair, login, address))
-          list.add(finding, loginInWords(login), addressInWords(address));
+        for (const compared of comparison.of(pair, login, address))
+          list.add(compared, loginInWords(login), addressInWords(address));
       }
     }
     list.endKey(index);
@@ -72,7 +72,7 @@ function edgesOf(
   return list;
 }
 
-/** What either has, as it is after; with what only one of them has marked. */
+/** The keys or devices of both sides, those that both have as they are after the change. */
 function both<T, Id extends keyof T>(before: readonly T[], after: readonly T[], id: Id) {
   const old = new Set(before.map((one) => one[id]));
   const now = new Set(after.map((one) => one[id]));

@@ -1,7 +1,21 @@
 import { createHash } from "node:crypto";
-import { pageScript, pageStyle } from "./assets.ts";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { packageFile } from "../../packageFile.ts";
 import type { AccessMapData } from "./data.ts";
 import { pageBody } from "./pageBody.ts";
+
+/** The page's scripts, in the order in which they are joined; without the ends of their names. */
+const PAGE_SCRIPTS = [
+  ...["model", "filter", "rows", "state", "columns", "keyboard"],
+  ...["links", "tables", "details", "list", "head", "main"],
+];
+/** Libraries that draw, each after those that it needs; all hang themselves on one global `d3`. */
+const LIBRARIES = ["d3-path", "d3-selection", "d3-shape"];
+
+const require = createRequire(import.meta.url);
+const ofPackage = (path: string) => readFileSync(packageFile(path), "utf8");
 
 const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
@@ -44,4 +58,22 @@ function elementText(text: string, element: string): string {
   if (text.toLowerCase().includes(`</${element}`))
     throw new Error(`the page's ${element} must not end itself`);
   return text.replaceAll("\r\n", "\n");
+}
+
+/** The style of the page; its sheets are published as they were written. */
+const pageStyle = (): string =>
+  ["head", "map", "details"].map((name) => ofPackage(`review/map/page/${name}.css`)).join("\n");
+
+/** All scripts of the page as one, the libraries with their licences in front. */
+function pageScript(): string {
+  const own = PAGE_SCRIPTS.map((name) => ofPackage(`dist/review/map/page/${name}.js`)).join("\n");
+  return `${LIBRARIES.map(library).join("\n")}\n(() => {\n"use strict";\n${own}})();\n`;
+}
+
+/** A library as it is published for browsers. */
+function library(name: string): string {
+  const folder = dirname(dirname(require.resolve(name)));
+  const licence = readFileSync(join(folder, "LICENSE"), "utf8").trim();
+  const code = readFileSync(join(folder, "dist", `${name}.min.js`), "utf8");
+  return `/*! ${name}\n${licence.replaceAll("*/", "* /")}\n*/\n${code}`;
 }

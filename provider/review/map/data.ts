@@ -1,11 +1,11 @@
-/** What became of an access: only after the change, only before it, or both. */
+/** Whether access is there only after the change, only before it, or both. */
 export type MapChange = "gained" | "lost" | "kept";
 
 /** A key of the map. */
 export interface MapKey {
   readonly fingerprint: string;
   readonly name: string;
-  /** Who holds it, where that is known. */
+  /** Who holds it. Left out where that is not known. */
   readonly owner?: string;
   /** Left out where the key is there before and after. */
   readonly state?: "new" | "removed";
@@ -28,7 +28,7 @@ export interface MapGroup {
   readonly count: number;
 }
 
-/** One key on a set of devices, with all logins and addresses of which the same is true. */
+/** Access of one key to a set of devices, with all login names and addresses for which a change means the same. */
 export interface MapEdge {
   /** Place in `keys`. */
   readonly key: number;
@@ -48,7 +48,7 @@ export interface MapSubtitle {
   readonly project?: string;
   readonly stack?: string;
   readonly service: string;
-  /** Time of the review, as people read it. */
+  /** When the review was made, as people read it. */
   readonly when: string;
   /** Which logins and addresses were looked at, in words. */
   readonly domain: string;
@@ -68,7 +68,7 @@ export interface AccessMapData {
   readonly deviceSets: readonly (readonly number[])[];
   /** Sentences that edges point at. */
   readonly texts: readonly string[];
-  /** What was looked at; an edge that has all of it is for any. */
+  /** The login names and addresses that were looked at. An edge that has all of them is for any. */
   readonly logins: readonly string[];
   readonly addresses: readonly string[];
   readonly edges: readonly MapEdge[];

@@ -1,19 +1,19 @@
-import type { Finding } from "./compare.ts";
+import type { ComparedDevices } from "./accessComparison.ts";
 import type { MapEdge } from "./data.ts";
 
 interface Part {
-  readonly finding: Finding;
+  readonly compared: ComparedDevices;
   readonly devices: number;
   readonly logins: string[];
   readonly addresses: string[];
 }
 
-/** Collects what was found into few edges: what differs in login or address alone is one edge. */
+/** Collects compared devices into few edges: those that differ in login name or address alone become one edge. */
 export class EdgeList {
   readonly edges: MapEdge[] = [];
   readonly deviceSets: number[][] = [];
   readonly texts: string[] = [];
-  /** Index on the map of each place in the list of uids. */
+  /** The place on the map of each device in the list of uids. */
   readonly #indexes: readonly number[];
   readonly #setPlaces = new Map<string, number>();
   readonly #textPlaces = new Map<string, number>();
@@ -23,14 +23,14 @@ export class EdgeList {
     this.#indexes = indexes;
   }
 
-  /** Adds what was found for the key whose turn it is. */
-  add(finding: Finding, login: string, address: string): void {
-    if (finding.places.length === 0) return;
-    const devices = this.#set(finding.places);
-    const name = partName({ finding, devices }, [login]);
+  /** Adds devices of the key whose turn it is. */
+  add(compared: ComparedDevices, login: string, address: string): void {
+    if (compared.places.length === 0) return;
+    const devices = this.#set(compared.places);
+    const name = partName({ compared, devices }, [login]);
     const part = this.#parts.get(name);
     if (part) part.addresses.push(address);
-    else this.#parts.set(name, { finding, devices, logins: [login], addresses: [address] });
+    else this.#parts.set(name, { compared, devices, logins: [login], addresses: [address] });
   }
 
   /** Ends a key's turn: its edges are made. */
@@ -39,15 +39,15 @@ export class EdgeList {
     for (const parts of merged.values()) {
       const [first] = parts;
       if (!first) continue;
-      const { finding, devices, addresses } = first;
-      const cause = finding.cause === undefined ? {} : { cause: this.#text(finding.cause) };
+      const { compared, devices, addresses } = first;
+      const cause = compared.cause === undefined ? {} : { cause: this.#text(compared.cause) };
       this.edges.push({
         key,
         devices,
         logins: parts.flatMap(({ logins }) => logins),
         addresses,
-        change: finding.change,
-        rule: this.#text(finding.rule),
+        change: compared.change,
+        rule: this.#text(compared.rule),
         ...cause,
       });
     }
@@ -68,8 +68,10 @@ export class EdgeList {
   }
 }
 
-const partName = ({ finding, devices }: Pick<Part, "finding" | "devices">, more: readonly string[]): string =>
-  JSON.stringify([finding.change, finding.rule, finding.cause, devices, more]);
+const partName = (
+  { compared, devices }: Pick<Part, "compared" | "devices">,
+  more: readonly string[],
+): string => JSON.stringify([compared.change, compared.rule, compared.cause, devices, more]);
 
 function interned<T>(places: Map<string, number>, all: T[], name: string, value: T): number {
   const known = places.get(name);

@@ -1,32 +1,31 @@
+import { byText } from "../words/order.ts";
 import type { MapDevice, MapGroup, MapKey } from "./data.ts";
 
-/** Devices of the same tags that stay one group; more are parted by their names. */
+/** Most devices of the same tags that stay one group; more devices are parted by their names. */
 const GROUP_MAX = 60;
 
-/** A list in an order in which every group stands together. */
+/** A list, sorted so that the members of each group stand side by side. */
 export interface Grouped<T> {
   readonly items: readonly T[];
   readonly groups: readonly MapGroup[];
 }
 
-const collator = new Intl.Collator("en", { numeric: true });
-
-/** Keys by who holds them; one of nobody known is a group of its own. */
+/** Groups keys by who holds them. A key whose holder is not known is a group of its own. */
 export function groupKeys(keys: readonly MapKey[]): Grouped<MapKey> {
   const named = [...Map.groupBy(keys, ({ owner, fingerprint }) => owner ?? `\0${fingerprint}`).values()];
   const lists = named.map((list) => ({
     name: list[0]?.owner ?? list[0]?.name ?? "",
-    items: list.toSorted((left, right) => collator.compare(left.name, right.name)),
+    items: list.toSorted((left, right) => byText(left.name, right.name)),
   }));
-  return joined(lists.toSorted((left, right) => collator.compare(left.name, right.name)));
+  return joined(lists.toSorted((left, right) => byText(left.name, right.name)));
 }
 
-/** Devices by their tags; where many have the same ones, also by what their names have in common. */
+/** Groups devices by their tags, and where many devices have the same tags, also by what their names have in common. */
 export function groupDevices(devices: readonly MapDevice[]): Grouped<MapDevice> {
-  const sorted = devices.toSorted((left, right) => collator.compare(left.name, right.name));
-  const byTags = Map.groupBy(sorted, ({ tags }) => tags.toSorted(collator.compare).join(" + "));
+  const sorted = devices.toSorted((left, right) => byText(left.name, right.name));
+  const byTags = Map.groupBy(sorted, ({ tags }) => tags.toSorted(byText).join(" + "));
   const lists = [...byTags]
-    .sort(([left], [right]) => Number(left === "") - Number(right === "") || collator.compare(left, right))
+    .sort(([left], [right]) => Number(left === "") - Number(right === "") || byText(left, right))
     .flatMap(([tags, items]) => partedByName(tags === "" ? "no tags" : tags, items));
   return joined(lists);
 }
@@ -45,7 +44,7 @@ function partedByName(name: string, items: readonly MapDevice[]): NamedList<MapD
   return single.length > 0 ? [...lists, { name: `${name} · other names`, items: single }] : lists;
 }
 
-/** A name without the number at its end: of `edge-berlin-07` it is `edge-berlin-`. */
+/** A name without the number at its end: `edge-berlin-` of `edge-berlin-07`. */
 function commonPart(name: string): string {
   let end = name.length;
   while (end > 0 && isDigit(name.charCodeAt(end - 1))) end -= 1;

@@ -39,11 +39,12 @@ export function reviewMarkdown(
   ].join("\n");
   const isSole = review.namespaces.length === 1;
   const sections = [
-    ...review.namespaces.flatMap((namespace) => namespaceSections(namespace, STYLE)),
+    ...review.namespaces.flatMap((namespace) => {
+      const where = isSole ? "" : ` in ${code(namespace.name)}`;
+      return namespaceSections(namespace, STYLE, where, where);
+    }),
     ...planSections(review, STYLE),
-  ]
-    .filter(({ items }) => items.length > 0)
-    .map((section) => ({ ...section, title: titleOf(section, isSole) }));
+  ].filter(({ items }) => items.length > 0);
   const foot = review.namespaces.map((namespace) => `\n_${domainSentence(namespace, STYLE)}_`).join("\n");
   return `${head}\n${fitted(sections, max - head.length - foot.length - 2)}${foot}\n`;
 }
@@ -64,11 +65,6 @@ function shortened(reasons: readonly string[]): string[] {
 export const reviewMarker = ({ project, stack }: Pick<Review, "project" | "stack">): string =>
   `<!-- gatehouse review ${`${project}/${stack}`.replaceAll(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
 
-function titleOf({ title, count, namespace }: Section, isSole: boolean): string {
-  const where = namespace === undefined || isSole ? "" : ` in ${code(namespace)}`;
-  return `${title}${where}${count === undefined ? "" : `: ${count}`}`;
-}
-
 function failuresOf({ failures, file, line }: PolicyTestResult): string {
   if (failures.length === 0) return "";
   const texts = failures.map(({ message }) => plain(message)).join("; ");
@@ -88,7 +84,7 @@ function fitted(sections: readonly Section[], room: number): string {
     .join("\n");
 }
 
-function sectionText({ title, items }: Pick<Section, "title" | "items">, room: number): string {
+function sectionText({ title, items }: Section, room: number): string {
   const folded = items.length > OPEN_MAX;
   const begin = folded ? `\n<details><summary>${title}</summary>\n\n` : `\n### ${title}\n\n`;
   const end = folded ? "\n\n</details>" : "";

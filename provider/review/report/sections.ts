@@ -27,49 +27,49 @@ export const PLAIN: Style = { name: printable, text: printable };
 /** A list of a report; one without items is left out. */
 export interface Section {
   readonly title: string;
-  /** What the title says of the list: how many tests pass. */
-  readonly count?: string;
-  /** The namespace that it is about; undefined where it is about the whole plan. */
-  readonly namespace?: string;
-  /** True where a terminal shows the namespace in the title even if there is no other one. */
-  readonly isNamed?: boolean;
-  /** True for a list that is left out where a report is short. */
-  readonly isDetail?: boolean;
   readonly items: readonly string[];
+  /** True for a list that a short report leaves out. */
+  readonly isDetail?: boolean;
 }
 
-/** What a review says of one namespace. */
-export function namespaceSections(review: NamespaceReview, style: ReportStyle): Section[] {
-  const { name: namespace, access, members, tests, lint, coverage, unknown } = review;
+/**
+ * What a review says of one namespace.
+ * @param where what titles say of it, such as ` in prod`
+ * @param whereIfSeveral the same for titles that need it only where there are several namespaces
+ */
+export function namespaceSections(
+  { access, members, tests, lint, coverage, unknown }: NamespaceReview,
+  style: ReportStyle,
+  where: string,
+  whereIfSeveral: string,
+): Section[] {
+  const passing = tests.filter(({ ok }) => ok).length;
+  const declared = `${coverage.managed} of ${coverage.total} objects are (${coverage.percent} %)`;
   const findings = (isNew: boolean) =>
     lint
       .filter((finding) => finding.isNew === isNew)
       .map(({ severity, message }) => `${severity}: ${style.text(message)}`);
-  const sections: Omit<Section, "namespace">[] = [
+  return [
     {
-      title: "Who can reach what",
-      isNamed: true,
+      title: `Who can reach what${where}`,
       items: [
         ...access.map((line) => style.change(line.change, accessSentence(line, style))),
         access.length === 0 ? "Nobody gains or loses access." : "Nobody else gains or loses access.",
       ],
     },
-    { title: "Members", items: members.map((change) => memberSentence(change, style)) },
+    { title: `Members${whereIfSeveral}`, items: members.map((change) => memberSentence(change, style)) },
     {
-      title: "Policy tests",
-      count: `${tests.filter(({ ok }) => ok).length} of ${tests.length} pass`,
+      title: `Policy tests${whereIfSeveral}: ${passing} of ${tests.length} pass`,
       items: tests.flatMap(style.test),
     },
-    { title: "Findings that this change brings", items: findings(true) },
-    { title: "Older findings", isDetail: true, items: findings(false) },
+    { title: `Findings that this change brings${whereIfSeveral}`, items: findings(true) },
+    { title: `Older findings${whereIfSeveral}`, items: findings(false), isDetail: true },
     {
-      title: "Not in this program",
-      count: `${coverage.managed} of ${coverage.total} objects are (${coverage.percent} %)`,
+      title: `Not in this program${whereIfSeveral}: ${declared}`,
       items: coverage.unmanaged.map(({ kind, name }) => `${kind} ${style.name(name)}`),
     },
-    { title: "Not known", isNamed: true, items: unknown.map(style.text) },
+    { title: `Not known${where}`, items: unknown.map(style.text) },
   ];
-  return sections.map((section) => ({ ...section, namespace }));
 }
 
 /** What a review says of the whole plan. */
@@ -79,9 +79,9 @@ export function planSections({ summary, changes, unknown }: Review, style: Style
     const changed = op === "update" || op === "replace" ? fields.map(({ path }) => style.name(path)) : [];
     return `${op} ${typeName(type)} ${style.name(name)}${changed.length > 0 ? `: ${changed.join(", ")}` : ""}`;
   });
-  const count = `${create} to create, ${update} to update, ${replace} to replace, ${gone} to delete`;
+  const title = `Resources: ${create} to create, ${update} to update, ${replace} to replace, ${gone} to delete`;
   return [
-    { title: "Resources", count, isDetail: true, items },
+    { title, items, isDetail: true },
     { title: "Not known", items: unknown.map(style.text) },
   ];
 }

@@ -29,13 +29,16 @@ export function reviewText(c: Paint, review: Review, options: { readonly allowLo
   const reasons = objections(review, options);
   const style = styleOf(c);
   const isSole = review.namespaces.length === 1;
-  const lines = (section: Section) => sectionLines(c, section, isSole);
+  const lines = (section: Section) => sectionLines(c, section);
   return [
     ...(review.revisions ? [revisionsSentence(review.revisions, style)] : []),
-    ...review.namespaces.flatMap((namespace) => [
-      ...namespaceSections(namespace, style).flatMap(lines),
-      c.dim(domainSentence(namespace, PLAIN)),
-    ]),
+    ...review.namespaces.flatMap((namespace) => {
+      const where = ` in ${printable(namespace.name)}`;
+      return [
+        ...namespaceSections(namespace, style, where, isSole ? "" : where).flatMap(lines),
+        c.dim(domainSentence(namespace, PLAIN)),
+      ];
+    }),
     ...planSections(review, style).flatMap(lines),
     "",
     ...(reasons.length === 0
@@ -59,16 +62,11 @@ const failureLines = (c: Paint, { name, file, line, failures }: PolicyTestResult
   ...failures.map(({ message }) => `  ${printable(message)}`),
 ];
 
-function sectionLines(
-  c: Paint,
-  { title, count, namespace, isNamed, isDetail, items }: Section,
-  isSole: boolean,
-): string[] {
+function sectionLines(c: Paint, { title, items, isDetail }: Section): string[] {
   if (items.length === 0 || isDetail) return [];
-  const where = namespace !== undefined && (isNamed || !isSole) ? ` in ${printable(namespace)}` : "";
   const more = items.length - SHOWN_MAX;
   return [
-    c.bold(`${title}${where}${count === undefined ? "" : `: ${count}`}`),
+    c.bold(title),
     ...items.slice(0, SHOWN_MAX).map((line) => `  ${line}`),
     ...(more > 0 ? [c.dim(`  … and ${more} more (--json has all)`)] : []),
   ];

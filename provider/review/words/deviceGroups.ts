@@ -60,23 +60,18 @@ export class DeviceGroups {
     if (count === 0) return "no devices";
     if (count <= NAMES_MAX) return this.#names(places);
     if (count === this.#all.length) return `all ${count} devices`;
-    const { traits, left } = this.#cover(places);
+    const { traits, left } = this.cover(places);
     const [trait] = traits;
     if (trait && traits.length === 1 && left.length === 0) return `${count} devices ${phrase(trait)}`;
     return `${count} of ${this.#all.length} devices: ${this.#parts(count, traits, left)}`;
   }
 
   /**
-   * What devices have in common, and no other devices have.
-   * @param uids each once
-   * @throws RangeError where a device is none of all
+   * What devices have in common, and no other devices have: few traits rather than the fewest, namely again and again
+   * the trait of the most devices that no earlier one has.
+   * @param places in the list of all devices, each once
    */
-  coverOf(uids: readonly string[]): Cover {
-    return this.#cover(uids.map((uid) => this.#placeOf(uid)));
-  }
-
-  /** Few traits rather than the fewest: again and again the trait of the most devices that no earlier one has. */
-  #cover(places: readonly number[]): Cover {
+  cover(places: readonly number[]): Cover {
     const gains = this.#countsOf(places);
     const whole = [...gains.keys()].filter((trait) => gains[trait] === this.#traits[trait]?.places.length);
     const left = new Set(places);

@@ -1,33 +1,36 @@
 import type { Access, AccessKey, AccessRule, DeviceSet } from "@gatehouse-access/sdk/policy";
 import type { MapChange } from "./data.ts";
-import { allowedBy, ruleInWords } from "./words.ts";
+import { allowedBy, ruleInWords } from "./inWords.ts";
 
-/** Devices of which the same is true for one key, login and address. */
-export interface Finding {
+/** Devices on which a change means the same for one key, login name and address. */
+export interface ComparedDevices {
   readonly change: MapChange;
+  /** What allows the login, in words; where it is lost, what allowed it. */
   readonly rule: string;
+  /** Why it is gained or lost, in words; undefined where it is neither. */
   readonly cause: string | undefined;
-  /** Places in the list of uids of the accesses, rising. */
+  /** Places in the list of uids of both accesses, rising. */
   readonly places: readonly number[];
 }
 
-/** A key before and after a change; undefined where it is not. */
+/** A key before and after a change; undefined where there is none. */
 export interface KeyPair {
   readonly was: AccessKey | undefined;
   readonly is: AccessKey | undefined;
 }
 
-/** One of the two policies, as it stands to one login. */
+/** What one of the two policies says to a key, with one login name and from one address. */
 interface Side {
   readonly key: AccessKey | undefined;
+  /** Places of the devices that the policy has. */
   readonly present: ReadonlySet<number>;
   readonly admitted: DeviceSet | undefined;
   readonly shares: readonly { readonly rule: AccessRule | null; readonly devices: DeviceSet }[];
   readonly reach: DeviceSet | undefined;
 }
 
-/** Compares two policies login by login, and says by which rule and why. */
-export class Comparison {
+/** Compares who can reach what by two policies, login by login, with the rule that decides and the cause. */
+export class AccessComparison {
   readonly #before: Access;
   readonly #after: Access;
   readonly #present: { readonly before: ReadonlySet<number>; readonly after: ReadonlySet<number> };
@@ -42,8 +45,8 @@ export class Comparison {
     this.#present = { before: present(before), after: present(after) };
   }
 
-  /** Everything that either policy allows the key, for one login name from one address. */
-  *of({ was, is }: KeyPair, login: string, address: string): Generator<Finding> {
+  /** The devices that either policy allows the key, with one login name and from one address. */
+  *of({ was, is }: KeyPair, login: string, address: string): Generator<ComparedDevices> {
     const before = side(this.#before, was, this.#present.before, login, address);
     const after = side(this.#after, is, this.#present.after, login, address);
     for (const { rule, devices } of reached(after)) {
@@ -90,13 +93,13 @@ function* changed(
   rule: AccessRule | null,
   devices: DeviceSet,
   causeOf: (place: number) => string,
-): Generator<Finding> {
+): Generator<ComparedDevices> {
   for (const [cause, places] of Map.groupBy(devices.array(), causeOf)) {
     yield { change, rule: allowedBy(rule), cause, places };
   }
 }
 
-/** Why the one side refuses what the other allows. */
+/** Why one side refuses a login that the other side allows. */
 function difference(
   place: number,
   refusing: Side,

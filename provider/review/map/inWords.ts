@@ -1,7 +1,7 @@
 import { type AccessDomain, type AccessRule, ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 
 /** What the map says of {@link ANY_ADDRESS}. */
-export const ANYWHERE = "any address that no rule names";
+const ANYWHERE = "any address that no rule names";
 
 /** An address of a domain as people read it. */
 export const addressInWords = (address: string): string => (address === ANY_ADDRESS ? ANYWHERE : address);
@@ -12,11 +12,11 @@ const ANYBODY = "any login that no pattern names";
 /** A login name of a domain as people read it. */
 export const loginInWords = (login: string): string => (login === ANY_LOGIN ? ANYBODY : login);
 
-/** What lets a login through. */
+/** What allows a login. */
 export const allowedBy = (rule: AccessRule | null): string =>
   rule === null ? "allowed, as no rule matches" : `allowed by ${ruleInWords(rule)}`;
 
-/** A rule with all that it asks for. */
+/** A rule with everything that it asks for. */
 export function ruleInWords({ id, action, priority, username, sourceIp, filter }: AccessRule): string {
   const asks = [
     username === "" ? [] : [`login ${username}`],
@@ -27,7 +27,7 @@ export function ruleInWords({ id, action, priority, username, sourceIp, filter }
   return `rule ${id} (${[action, `priority ${priority}`, ...asks].join("; ")})`;
 }
 
-/** A domain as a sentence. */
+/** What access was evaluated for, as a sentence. */
 export function domainInWords({ logins, addresses }: AccessDomain): string {
   const from = addresses.map(addressInWords);
   return `Looked at: ${counted(logins.map(loginInWords), "login")}, from ${counted(from, "address", "addresses")}.`;
