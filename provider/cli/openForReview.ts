@@ -5,8 +5,9 @@ import { openOnService } from "./openOnService.ts";
 import { colours, progressLine } from "./render.ts";
 
 /**
- * Opens a stack for a review: what the engine says on its way goes beside the review, as does where its objects are.
- * @returns also what all that follows is to be done with, since it has the namespace that is settled
+ * Opens a stack for a review, and settles its namespace. Messages of the engine, and where the stack's objects are, go to
+ * the standard error, beside the review.
+ * @returns the stack, and the environment for all that follows, which names the namespace
  */
 export async function openForReview(
   io: Io,
@@ -21,7 +22,7 @@ export async function openForReview(
   return opened;
 }
 
-/** Opens another revision of a program whose service and namespace are settled. */
+/** Opens a stack of another revision of a program, whose service and namespace are settled already. */
 export function openRevision(io: Io, folder: string, flags: StackFlags): Promise<Stack> {
   return openStack({ ...reviewOptions(io, folder, flags), env: io.env });
 }

@@ -11,7 +11,7 @@ import { withConnection } from "./withConnection.ts";
 /** The exit code where a policy test fails. */
 export const TESTS_FAILED = 2;
 
-/** What the policy tests of a run are about: the namespace as its plan will leave it, or as it is. */
+/** Whether the policy tests of a run are about the namespace as its plan will leave it, or as it is. */
 export type Tested = "planned" | "live";
 
 /** Adds the flag that leaves policy tests out. */
@@ -32,7 +32,7 @@ export async function hasPolicyTests(folder: string): Promise<boolean> {
 
 /**
  * Prints the result of a run, then that of the policy tests beside its program; as JSON both are one object. Where the
- * tests cannot be run, the result is printed before it throws.
+ * tests cannot be run, the result of the run is printed all the same.
  * @returns whether all tests hold
  * @throws ConfigurationError, RequestError and others of the connection; EngineError of the stack's configuration
  */

@@ -8,7 +8,7 @@ import { protectedGroup } from "./guards/lockouts.ts";
 import type { Review, Revisions } from "./report/review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
-import { byKindAndName, byText, byTexts } from "./words/order.ts";
+import { byText, byTexts } from "./words/order.ts";
 
 /** Another revision of the program, which a plan is compared with instead of the live namespace. */
 export interface Baseline {
@@ -23,25 +23,28 @@ export interface Baseline {
 export interface ReviewOptions {
   /** The program's folder. */
   readonly folder: string;
-  /** Login names and addresses to evaluate access for, beside those that are known. */
+  /** Login names to look at, beside those that the policy and the latest sessions name. */
   readonly logins: readonly string[];
+  /** Addresses to look at, likewise. */
   readonly addresses: readonly string[];
   /** Groups of devices that must stay reachable; see `protectedGroup`. */
   readonly protect: readonly string[];
+  /** @default as of the lint */
   readonly soonDays?: number;
   /** @default the plan is compared with the live namespace */
   readonly baseline?: Baseline;
 }
 
-/** A review, what the access map draws, and what was read for it. */
+/** A review, and what it was made from. */
 export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
   readonly review: Review;
+  /** The stack's own namespace first. */
   readonly namespaces: readonly ReviewedNamespace[];
 }
 
 /**
- * What a plan means for who can reach what: for the stack's namespace, and for every other one that the plan is
- * about. Compared with another plan, it is the difference between what the two would make of a namespace.
+ * What a plan means for who can reach what, in the stack's namespace and in every other one that the plan is about. With
+ * a baseline it is the difference between what the two plans would make of a namespace.
  * @param plan a preview with values
  * @throws RequestError when the stack's namespace cannot be read
  */
@@ -64,7 +67,7 @@ export async function reviewPlan(
     namespaces.push(
       await reviewNamespace(estate, plan, {
         ...{ logins, addresses, protect, home },
-        // As `gatehouse test`: they are about the stack's own namespace.
+        // Policy tests are about the stack's own namespace, here as in `gatehouse test`.
         folder: estate.tenant === home ? folder : undefined,
         ...(soonDays !== undefined && { soonDays }),
         ...(baseline && { base: baseline.plan }),
@@ -85,10 +88,11 @@ export async function reviewPlan(
 
 /** The namespaces that plans are about. */
 export interface PlanEstates {
-  /** The stack's own one. */
+  /** Id of the stack's own namespace. */
   readonly home: string;
+  /** The stack's own namespace first. */
   readonly estates: readonly Estate[];
-  /** Which could not be read, as sentences. */
+  /** Namespaces that could not be read, as sentences. */
   readonly unknown: string[];
 }
 
@@ -104,8 +108,8 @@ export async function estatesOf(connection: Connection, plans: readonly Plan[]):
     try {
       estates.push(await readEstate(await connection.tenant(tenant)));
     } catch (error) {
-      const isOther = tenant !== home;
-      if (!isOther || !(error instanceof PermissionError || error instanceof NotFoundError)) throw error;
+      const isUnreadable = error instanceof PermissionError || error instanceof NotFoundError;
+      if (tenant === home || !isUnreadable) throw error;
       unknown.push(`the namespace ${tenant} could not be read: ${error.message}`);
     }
   }
@@ -120,16 +124,13 @@ function reviewOf(
   baseline: Baseline | undefined,
 ): Review {
   const { project, stack, engine } = plan;
-  const {
-    summary,
-    steps,
-    unknown: untold,
-  } = baseline ? revisionChanges(baseline.plan, plan) : { ...plan, unknown: [] };
-  const changes = changedSteps(steps);
+  const changes = baseline ? revisionChanges(baseline.plan, plan) : { ...plan, unknown: [] };
   return {
     ...{ version: 1, project, stack, engine, service: client.url },
     ...(baseline && { revisions: baseline.revisions }),
-    ...{ summary, changes, unknown: [...unknown, ...untold] },
+    summary: changes.summary,
+    changes: changedSteps(changes.steps),
+    unknown: [...unknown, ...changes.unknown],
     namespaces: namespaces.map(({ review }) => review),
     twins: namespaces.flatMap(({ planned }) =>
       planned.twins
@@ -139,11 +140,17 @@ function reviewOf(
   };
 }
 
-/** The steps that change something. */
+/** The steps that change something, by kind and name, since engines have them in any order. */
 export const changedSteps = (steps: readonly Step[]): ShownStep[] =>
   steps
     .filter(({ op }) => op !== "same")
-    .sort(byKindAndName)
+    .sort(
+      byTexts(
+        ({ type }) => type,
+        ({ name }) => name,
+        ({ urn }) => urn,
+      ),
+    )
     .map(shownStep);
 
 /** Namespaces that resources of the plan are in, as far as their ids are known. */

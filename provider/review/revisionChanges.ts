@@ -13,7 +13,7 @@ import { definitionOf, isHidden } from "./steps.ts";
 
 /** What becomes of the resources of a program from one revision to another. */
 export interface RevisionChanges {
-  /** Those that stay as they are too. */
+  /** Also of resources that stay as they are. */
   readonly steps: readonly Step[];
   readonly summary: Summary;
   /** What nobody can tell, as sentences. */
@@ -26,9 +26,9 @@ interface DeclaredStep extends Step {
 }
 
 /**
- * What becomes of the resources from the one plan's program to the other's, whatever of it is made already: both plans
- * begin with the same state, so that what either does to it says nothing of the other. A resource is the same where its
- * urn is; or, as a program may rename it, its object.
+ * Compares what two revisions of a program declare, whatever of it exists already. The steps of the plans alone do not
+ * tell that, since both plans begin with the same state. Two declarations are of one resource where they have one urn, or,
+ * since a program may rename a resource, one object.
  * @param base and `head` previews with values, of one stack
  */
 export function revisionChanges(base: Plan, head: Plan): RevisionChanges {
@@ -49,7 +49,7 @@ export function revisionChanges(base: Plan, head: Plan): RevisionChanges {
 const declaredBy = ({ steps }: Plan): DeclaredStep[] =>
   steps.flatMap((step) => (step.after ? [{ ...step, after: step.after }] : []));
 
-/** Each with what it was, which is taken out of `left`. */
+/** Each step with the one of the base that is about the same resource, which is taken out of `left`. */
 function pairs(
   steps: readonly DeclaredStep[],
   left: Map<string, DeclaredStep>,
@@ -93,7 +93,7 @@ const nameOf = ({ urn, type, name, id }: Omit<Step, "op">) => ({
 
 const topOf = (path: string): string => path.split(".")[0] ?? "";
 
-/** Of resources of others only the plan tells, where it replaces them itself. */
+/** For resources of other packages only the plan tells, where it replaces them itself. */
 const replaces = (step: Step, name: string): boolean =>
   definitionOf(step)?.inputs[name]?.replaces ?? step.replaceKeys?.includes(name) ?? false;
 
@@ -104,12 +104,12 @@ function changed(was: DeclaredStep, step: DeclaredStep): FieldChange[] {
     const name = topOf(path);
     const field = definition?.inputs[name];
     const [old, now] = [before[name], after[name]];
-    // What hides a value has no canonical form.
+    // A hidden value has no canonical form.
     return !field || isHidden(old) || isHidden(now) || !sameValue(field, old, now);
   });
 }
 
-/** What a program declares: without what steers a run, and what classes add for the provider. */
+/** The inputs that a program declares, without those that only steer a run or that classes add for the provider. */
 function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "after">): Record<string, Shown> {
   const definition = definitionOf({ type });
   const isDeclared = (name: string) =>
@@ -117,7 +117,7 @@ function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "afte
   return Object.fromEntries(Object.entries(inputs).filter(([name]) => isDeclared(name)));
 }
 
-/** Inputs that both hide; what neither plan changes is as the state has it. */
+/** Inputs that both plans hide, as a sentence. A resource that neither plan changes is as the state has it. */
 function untold(was: DeclaredStep, step: DeclaredStep): string[] {
   if (was.op === "same" && step.op === "same") return [];
   const [before, after] = [inputsOf(was), inputsOf(step)];

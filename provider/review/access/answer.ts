@@ -8,11 +8,11 @@ import { type AccessExplanationReport, accessJson } from "./json.ts";
 import { accessTable } from "./table.ts";
 import { type AccessView, accessView } from "./view.ts";
 
-/** What is said to a question about access. */
+/** The answer to an inquiry about access. */
 export interface AccessAnswer {
-  /** Parts of the text; a large one is made as it is read. */
+  /** The parts of the text. Those of a large text are made while they are read. */
   readonly output: Iterable<string>;
-  /** What people should know, and the form of the output has no place for: lines. */
+  /** Lines for people that the form of the output has no place for. */
   readonly remarks: readonly string[];
   /** Whether the login that is to be explained is refused. */
   readonly refused: boolean;
@@ -20,8 +20,8 @@ export interface AccessAnswer {
 
 /**
  * Who can reach what in a namespace, or why.
- * @throws AccessInquiryError when the question names what the namespace does not have, or `explain` is asked of more
- * than one key and device
+ * @throws AccessInquiryError where a device or key is asked about that the namespace does not have, or `explain` is asked
+ * of more than one key and device
  */
 export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
   const view = accessView(estate, inquiry);

@@ -31,10 +31,10 @@ export function* accessCsv(view: AccessView): Generator<string> {
 
 const line = (cells: readonly string[]): string => `${cells.map(cell).join(",")}\r\n`;
 
-/** What spreadsheet programs take as the beginning of a formula, also in full width. */
+/** The beginnings of texts that spreadsheet programs take for formulas, also in full width. */
 const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
-/** The apostrophe makes it a text, and is not shown. */
+/** For spreadsheet programs an apostrophe makes a formula a text, and is not shown. */
 function cell(text: string): string {
   const harmless = FORMULA.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;

@@ -3,7 +3,7 @@ import { counted, listText } from "../words/phrases.ts";
 import { printable } from "../words/printable.ts";
 import type { AccessView } from "./view.ts";
 
-/** What the answer is about, and how the question was understood: lines for people. */
+/** What was looked at, and how the inquiry was understood: lines for people. */
 export function domainLines({ estate, inquiry, devices, keys, domain, notes }: AccessView): string[] {
   const { logins, addresses } = domain;
   const sources = `by patterns, and ${counted(estate.seen.sessions, "session")} of late`;
@@ -30,6 +30,6 @@ function part(asked: readonly unknown[], all: readonly unknown[], what: string):
     : `${asked.length} of ${counted(all.length, what)}`;
 }
 
-/** What could not be read, so that the answer does not have it: lines for people. */
+/** What could not be read and so is missing in the answer: lines for people. */
 export const unknownLines = ({ estate }: AccessView): string[] =>
   estate.unknown.map((sentence) => printable(`Not known: ${sentence}`));

@@ -13,9 +13,9 @@ import { printable } from "../words/printable.ts";
 import { AccessInquiryError } from "./inquiry.ts";
 import type { AccessView } from "./view.ts";
 
-/** A rule as it stands to one login. */
+/** What a rule has to do with one login. */
 export interface ExplainedRule extends ConsideredRule {
-  /** One aspect alone keeps it from matching; if it did, it would decide. */
+  /** True where one aspect alone keeps it from matching, and it would decide if it matched. */
   readonly nearly: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
   readonly key: AccessKey;
   readonly login: string;
   readonly address: string;
-  /** What was not asked, and is assumed. */
+  /** What the inquiry left open, so that it was assumed. */
   readonly assumed: readonly ("login" | "address")[];
   /** Whether the key's pattern is found in the login name. */
   readonly keyAdmitsLogin: boolean;
@@ -35,8 +35,8 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
 }
 
 /**
- * Explains the one login that is asked about.
- * @throws AccessInquiryError when that is not exactly one key and one device
+ * Explains why the login that is asked about is allowed, or is not.
+ * @throws AccessInquiryError where more or less than one key and one device are asked about
  */
 export function accessExplanation({ estate, inquiry, devices, keys }: AccessView): AccessExplanation {
   const key = only("--key", keys, keyText);
@@ -60,7 +60,7 @@ export function accessExplanation({ estate, inquiry, devices, keys }: AccessView
   };
 }
 
-/** A weaker rule than the one that decides would not decide, whatever it matched. */
+/** A rule that is weaker than the one that decides would not decide, even if it matched. */
 function withNearly(considered: readonly ConsideredRule[]): ExplainedRule[] {
   const decisive = considered.findIndex(({ role }) => role === "decides");
   return considered.map((rule, place) => ({

@@ -11,7 +11,7 @@ import { unknownLines } from "./domainText.ts";
 import type { AccessExplanation, ExplainedRule } from "./explain.ts";
 import type { AccessView } from "./view.ts";
 
-/** One decision with its reasons, in lines for people. */
+/** A decision with its reasons, in lines for people. */
 export function explanationText(view: AccessView, explanation: AccessExplanation): string {
   const { allowed, key, login, address, device } = explanation;
   const lines = [
@@ -81,6 +81,6 @@ function filterText({ hostname, tags }: DeviceFilter, broken: string): string {
 const deviceText = ({ name, tags }: AccessDevice) =>
   tags.length > 0 ? `${name} (tagged ${tags.join(", ")})` : `${name} (without tags)`;
 
-/** @param broken whom a pattern that does not compile is for */
+/** @param broken what stands for a pattern that does not compile */
 const patternText = (pattern: string, broken: string): string =>
   patternOf(pattern) ? pattern : `${pattern} (which is no pattern, and so for ${broken})`;

@@ -9,25 +9,25 @@ import type { AccessExplanation } from "./explain.ts";
 import { accessRows } from "./rows.ts";
 import type { AccessView } from "./view.ts";
 
-/** Access that a key gives: by each of the login names, from each of the addresses, on each of the devices. */
+/** Access that a key gives: with each of the login names, from each of the addresses, on each of the devices. */
 export interface AccessGrant {
-  /** Fingerprint. */
+  /** Fingerprint of the key. */
   readonly key: string;
   readonly logins: readonly string[];
   readonly addresses: readonly string[];
-  /** Id of the rule that allows it; null: none matches, which allows. */
+  /** Id of the rule that allows it; null where no rule matches, which allows. */
   readonly rule: string | null;
   /** Uids. */
   readonly devices: readonly string[];
 }
 
-/** What answers say of the namespace, and of the question. */
+/** What every answer says of the namespace and of the inquiry. */
 interface AccessAnswered {
   /** Id of the namespace. */
   readonly namespace: string;
   /** What could not be read, as sentences. */
   readonly unknown: readonly string[];
-  /** How the question was understood, as sentences. */
+  /** How the inquiry was understood, as sentences. */
   readonly notes: readonly string[];
 }
 
@@ -38,13 +38,13 @@ export interface AccessReport extends AccessAnswered {
     /** The address that stands for every one that no rule names. */
     readonly anyAddress: string;
   };
-  /** Latest sessions that were looked at for login names and addresses. */
+  /** How many of the latest sessions were looked at for login names and addresses. */
   readonly sessions: number;
-  /** Asked about. */
+  /** The devices that are asked about. */
   readonly devices: readonly AccessDevice[];
-  /** Asked about. */
+  /** The keys that are asked about. */
   readonly keys: readonly AccessKey[];
-  /** All of the namespace. */
+  /** All rules of the namespace. */
   readonly rules: readonly AccessRule[];
   readonly grants: readonly AccessGrant[];
 }

@@ -1,18 +1,18 @@
 import { type AccessKey, type AccessRule, type Grant, grantsOf } from "@gatehouse-access/sdk/policy";
 import type { AccessView } from "./view.ts";
 
-/** What one key may do by one rule: each login name, from each address, on each device. */
+/** What one rule allows one key: each login name, from each address, on each device. */
 export interface AccessRow {
   readonly key: AccessKey;
   readonly logins: readonly string[];
   readonly addresses: readonly string[];
-  /** Null: no rule matches, which allows. */
+  /** Null where no rule matches, which allows. */
   readonly rule: AccessRule | null;
-  /** Uids, by the devices' names. */
+  /** Uids, in the order of the devices' names. */
   readonly devices: readonly string[];
 }
 
-/** Everything that is allowed, key by key, so that no more than one key's rows are held at once. */
+/** Everything that is allowed. It goes key by key, so that no more than the rows of one key are in memory at once. */
 export function* accessRows({ access, keys }: AccessView): Generator<AccessRow> {
   for (const key of keys) {
     const rows: (Grant & { readonly logins: string[] })[] = [];

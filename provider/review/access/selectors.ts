@@ -4,11 +4,11 @@ import { byText } from "../words/order.ts";
 import { counted, keyText, listText } from "../words/phrases.ts";
 import { AccessInquiryError } from "./inquiry.ts";
 
-/** What selectors stand for. */
+/** The devices or keys that selectors stand for. */
 export interface Selected<T> {
-  /** In the order in which all of them were given. */
+  /** In the order of the list that they are selected from. */
   readonly items: readonly T[];
-  /** How each selector was understood that could be understood in another way, as sentences. */
+  /** How selectors were understood that can be understood in several ways, as sentences. */
   readonly notes: readonly string[];
 }
 
@@ -19,15 +19,15 @@ interface Found<T> {
 
 /** Most names that an error suggests. */
 const NEAR_MAX = 3;
-/** Names that have less than this in common with a text are not near it, of 1. */
+/** The least likeness of a name that is near, from 0 to 1. */
 const NEAR_LEAST = 0.3;
-/** Characters of a fingerprint without which none is meant by its beginning. */
+/** Fewest characters that can be meant as the beginning of a fingerprint. */
 const FINGERPRINT_MIN = 4;
 
 /**
- * Devices that any of the selectors means: `uid:`, `name:` (with `*`) or `tag:` and a text; or the text alone, which is
- * a name or uid where a device has it, and else a tag. Without any selector all of them.
- * @throws AccessInquiryError naming a selector that means none, with near names
+ * Devices that any of the selectors means. A selector is `uid:`, `name:` (with `*` and `?`) or `tag:` and a text; or the
+ * text alone, which means a name or uid where a device has it, and otherwise a tag. Without selectors: all devices.
+ * @throws AccessInquiryError naming a selector that means no device, with near names
  */
 export function selectDevices(
   devices: readonly AccessDevice[],
@@ -66,9 +66,9 @@ function foundDevices(
 }
 
 /**
- * Keys that any of the selectors means: a fingerprint, a name, the beginning of a fingerprint (4 characters or more), or
- * a name or fingerprint with `*` for any text. Without any selector all of them.
- * @throws AccessInquiryError naming a selector that means none, with near names
+ * Keys that any of the selectors means. A selector is a fingerprint, a name, the beginning of a fingerprint (4 characters
+ * or more), or a name or fingerprint with `*` and `?`. Without selectors: all keys.
+ * @throws AccessInquiryError naming a selector that means no key, with near names
  */
 export function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selected<AccessKey> {
   return select(keys, selectors, (selector) => {
@@ -124,7 +124,7 @@ function unknown(
   return new AccessInquiryError(`${flag}: ${selector} is none of the namespace's ${all}${hint}`);
 }
 
-/** The names nearest to a text, by the pairs of characters that they share (Dice); none where none is near. */
+/** The names nearest to a text, by the pairs of characters that they share (Dice's coefficient). */
 function nearNames(text: string, names: Iterable<string>): string[] {
   const wanted = pairs(text);
   return [...new Set(names)]

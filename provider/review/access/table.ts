@@ -9,9 +9,9 @@ import type { AccessView } from "./view.ts";
 const HEAD = ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"] as const;
 /** Widest a column becomes for one long cell; the cell itself is shown whole. */
 const COLUMN_MAX = 60;
-/** Most uids of sets of devices whose words are remembered. */
+/** Most uids, of all sets of devices together, whose words are remembered. */
 const HELD_MAX = 1_000_000;
-/** Most addresses of which it is said that all others are meant. */
+/** Most addresses that `any but …` names. */
 const EXCEPTIONS_MAX = 3;
 
 /** Who can reach what, as a table for people, in parts that end with lines. */
@@ -27,7 +27,7 @@ export function* accessTable(view: AccessView): Generator<string> {
   if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
 }
 
-/** The words of a table stay in memory, for the width of its columns; the devices of its rows do not. */
+/** The rows in words. They stay in memory for the widths of the columns; the devices of each row do not. */
 function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<AccessKey> } {
   const summary = summaries(view);
   const useful = new Set<AccessKey>();
@@ -53,7 +53,7 @@ function* tableLines(rows: readonly (readonly string[])[]): Generator<string> {
   }
 }
 
-/** Of addresses that were asked about each is named. */
+/** Addresses that were asked about are never summed up. */
 function addressText(addresses: readonly string[], { inquiry, domain }: AccessView): string {
   if (inquiry.addresses.length > 0) return listText(addresses);
   if (addresses.length === domain.addresses.length) return "any";
@@ -63,7 +63,7 @@ function addressText(addresses: readonly string[], { inquiry, domain }: AccessVi
     : listText(addresses);
 }
 
-/** Many keys have the same devices, which need be put into words once. */
+/** Puts sets of devices into words, each set once, since many keys have the same one. */
 function summaries({ estate }: AccessView): (uids: readonly string[]) => string {
   const groups = new DeviceGroups(estate.policy.devices);
   let held = 0;

@@ -3,13 +3,13 @@ import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
 import type { Member } from "../estate.ts";
 import { firstOf } from "../words/phrases.ts";
 
-/** Most devices that a lock-out names. */
+/** Most devices that the message of a lock-out names. */
 const NAMED_MAX = 5;
 
 /** A member, as far as lock-outs depend on it. */
 export type Seat = Pick<Member, "id" | "email" | "role" | "status">;
 
-/** Devices that must stay reachable: those of a tag, or the ones of a name. */
+/** Devices that must stay reachable: those with a tag, or with a name. */
 export interface ProtectedGroup {
   /** As the user wrote it. */
   readonly label: string;
@@ -22,9 +22,7 @@ export interface Lockout {
   readonly message: string;
 }
 
-/**
- * The group that a flag names: `tag:prod`, `name:web-1`, or a bare word that is a tag or a name.
- */
+/** Reads a group as `--protect` names it: `tag:prod`, `name:web-1`, or a word that is a tag or a name. */
 export function protectedGroup(label: string): ProtectedGroup {
   const [, kind, word = label] = /^(tag|name):(.+)$/s.exec(label) ?? [];
   return {
@@ -38,7 +36,7 @@ const administrators = (seats: readonly Seat[]): Seat[] =>
   seats.filter(({ role, status }) => status === "accepted" && roleAtLeast(role, "administrator"));
 
 /**
- * Whom a change of the members locks out of administering the namespace.
+ * The people whom a change of the members locks out of administering the namespace.
  * @param runningUser id of the user who carries the change out; undefined for an API key
  */
 export function memberLockouts(

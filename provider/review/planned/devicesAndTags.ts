@@ -11,7 +11,10 @@ import { CannotTell, type Draft, inputsOf, type Kind, outputOf } from "./draft.t
 const isLiveDevice = ({ estate }: Draft, id: string) =>
   estate.devices.some(({ uid }) => uid === id.split("/")[0]);
 
-/** The device of a resource that has one; it must be there. */
+/**
+ * The uid of the device that a resource has today.
+ * @throws CannotTell where it is gone
+ */
 function deviceOf(draft: Draft, before: ResourceValues): string {
   return draft.device(outputOf(before, "uid")).uid;
 }
@@ -26,7 +29,7 @@ function settle(draft: Draft, uid: string, after: ResourceValues): void {
   if (status === "rejected") draft.changeDevice(uid, { status });
 }
 
-/** The same machine with a new key takes its former self's name and place (rules section 7). */
+/** A machine that enrolled with a new key takes the name and the place of its former self (rules section 7). */
 function accept(draft: Draft, uid: string): void {
   const mac = macOf(draft.device(uid));
   const former = [...draft.devices.values()].find(
@@ -36,7 +39,7 @@ function accept(draft: Draft, uid: string): void {
   draft.changeDevice(uid, { status: "accepted", ...(former && { name: former.name }) });
 }
 
-/** Names and status; devices enrol by themselves. */
+/** A device's name and status. Devices enrol by themselves. */
 export const deviceKind: Kind = {
   decisive: ["device", "name", "status"],
   idOf: (draft, _step, after) => draft.uidOf(inputsOf(device, after).device),
@@ -54,7 +57,7 @@ const setTags = (draft: Draft, uid: string, after: ResourceValues) =>
 const without = (draft: Draft, uid: string, gone: (tag: string) => boolean) =>
   draft.changeDevice(uid, { tags: draft.devices.get(uid)?.tags.filter((tag) => !gone(tag)) ?? [] });
 
-/** All tags of a device. */
+/** All tags of a device together. */
 export const deviceTagsKind: Kind = {
   decisive: ["device", "tags"],
   idOf: (draft, _step, after) => draft.uidOf(inputsOf(deviceTags, after).device),
@@ -69,7 +72,7 @@ export const deviceTagsKind: Kind = {
   change: (draft, _step, before, after) => setTags(draft, deviceOf(draft, before), after),
 };
 
-/** One tag beside others. */
+/** One tag of a device beside its others. */
 export const attachmentKind: Kind = {
   decisive: ["device", "tag"],
   idOf(draft, _step, after) {
@@ -89,11 +92,11 @@ export const attachmentKind: Kind = {
     const { uid, tags } = draft.device(draft.uidOf(device));
     if (!tags.includes(tag)) draft.changeDevice(uid, { tags: [...tags, tag] });
   },
-  // Every input replaces; only another selector of the same device comes here.
+  // Only another selector of the same device comes here, since a change of any other input is a replacement.
   change() {},
 };
 
-/** Declaring a tag makes nothing, and removing the declaration removes nothing; renames are done together. */
+/** Declaring a tag makes nothing, and no longer declaring it removes nothing. See {@link renameTags} for renames. */
 export const tagKind: Kind = {
   decisive: ["name"],
   idOf: () => undefined,
@@ -104,7 +107,7 @@ export const tagKind: Kind = {
 };
 
 /**
- * Renames tags on every device, key and rule: all at once, as names may pass from one tag to another.
+ * Renames tags on every device, key and rule. All are renamed at once, since a name may pass from one tag to another.
  * @param renames steps that change a Tag
  */
 export function renameTags(draft: Draft, renames: readonly PlannedStep[]): void {

@@ -40,7 +40,7 @@ function ruleOf(after: ResourceValues, id: string): AccessRule {
   return { id, action, active, priority, sourceIp, username, filter };
 }
 
-/** A rule that is there and says the same, where the resource takes it over. */
+/** The id of a rule that is there and says the same, where the resource takes it over. */
 function adopted({ estate }: Draft, after: ResourceValues): string | undefined {
   if (!after.inputs.adopt) return undefined;
   const comparable = (rule: AccessRule) => ({
@@ -52,7 +52,7 @@ function adopted({ estate }: Draft, after: ResourceValues): string | undefined {
   return estate.policy.rules.find((rule) => isDeepStrictEqual(comparable(rule), wanted))?.id;
 }
 
-/** Resources of different parents may have one name. */
+/** An id that is still free: resources of different parents may have one name. */
 function newId(rules: Draft["rules"], name: string, count = 1): string {
   const id = count === 1 ? `${name} (new)` : `${name} (new, ${count})`;
   return rules.has(id) ? newId(rules, name, count + 1) : id;

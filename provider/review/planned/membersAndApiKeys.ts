@@ -47,7 +47,7 @@ export const memberKind: Kind = {
 const identityOf = ({ outputs }: ResourceValues) =>
   apiKeyIdentity({ createdAt: String(outputs.createdAt), createdBy: String(outputs.createdBy) });
 
-/** Keys that were replaced, and go on working for a while. */
+/** Keys that were replaced, and go on working until a time. */
 const previousOf = ({ outputs }: ResourceValues): { identity: string; until: string }[] =>
   [outputs.previous ?? []].flat().flatMap((old) => {
     if (typeof old !== "object" || old === null || Array.isArray(old)) return [];
@@ -60,7 +60,7 @@ const previousOf = ({ outputs }: ResourceValues): { identity: string; until: str
     ];
   });
 
-/** API keys by what never changes about them. */
+/** API keys by `apiKeyIdentity`, which never changes. */
 export const apiKeyKind: Kind = {
   decisive: ["role", "validDays"],
   idOf: () => undefined,
@@ -71,7 +71,7 @@ export const apiKeyKind: Kind = {
     const overlap = after ? (inputsOf(apiKey, after).overlap ?? 0) : 0;
     const left = draft.apiKeys.get(own);
     if (step.op === "replace" && overlap > 0) {
-      // Two keys of one name cannot be: the old one is given another.
+      // No two keys have one name: the provider renames the old one.
       if (left && left.name === after?.inputs.name)
         draft.apiKeys.set(own, { ...left, name: `${left.name} (replaced)` });
       return;
@@ -107,7 +107,7 @@ export const apiKeyKind: Kind = {
   },
 };
 
-/** The name that the key of a state has today; the state's where it is gone. */
+/** The name that a key of the state has on the service today, or in the state where it is gone. */
 export function apiKeyNameToday({ estate }: Draft, before: ResourceValues): string {
   const own = identityOf(before);
   return estate.apiKeys?.find((key) => apiKeyIdentity(key) === own)?.name ?? outputOf(before, "name");

@@ -17,13 +17,17 @@ interface Holder {
   readonly shared: boolean;
 }
 
-/** A resource of the program, and the id of its object, tenant and all, as far as one can tell. */
+/** A resource of the program. */
 export interface Declared {
   readonly planned: PlannedStep;
+  /** Of its object, tenant and all; undefined for an object that is still to be made. */
   readonly id: string | undefined;
 }
 
-/** By the same claims as the provider makes while it runs, and more: devices are known here by whatever selector. */
+/**
+ * Finds twins by the claims that the provider too makes while it runs. Here more are found, since two selectors of one
+ * device are known to mean the same.
+ */
 export function twinsOf(draft: Draft, declared: readonly Declared[]): Twins[] {
   const holders = new Map<string, Holder[]>();
   for (const one of declared) {
@@ -52,12 +56,12 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   if (!identity || !after || identity.fields.some((field) => isHidden(after.inputs[field]))) return ofId;
   const inputs = { ...canonicalInputs(fields, after.inputs) };
   if (fields.tenant) inputs.tenant = draft.estate.tenant;
-  // The second part of the id: both ways of naming a device become one.
+  // Here the device's uid stands in the id, by whatever selector it was named.
   if (fields.device) inputs.device = id?.split("/")[1] ?? inputs.device;
   return [...identity.ofInputs(inputs), ...ofId];
 }
 
-/** A claim's key, without the tenant, with the device's name. */
+/** A claim's key without the tenant, and with the device's name instead of its uid. */
 function inWords({ estate }: Draft, key: string): string {
   const text = key.replace(`${estate.tenant}/`, "").replace(`${estate.tenant} `, "");
   const device = estate.devices.find(({ uid }) => text.includes(uid));

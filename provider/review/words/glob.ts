@@ -1,6 +1,6 @@
 /**
- * True when the whole text fits the glob: `*` stands for any text, `?` for one character, all else for itself. Goes
- * back to the last `*` only, so that time grows with the product of both lengths at most.
+ * True when the whole text fits the glob: `*` stands for any text, `?` for one character, all else for itself. The search
+ * goes back to the last `*` only, so that its time grows at most with the product of both lengths.
  */
 export function globFits(glob: string, text: string): boolean {
   const [wanted, given] = [[...glob], [...text]];
@@ -24,7 +24,7 @@ export function globFits(glob: string, text: string): boolean {
   return wanted.slice(at).every((character) => character === "*");
 }
 
-/** Texts that fit the glob: where it stands for nothing, and where for something. */
+/** Texts that fit the glob: with each `*` for nothing, and with each `*` for something. */
 export function globSamples(glob: string): string[] {
   const filled = glob.replaceAll("?", "x");
   return [...new Set([filled.replaceAll("*", ""), filled.replaceAll("*", "x")])].filter(

@@ -1,12 +1,12 @@
 const collator = new Intl.Collator("en", { numeric: true });
 
-/** Orders texts as people do, numbers in them by value; the same on every machine. */
+/** Orders texts as people do, with numbers in them by value, and in the same way on every machine. */
 export function byText(left: string, right: string): number {
   // The collator takes some different texts as equal.
   return collator.compare(left, right) || (left < right ? -1 : left > right ? 1 : 0);
 }
 
-/** Orders things by texts of theirs; where the first ones are equal, by the next ones. */
+/** Orders things by their texts: by the first one, and where that is equal, by the next one. */
 export const byTexts =
   <T>(...textsOf: readonly ((item: T) => string)[]) =>
   (left: T, right: T): number => {
@@ -16,10 +16,3 @@ export const byTexts =
     }
     return 0;
   };
-
-/** By kind and name: engines have steps in any order. */
-export const byKindAndName = byTexts<{ type: string; name: string; urn: string }>(
-  ({ type }) => type,
-  ({ name }) => name,
-  ({ urn }) => urn,
-);
