@@ -9,7 +9,7 @@ import {
   domainOf,
 } from "@gatehouse-access/sdk/policy";
 import type { TenantClient } from "../resources/connection.ts";
-import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../resources/listings.ts";
+import type { ApiKey, Device, FirewallRule, Namespace } from "../resources/listings.ts";
 import { isSilent } from "../resources/missing.ts";
 import { byText, byTexts } from "./words/order.ts";
 
@@ -77,7 +77,7 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
     name: namespace?.name ?? tenant,
     policy: {
       devices: acceptedDevices(devices),
-      keys: keys.map(accessKey),
+      keys: keys.map(({ fingerprint, name, username, filter }) => ({ fingerprint, name, username, filter })),
       rules: inOrderOfCreation(rules).map(accessRule),
     },
     devices,
@@ -125,13 +125,6 @@ export const acceptedDevices = (devices: Iterable<Device>): AccessDevice[] =>
   [...devices]
     .filter(({ status }) => status === "accepted")
     .map(({ uid, name, tags }) => ({ uid, name, tags }));
-
-const accessKey = ({ fingerprint, name, username, filter }: PublicKey): AccessKey => ({
-  fingerprint,
-  name,
-  username,
-  filter,
-});
 
 const accessRule = (rule: FirewallRule): AccessRule => {
   const { id, action, active, priority, sourceIp, username, filter } = rule;

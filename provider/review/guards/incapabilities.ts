@@ -8,47 +8,29 @@ import { byText, byTexts } from "../words/order.ts";
 type OperationId = keyof typeof operations;
 type Work = "create" | "update" | "delete";
 
+const needs = (
+  create: readonly OperationId[],
+  update: readonly OperationId[],
+  remove: readonly OperationId[],
+): Readonly<Record<Work, readonly OperationId[]>> => ({ create, update, delete: remove });
+
 /** The operations that a resource calls, as its definition in provider/resources has them. */
-const NEEDS: Readonly<Record<string, Readonly<Record<Work, readonly OperationId[]>>>> = {
-  Namespace: {
-    create: ["createNamespace"],
-    update: ["editNamespace"],
-    delete: ["deleteNamespace"],
-  },
-  Member: { create: ["inviteMember"], update: ["updateMember"], delete: ["removeMember"] },
-  PublicKey: {
-    create: ["createPublicKey"],
-    update: ["updatePublicKey"],
-    delete: ["deletePublicKey"],
-  },
-  FirewallRule: {
-    create: ["createFirewallRule"],
-    update: ["updateFirewallRule"],
-    delete: ["deleteFirewallRule"],
-  },
-  ApiKey: { create: ["createApiKey"], update: ["updateApiKey"], delete: ["deleteApiKey"] },
-  Tag: { create: [], update: ["renameTag"], delete: [] },
-  DeviceTags: { create: ["updateDeviceTags"], update: ["updateDeviceTags"], delete: ["deleteDeviceTag"] },
-  DeviceTagAttachment: {
-    create: ["createDeviceTag"],
-    update: ["createDeviceTag"],
-    delete: ["deleteDeviceTag"],
-  },
-  Device: {
-    create: ["updateDevice", "acceptDevice"],
-    update: ["updateDevice", "updateDeviceStatus"],
-    delete: ["deleteDevice"],
-  },
+const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
+  Namespace: needs(["createNamespace"], ["editNamespace"], ["deleteNamespace"]),
+  Member: needs(["inviteMember"], ["updateMember"], ["removeMember"]),
+  PublicKey: needs(["createPublicKey"], ["updatePublicKey"], ["deletePublicKey"]),
+  FirewallRule: needs(["createFirewallRule"], ["updateFirewallRule"], ["deleteFirewallRule"]),
+  ApiKey: needs(["createApiKey"], ["updateApiKey"], ["deleteApiKey"]),
+  Tag: needs([], ["renameTag"], []),
+  DeviceTags: needs(["updateDeviceTags"], ["updateDeviceTags"], ["deleteDeviceTag"]),
+  DeviceTagAttachment: needs(["createDeviceTag"], ["createDeviceTag"], ["deleteDeviceTag"]),
+  Device: needs(["updateDevice", "acceptDevice"], ["updateDevice", "updateDeviceStatus"], ["deleteDevice"]),
 };
 
-const WORK: Readonly<Record<StepOp, readonly Work[]>> = {
-  create: ["create"],
-  update: ["update"],
-  replace: ["create", "delete"],
-  delete: ["delete"],
-  import: [],
-  same: [],
-};
+function workOf(op: StepOp): readonly Work[] {
+  if (op === "import" || op === "same") return [];
+  return op === "replace" ? ["create", "delete"] : [op];
+}
 
 /** Inputs that no operation is called for where nothing else changes. */
 const UNSENT: Readonly<Record<string, readonly string[]>> = {
@@ -111,7 +93,7 @@ export function incapabilities(
 
 /** A replacement that moves an object to another namespace counts with the half that is done in this one. */
 const neededBy = (planned: PlannedStep): readonly OperationId[] =>
-  WORK[planned.step.op]
+  workOf(planned.step.op)
     .filter((work) => isSent(work, planned))
     .flatMap((work) => NEEDS[planned.definition.name]?.[work] ?? []);
 

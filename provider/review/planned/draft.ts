@@ -46,18 +46,14 @@ export interface Kind {
   change(draft: Draft, step: PlannedStep, before: ResourceValues, after: ResourceValues): void;
 }
 
-/** When a plan is carried out, and by whom. */
-export interface CarryingOut {
-  readonly now: Date;
-  /** The role of the user or API key that does it; undefined where it is not known. */
-  readonly makerRole: Role | undefined;
-}
-
 /** A namespace while the steps of a plan are carried out on paper. */
 export class Draft {
   /** The namespace as it is. */
   readonly estate: Estate;
-  readonly by: CarryingOut;
+  /** When the plan is carried out. */
+  readonly now: Date;
+  /** The role of the user or API key that carries it out; undefined where it is not known. */
+  readonly makerRole: Role | undefined;
   /** All of them, also those that are not accepted. By uid. */
   readonly devices: Map<string, Device>;
   /** By fingerprint. */
@@ -70,10 +66,11 @@ export class Draft {
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
   readonly #live: ReadonlyMap<string, Device>;
 
-  constructor(estate: Estate, by: CarryingOut) {
+  constructor(estate: Estate, now: Date, makerRole: Role | undefined) {
     const { policy, devices, members, apiKeys } = estate;
     this.estate = estate;
-    this.by = by;
+    this.now = now;
+    this.makerRole = makerRole;
     this.devices = new Map(devices.map((device) => [device.uid, device]));
     this.keys = new Map(policy.keys.map((key) => [key.fingerprint, key]));
     this.rules = new Map(policy.rules.map((rule) => [rule.id, rule]));

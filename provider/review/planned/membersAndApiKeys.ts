@@ -27,7 +27,7 @@ export const memberKind: Kind = {
   bring(draft, _step, after) {
     const { email, role } = inputsOf(member, after);
     const known = draft.members?.get(userOf(draft, email) ?? "");
-    const { now } = draft.by;
+    const { now } = draft;
     draft.members?.set(known?.id ?? email, {
       ...{ id: "", email, status: "pending", type: "team", addedAt: now.toISOString() },
       expiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
@@ -80,7 +80,7 @@ export const apiKeyKind: Kind = {
       draft.apiKeys.delete(identity);
   },
   bring(draft, { step }, after) {
-    const { now, makerRole } = draft.by;
+    const { now, makerRole } = draft;
     const { name, role = makerRole, validDays } = inputsOf(apiKey, after);
     const createdAt = now.toISOString();
     draft.apiKeys?.set(step.urn, {
@@ -102,7 +102,7 @@ export const apiKeyKind: Kind = {
       role,
       name: name === undefined || isHidden(name) ? key.name : name,
     });
-    const now = draft.by.now.toISOString();
+    const now = draft.now.toISOString();
     for (const old of previousOf(before)) if (old.until <= now) draft.apiKeys.delete(old.identity);
   },
 };

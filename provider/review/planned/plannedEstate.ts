@@ -66,7 +66,7 @@ export function plannedEstate(
   plan: Plan,
   { home = estate.tenant, now = new Date(), makerRole }: PlannedEstateOptions = {},
 ): PlannedEstate {
-  const draft = new Draft(estate, { now, makerRole });
+  const draft = new Draft(estate, now, makerRole);
   const { steps, begun, unknown } = stepsOf(plan, estate.tenant, home);
   const done = carryOut(draft, steps);
   const apiKeys = draft.apiKeys && [...draft.apiKeys.values()];
