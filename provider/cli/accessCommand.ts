@@ -8,7 +8,11 @@ import { collect } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
 import { withConnection } from "./withConnection.ts";
 
-type Flags = AccessFlags & ConfigurationFlags & { folder: string; json?: boolean; csv?: boolean };
+interface Flags extends AccessFlags, ConfigurationFlags {
+  readonly folder: string;
+  readonly json?: boolean;
+  readonly csv?: boolean;
+}
 
 /** The exit code of `gatehouse access --explain` where the login is refused. */
 export const REFUSED = 2;
@@ -20,7 +24,7 @@ With --stack, what they leave open is read from that stack's configuration: gate
 Exit codes: 0 answered, also where nobody can reach anything; 1 an error: connection, service, a wrong flag;
 ${REFUSED} the login of --explain is refused.`;
 
-/** Adds access. */
+/** Adds access, which says who can reach what, and why. */
 export function addAccessCommand(program: Command, action: ActionOf): void {
   const command = program
     .command("access")
@@ -70,7 +74,7 @@ async function print(stdout: Output, output: Iterable<string>): Promise<void> {
   try {
     await pipeline(Readable.from(output), stdout, { end: false });
   } catch (error) {
-    // Whoever read it has enough, as `head` does.
+    // The reader has closed the pipe, as `head` does.
     if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
   }
 }

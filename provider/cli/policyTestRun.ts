@@ -14,6 +14,15 @@ export const TESTS_FAILED = 2;
 /** Whether the policy tests of a run are about the namespace as its plan will leave it, or as it is. */
 export type Tested = "planned" | "live";
 
+/** A run that was done. */
+interface DoneRun {
+  /** The program's. */
+  readonly folder: string;
+  readonly stack: Stack;
+  readonly result: Result;
+  readonly json: boolean;
+}
+
 /** Adds the flag that leaves policy tests out. */
 export function addNoTestsFlag(command: Command): Command {
   return command.option("--no-tests", "leave out the policy tests (*.policy.ts) beside the program");
@@ -36,11 +45,7 @@ export async function hasPolicyTests(folder: string): Promise<boolean> {
  * @returns whether all tests hold
  * @throws ConfigurationError, RequestError and others of the connection; EngineError of the stack's configuration
  */
-export async function printTested(
-  io: Io,
-  run: { folder: string; stack: Stack; result: Result; json: boolean },
-  tested: Tested,
-): Promise<boolean> {
+export async function printTested(io: Io, run: DoneRun, tested: Tested): Promise<boolean> {
   const { folder, result, json } = run;
   const c = colours(io.stdout, io.env);
   const print = (text: string) => io.stdout.write(`${text}\n`);
@@ -54,12 +59,8 @@ export async function printTested(
   return policyTests.ok;
 }
 
-async function test(
-  io: Io,
-  { folder, stack, result }: { folder: string; stack: Stack; result: Result },
-  tested: Tested,
-): Promise<TestedNamespace> {
-  // Loaded here: programs without policy tests need none of it.
+async function test(io: Io, { folder, stack, result }: DoneRun, tested: Tested): Promise<TestedNamespace> {
+  // Loaded here, since programs without policy tests do not need it.
   const { testLive, testPlan } = await import("../review/testedNamespace.ts");
   return withConnection(
     io,

@@ -14,7 +14,7 @@ const LISTED_MAX = 8;
 
 /**
  * What came of policy tests, as a test runner shows it.
- * @param folder the program's, as the reader calls it
+ * @param folder the program's, relative to the reader's
  */
 export function policyTestsText(c: Colours, { tests }: PolicyTestReport, folder: string): string {
   const failed = tests.filter(({ ok }) => !ok).length;
@@ -50,7 +50,7 @@ function testLines(c: Colours, test: PolicyTestResult, prefix: string): string[]
   ];
 }
 
-/** Errors that a test throws may be of several lines. */
+/** Errors that a test throws may have several lines. */
 const printableLines = (text: string): string => text.split("\n").map(printable).join("\n");
 
 function exampleNote({ cases, counterexamples }: PolicyFailure): string {

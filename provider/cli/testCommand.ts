@@ -8,7 +8,9 @@ import { policyTestsText } from "./policyTestsText.ts";
 import { colours } from "./render.ts";
 import { withConnection } from "./withConnection.ts";
 
-type Flags = ConfigurationFlags & { json?: boolean };
+interface Flags extends ConfigurationFlags {
+  readonly json?: boolean;
+}
 
 /** Adds test, which runs the policy tests beside a program on the namespace as it is. */
 export function addTestCommand(program: Command, action: ActionOf): void {

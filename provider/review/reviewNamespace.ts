@@ -40,8 +40,8 @@ export interface NamespaceReviewOptions extends DomainOptions {
   /** Within how many days something expires soon; see the lint. */
   readonly soonDays?: number;
   /**
-   * Another plan: the review says what changes from what it would make of the namespace.
-   * @default the live namespace is what changes
+   * Another plan, with which the reviewed one is compared: with the namespace as this plan would leave it.
+   * @default the reviewed plan is compared with the live namespace
    */
   readonly base?: Plan;
 }
@@ -49,9 +49,9 @@ export interface NamespaceReviewOptions extends DomainOptions {
 /** A review, and what it was made from. */
 export interface ReviewedNamespace {
   readonly review: NamespaceReview;
-  /** Who can reach what in the live namespace, or as the base would make it. */
+  /** Who can reach what in the live namespace, or in the namespace as the base would leave it. */
   readonly before: Access;
-  /** Who can reach what as the plan will make it. */
+  /** Who can reach what in the namespace as the plan will leave it. */
   readonly after: Access;
   readonly planned: PlannedEstate;
 }
@@ -179,7 +179,7 @@ interface Linted {
   readonly ends: LintOptions;
 }
 
-/** What ends soon or never. Of invitations those that the change sends are left out: they always end soon. */
+/** API keys and invitations, which may end soon or never. Invitations that the change sends would always end soon. */
 function expiring({ members, apiKeys }: NamespaceState, soonDays: number | undefined): LintOptions {
   return {
     ...(soonDays !== undefined && { soonDays }),

@@ -28,7 +28,7 @@ export interface PlannedEstate extends NamespaceState {
   /** Objects that are on the service today, and that resources of the stack manage or take over. */
   readonly managed: readonly ManagedObject[];
   readonly twins: readonly Twins[];
-  /** What is no part of this namespace, as sentences: namespaces that the plan makes, and what is for them. */
+  /** Namespaces that the plan makes, and resources in them, as sentences: they are no part of this namespace. */
   readonly notes: readonly string[];
   /** The steps of the plan about this namespace. */
   readonly steps: readonly PlannedStep[];
@@ -155,7 +155,7 @@ interface Work {
   readonly draft: Draft;
   /** Which resource has which object by the end of the plan. */
   readonly claims: Claims;
-  /** The resources of the program, but for those that nobody can tell anything of. */
+  /** The resources of the program, without those of which nobody can tell what they will be. */
   readonly declared: Declared[];
   /** What nobody can tell, as sentences. */
   readonly unknown: string[];

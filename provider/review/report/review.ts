@@ -113,7 +113,7 @@ export interface Review {
   readonly engine: EngineName;
   /** Address of the service. */
   readonly service: string;
-  /** Set where two revisions of the program are compared; left out where the program is compared with what is live. */
+  /** Left out where the program is compared with the live namespace, and not with another revision. */
   readonly revisions?: Revisions;
   readonly summary: Summary;
   /** Resources that change, as the plan has them; of two revisions, from the one to the other. */
@@ -122,6 +122,6 @@ export interface Review {
   readonly namespaces: readonly NamespaceReview[];
   /** Objects that are declared twice. */
   readonly twins: readonly Twins[];
-  /** What the review could not know beside what it could not of each namespace, as sentences. */
+  /** What the review could not know beside what `namespaces` say, as sentences. */
   readonly unknown: readonly string[];
 }

@@ -34,7 +34,7 @@ export interface Section {
 
 /**
  * What a review says of one namespace.
- * @param where what titles say of it, such as ` in prod`
+ * @param where the namespace, for titles that must tell it apart from the whole plan: ` in prod`, or nothing
  * @param whereIfSeveral the same for titles that need it only where there are several namespaces
  */
 export function namespaceSections(
@@ -174,7 +174,7 @@ function revisionInWords({ name, commit }: Revision, style: Style): string {
 export const revisionsInWords = ({ base, head }: Revisions, style: Style): string =>
   `${revisionInWords(base, style)} to ${revisionInWords(head, style)}`;
 
-/** That a review compares two revisions, and what that leaves out. */
+/** Says that a review compares two revisions, and which differences it leaves out. */
 export const revisionsSentence = (revisions: Revisions, style: Style): string =>
   `From ${revisionsInWords(revisions, style)}${
     revisions.head.commit === null ? ", uncommitted changes included" : ""

@@ -24,7 +24,7 @@ export interface Paint {
 /** Most lines of a list that a terminal shows. */
 const SHOWN_MAX = 50;
 
-/** The review for a terminal. It leaves out what was so before the change, and the resources, which `preview` shows. */
+/** The review for a terminal. It leaves out findings older than the change, and the resources, which `preview` shows. */
 export function reviewText(c: Paint, review: Review, options: { readonly allowLockout: boolean }): string {
   const reasons = objections(review, options);
   const style = styleOf(c);

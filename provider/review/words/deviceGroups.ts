@@ -17,7 +17,7 @@ export interface Cover {
   readonly left: readonly number[];
 }
 
-/** Up to so many devices are named. Of more it is said what they have in common, in at most so many parts. */
+/** Most devices that are named one by one, and most parts of what more devices have in common. */
 const NAMES_MAX = 4;
 /** A trait of fewer devices is no shorter than their names. */
 const TRAIT_MIN = 3;
@@ -50,7 +50,7 @@ export class DeviceGroups {
   }
 
   /**
-   * One line: names where devices are few, else how many there are, and what they have in common.
+   * Puts devices into words, on one line: their names where they are few, else their number and what they have in common.
    * @param uids each once
    * @throws RangeError where a device is none of all
    */
