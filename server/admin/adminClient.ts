@@ -4,16 +4,16 @@ import { OperatorError } from "../OperatorError.ts";
 import { CHANGES_HEADER } from "./requests.ts";
 import { socketPath } from "./socketPath.ts";
 
-/** Codes of a socket that nobody listens on. */
-const nobody = new Set(["ENOENT", "ECONNREFUSED"]);
+/** Error codes of a connection to a socket on which nothing listens. */
+const notListening = new Set(["ENOENT", "ECONNREFUSED"]);
 
-/** Codes of a file that finds no room: the disk is full, or the user's share of it, or files may not be so large. */
+/** Error codes of a write without room: the disk is full, the quota is used up, or the file is too large. */
 const noRoom = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 type Answered = Pick<Dispatcher.ResponseData, "body" | "headers">;
 
 /**
- * Sends one request to the service that runs on a data folder, and reads what it answers.
+ * Sends one request to the service that runs on a data folder, and reads the response.
  * @throws OperatorError when no service runs there, or when it refuses, with its message
  */
 async function ask<T>(
@@ -37,7 +37,7 @@ async function ask<T>(
 }
 
 /**
- * @returns the body of the answer
+ * Calls the administration server of the service that runs on a data folder, and returns the response's body.
  * @throws OperatorError when no service runs on the data folder, or when it refuses, with its message
  */
 export function callAdmin<T>(
@@ -51,9 +51,9 @@ export function callAdmin<T>(
 }
 
 /**
- * Writes the database of the service that runs on a data folder, as it is now, into a SQLite file for its user alone.
- * The file is there when it is whole and on the disk, or not at all.
- * @returns how many rows the service had written until then
+ * Copies the database of the service that runs on a data folder into a SQLite file that only its user can read. The
+ * file appears once it is complete and on disk, or not at all.
+ * @returns number of rows that the service had written before the copy
  * @throws OperatorError when no service runs on the data folder, when its data is in PostgreSQL, or when the file
  * cannot be written
  */
@@ -74,7 +74,7 @@ function explained(error: unknown, folder: string): unknown {
   if (!(error instanceof Error) || !("code" in error && "syscall" in error)) return error;
   if (error.syscall !== "connect") return error;
   const code = String(error.code);
-  if (nobody.has(code)) {
+  if (notListening.has(code)) {
     return new OperatorError(
       `No service runs on the data folder ${folder}. Start it with ` +
         `\`gatehouse-server serve --data-dir ${folder}\`, or name another folder with --data-dir or GATEHOUSE_DATA_DIR.`,

@@ -37,8 +37,8 @@ interface AdminOptions {
 }
 
 /**
- * What the commands of `gatehouse-server admin` talk to, on a socket that only the service's user may open:
- * that, and no login, is what guards it.
+ * Builds the server that the commands of `gatehouse-server admin` talk to. Only the service's user may open its socket;
+ * that permission takes the place of a login.
  */
 export function buildAdminServer(services: Services, options: AdminOptions): FastifyInstance {
   const { logger, address, keys, snapshots } = options;
@@ -51,7 +51,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     schemaController,
   });
   servers.closeWith(app);
-  // A large database is copied before the first byte of the answer goes out.
+  // A large database is copied before the first byte of the response goes out.
   app.server.setTimeout(0);
 
   app.setErrorHandler((error, request, reply) => {
@@ -59,7 +59,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     if (answer === undefined || outageOf(error)) {
       request.log.error({ err: error }, "administration request failed");
     }
-    // Whoever reads the answer runs the service.
+    // The caller runs the service, so it may read the message.
     if (error instanceof OperatorError) return reply.code(500).send({ message: error.message });
     if (answer === undefined) {
       return reply.code(500).send({ message: "internal error; the service's log says more" });

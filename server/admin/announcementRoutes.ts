@@ -7,7 +7,7 @@ import { parseRequest } from "./parseRequest.ts";
 import { recordOperator } from "./recordOperator.ts";
 import { announcementRequest, createAnnouncementRequest, type ListedAnnouncement } from "./requests.ts";
 
-/** Most announcements that are listed; the latest ones. */
+/** Maximum number of announcements in a list; older ones are left out. */
 const LISTED = 1000;
 
 /** Routes of the administration server by which an operator writes and withdraws announcements. */

@@ -27,7 +27,7 @@ const operatorChange = ({ id }: UserCommand["request"], operation: string): Acco
 });
 
 /**
- * Changes a user, with its entry in the audit trail.
+ * Changes a user, and records the change in the audit trail.
  * @returns the user's id
  * @throws NotFoundError no such user
  */
@@ -48,10 +48,10 @@ async function change(
 }
 
 /**
- * Gives a user an address that waits to be confirmed.
- * @returns the user's id, and which address it is
- * @throws NotFoundError no such user, or the address does not wait
- * @throws ConflictError somebody has the address by now
+ * Makes an e-mail address effective that a user asked for and has not confirmed.
+ * @returns the user's id, and which of the user's two addresses it is
+ * @throws NotFoundError no such user, or the address is not pending
+ * @throws ConflictError another user has the address by now
  */
 export async function confirmAddress(
   services: Services,
@@ -74,7 +74,7 @@ export async function confirmAddress(
 const endTokens = { tokenVersion: { increment: 1 } };
 
 /**
- * Gives a user a new password and ends the user's lockouts, so that it can be used at once; all logins end.
+ * Gives a user a new password that works at once: the user's lockouts end, and so do all logins.
  * @returns the user's id
  * @throws NotFoundError no such user
  */
@@ -90,7 +90,7 @@ export async function resetPassword(
 }
 
 /**
- * Turns MFA off for a user, with everything that was for it, and the count of wrong codes.
+ * Turns MFA off for a user; its recovery codes, pending logins, resets and count of wrong codes are deleted.
  * @returns the user's id
  * @throws NotFoundError no such user
  */

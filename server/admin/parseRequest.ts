@@ -4,7 +4,7 @@ import { InvalidError } from "../errors.ts";
 import { checkTexts } from "../http/validation.ts";
 
 /**
- * What a command sent, as its schema reads it.
+ * The request of a command, validated by its schema.
  * @throws InvalidError with a line for each wrong field
  */
 export function parseRequest<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {

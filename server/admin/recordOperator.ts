@@ -1,11 +1,11 @@
 import { type Change, recordChange } from "../changes/recordChange.ts";
 import type { Services } from "../services.ts";
 
-/** What an operator did; left out: about no namespace, and nothing before or after it. */
+/** A change by an operator. By default it is about no namespace, and has no fields before or after it. */
 type OperatorChange = Pick<Change, "operation" | "object"> &
   Partial<Pick<Change, "tenantId" | "before" | "after">>;
 
-/** Keeps in the audit trail what somebody did at the administration socket. */
+/** Adds an operator's change to the audit trail. */
 export function recordOperator(
   services: Services,
   request: { readonly id: string },

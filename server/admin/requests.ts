@@ -2,7 +2,7 @@ import { announcements, email, password, tenantId, username } from "@gatehouse-a
 import { z } from "zod";
 import { SETTLEMENTS } from "../payments/ledger/invoices.ts";
 
-/** What the commands of `gatehouse-server admin` send to the running service, over its local socket. */
+/** Request of `user create`. All schemas of this file are for requests and responses over the administration socket. */
 export const createUserRequest = z.object({
   name: z.string().min(1).max(64),
   username,
@@ -18,28 +18,28 @@ export const resetPasswordRequest = z.object({
   password,
 });
 
-/** A command about one user, named as in {@link resetPasswordRequest}. */
+/** Request about one user, named as in {@link resetPasswordRequest}. */
 export const userRequest = resetPasswordRequest.pick({ user: true });
 
-/** What `rotate-signing-key` sends. */
+/** Request of `rotate-signing-key`. */
 export const rotateSigningKeyRequest = z.object({
-  /** True: nothing is believed any more that older keys have signed. */
+  /** True: tokens that older keys have signed are no longer accepted. */
   revoke: z.boolean(),
 });
 
-/** What `audit` asks for; without a tenant, what belongs to no namespace. */
+/** Query of `audit`; without a tenant, the entries that belong to no namespace. */
 export const auditQuery = z.object({
   tenant: tenantId.optional(),
   limit: z.coerce.number().int().min(1).max(1000),
 });
 
-/** What `invoices` asks for. */
+/** Query of `invoices`. */
 export const invoiceQuery = z.object({
   status: z.enum(["open", ...SETTLEMENTS]).optional(),
   limit: z.coerce.number().int().min(1).max(1000),
 });
 
-/** What `settle-invoice` sends. */
+/** Request of `settle-invoice`. */
 export const settleInvoiceRequest = z.object({ id: z.string().min(1).max(64), status: z.enum(SETTLEMENTS) });
 
 export type SettleInvoiceRequest = z.output<typeof settleInvoiceRequest>;
@@ -57,7 +57,7 @@ export interface ListedInvoice {
   readonly createdAt: string;
 }
 
-/** Longest text of an announcement, in characters. */
+/** Maximum length of an announcement's text, in characters. */
 const ANNOUNCEMENT_MAX = 65_536;
 
 export const createAnnouncementRequest = z.object({
@@ -66,7 +66,7 @@ export const createAnnouncementRequest = z.object({
   content: z.string().min(1).max(ANNOUNCEMENT_MAX),
 });
 
-/** A command about one announcement. */
+/** Request about one announcement. */
 export const announcementRequest = z.object({ uuid: z.uuid().toLowerCase() });
 
 export type CreateAnnouncementRequest = z.output<typeof createAnnouncementRequest>;
@@ -94,12 +94,12 @@ export interface ListedUser {
   readonly createdAt: string;
 }
 
-/** What `user confirm-address` sends. */
+/** Request of `user confirm-address`. */
 export const confirmAddressRequest = userRequest.extend({ address: email });
 
 export type ConfirmAddressRequest = z.output<typeof confirmAddressRequest>;
 
-/** What it answers: which address of the user it is from now on. */
+/** Response to `user confirm-address`: which of the user's two addresses was confirmed. */
 export interface ConfirmedAddress {
   readonly id: string;
   readonly field: "email" | "recoveryEmail";
@@ -112,10 +112,10 @@ export interface SetupLink {
   readonly used: boolean;
 }
 
-/** How many rows the service has written since it was started, and before the copy that the answer holds. */
+/** Response header of a copy of the database: rows that the service wrote between its start and the copy. */
 export const CHANGES_HEADER = "x-gatehouse-changes";
 
 export interface DatabaseChanges {
-  /** Rows that the service has written since it was started. */
+  /** Rows that the service has written since its start. */
   readonly changes: number;
 }

@@ -3,7 +3,7 @@ import type { Snapshots } from "../db/snapshotSqlite.ts";
 import { InvalidError } from "../errors.ts";
 import { CHANGES_HEADER, type DatabaseChanges } from "./requests.ts";
 
-/** Routes of the administration server that give the database away, for backups and for the move to PostgreSQL. */
+/** Routes of the administration server that send copies of the database, for backups and the move to PostgreSQL. */
 export function registerSnapshots(app: FastifyInstance, snapshots: Snapshots | undefined): void {
   const needed = (): Snapshots => {
     if (snapshots) return snapshots;

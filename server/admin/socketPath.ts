@@ -13,15 +13,15 @@ const SOCKET = "admin.sock";
 
 const fits = (path: string): boolean => Buffer.byteLength(path) <= longestPath;
 const inFolder = (folder: string): string => join(folder, SOCKET);
-/** Names the socket of a data folder whose own path is too long for one. */
+/** File that names the socket of a data folder whose own path is too long for one. */
 const pointer = (folder: string): string => join(folder, "admin.sock.path");
 
 /**
- * Where the owner of a data folder shall listen: in the folder, or where that path would be too long, in a new
- * folder for its user alone among the temporary files, which a file in the data folder names. What a process
- * that was killed left behind is removed.
- * @throws OperatorError when a service listens there (with another database), or when the temporary folder's
- * path is too long as well
+ * The path at which the service of a data folder is to listen: in the data folder or, if that path would be too long,
+ * in a new private folder among the temporary files, which a file in the data folder names. Leftovers of a killed
+ * process are removed.
+ * @throws OperatorError when a service listens there (with another database), or when the temporary folder's path is
+ * too long as well
  */
 export async function prepareSocketPath(folder: string): Promise<string> {
   if (await serviceListens(folder)) {
@@ -42,7 +42,7 @@ export async function prepareSocketPath(folder: string): Promise<string> {
   return short;
 }
 
-/** Whether a service runs on a data folder. A socket that a killed process left behind refuses connections. */
+/** Whether a service runs on a data folder. The socket of a killed process refuses connections. */
 export async function serviceListens(folder: string): Promise<boolean> {
   const connection = createConnection(socketPath(folder));
   try {
@@ -55,12 +55,12 @@ export async function serviceListens(folder: string): Promise<boolean> {
   }
 }
 
-/** Where the owner of a data folder listens, when there is one. */
+/** The path of the socket on which the service of a data folder listens, if one runs. */
 export function socketPath(folder: string): string {
   return elsewhere(folder) ?? inFolder(folder);
 }
 
-/** Removes the socket and what {@link prepareSocketPath} made for it. */
+/** Removes the socket and the files that {@link prepareSocketPath} made for it. */
 export function removeSocket(folder: string): void {
   const path = elsewhere(folder);
   if (path !== undefined) {
@@ -72,9 +72,9 @@ export function removeSocket(folder: string): void {
 }
 
 /**
- * The socket that a data folder's pointer names; undefined without a pointer, and for one that is stale. After a
- * restart of the machine the folder among the temporary files is gone, and any other user may have made it anew, to
- * be sent the passwords that are meant for the service: so it must belong to whoever wrote the pointer, alone.
+ * The socket that a data folder's pointer file names; undefined without one, or if it is stale. A restart of the
+ * machine deletes temporary folders, and another user could make this one again to receive the passwords meant for the
+ * service. So it must belong to the user who wrote the pointer file, and be closed to all others.
  */
 function elsewhere(folder: string): string | undefined {
   const written = lstatSync(pointer(folder), { throwIfNoEntry: false });
