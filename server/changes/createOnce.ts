@@ -16,16 +16,16 @@ interface CreationContext {
 }
 
 interface Creation<T> {
-  /** The living object that was made under the key, null if there is none. */
+  /** The object that was made under the key, if it still exists. */
   find(tx: Transaction, creationKey: string): Promise<T | null>;
   create(tx: Transaction): Promise<T>;
-  /** What the caller is told when a unique value is another object's. */
+  /** The error message for a unique value that another object has. */
   readonly taken: string;
 }
 
 /**
- * Makes an object, or gives the one that was made under the same Idempotency-Key. It runs in the transaction of
- * `writeObject`, which tries once more where a request with the same key was faster.
+ * Creates an object, or returns the one that was created under the same Idempotency-Key. Runs in the transaction of
+ * `writeObject`, which retries once if a request with the same key was faster.
  * @throws TakenError a unique value is taken
  */
 export async function createOnce<T>(context: CreationContext, creation: Creation<T>): Promise<T> {

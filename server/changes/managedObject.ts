@@ -3,39 +3,39 @@ import { LRUCache } from "lru-cache";
 import type { Transaction } from "../db/transaction.ts";
 import type { Caller } from "../http/identity.ts";
 
-/** What people declare of an object, under the wire's names; nothing that the service or an agent changes. */
+/** The declared fields of an object, by their wire names; without fields that the service or an agent changes. */
 export type Declared = Readonly<Record<string, unknown>>;
 
-/** A write as its object is found by. */
+/** The parts of a write by which its object is found. */
 export interface Write {
   readonly caller: Caller;
   readonly tenantId: string;
   readonly params: Readonly<Record<string, string>>;
   readonly body: Readonly<Record<string, unknown>>;
-  /** The operation ran. */
+  /** True once the operation has run. */
   readonly done: boolean;
-  /** What it answers; undefined before, and where it answers nothing. */
+  /** The operation's result; undefined before it has run, and if it has none. */
   readonly result: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A kind of object that writes change: how one is found, and what is declared of it. */
+/** A kind of declared object: how a write finds it, and how its declared fields are read. */
 export interface ManagedObject {
-  /** The object's id. Asked before and after the operation: a renaming changes it, a creation makes it. */
+  /** The object's id. Called before and after the operation: a creation makes the id, a renaming changes it. */
   id(tx: Transaction, write: Write): string | Promise<string>;
-  /** What is declared of it now; null without such an object in the namespace. */
+  /** The object's present declared fields; null if the namespace has no such object. */
   read(tx: Transaction, tenantId: string, id: string): Promise<Declared | null>;
 }
 
 /**
- * Revisions of the texts that were asked for last, up to so many characters. A list asks for that of each of its rows,
- * and a digest takes twice as long as the look into this.
+ * Cache of revisions by the JSON text of their object, limited by the number of characters. Lists need the revision of
+ * each row, and computing a digest takes twice as long as a look-up here.
  */
 const revisions = new LRUCache<string, string>({
   maxSize: 16_000_000,
   sizeCalculation: (_revision, text) => text.length,
 });
 
-/** A digest of what is declared; the same for the same, whatever happened between. */
+/** The revision of an object: a digest of its declared fields, the same whenever the fields are the same. */
 export function revisionOf(declared: Declared): string {
   const text = JSON.stringify(declared);
   let revision = revisions.get(text);

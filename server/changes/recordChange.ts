@@ -10,15 +10,15 @@ export interface Operator {
 
 /** A change as the audit trail keeps it. */
 export interface Change {
-  /** Null: not about a namespace. */
+  /** Null: the change is not about a namespace. */
   readonly tenantId: string | null;
   readonly caller: Caller | Operator;
-  /** The request that makes it, and where that came from; an operator's has no address. */
+  /** The request that makes the change, and the address that it came from; empty for an operator. */
   readonly request: Pick<RequestFacts, "id" | "address">;
   /** Id of the operation, or name of the command. */
   readonly operation: string;
   readonly object: { readonly kind: string; readonly id: string };
-  /** Without secrets: what is kept here is shown. */
+  /** The declared fields before the change, without secrets: the audit trail is shown. */
   readonly before: Declared | null;
   readonly after: Declared | null;
 }

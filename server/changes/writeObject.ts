@@ -10,14 +10,14 @@ import { type Declared, type ManagedObject, revisionOf, type Write } from "./man
 import { recordChange } from "./recordChange.ts";
 
 /**
- * Creations that count what is there already. Each changes what the others of its namespace have counted: side by side
- * most of them would only begin again. Others do not, and are faster without taking turns.
+ * Creations that count the existing objects of their namespace. Side by side they would conflict, and most would only
+ * retry, so they take turns. Other writes rarely conflict, and are faster without turns.
  */
 const COUNTING: ReadonlySet<string> = new Set(["createFirewallRule", "createTunnel"]);
 
 /**
- * Runs an operation that changes an object as one transaction: the caller may still do it, the object is as
- * `If-Match` says, and the change stands in the audit trail, or nothing has happened.
+ * Runs an operation that changes an object as one transaction: it authorises the caller, checks `If-Match`, runs the
+ * operation and records the change in the audit trail, or it changes nothing.
  * @param objects how the objects of each kind are found and read
  * @throws PreconditionError the object has another revision
  */
@@ -30,7 +30,7 @@ export async function writeObject(
   const begin = () => inTransaction(services, (tx) => write(within(services, tx), kind, request));
   const { operation, tenantId } = request;
   const turn = tenantId && COUNTING.has(operation.id) ? `${operation.id} ${tenantId}` : undefined;
-  // Of requests with one Idempotency-Key the first one has made the object; the others find it in a second try.
+  // Of requests with the same Idempotency-Key, one creates the object; the others find it on their second attempt.
   for (let again = request.creationKey !== null; ; again = false) {
     try {
       return await (turn === undefined ? begin() : inTurn(turn, begin));
@@ -78,7 +78,7 @@ async function write(services: Services, kind: ManagedObject, request: ObjectReq
   return { result, revision: after === null ? undefined : revisionOf(after) };
 }
 
-/** Whether there is such an object is the operation's own question: without one it answers 404. */
+/** A missing object passes: the operation itself then answers 404. */
 function checkRevision(declared: Declared | null, expected: string | undefined): void {
   if (expected === undefined || declared === null) return;
   const present = `"${revisionOf(declared)}"`;
