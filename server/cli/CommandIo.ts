@@ -1,7 +1,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { ReadStream } from "node:tty";
 
-/** What a command reads and writes; `process` has it all. */
+/** The environment and the streams of a command; `process` has all of them. */
 export interface CommandIo {
   readonly env: NodeJS.ProcessEnv;
   /** A terminal, a pipe or a file. */

@@ -25,7 +25,7 @@ async function audit(io: CommandIo, flags: AuditFlags): Promise<void> {
   print(io, formatTable([["TIME", "WHO", "FROM", "OPERATION", "OBJECT", "CHANGE"], ...entries.map(rowOf)]));
 }
 
-/** `gatehouse-server admin audit`: who changed accounts, or what a namespace has. */
+/** `gatehouse-server admin audit`: prints audit entries, of accounts and commands or of one namespace. */
 export function auditCommand(io: CommandIo): Command {
   return subcommand("audit", "Show who changed what, the latest first: accounts and commands, or a namespace")
     .option("--tenant <id>", "Of this namespace, also when it was deleted")

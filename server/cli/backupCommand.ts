@@ -19,7 +19,7 @@ async function backup(io: CommandIo, name: string, flags: Flags): Promise<void> 
   );
 }
 
-/** `gatehouse-server backup`: a copy of the database of the service that runs on a data folder. */
+/** `gatehouse-server backup`: copies the database of the service that runs on a data folder. */
 export function backupCommand(io: CommandIo): Command {
   return subcommand("backup", "Copy the database of the running service into a file")
     .argument("<file>", "File to write; there must be none of that name")

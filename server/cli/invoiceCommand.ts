@@ -13,7 +13,7 @@ interface InvoiceFlags extends Flags {
   readonly json?: boolean;
 }
 
-/** `1250` of usd: `12.50 usd`. */
+/** Formats an amount: `1250` in usd becomes `12.50 usd`. */
 const money = ({ amount, currency }: ListedInvoice): string => `${(amount / 100).toFixed(2)} ${currency}`;
 
 async function list(io: CommandIo, flags: InvoiceFlags): Promise<void> {
@@ -39,7 +39,7 @@ async function settle(io: CommandIo, id: string, status: Settlement, flags: Flag
   print(io, `The invoice ${id} is ${status}`);
 }
 
-/** `gatehouse-server admin invoices` and `settle-invoice`: what namespaces owe by the ledger. */
+/** `gatehouse-server admin invoices` and `settle-invoice`: list and settle invoices of the ledger. */
 export function invoiceCommands(io: CommandIo): Command[] {
   return [
     subcommand("invoices", "List the ledger's invoices, the latest first")

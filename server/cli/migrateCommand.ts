@@ -10,7 +10,7 @@ import { addOption } from "./serveCommand.ts";
 import { subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";
 
-/** Milliseconds between two lines about the progress. */
+/** Milliseconds between two progress lines. */
 const PROGRESS_INTERVAL = 2000;
 
 const target: Setting<z.ZodString> = {
@@ -22,7 +22,7 @@ const target: Setting<z.ZodString> = {
   schema: z.string().refine(isPostgresql),
 };
 
-/** The copy is there, but lacks what the service has written meanwhile. */
+/** The copy is complete but for the rows that the service wrote meanwhile. */
 class IncompleteCopyError extends OperatorError {
   override readonly name = "IncompleteCopyError";
   override readonly exitCode = 3;
@@ -34,7 +34,7 @@ async function migrate(io: CommandIo, flags: Flags): Promise<void> {
   const database = databaseAt(values.databaseUrl, dataDir, values.databaseConnections);
   if (!("file" in database)) throw new OperatorError("The service keeps its data in PostgreSQL already");
   const url = readVariable(target, io.env);
-  // Loaded when it is needed, as the service is.
+  // Loaded on demand, like the service.
   const { migrateToPostgresql } = await import("./migrateToPostgresql.ts");
   const { tables, missed } = await migrateToPostgresql({
     dataDir,

@@ -7,27 +7,27 @@ import { type CopiedTable, copyToPostgresql, type Progress } from "../db/copyToP
 import { openSqlite } from "../db/openSqlite.ts";
 import { OperatorError } from "../OperatorError.ts";
 
-/** What shall be copied where. */
+/** Source and target of a move to PostgreSQL. */
 export interface MigrationRequest {
   readonly dataDir: string;
-  /** Path of the SQLite database, which is read itself while no service runs. */
+  /** Path of the SQLite database; it is read directly while no service runs. */
   readonly database: string;
   /** The PostgreSQL database, empty. */
   readonly target: string;
   readonly progress: Progress;
 }
 
-/** What was copied. */
+/** Result of a move to PostgreSQL. */
 export interface MigrationResult {
   readonly tables: readonly CopiedTable[];
-  /** How many rows the service wrote meanwhile, none of which is in the copy; undefined: no service ran. */
+  /** Rows that the service wrote during the copy, all missing from it; undefined: no service ran. */
   readonly missed: number | undefined;
 }
 
 /**
- * Copies the data of a service from SQLite to PostgreSQL: of one that is stopped its database, which nobody else can
- * use until the end, of one that runs a snapshot.
- * @throws OperatorError when one of the databases cannot be used; the target is then without rows
+ * Copies the data of a service from SQLite to PostgreSQL. The database of a stopped service is copied itself, and
+ * locked meanwhile; of a running service, a snapshot is copied.
+ * @throws OperatorError when one of the databases cannot be used; the target then has no rows
  */
 export async function migrateToPostgresql(request: MigrationRequest): Promise<MigrationResult> {
   const { dataDir, database, target, progress } = request;
@@ -47,7 +47,7 @@ async function migrateSnapshot({
   target,
   progress,
 }: MigrationRequest): Promise<MigrationResult> {
-  // In the data folder, since it holds what only the service's user may read.
+  // In the data folder, because only the service's user may read its data.
   const snapshot = `${database}.migrating`;
   try {
     const before = await fetchDatabase(dataDir, snapshot);

@@ -15,7 +15,7 @@ const ERASE = ["\u007f", "\b"];
  * @throws OperatorError when the person gives up (Ctrl-C, Ctrl-D)
  */
 function askHidden(stdin: ReadStream, stderr: Writable, question: string): Promise<string> {
-  // First of all: what is typed from the moment that the question shows must not.
+  // Before the question is shown, so that nothing typed after it is echoed.
   stdin.setRawMode(true);
   stderr.write(question);
   stdin.setEncoding("utf8");
@@ -48,9 +48,9 @@ export interface PasswordFlags {
 }
 
 /**
- * A new password: generated, or the first line of stdin, or asked for at the terminal. Never an argument, which
+ * A new password: generated, read from the first line of stdin, or asked for at the terminal. Never an argument, which
  * every user of the machine could read.
- * @throws OperatorError when stdin holds none, or the two answers differ
+ * @throws OperatorError when stdin holds no password, or the two passwords typed differ
  */
 export async function readPassword(io: CommandIo, flags: PasswordFlags): Promise<string> {
   if (flags.generatePassword) return randomBytes(18).toString("base64url");

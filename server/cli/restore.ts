@@ -9,7 +9,7 @@ import { knownSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
 import { openSigningKey } from "../secrets/signingKeys.ts";
 
-/** What shall be restored where. */
+/** A backup, and the service that it is restored to. */
 export interface RestoreRequest {
   readonly backup: string;
   readonly dataDir: string;
@@ -19,17 +19,16 @@ export interface RestoreRequest {
   readonly secret: string | undefined;
 }
 
-/** What was restored. */
+/** Content of the restored backup. */
 export interface Restored extends BackupContent {
-  /** Where the database before is now; undefined when there was none. */
+  /** Path at which the previous database is kept; undefined if there was none. */
   readonly kept: string | undefined;
 }
 
 /**
- * Puts a backup in the place of the database of a service that is stopped, after looking whether the service can run
- * on it.
- * @throws OperatorError when a service runs, when the backup cannot be read or is not fit, or when the secret that
- * belongs to it is missing; nothing has changed then
+ * Replaces the database of a stopped service by a backup, after checking that the service can run on it.
+ * @throws OperatorError when a service runs, the backup cannot be read or used, or its instance secret is missing;
+ * nothing has changed then
  */
 export async function restore({ backup, dataDir, database, secret }: RestoreRequest): Promise<Restored> {
   prepareDataFolder(dataDir);

@@ -14,7 +14,7 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
   if (!("file" in database)) {
     throw new OperatorError("The service keeps its data in PostgreSQL: restore that with `pg_restore`");
   }
-  // Loaded when it is needed, as the service is.
+  // Loaded on demand, like the service.
   const { restore } = await import("./restore.ts");
   const backup = resolve(name);
   const restored = await restore({ backup, dataDir, database: database.file, secret: values.secret });
@@ -31,7 +31,7 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
   );
 }
 
-/** `gatehouse-server restore`: puts a backup in the place of the database of a service that is stopped. */
+/** `gatehouse-server restore`: replaces the database of a stopped service by a backup. */
 export function restoreCommand(io: CommandIo): Command {
   const command = subcommand(
     "restore",

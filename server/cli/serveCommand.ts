@@ -3,17 +3,18 @@ import { type Setting, settings } from "../settings/index.ts";
 import { type Flags, readConfig } from "../settings/readConfig.ts";
 import type { CommandIo } from "./CommandIo.ts";
 
-/** `gatehouse-server serve`: runs until SIGINT or SIGTERM; a second signal ends it at once. SIGHUP
- * renews the TLS certificate and the positions of addresses from their files. */
+/**
+ * `gatehouse-server serve`: runs until SIGINT or SIGTERM; a second one kills it. SIGHUP reloads TLS and position files.
+ */
 export function serveCommand(io: CommandIo): Command {
   const command = new Command("serve").description("Run the service in the foreground");
   for (const setting of Object.values(settings)) addOption(command, setting);
   return command.action(async (flags: Flags) => {
     const config = readConfig(io.env, flags);
-    // Loaded when it is needed: the other commands start in a third of the time without it.
+    // Loaded on demand: the other commands start in a third of the time without it.
     const { serve } = await import("../process/serve.ts");
     const service = await serve(config);
-    // Without such files there is nothing to renew, and the end of the terminal ends the service.
+    // Without files to reload SIGHUP keeps its default: the end of the terminal ends the service.
     if (service.reload) process.on("SIGHUP", service.reload);
     let stopping = false;
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -30,7 +31,7 @@ export function serveCommand(io: CommandIo): Command {
   });
 }
 
-/** A flag for a setting that has one; commander names its value as the settings do (`--data-dir`: `dataDir`). */
+/** Adds a setting's flag, if it has one; commander names its value as the settings do (`--data-dir`: `dataDir`). */
 export function addOption(command: Command, setting: Setting): void {
   if (setting.flag === undefined) return;
   const fallback = setting.fallback === undefined ? "" : `, default ${setting.fallback}`;

@@ -5,12 +5,12 @@ import { type Flags, readSettings } from "../settings/readConfig.ts";
 import type { CommandIo } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 
-/** Path of the data folder that the flags, or else the environment, name. */
+/** Path of the data folder, from the flags or else from the environment. */
 export function folderOf(io: CommandIo, flags: Flags): string {
   return resolve(readSettings(["dataDir"], io.env, flags).dataDir);
 }
 
-/** A command for the service of a data folder. */
+/** A command with the flag `--data-dir`. */
 export function subcommand(name: string, about: string): Command {
   const command = new Command(name).description(about);
   addOption(command, settings.dataDir);
