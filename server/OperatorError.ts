@@ -4,6 +4,6 @@
  */
 export class OperatorError extends Error {
   override readonly name: string = "OperatorError";
-  /** How the command ends. */
+  /** Exit code of the command that fails with it. */
   readonly exitCode: number = 1;
 }

@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Bits of the first part of an IPv6 address that one site or household has to itself (RFC 6177). */
+/** Length in bits of the IPv6 prefix that one site or household has to itself (RFC 6177). */
 const SITE_BITS = 64;
 
 /** Node's own check comes first: the library also takes `127.1` and `0x7f000001`. */
@@ -16,16 +16,16 @@ function read(text: string): Address | undefined {
 }
 
 /**
- * An IP address in its one form: lower case, IPv6 shortened, without a zone; IPv4 that is mapped into IPv6 as
- * IPv4. Undefined for any other text.
+ * The normal form of an IP address: lower case, IPv6 shortened and without a zone, IPv4 mapped into IPv6 as IPv4.
+ * Undefined for any other text.
  */
 export function normalAddress(text: string): string | undefined {
   return read(text)?.toString();
 }
 
 /**
- * What one client has for itself: of IPv4 the address, of IPv6 the /64, in which it may choose its address with
- * every request. Text that is no address stays as it is.
+ * The network that one client controls: an IPv4 address, or the /64 of an IPv6 address, in which a client may change
+ * its address with every request. Text that is not an address is returned unchanged.
  */
 export function networkOf(address: string): string {
   const parsed = read(address);
@@ -38,14 +38,14 @@ export function isLoopback(address: string): boolean {
   return read(address)?.range() === "loopback";
 }
 
-/** True for an address of the public internet: not of a private network, a link, a machine itself or a test. */
+/** True for an address of the public internet: not of a private network, a link, the machine itself or a test range. */
 export function isPublic(address: string): boolean {
   return read(address)?.range() === "unicast";
 }
 
 /**
- * An address, or a range such as `10.0.0.0/8`, in its one form; undefined for any other text. A range of mapped
- * IPv4 addresses becomes one of IPv4.
+ * The normal form of an address or of a range such as `10.0.0.0/8`; undefined for any other text. A range of mapped
+ * IPv4 addresses becomes a range of IPv4 addresses.
  */
 export function normalRange(text: string): string | undefined {
   const [, base = text, length] = /^([^/]*)\/(\d{1,3})$/.exec(text) ?? [];
@@ -57,7 +57,7 @@ export function normalRange(text: string): string | undefined {
   return `${address}/${bits}`;
 }
 
-/** A test whether an address is one of the given ones or lies in one of the given ranges. */
+/** Makes a test whether an address is one of the given ones or lies in one of the given ranges. */
 export function addressMatcher(ranges: readonly string[]): (address: string) => boolean {
   const parsed = ranges.map((range) => {
     if (range.includes("/")) return ipaddr.parseCIDR(range);

@@ -31,31 +31,31 @@ import { servePages } from "./pages/servePages.ts";
 import type { Services } from "./services.ts";
 
 export interface AppOptions {
-  /** Fastify's logger option; without it nothing is logged. */
+  /** Fastify's logger option. @default no log */
   readonly logger?: FastifyServerOptions["logger"];
-  /** A logger that is there already, instead of a new one. */
+  /** An existing logger, used instead of a new one. */
   readonly loggerInstance?: FastifyBaseLogger;
-  /** Makes the servers below the app; left out: of plain HTTP. */
+  /** Makes the HTTP servers of the app. @default servers of plain HTTP */
   readonly servers?: HttpServers;
 }
 
-/** What the operations do. */
+/** What the routes are given: handlers, the check with billing, and transactional writes. */
 export const behaviour: Behaviour = {
   handlers,
   admit: askBilling,
   write: (services, request) => writeObject(objects, services, request),
 };
 
-/** Largest request body of a route that is no operation, in bytes; the contract has those of operations. */
+/** Largest request body of a route that is not an operation, in bytes; operations have limits in the contract. */
 const BODY_LIMIT = 64 * 1024;
-/** Longest path parameter that reaches validation, which then says what is allowed. */
+/** Longest path parameter that reaches validation, which has the actual limits and names them in its error. */
 const PARAMETER_LIMIT = 2048;
 
 /**
- * What the listeners of the service have in common, without routes and without a check of who is calling. A route
- * that declares no access (`config.operation` or `config.publicBecause`) makes `register`, `route` or `ready` throw:
- * nothing is open by accident.
- * @param corsOrigins origins whose pages may read the answers
+ * Builds the app that every listener of the service begins with, without routes and without authentication. A route
+ * without declared access (`config.operation` or `config.publicBecause`) makes `register`, `route` or `ready` throw, so
+ * that none is open by accident.
+ * @param corsOrigins origins whose pages may read the responses
  */
 export async function newApp(
   services: Services,
@@ -67,7 +67,7 @@ export async function newApp(
   const app: FastifyInstance = Fastify({
     serverFactory: servers.make,
     ...(loggerInstance ? { loggerInstance } : { logger }),
-    // One line a request, written below, instead of Fastify's two.
+    // One line per request, written below, instead of Fastify's two.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: BODY_LIMIT,
@@ -89,13 +89,13 @@ export async function newApp(
   requireDeclaredAccess(app);
   answerErrors(app);
   readBodies(app);
-  // The line has these fields alone, none of them a secret; to look for some in it takes longer than to write it.
+  // The line has only these fields, none of them a secret, and redaction would take longer than writing it.
   const requestLog = app.log.child({}, { redact: [] });
   app.addHook("onResponse", async (request, reply) => {
     const { statusCode, elapsedTime } = reply;
     requestLog.info({ reqId: request.id, req: request, statusCode, ms: elapsedTime }, "request");
     const { config, url } = request.routeOptions;
-    // The route's pattern, where it is no operation: a raw path would make a series for each one that is tried.
+    // The route's pattern if it is not an operation: raw paths would make a series for each path that is tried.
     const operation = config.operation?.id ?? url ?? "none";
     services.metrics.requests.inc({ operation, status: statusCode });
     services.metrics.duration.observe({ operation }, elapsedTime / 1000);
@@ -113,8 +113,8 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
 
   const operations = servedOperations(allOperations, settings.edition);
   serveOperations(app, services, operations, behaviour);
-  // Made when it is first asked for: few instances ever are, and it takes a tenth of the start.
-  // One buffer for all answers: a text would be copied for each that its reader is slow to take.
+  // Made on the first request: few instances get one, and it takes a tenth of the start. A buffer, because a string
+  // would be copied for each slow client.
   let document: Buffer | undefined;
   app.get(
     "/openapi.json",

@@ -1,9 +1,9 @@
 import { Prisma } from "./db/generated/sqlite/client.ts";
 import { adapterErrorOf, type Outage, outageOf } from "./db/outage.ts";
 
-/** An answer other than success that the caller is told about; its message goes to the caller as it is. */
+/** An error with a status of its own; its message goes to the caller unchanged. */
 export abstract class ServiceError extends Error {
-  /** Response headers that come with the answer. */
+  /** Headers of the error response. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(message: string, headers: Readonly<Record<string, string>> = {}) {
@@ -14,35 +14,35 @@ export abstract class ServiceError extends Error {
 
 /**
  * 400: a value is not allowed, or the state of the object forbids the request. A value of the wrong JSON type is a
- * {@link WrongTypeError}; fields of a user are an {@link InvalidFieldsError}.
+ * {@link WrongTypeError}; invalid fields of a user are an {@link InvalidFieldsError}.
  */
 export class InvalidError extends ServiceError {}
-/** 401: no credential, or a wrong one. A good one that may not do this is a {@link ForbiddenError}. */
+/** 401: no credential, or a wrong one. A valid credential without the permission is a {@link ForbiddenError}. */
 export class UnauthenticatedError extends ServiceError {}
 /** 402: billing refuses, or a limit of the cloud edition. A limit that the operator has set is a {@link ForbiddenError}. */
 export class PaymentError extends ServiceError {}
-/** 403: the caller may not do this, or a limit is reached. What no caller may do now is an {@link InvalidError}. */
+/** 403: the caller may not do this, or a limit is reached. A request nobody may make now is an {@link InvalidError}. */
 export class ForbiddenError extends ServiceError {}
-/** 404: the caller's namespace has no such object. An object of another namespace is answered in the same way. */
+/** 404: the caller's namespace has no such object; the same answer is given for an object of another namespace. */
 export class NotFoundError extends ServiceError {}
-/** 409: an object with that name or key exists. Fields of a user are a {@link TakenFieldsError}. */
+/** 409: an object with that name or key exists. Values of a user's fields are a {@link TakenFieldsError}. */
 export class ConflictError extends ServiceError {}
-/** 415: the service does not read bodies of that content type. A body that is no JSON is a {@link WrongTypeError}. */
+/** 415: the service does not read bodies of that content type. A body that is not JSON is a {@link WrongTypeError}. */
 export class ContentTypeError extends ServiceError {}
-/** 422: the body is no JSON, or a value has the wrong JSON type. A value out of range is an {@link InvalidError}. */
+/** 422: the body is not JSON, or a value has the wrong JSON type. A value out of range is an {@link InvalidError}. */
 export class WrongTypeError extends ServiceError {}
 /** 412: the object has another revision than `If-Match` names. An object that is gone is a {@link NotFoundError}. */
 export class PreconditionError extends ServiceError {}
 /**
- * 503: the service has too much to do, and the request has changed nothing. A caller who sends too much is told so by a
+ * 503: the service has too much to do, and the request has changed nothing. A caller who sends too many requests gets a
  * {@link RateLimitedError}.
  */
 export class BusyError extends ServiceError {}
-/** 501: this instance or this version does not have what the request asks for. */
+/** 501: this instance or this version does not support the request. */
 export class NotImplementedError extends ServiceError {}
 /** 500: the engine behind a connector is not connected. A connector that does not exist is a {@link NotFoundError}. */
 export class NotConnectedError extends ServiceError {}
-/** 429: too many wrong logins from that address for that user. Too many requests are a {@link RateLimitedError}. */
+/** 429: too many wrong logins from one address for one user. Too many requests are a {@link RateLimitedError}. */
 export class LockedOutError extends ServiceError {}
 /** 429: too many requests from the address or for the account. Too many wrong logins are a {@link LockedOutError}. */
 export class RateLimitedError extends ServiceError {}
@@ -52,10 +52,10 @@ export class RateLimitedError extends ServiceError {}
  * payment is a {@link PaymentError}.
  */
 export class GatewayError extends ServiceError {
-  /** What went wrong, for programs (models section 12). */
+  /** Machine-readable cause of the failure (models section 12). */
   readonly code: string;
 
-  /** @param cause what the gateway said, for the log */
+  /** @param cause the gateway's own error, for the log */
   constructor(code: string, cause?: unknown) {
     super(`the payment gateway failed: ${code}`);
     this.code = code;
@@ -63,7 +63,7 @@ export class GatewayError extends ServiceError {
   }
 }
 
-/** Fields of a user that are invalid or taken; the answer is the array of their names (rules section 8). */
+/** Invalid or taken fields of a user; the response's body is an array of their names (rules section 8). */
 abstract class FieldsError extends ServiceError {
   readonly fields: readonly string[];
 
@@ -72,9 +72,9 @@ abstract class FieldsError extends ServiceError {
     this.fields = fields;
   }
 }
-/** 400: these fields have values that are not allowed. Fields whose values others have are a {@link TakenFieldsError}. */
+/** 400: these fields have values that are not allowed. Values that another user has are a {@link TakenFieldsError}. */
 export class InvalidFieldsError extends FieldsError {}
-/** 409: other users have the values of these fields. */
+/** 409: another user has the value of each of these fields. */
 export class TakenFieldsError extends FieldsError {}
 
 type ErrorClass = abstract new (...args: never[]) => ServiceError;
@@ -96,7 +96,7 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [LockedOutError, 429],
   [RateLimitedError, 429],
   [NotImplementedError, 501],
-  // As the list of operations has it; 502 would be another status than clients know.
+  // The list of operations says 500 here; clients do not know 502.
   [NotConnectedError, 500],
   [BusyError, 503],
 ]);
@@ -108,21 +108,21 @@ const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readon
   P2025: { status: 404, message: "not found" },
 };
 
-/** What a caller is told while the database fails, and after how many seconds it may try again; the log has the reason. */
+/** The response while the database fails, with the seconds after which to retry; the log has the cause. */
 const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retryAfter: number }>> = {
   busy: { message: "the database is busy, try again", retryAfter: 1 },
   unwritable: { message: "the database cannot be written now, try again later", retryAfter: 5 },
   unreachable: { message: "the database cannot be reached now, try again later", retryAfter: 5 },
 };
 
-/** The answer to a request that failed. */
+/** The response to a request that failed. */
 interface ErrorAnswer {
   readonly status: number;
   readonly body: { readonly message: string; readonly code?: string } | readonly string[];
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The status of an error's class, or of the nearest one that it extends. */
+/** The status of an error's class, or else of its nearest base class. */
 function statusOf(error: ServiceError): number | undefined {
   for (let type: unknown = error.constructor; type instanceof Function; type = Object.getPrototypeOf(type)) {
     const status = STATUS.get(type as unknown as ErrorClass);
@@ -137,7 +137,7 @@ function bodyOf(error: ServiceError): ErrorAnswer["body"] {
   return error instanceof GatewayError ? { message, code: error.code } : { message };
 }
 
-/** What the caller is told; undefined for an error that is nobody's business but the log's. */
+/** The response to an error; undefined for an unexpected one, whose message only the log may hold. */
 export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof ServiceError) {
     const status = statusOf(error);
@@ -151,7 +151,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     const known = DATABASE_ERRORS[error.code];
     return known && { status: known.status, body: { message: known.message }, headers: {} };
   }
-  // Fastify's own refusals (body too large, bad content length) say nothing of the inside.
+  // Fastify's own refusals (body too large, bad content length) reveal nothing internal.
   if (isFastifyRefusal(error)) {
     return { status: error.statusCode, body: { message: error.message }, headers: {} };
   }
@@ -165,7 +165,7 @@ const unavailable = (message: string, retryAfter: number): ErrorAnswer => ({
   headers: { "Retry-After": String(retryAfter) },
 });
 
-/** True for an error of the database with one of Prisma's codes, and with the given one if there is one. */
+/** True for a database error with one of Prisma's codes, or with exactly the given code. */
 export function isDatabaseError(
   error: unknown,
   code?: string,
@@ -173,12 +173,12 @@ export function isDatabaseError(
   return error instanceof Prisma.PrismaClientKnownRequestError && (code === undefined || error.code === code);
 }
 
-/** What the adapters call a transaction that the database gave up for the sake of another one. */
+/** The adapters' name for a transaction that the database aborted in favour of another one. */
 const WRITE_CONFLICT = "TransactionWriteConflict";
 
 /**
- * True when a transaction failed because of another one, so that it can be tried again. A failing statement is
- * P2034, a failing raw one P2010 around the adapter's error; a failing COMMIT is the adapter's error as it is.
+ * True when a transaction failed because of another one, so that it can be retried. A failing statement is P2034, a
+ * failing raw statement P2010 around the adapter's error; a failing COMMIT is the adapter's error itself.
  */
 export function isWriteConflict(error: unknown): boolean {
   return isDatabaseError(error, "P2034") || adapterErrorOf(error)?.cause.kind === WRITE_CONFLICT;

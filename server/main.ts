@@ -18,9 +18,9 @@ function version(): string {
 
 /**
  * Runs `gatehouse-server` with the arguments that follow the command's name.
- * @param io left out: those of the process
- * @returns the exit code, 0 also while `serve` goes on: 1 when something is wrong, 2 for a wrong command
- * line, another one where the command's help says so
+ * @param io by default the environment and streams of the process
+ * @returns the exit code: 0, also while `serve` goes on; 1 for a failure, 2 for a wrong command line, another one where
+ * the command's help names it
  */
 export async function main(args: readonly string[], io: CommandIo = process): Promise<number> {
   const program = new Command("gatehouse-server")
@@ -44,7 +44,7 @@ export async function main(args: readonly string[], io: CommandIo = process): Pr
   }
 }
 
-/** Has a command and those below it write to where they are told, and throw where they would exit. */
+/** Makes a command and its subcommands write to `io`, and throw instead of ending the process. */
 function takeOver(command: Command, io: CommandIo): void {
   command.exitOverride();
   command.configureOutput({
