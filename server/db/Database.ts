@@ -4,11 +4,11 @@ import type { Snapshots } from "./snapshotSqlite.ts";
 /** An open database of the service. */
 export interface Database {
   readonly client: PrismaClient;
-  /** Names of the migrations that opening it applied. */
+  /** Names of the migrations that were applied when it was opened. */
   readonly migrated: readonly string[];
-  /** Undefined on PostgreSQL, which has programs of its own for that. */
+  /** Undefined on PostgreSQL, which has its own programs for backups. */
   readonly snapshots: Snapshots | undefined;
-  /** Writes something that changes nothing, as durably as anything else; rejects when the database cannot be written. */
+  /** Makes a durable write that changes nothing; rejects when the database cannot be written. */
   tryWrite(): Promise<void>;
   /** Ends the use of the database. Statements that have begun end first; none can follow. */
   close(): Promise<void>;
@@ -17,14 +17,14 @@ export interface Database {
 /** Where the service keeps its data. */
 export type DatabaseLocation =
   | {
-      /** Path of the SQLite file; made when there is none. It then belongs to this process alone. */
+      /** Path of the SQLite file, which is created if missing and belongs to this process alone while it is open. */
       readonly file: string;
     }
   | {
       /** postgresql://…, with the password if one is needed. Several processes may use it. */
       readonly url: string;
-      /** Most connections that this process opens. */
+      /** Maximum number of connections that this process opens. */
       readonly connections: number;
-      /** How long the database may give no sign of life, in milliseconds; left out: as the service has it. */
+      /** How long the database may be silent, in milliseconds. @default `SILENCE_TIMEOUT` */
       readonly silence?: number;
     };

@@ -16,16 +16,16 @@ export interface BackupContent {
 }
 
 /**
- * Looks whether a file is a whole database of the service, of this or an older version, whose secrets open.
+ * Checks that a file is an intact database of this version or an older one, whose secrets can be opened.
  * @param file a copy that nobody else uses
- * @param name how messages call it
+ * @param name name of the backup in messages
  * @param openKey throws when the instance secret does not open a key
  * @throws DatabaseError saying what is wrong
  */
 export function checkBackup(file: string, name: string, openKey: (key: SealedKey) => void): BackupContent {
   const sqlite = new Sqlite(file, { fileMustExist: true });
   try {
-    // Without it, a file in WAL mode is given companions that stay.
+    // Otherwise a file in WAL mode would get `-wal` and `-shm` files that stay.
     sqlite.pragma("locking_mode = EXCLUSIVE");
     checkWhole(sqlite, name);
     checkOrigin(sqlite, name);

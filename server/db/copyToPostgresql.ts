@@ -6,24 +6,24 @@ import { type AppliedMigration, migrationsFolder, pendingMigrations, readMigrati
 import { SILENCE_TIMEOUT, shownUrl, unusable } from "./openPostgresql.ts";
 import { rowsOf, type SqliteTable, sqliteTables } from "./sqliteTables.ts";
 
-/** Rows in one statement. */
+/** Rows per INSERT statement. */
 const BATCH = 1000;
 
-/** A table that was copied, whole. */
+/** A table that was copied completely, with its number of rows. */
 export interface CopiedTable {
   readonly name: string;
   readonly rows: number;
 }
 
-/** Told after each batch: rows of the table copied so far, and how many it has. */
+/** Called after each batch with the number of rows copied so far, and the number in the table. */
 export type Progress = (table: string, done: number, total: number) => void;
 
 /**
- * Copies all data of the service from a SQLite database into an empty PostgreSQL database, whose layout is made or
- * brought up to date before. All rows come over, or none.
- * @param sqlite nobody writes to it meanwhile
- * @throws DatabaseError when the SQLite database is not of this version, when the other one cannot be used or is not
- * empty, or when it does not take a row
+ * Copies all data of the service from a SQLite database into an empty PostgreSQL database, whose schema is created or
+ * migrated first. All rows are copied, or none.
+ * @param sqlite must not be written to meanwhile
+ * @throws DatabaseError when the SQLite database has another version, or when the PostgreSQL database cannot be used,
+ * is not empty or refuses a row
  */
 export async function copyToPostgresql(
   sqlite: Sqlite.Database,
@@ -33,7 +33,7 @@ export async function copyToPostgresql(
   checkVersion(sqlite);
   const config = { connectionString: url, connectionTimeoutMillis: SILENCE_TIMEOUT };
   const client = new Client({ ...config, application_name: "gatehouse" });
-  // A connection that breaks off fails the statement in flight as well.
+  // A broken connection also fails the statement in flight, which reports the error.
   client.on("error", () => {});
   try {
     await migratePostgresql(config, readMigrations(migrationsFolder("postgresql")));
@@ -48,7 +48,7 @@ export async function copyToPostgresql(
   } catch (error) {
     throw unusable(url, error);
   } finally {
-    // What was not committed is undone with it.
+    // The end of the connection rolls back an open transaction.
     await client.end();
   }
 }
@@ -64,7 +64,7 @@ function checkVersion(sqlite: Sqlite.Database): void {
   );
 }
 
-/** Keeps everybody else out of the tables, and looks whether they are those of the source, without a row. */
+/** Locks the tables against all other sessions, and checks that they are empty. */
 async function checkTarget(client: Client, url: string, tables: readonly SqliteTable[]): Promise<void> {
   const names = tables.map(({ name }) => `"${name}"`).join(", ");
   await client.query(`LOCK TABLE ${names} IN ACCESS EXCLUSIVE MODE`);
@@ -94,7 +94,7 @@ async function copyTable(
     progress(name, done, total);
   }
   if (sequence) {
-    // An id is never given again, also not that of a row that is gone.
+    // Ids are never used again, not even those of deleted rows.
     const { column, last } = sequence;
     await client.query("SELECT setval(pg_get_serial_sequence($1, $2), $3)", [`"${name}"`, column, last]);
   }

@@ -21,8 +21,8 @@ if (!name || !/^[a-z0-9_]+$/.test(name)) {
 }
 
 /**
- * What the engine asks for when it starts, although schemas are compared as text: a connection, and of
- * PostgreSQL the version and whether the schema exists. Nothing else of the connection works.
+ * The connection that the engine wants at its start, although it compares schemas as text. It only answers PostgreSQL's
+ * queries for the version and for the existence of the schema.
  */
 function connectionOf(database: DatabaseName): object {
   const factory = mockMigrationAwareAdapterFactory(database === "sqlite" ? "sqlite" : "postgres");
@@ -39,7 +39,7 @@ function connectionOf(database: DatabaseName): object {
   return bindMigrationAwareSqlAdapterFactory(factory);
 }
 
-/** SQL that leads from one schema to another one; empty when there is nothing to do. */
+/** SQL that migrates one schema to another; empty if both are equal. */
 async function difference(database: DatabaseName, from: string | undefined, to: string): Promise<string> {
   const engine = await SchemaEngine.new({ datamodels: undefined }, () => {}, connectionOf(database));
   const datamodel = (content: string): DiffTarget => ({

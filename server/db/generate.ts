@@ -13,15 +13,15 @@ const prisma = join(
 );
 
 for (const database of databases) {
-  // The headers name their output relative to the schema, so the schema stands beside them while it is read.
+  // Each header's output path is relative to the schema, so the schema is written into this folder while it is read.
   const schema = join(folder, `.${database}.generate.prisma`);
   mkdirSync(join(folder, "generated"), { recursive: true });
   writeFileSync(schema, schemaOf(database));
   try {
     execFileSync(process.execPath, [prisma, "generate", "--no-hints", "--schema", schema], {
       cwd: folder,
-      // `generate` does not use the schema engine but downloads it unless one is named; a program that fails
-      // is named, so that a command which does use it cannot pretend to have worked.
+      // `generate` does not use the schema engine, but downloads it unless one is named. A failing program is named, so
+      // that a command that does use the engine fails.
       env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: "/bin/false", PRISMA_HIDE_UPDATE_MESSAGE: "1" },
       stdio: ["ignore", "pipe", "inherit"],
     });

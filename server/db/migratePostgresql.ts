@@ -2,15 +2,15 @@ import { Client, type ClientConfig } from "pg";
 import { DatabaseError } from "./DatabaseError.ts";
 import { type AppliedMigration, type Migration, pendingMigrations } from "./migrations.ts";
 
-/** The advisory lock of whoever migrates; any number that nobody else uses. */
+/** Key of the advisory lock that a migrating process holds; an arbitrary number that nobody else uses. */
 const LOCK = 4_727_466;
 
 /**
- * Takes the steps that the database has not taken yet, each one whole or not at all. Of several processes that
- * start at once, one takes them, and the others wait.
- * @returns names of the steps taken
- * @throws DatabaseError when the database comes from a newer version, when a step already taken has changed, or
- * when a step fails; the database is then as it was before that step
+ * Applies the migrations that the database lacks, each completely or not at all. Of several processes that start at
+ * once, one applies them, and the others wait.
+ * @returns names of the applied migrations
+ * @throws DatabaseError when the database comes from a newer version, when an applied migration has changed, or when a
+ * migration fails; the database is then as it was before that migration
  */
 export async function migratePostgresql(
   config: ClientConfig,

@@ -5,15 +5,15 @@ import { DatabaseError } from "./DatabaseError.ts";
 import { type AppliedMigration, type Migration, pendingMigrations } from "./migrations.ts";
 
 /**
- * Takes the steps that the database has not taken yet, each one whole or not at all, after writing a copy of a
- * database that holds data to `<file>.before-<first step>`.
+ * Applies the migrations that the database lacks, each completely or not at all, after copying a database that holds
+ * data to `<file>.before-<first migration>`.
  *
- * Foreign keys are off meanwhile: a table is rebuilt by dropping it, and with them on the rows that refer to it
- * would go with it, without an error. Inside of a transaction SQLite ignores the switch, so the migrations'
- * own `PRAGMA foreign_keys=OFF` does nothing there, and it is thrown here, before the transaction.
- * @returns names of the steps taken
- * @throws DatabaseError when the database comes from a newer version, when a step already taken has changed,
- * or when a step fails; the database is then as it was before that step
+ * Foreign keys are off meanwhile: a migration rebuilds a table by dropping it, which would silently delete the rows
+ * that refer to it. SQLite ignores the switch inside of a transaction, so the migrations' own `PRAGMA foreign_keys=OFF`
+ * has no effect, and foreign keys are switched off here.
+ * @returns names of the applied migrations
+ * @throws DatabaseError when the database comes from a newer version, when an applied migration has changed, or when a
+ * migration fails; the database is then as it was before that migration
  */
 export function migrateSqlite(sqlite: Sqlite.Database, migrations: readonly Migration[]): string[] {
   sqlite.exec(
@@ -58,8 +58,8 @@ function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): voi
 }
 
 /**
- * Writes the database as it is now into a file of its own, for its user alone. The file appears under its name
- * when it is whole and on the disk, or not at all; one that is there already is replaced then.
+ * Copies the database into a file that only its user can read. The file appears, in place of an older one, once it is
+ * complete and on disk, or not at all.
  */
 function copySqlite(sqlite: Sqlite.Database, target: string): void {
   const unfinished = `${target}.unfinished`;

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { packageFile } from "../files/packageFile.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 
-/** One step from an older layout of the database to a newer one. */
+/** One step from an older schema of the database to a newer one. */
 export interface Migration {
-  /** File name without its ending; steps are taken in its order. */
+  /** File name without its extension; migrations are applied in the order of their names. */
   readonly name: string;
   readonly sql: string;
-  /** SHA-256 of the SQL, to notice a step that was changed after it was taken. */
+  /** SHA-256 of the SQL, to detect a migration that changed after it was applied. */
   readonly checksum: string;
 }
 
@@ -32,16 +32,16 @@ export function readMigrations(folder: string): Migration[] {
     });
 }
 
-/** A step that a database has taken. */
+/** A migration that was applied to a database. */
 export interface AppliedMigration {
   readonly name: string;
   readonly checksum: string;
 }
 
 /**
- * The steps that a database has still to take.
- * @param database how the database is called in messages
- * @throws DatabaseError when it comes from a newer version, or when a step already taken has changed
+ * The migrations that a database lacks.
+ * @param database name of the database in messages
+ * @throws DatabaseError when the database comes from a newer version, or when an applied migration has changed
  */
 export function pendingMigrations(
   database: string,

@@ -3,10 +3,9 @@ import { openPostgresqlDatabase } from "./openPostgresql.ts";
 import { openSqliteDatabase } from "./openSqliteDatabase.ts";
 
 /**
- * Opens the service's database and brings its layout up to date. A write that was acknowledged survives the end of
- * the process and of the power.
- * @throws DatabaseError when it cannot be used; the message is for the person who runs the service, and holds no
- * password
+ * Opens the service's database and migrates it. An acknowledged write survives a crash of the process and a loss of
+ * power.
+ * @throws DatabaseError when the database cannot be used; the message is for the operator, and holds no password
  */
 export function openDatabase(location: DatabaseLocation): Promise<Database> {
   return "file" in location ? openSqliteDatabase(location.file) : openPostgresqlDatabase(location);

@@ -9,20 +9,19 @@ import { readDirectly } from "./readRows.ts";
 import { endSilence } from "./silence.ts";
 import { gateTransactions } from "./transactionGate.ts";
 
-/** Statements that a connection keeps ready; texts beyond them (lists of ids of any length) are parsed each time. */
-const MAXIMUM = 300;
+/** Prepared statements per connection; further ones (with lists of ids of any length) are parsed each time. */
+const MAXIMUM_PREPARED = 300;
 
 /**
- * Names under which PostgreSQL keeps statements ready, so that it parses and plans each once for a connection.
- * @returns a function from a statement to its name; undefined for one that is not worth keeping
+ * Names the prepared statements, so that PostgreSQL parses and plans each once per connection.
+ * @returns a function from a statement to its name; empty for a statement that is not prepared
  */
 function statementNames(): (query: { readonly sql: string }) => string {
   const names = new Map<string, string>();
   return ({ sql }) => {
     const known = names.get(sql);
     if (known !== undefined) return known;
-    // Without a name a statement is not kept.
-    if (names.size >= MAXIMUM) return "";
+    if (names.size >= MAXIMUM_PREPARED) return "";
     const name = `gatehouse_${names.size}`;
     names.set(sql, name);
     return name;
@@ -30,23 +29,23 @@ function statementNames(): (query: { readonly sql: string }) => string {
 }
 
 /**
- * How long PostgreSQL may give no sign of life, in milliseconds: after that a new connection, and whatever waits on
- * an open one, a read or a write, has failed.
+ * How long PostgreSQL may be silent, in milliseconds. After that, connecting fails, and so does every read and write
+ * that waits on an open connection.
  */
 export const SILENCE_TIMEOUT = 10_000;
-/** After how many milliseconds the database gives up a statement, so that none can hold a connection for ever. */
+/** After how many milliseconds the database cancels a statement, so that none can hold a connection for ever. */
 const STATEMENT_TIMEOUT = 60_000;
-/** The same for a transaction whose process does not go on with it. */
+/** After how many milliseconds the database ends a transaction that its process leaves idle. */
 const IDLE_TRANSACTION_TIMEOUT = 60_000;
 
 /**
- * Without sequential scans where there is an index. A serializable transaction that scans a table conflicts with
- * whoever writes to it, in any namespace, and small tables are scanned; so are large ones by a statement that was
- * planned while they were small.
+ * Uses an index instead of a sequential scan wherever one exists. A serializable transaction that scans a table
+ * conflicts with every write to it, in any namespace. PostgreSQL would scan small tables, and large ones by plans made
+ * while they were small.
  */
 const PLANNER = "-c enable_seqscan=off";
 
-/** See {@link openDatabase}. Transactions are durable when they are acknowledged, as PostgreSQL is set up by default. */
+/** See {@link openDatabase}. PostgreSQL's default settings make acknowledged transactions durable. */
 export async function openPostgresqlDatabase(location: {
   readonly url: string;
   readonly connections: number;
@@ -80,7 +79,7 @@ export async function openPostgresqlDatabase(location: {
   readDirectly(client, adapter);
   gateTransactions(client);
   return {
-    // Both clients come from the same models, so they differ in their names only.
+    // Both clients are generated from the same models, so only the names of their types differ.
     client: client as unknown as SharedClient,
     migrated,
     snapshots: undefined,
@@ -92,7 +91,7 @@ export async function openPostgresqlDatabase(location: {
   };
 }
 
-/** The database without the user's password, as messages may name it. */
+/** The URL of a database without password and parameters, as messages may show it. */
 export function shownUrl(url: string): string {
   const shown = new URL(url);
   shown.password = "";
@@ -100,7 +99,7 @@ export function shownUrl(url: string): string {
   return shown.toString();
 }
 
-/** What to tell the person who runs the service when a PostgreSQL database cannot be used. */
+/** The error for the operator when a PostgreSQL database cannot be used. */
 export function unusable(url: string, error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
   const text =

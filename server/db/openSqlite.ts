@@ -2,10 +2,10 @@ import { chmodSync, closeSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { DatabaseError } from "./DatabaseError.ts";
 
-/** How long to wait for another process to let go of the file, in milliseconds. */
+/** How long to wait for another process to release the file, in milliseconds. */
 const busyTimeout = 1000;
 
-/** What the service relies on: each is set, and then read back, since SQLite ignores what it cannot do. */
+/** Pragmas that the service relies on. Each is read back after it is set, since SQLite ignores what it cannot do. */
 const pragmas: readonly [name: string, set: string, expected: string | number][] = [
   // Locks are taken once and kept until the file is closed: the file has one owner, and the operating system
   // frees it whatever way that process ends. Nothing else in this process may open the file and close it
@@ -19,8 +19,8 @@ const pragmas: readonly [name: string, set: string, expected: string | number][]
 ];
 
 /**
- * Opens a SQLite file for this process alone, readable by its user alone; makes it when there is none.
- * @throws DatabaseError when another process has it, or when it cannot be opened or is no database
+ * Opens a SQLite file for this process alone, readable by its user alone; creates a missing file.
+ * @throws DatabaseError when another process has opened the file, or when it cannot be opened or is no database
  */
 export function openSqlite(file: string): Sqlite.Database {
   let sqlite: Sqlite.Database | undefined;

@@ -13,11 +13,11 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
   const sqlite = openSqlite(file);
   try {
     const migrated = migrateSqlite(sqlite, readMigrations(migrationsFolder("sqlite")));
-    // Minimal: the longer formats quote the arguments of a failed call, and with them secrets, in the message.
     const factory = sqliteAdapter(sqlite);
     const adapter = await factory.connect();
     const client = new PrismaClient({
       adapter: { ...factory, connect: async () => adapter },
+      // The longer formats quote the arguments of a failed call, and with them secrets, in the message.
       errorFormat: "minimal",
     });
     readDirectly(client, adapter);
@@ -26,13 +26,13 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       migrated,
       snapshots: snapshotsOf(client, file),
       async tryWrite() {
-        // A page of the file, and no row, which would count as one that a snapshot lacks. Nothing uses the number.
+        // Writes a page of the file but no row, which would count as missing from a snapshot. Nothing uses the number.
         await client.$executeRaw`PRAGMA user_version = 0`;
         await findRoom(`${file}.room`);
       },
       async close() {
         await client.$disconnect();
-        // Prisma does not close what it has not used yet.
+        // Prisma does not close a connection that it has not used yet.
         sqlite.close();
       },
     };
@@ -42,12 +42,12 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
   }
 }
 
-/** Bytes that must be free beside the database: what most requests write, in the log and once more in the database. */
+/** Bytes that must be free on the disk: what most requests write, to the log and once more to the database. */
 const ROOM = 256 * 1024;
 
 /**
- * Looks for room on the disk: what a write that failed has left of it often suffices for the next small one. Written,
- * and removed before it reaches the disk: file systems say at once whether they have room.
+ * Checks that the disk has room, since after a failed write the rest often suffices for a small one. The file is
+ * removed before it reaches the disk: file systems report missing room at once.
  */
 async function findRoom(file: string): Promise<void> {
   try {

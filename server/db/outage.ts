@@ -2,12 +2,12 @@ import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { Prisma } from "./generated/sqlite/client.ts";
 
 /**
- * Why the database fails whoever asks now: it is full or read-only, it does not answer or is gone, or others keep it
- * from answering in time. None of it is the request's fault, and all of it passes without a new start.
+ * Why the database fails a request: it is full or read-only, it does not answer or is gone, or other requests keep it
+ * busy. No outage is the request's fault, and all of them pass without a restart of the service.
  */
 export type Outage = "unwritable" | "unreachable" | "busy";
 
-/** Codes of SQLite (its extended ones begin with them) and of PostgreSQL (appendix A of its manual), in order. */
+/** Error codes of SQLite (extended codes begin with them) and of PostgreSQL (appendix A of its manual), in order. */
 const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^SQLITE_(BUSY|LOCKED)/, "busy"],
   [/^SQLITE_(CANTOPEN|PROTOCOL|IOERR_(READ|SHORT_READ|LOCK|ACCESS))/, "unreachable"],
@@ -20,7 +20,7 @@ const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^(08...|53300|57P0[1-5]|3D000|28000|28P01)$/, "unreachable"],
 ];
 
-/** The same as the adapters call it, where they keep no code. */
+/** Kinds of adapter errors that have no code. */
 const KINDS: Readonly<Record<string, Outage>> = {
   DatabaseNotReachable: "unreachable",
   ConnectionClosed: "unreachable",
@@ -28,17 +28,17 @@ const KINDS: Readonly<Record<string, Outage>> = {
   TlsConnectionError: "unreachable",
 };
 
-/** Prisma's own: a connection, a transaction could not be had, or did not end, in time. */
+/** Prisma's own codes: a connection or a transaction was not available, or did not end, in time. */
 const PRISMA: Readonly<Record<string, Outage>> = { P2024: "busy", P2028: "busy" };
 
-/** What `pg` says of connections, in errors without a code. */
+/** Messages of `pg` about connections, in errors without a code. */
 const CONNECTION =
   /^(Connection terminated|timeout (exceeded when trying to connect|expired)|Client (was closed|has encountered)|Cannot use a pool after)/;
-/** Codes of the operating system that `pg` hands on. */
+/** Error codes of the operating system, which `pg` passes on. */
 const NETWORK =
   /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN)$/;
 
-/** Undefined for an error that is no outage of the database. */
+/** The outage behind an error; undefined for an error of another kind. */
 export function outageOf(error: unknown): Outage | undefined {
   const { code, cause } = adapterErrorOf(error) ?? {};
   if (cause) return CODES.find(([codes]) => code !== undefined && codes.test(code))?.[1] ?? KINDS[cause.kind];
@@ -46,7 +46,7 @@ export function outageOf(error: unknown): Outage | undefined {
   return error instanceof Error && isOfConnection(error) ? "unreachable" : undefined;
 }
 
-/** What the adapter said of a statement that failed, whether Prisma put its own error around it or not. */
+/** The adapter's error behind a failed statement, whether or not Prisma has wrapped it. */
 export function adapterErrorOf(
   error: unknown,
 ): { readonly code: string | undefined; readonly cause: DriverAdapterError["cause"] } | undefined {
@@ -56,10 +56,10 @@ export function adapterErrorOf(
   return { code: inner.cause.originalCode, cause: inner.cause };
 }
 
-/** Of several addresses of one host `pg` hands on an error around theirs, with the code of one of them. */
+/** For a host with several addresses, `pg` passes on an aggregate error with the code of one of them. */
 function isOfConnection(error: Error): boolean {
   if (!("code" in error)) return CONNECTION.test(error.message);
-  // A socket of the file system that is gone.
+  // A Unix socket that is gone.
   if (error.code === "ENOENT") return "syscall" in error && error.syscall === "connect";
   return NETWORK.test(String(error.code));
 }

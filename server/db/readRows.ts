@@ -8,18 +8,18 @@ import type { Prisma } from "./generated/sqlite/client.ts";
 
 type Reader = Pick<SqlDriverAdapter, "provider" | "queryRaw">;
 
-/** The connections below the clients. A transaction's client is another object, and is never here. */
+/** The connection that each client uses. A transaction's client is another object, and never has an entry. */
 const readers = new WeakMap<object, Reader>();
 
-/** Lets {@link readRows} use the client's own connections. */
+/** Lets {@link readRows} use a client's connection directly. */
 export function readDirectly(client: object, reader: Reader): void {
   readers.set(client, reader);
 }
 
-// The values' own types say enough.
+// The JavaScript types of the values suffice.
 const ARGUMENT: ArgType = { scalarType: "unknown", arity: "scalar" };
 
-/** How the values of a column are read that do not come as what they are. */
+/** Conversions of the columns whose values the adapter returns with another type. */
 const CONVERSIONS: Partial<Record<ColumnType, (value: never) => unknown>> = {
   [ColumnTypeEnum.Int64]: (value: string | number) => BigInt(value),
   [ColumnTypeEnum.Boolean]: (value: boolean | number) => Boolean(value),
@@ -27,10 +27,10 @@ const CONVERSIONS: Partial<Record<ColumnType, (value: never) => unknown>> = {
 };
 
 /**
- * The rows that a SELECT finds: what the client's `$queryRaw` gives. That takes 40 µs to find one by its id, on SQLite
- * seven times what the database takes, so it is left out where a request begins or a list is read. Inside of a
- * transaction it is a part of that.
- * @throws DriverAdapterError, PrismaClientKnownRequestError the database refuses
+ * The rows that a SELECT finds, as the client's `$queryRaw` returns them. `$queryRaw` takes 40 µs to find a row by its
+ * id, on SQLite seven times what the database takes, so outside of a transaction this function bypasses it. Inside of
+ * one it uses the transaction's `$queryRaw`.
+ * @throws DriverAdapterError, PrismaClientKnownRequestError the database refuses the query
  */
 export async function readRows<Row>(
   db: Pick<Prisma.TransactionClient, "$queryRaw">,

@@ -8,10 +8,10 @@ import { openSqlite } from "./openSqlite.ts";
 const COMPANIONS = ["-wal", "-shm", "-journal"];
 
 /**
- * Puts another file in the place of a SQLite database that nobody uses, and keeps the one before under another name.
- * However this ends, one of the two is there, whole.
- * @param file the database's path; there may be none
- * @param kept name for the one before
+ * Replaces a SQLite database that nobody uses by another file, and keeps the old database under another name. However
+ * this ends, one of the two is in place and intact.
+ * @param file the database's path; the file may be missing
+ * @param kept new path of the old database
  * @throws DatabaseError when a process uses the database, or when the files cannot be renamed
  */
 export function replaceSqlite(file: string, replacement: string, kept: string): void {
@@ -28,12 +28,12 @@ export function replaceSqlite(file: string, replacement: string, kept: string): 
     const reason = error instanceof Error ? error.message : String(error);
     throw new DatabaseError(`Cannot replace the database ${file}: ${reason}`, { cause: error });
   } finally {
-    // Not before: until then no service can start on the one before, and go on writing to it unnoticed.
+    // Kept open until now, so that no service can start on the old database, and go on writing to it unnoticed.
     owned?.close();
   }
 }
 
-/** Locks a database, without companions; undefined when it is damaged, and so of no use to anybody else. */
+/** Locks a database and removes its companion files; undefined for a damaged one, which no service can use. */
 function takeOver(file: string): Sqlite.Database | undefined {
   let sqlite: Sqlite.Database | undefined;
   try {

@@ -1,18 +1,18 @@
 import type { Socket } from "node:net";
 import { Client, DatabaseError, type Pool, type PoolClient } from "pg";
 
-/** How long there may be no sign of life, in milliseconds. */
+/** Maximum silence, in milliseconds. */
 interface Bounds {
   /** Of the whole database. */
   readonly database: number;
-  /** On one connection in use, of a database that lives. */
+  /** Of one connection in use while the database itself answers. */
   readonly connection: number;
 }
 
 /**
- * Bounds how long work waits on a pool's connections for a database that hangs: its process is stopped, or its packets
- * are lost. A statement that only takes long goes on: where nothing has come for half of the time, the database is
- * asked for another connection, and if it answers that, it lives.
+ * Limits how long statements on a pool's connections wait for a database that hangs because its process is stopped or
+ * its packets are lost. A slow statement goes on: when nothing has come for half of the time, the database is asked for
+ * another connection, and any answer proves that it is alive.
  * @param url of the pool's database
  */
 export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
@@ -43,13 +43,13 @@ export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
   });
 }
 
-// Of TCP, of TLS or of the file system, which `pg` calls by what they have in common.
+// A TCP, TLS or Unix socket, which `pg` declares as a stream.
 const socketOf = (client: PoolClient): Socket => client.connection.stream as Socket;
 
-/** What speaks against the database's life; undefined: it answers, even if only that it wants no more connections. */
+/** The error if the database does not answer; undefined if it does, even if it only refuses the connection. */
 async function askForLife(url: string, timeout: number): Promise<Error | undefined> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: timeout });
-  // Whatever comes after the answer is of no interest.
+  // Errors after the answer do not matter.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -62,7 +62,7 @@ async function askForLife(url: string, timeout: number): Promise<Error | undefin
   }
 }
 
-/** Whoever asks while an answer is awaited gets the same one. */
+/** Makes calls share one result while a call is pending. */
 function together<T>(ask: () => Promise<T>): () => Promise<T> {
   let asked: Promise<T> | undefined;
   return () => {

@@ -8,25 +8,25 @@ import { TurnQueue } from "./turnQueue.ts";
 
 /** The database as it was at one moment, as a SQLite file that has no name. */
 export interface Snapshot {
-  /** To be closed by whoever asked for it; its space on the disk is free then. */
+  /** The caller must close it, which frees its space on the disk. */
   readonly file: FileHandle;
   /** In bytes. */
   readonly size: number;
-  /** See {@link Snapshots.changes}: none of the changes counted later is in the snapshot. */
+  /** {@link Snapshots.changes} before the snapshot, which has none of the changes counted later. */
   readonly changes: number;
 }
 
 /** Snapshots of a database in use. */
 export interface Snapshots {
-  /** @throws DatabaseError there is no room for it; the message says where, and for how much */
+  /** @throws DatabaseError the disk has no room for the snapshot; the message names the folder and the size */
   take(): Promise<Snapshot>;
-  /** How many rows were written since the database was opened. */
+  /** Number of rows written since the database was opened. */
   changes(): Promise<number>;
 }
 
 /**
- * Snapshots of an open SQLite database. Statements of others wait while one is taken, which goes about as fast as
- * the disk.
+ * Makes the snapshots of an open SQLite database. Other statements wait while one is made, at about the speed of the
+ * disk.
  * @param file the database's path; a snapshot takes as much space beside it
  */
 export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
@@ -37,17 +37,17 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     return Number(rows[0]?.changes);
   };
   const take = async (): Promise<Snapshot> => {
-    // Before the snapshot: a row written in between counts as changed although it is in it, which does no harm.
+    // Before the snapshot: a row written in between counts as missing although the copy has it, which is harmless.
     const before = await changes();
     try {
-      // By the client, so that it waits for open transactions to end: reading the file would free its locks.
+      // By the client, so that it waits for open transactions: reading the file would free its locks.
       await client.$executeRaw`VACUUM INTO ${copy}`.catch(async (error: unknown) => {
         throw outageOf(error) === "unwritable" ? await withoutRoom(client, copy, error) : error;
       });
       const handle = await open(copy, "r");
       return { file: handle, size: (await handle.stat()).size, changes: before };
     } finally {
-      // What was opened stays readable without its name, and nothing is left of it however this process ends.
+      // The open file stays readable without its name, and vanishes however this process ends.
       rmSync(copy, { force: true });
     }
   };
@@ -56,7 +56,7 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     async take() {
       const endTurn = await turns.take();
       try {
-        // One that was killed may have left it.
+        // A killed process may have left its copy.
         rmSync(copy, { force: true });
         return await take();
       } finally {
@@ -66,7 +66,7 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
   };
 }
 
-/** What to tell whoever asked for a copy that could not be written. */
+/** The error for a snapshot that found no room on the disk. */
 async function withoutRoom(client: PrismaClient, copy: string, error: unknown): Promise<DatabaseError> {
   const folder = dirname(copy);
   const [row] = await client.$queryRaw<

@@ -5,11 +5,11 @@ export type Sql = Prisma.Sql;
 
 interface SqlTag {
   (strings: TemplateStringsArray, ...values: readonly unknown[]): Sql;
-  /** Joins pieces, which must be one at least. */
+  /** Joins pieces, of which there must be at least one. */
   join(parts: readonly Sql[], separator: string): Sql;
-  /** Values with commas between them, for IN; they must be one at least. */
+  /** Values separated by commas, for IN; there must be at least one. */
   list(values: readonly unknown[]): Sql;
-  /** A quoted name of a table or column; the code's own, never a caller's. */
+  /** The quoted name of a table or column; must come from the code, never from a caller. */
   column(name: string): Sql;
   readonly true: Sql;
   readonly false: Sql;

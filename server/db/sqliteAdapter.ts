@@ -15,16 +15,16 @@ import { TurnQueue } from "./turnQueue.ts";
 
 const adapterName = "gatehouse-better-sqlite3";
 
-/** Statements kept ready; Prisma writes the same SQL for the same call, so few are ever made anew. */
+/** Cached prepared statements; Prisma writes the same SQL for the same call, so misses are rare. */
 const preparedStatements = 200;
 
 /**
- * Statements with more values are not kept: they hold lists of any length, each length is a text of its own, and one
- * with 250 takes 60 kB, but is made in a fifth of a millisecond.
+ * Statements with more values are not cached: their lists have any length, and each length gives another text. One with
+ * 250 values takes 60 kB of memory, but is prepared in a fifth of a millisecond.
  */
 const mostValues = 120;
 
-/** What SQLite says of a statement's columns; it does not change, since the tables do not once the service runs. */
+/** A statement's columns; they stay the same, since tables do not change while the service runs. */
 interface Columns {
   readonly names: string[];
   readonly declarations: (string | null)[];
@@ -34,7 +34,7 @@ interface Columns {
 class Connection {
   readonly sqlite: Sqlite.Database;
   readonly #statements = new Map<string, Sqlite.Statement>();
-  // Asking for them takes twice as long as finding a row.
+  // Reading a statement's columns takes twice as long as finding a row.
   readonly #columns = new WeakMap<Sqlite.Statement, Columns>();
 
   constructor(sqlite: Sqlite.Database) {
@@ -105,7 +105,7 @@ class Connection {
   }
 }
 
-/** Statements of an open transaction; it holds the turn, so nothing of others comes between. */
+/** An open transaction. It holds the turn, so no other statements come between its own. */
 class SqliteTransaction implements Transaction {
   readonly provider = "sqlite";
   readonly adapterName = adapterName;
@@ -155,8 +155,8 @@ class SqliteTransaction implements Transaction {
   }
 
   /**
-   * The connection, while the transaction lasts. Afterwards the turn is another one's, and a statement would become a part of that.
-   * @throws DriverAdapterError it has ended
+   * The connection, while the transaction lasts; a later statement would become a part of another transaction.
+   * @throws DriverAdapterError the transaction has ended
    */
   #open(): Connection {
     if (!this.#ended) return this.#connection;
@@ -170,7 +170,7 @@ class SqliteTransaction implements Transaction {
     if (this.#ended) return;
     this.#ended = true;
     try {
-      // SQLite itself rolls back on some errors, and then there is nothing left to end.
+      // SQLite itself rolls back on some errors; then no transaction is left to end.
       if (this.#connection.sqlite.inTransaction) this.#connection.exec("ROLLBACK");
     } finally {
       this.#endTurn();
@@ -179,8 +179,8 @@ class SqliteTransaction implements Transaction {
 }
 
 /**
- * Statements outside of a transaction wait for the open one to end, else they would become a part of it; and for no
- * transaction that has yet to begin.
+ * Statements outside of a transaction wait for an open transaction, else they would become a part of it. They do not
+ * wait for transactions that have yet to begin.
  */
 class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
   readonly provider = "sqlite";

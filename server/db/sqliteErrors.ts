@@ -35,7 +35,7 @@ function mapped(code: string, message: string): MappedError {
 const tableOf = (columns: { table: string | undefined } | undefined) =>
   columns?.table === undefined ? {} : { table: columns.table };
 
-/** A SQLite error as Prisma knows it (P2002, P2003 and so on); any other error as it is. */
+/** Converts a SQLite error to the error that Prisma expects (P2002, P2003 and so on); other errors stay as they are. */
 export function toPrismaError(error: unknown): unknown {
   if (!(error instanceof Sqlite.SqliteError)) return error;
   return new DriverAdapterError({

@@ -11,18 +11,18 @@ export interface SqliteColumn {
 export interface SqliteTable {
   readonly name: string;
   readonly columns: readonly SqliteColumn[];
-  /** The highest id that was ever given, and its column; undefined where ids are not given by the database. */
+  /** The highest id ever assigned, and its column; undefined if the database does not assign the table's ids. */
   readonly sequence: { readonly column: string; readonly last: number } | undefined;
 }
 
 interface TableInfo extends SqliteColumn {
-  /** Place in the primary key, from 1; 0: not a part of it. */
+  /** Position in the primary key, from 1; 0: not a part of it. */
   readonly pk: number;
 }
 
 /**
- * All tables of the service, those first that others refer to. The database itself says which there are, so that a new
- * model cannot be forgotten.
+ * All tables of the service, referenced tables before the tables that refer to them. The list comes from the database,
+ * so that a new model cannot be forgotten.
  */
 export function sqliteTables(sqlite: Sqlite.Database): SqliteTable[] {
   const names = sqlite
@@ -49,7 +49,7 @@ function parentsOf(sqlite: Sqlite.Database, name: string): string[] {
   return keys.map(({ table }) => table);
 }
 
-/** Undefined for a table whose ids SQLite does not give, and for one that never had a row. */
+/** Undefined for a table whose ids SQLite does not assign, and for one that never had a row. */
 function lastId(sqlite: Sqlite.Database, name: string): number | undefined {
   return sqlite.prepare("SELECT seq FROM sqlite_sequence WHERE name = ?").pluck().get(name) as
     | number
@@ -69,8 +69,8 @@ function inOrder(names: readonly string[], parents: (name: string) => readonly s
 }
 
 /**
- * The rows of a table in batches, with values as JSON and PostgreSQL know them: true and false, times in ISO 8601, and
- * numbers of 64 bits as text.
+ * The rows of a table in batches, with values in the JSON form that PostgreSQL reads: true and false, times in ISO
+ * 8601, and numbers of 64 bits as text.
  */
 export function* rowsOf(
   sqlite: Sqlite.Database,

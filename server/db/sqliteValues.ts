@@ -1,6 +1,6 @@
 import { type ArgType, type ColumnType, ColumnTypeEnum } from "@prisma/driver-adapter-utils";
 
-/** Types that Prisma's migrations declare for SQLite columns; any other column is judged by its values. */
+/** Column types that Prisma's migrations declare on SQLite; the type of any other column comes from its values. */
 const declared: Readonly<Record<string, ColumnType>> = {
   TEXT: ColumnTypeEnum.Text,
   INTEGER: ColumnTypeEnum.Int32,
@@ -27,8 +27,8 @@ function typeOfValue(value: unknown): ColumnType {
 }
 
 /**
- * The type of each column: as declared, else (a count, an expression) as its first value that is not null says.
- * @param declarations what SQLite says of the columns, null for an expression
+ * The type of each column: as declared, else (a count, an expression) that of its first value that is not null.
+ * @param declarations declared types of the columns, null for an expression
  */
 export function columnTypes(
   declarations: readonly (string | null)[],
@@ -42,7 +42,7 @@ export function columnTypes(
   });
 }
 
-/** A value as SQLite takes it. Times are kept as ISO 8601 text in UTC, which sorts as time does. */
+/** Converts a value to one that SQLite accepts. Times become ISO 8601 text in UTC, which sorts as time does. */
 export function toSqlite(value: unknown, type: ArgType | undefined): unknown {
   if (typeof value === "boolean") return value ? 1 : 0;
   if (value instanceof Date) return timeText(value);

@@ -4,23 +4,24 @@ import type { Services } from "../services.ts";
 import type { Prisma } from "./generated/sqlite/client.ts";
 import { passGate } from "./transactionGate.ts";
 
+/** The client of an open transaction. */
 export type Transaction = Prisma.TransactionClient;
 
-/** How often work is begun again when another transaction changed what it had read. */
+/** Attempts at a transaction that conflicts with others. */
 const ATTEMPTS = 12;
 /**
- * How many of them run beside other transactions. PostgreSQL takes some for conflicting that only touch the same page
- * of an index, so under load none of these may succeed; one that runs alone conflicts with no other.
+ * Attempts that run beside other transactions; later ones run alone, and conflict with no other. PostgreSQL sees a
+ * conflict even where two transactions only touch the same page of an index, so under load all of these may fail.
  */
 const TOGETHER = 2;
-/** Longest wait before the second attempt, in milliseconds; it doubles with each one. */
+/** Longest wait before the second attempt, in milliseconds; it doubles with each attempt. */
 const FIRST_WAIT = 4;
 const LONGEST_WAIT = 400;
 
-/** The transactions that are open. */
+/** Clients of the transactions that are open. */
 const open = new WeakSet<object>();
 
-/** The services for work inside of a transaction: everything that uses their database is a part of it. */
+/** The services for work inside of a transaction: whatever uses their database is a part of it. */
 export function within(services: Services, tx: Transaction): Services {
   open.add(tx);
   return { ...services, db: tx as Services["db"] };
@@ -30,8 +31,8 @@ export function within(services: Services, tx: Transaction): Services {
 export const isInTransaction = (services: Pick<Services, "db">): boolean => open.has(services.db);
 
 /**
- * Runs work as one transaction that sees no other one's changes, so that what it checked still holds when it
- * writes. It may run more than once: it must do nothing but use the transaction. Inside of one it is a part of that.
+ * Runs work as one transaction, isolated from all others, so that what it checked still holds when it writes. The work
+ * may run more than once, so it must only use the transaction. Inside of a transaction, it becomes a part of that.
  */
 export async function inTransaction<T>(
   services: Pick<Services, "db">,
@@ -43,7 +44,7 @@ export async function inTransaction<T>(
       return await begin(services, work, attempt > TOGETHER);
     } catch (error) {
       if (attempt === ATTEMPTS || !isWriteConflict(error)) throw error;
-      // At random, so that those that met do not meet again.
+      // Random, so that transactions that conflicted do not conflict again.
       await wait(Math.random() * Math.min(FIRST_WAIT * 2 ** (attempt - 1), LONGEST_WAIT));
     }
   }

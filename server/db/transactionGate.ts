@@ -1,6 +1,6 @@
 import { Prisma } from "./generated/sqlite/client.ts";
 
-/** The clients whose database runs several transactions at a time. */
+/** The clients whose database, PostgreSQL, runs several transactions at a time. */
 const gated = new WeakSet<object>();
 
 /** Lets {@link passGate} order the transactions of a client of PostgreSQL. */
@@ -8,20 +8,20 @@ export function gateTransactions(client: object): void {
   gated.add(client);
 }
 
-// PostgreSQL takes no snapshot for LOCK TABLE, so whoever waited here sees all that was committed meanwhile; an advisory
-// lock is a SELECT, and whoever waited for that would see what was there before, and fail again. No request uses the
-// table otherwise.
+// PostgreSQL takes no snapshot for LOCK TABLE, so a transaction that waited here sees everything committed meanwhile.
+// An advisory lock is a SELECT, so a transaction that waited for it would see the state before, and fail again.
+// Requests use the table for nothing else.
 const TOGETHER = Prisma.sql`LOCK TABLE "_migration" IN ROW SHARE MODE`;
 const ALONE = Prisma.sql`LOCK TABLE "_migration" IN EXCLUSIVE MODE`;
-// While one waits to be alone, nobody else begins: a transaction that hangs must not hold up all of them.
+// While a transaction waits to run alone, no other begins: one that hangs must not hold up all of them.
 const PATIENCE = Prisma.sql`SET LOCAL lock_timeout = '3s'`;
 
 type Connection = Pick<Prisma.TransactionClient, "$executeRaw">;
 
 /**
- * To be waited for as the first statement of every serializable transaction. One that runs alone waits until those
- * that have begun are over, and later ones, of all instances, wait for it. SQLite has one at a time anyway.
- * @param client whose transaction it is
+ * To be awaited as the first statement of every serializable transaction. A transaction that runs alone waits until all
+ * open ones have ended, and later ones, of all instances, wait for it. SQLite runs one at a time anyway.
+ * @param client the client that the transaction was begun with
  * @throws PrismaClientKnownRequestError a lock timeout: another transaction does not end
  */
 export async function passGate(client: object, tx: Connection, alone: boolean): Promise<void> {

@@ -1,12 +1,12 @@
-/** Lets one at a time through, in the order of asking. */
+/** Gives the turn to one caller at a time, in the order of their calls. */
 export class TurnQueue {
   #taken = false;
   readonly #waiting: (() => void)[] = [];
   readonly #overtaking: (() => void)[] = [];
 
   /**
-   * Waits for the turn; the caller ends it with the function returned, which works once.
-   * @param overtakes before those that do not: for turns that end at once, so that they keep nobody waiting
+   * Waits for the turn. The caller ends it with the returned function; later calls of that function do nothing.
+   * @param overtakes goes before callers that do not; for short turns, which delay the others little
    */
   async take(overtakes = false): Promise<() => void> {
     const queue = overtakes ? this.#overtaking : this.#waiting;
