@@ -17,7 +17,7 @@ import {
 import { streamSessionEvents } from "./sessions/eventStream.ts";
 import { createUserToken } from "./users/session.ts";
 
-/** Says whose credential the request carries (rules section 3). The key itself is nobody's business. */
+/** Tells a trusted service whose credential the request carries (rules section 3), without an API key's secret. */
 const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identity, header }) => {
   if (identity.tenant !== "") header("X-Tenant-ID", identity.tenant);
   switch (identity.kind) {

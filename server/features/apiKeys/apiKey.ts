@@ -4,7 +4,7 @@ import { type Declared, type ManagedObject, revisionOf } from "../../changes/man
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
 import { wireDate } from "../wireDate.ts";
 
-/** What is declared of an API key. */
+/** The declared fields of an API key. */
 const declaredApiKey = (row: Pick<ApiKey, "name" | "role" | "expiresIn">): Declared => ({
   name: row.name,
   role: row.role,
@@ -12,7 +12,7 @@ const declaredApiKey = (row: Pick<ApiKey, "name" | "role" | "expiresIn">): Decla
 });
 
 export const apiKeyObject: ManagedObject = {
-  // A key is known by its name, which the operation may just have changed.
+  // A key is identified by its name, which the operation may just have changed.
   id: (_, { params, body, result, done }) => String((done && body.name) || params.key || result?.name),
   async read(tx, tenantId, name) {
     const row = await tx.apiKey.findUnique({ where: { tenantId_name: { tenantId, name } } });

@@ -10,7 +10,7 @@ import { presentApiKey } from "./apiKey.ts";
 const DAY = 24 * 60 * 60;
 const YEAR = 365;
 
-/** Unix second at which a key of so many days expires: 365 means a calendar year, -1 never (rules 15.2). */
+/** Unix second at which a key made for this many days expires: 365 is a calendar year, -1 never (rules 15.2). */
 export function expiryOf(days: number, now: Date): number {
   if (days < 0) return -1;
   if (days !== YEAR) return Math.floor(now.getTime() / 1000) + days * DAY;
@@ -19,14 +19,14 @@ export function expiryOf(days: number, now: Date): number {
   return Math.floor(end.getTime() / 1000);
 }
 
-/** A key can do no more than who makes it (rules section 15.3); an owner may make an owner's key (D25). */
+/** A key can do no more than its creator (rules section 15.3); an owner may make a key with the role owner (D25). */
 function checkRole(own: Role, asked: Role): void {
   if (!roleAtLeast(own, asked)) throw new ForbiddenError(`role: ${asked} is above the caller's`);
 }
 
 /**
- * The same Idempotency-Key again: with the secret of the key that it made, that key. With another one it is
- * refused: whoever has the first one's secret may be using it.
+ * A retry with the same Idempotency-Key gets the key that was made, if it sends that key's secret. With another secret
+ * it is refused, since the holder of the first secret may be using the key.
  */
 const createApiKey: Handler<PublicOperations["createApiKey"]> = async (context) => {
   const { services, identity, body, creationKey } = context;
@@ -66,7 +66,7 @@ const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) =>
   const { services, identity, query, header } = context;
   const where = { tenantId: identity.tenant };
   const order = query.order_by ?? "desc";
-  // Any other field means the default one (rules section 6).
+  // An unknown field means the default order (rules section 6).
   const sort = {
     name: { name: order },
     role: { role: order },
@@ -113,7 +113,7 @@ const updateApiKey: Handler<PublicOperations["updateApiKey"]> = async ({
   return undefined;
 };
 
-/** Keys are looked up with every request, so a deleted one works no more from here on (rules section 15.7). */
+/** Keys are looked up with every request, so a deleted key stops working at once (rules section 15.7). */
 const deleteApiKey: Handler<PublicOperations["deleteApiKey"]> = async ({ services, identity, params }) => {
   const { count } = await services.db.apiKey.deleteMany({
     where: { tenantId: identity.tenant, name: params.key },

@@ -8,8 +8,8 @@ const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
   const { services, identity, query, header } = context;
   const { tenant } = identity;
   const where = {
-    // A range of one value: where PostgreSQL knows it for one, it may look for the latest entries in the order of the
-    // primary key, through those of all other namespaces.
+    // A range of a single value: for an equality PostgreSQL may walk the primary key backwards to find the latest
+    // entries, through those of all other namespaces.
     tenantId: { gte: tenant, lte: tenant },
     ...((query.since || query.until) && {
       at: {
@@ -39,7 +39,7 @@ export const auditHandlers: Handlers<Pick<Operations, keyof typeof audit & keyof
 const DAY = 24 * 60 * 60_000;
 
 /**
- * Removes what is older than the trail is kept for.
+ * Deletes the entries that are older than the retention of the audit trail.
  * @param days 0: for ever
  */
 export async function trimAuditTrail(services: Services, days: number): Promise<void> {

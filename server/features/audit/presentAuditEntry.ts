@@ -6,7 +6,7 @@ import { wireDate } from "../wireDate.ts";
 /** An entry of the audit trail on the wire. */
 export type WireEntry = z.output<typeof audit.auditEntry>;
 
-/** An entry as the wire has it. */
+/** Converts an entry of the audit trail to its wire format. */
 export function presentAuditEntry(row: AuditEntry): WireEntry {
   const json = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
   return {

@@ -2,7 +2,7 @@ import type { Services } from "../../services.ts";
 import { isAllowed, refusal } from "./evaluate.ts";
 import { billingOf, isActive } from "./record.ts";
 
-/** What is known of a request before the transaction of its write begins. */
+/** The parts of a request that are known before the transaction of its write begins. */
 export interface Asking {
   readonly services: Services;
   readonly identity: unknown;
@@ -17,27 +17,25 @@ interface OfDevice extends OfNamespace {
   readonly params: { readonly uid: string; readonly status?: string };
 }
 
-/**
- * A device with a MAC that is accepted already takes that one's place (rules section 7): there is not one more.
- */
+/** True if the device would replace an accepted device with the same MAC (rules section 7), adding none. */
 async function takesPlace({ db }: Services, tenantId: string, mac: string): Promise<boolean> {
   const former = { tenantId, mac, status: "accepted" };
   return mac !== "" && (await db.device.findFirst({ where: former, select: { uid: true } })) !== null;
 }
 
-/** @throws PaymentError the gateway does not let another device be accepted */
+/** @throws PaymentError the gateway refuses another accepted device */
 async function askToAccept({ services, identity, params }: OfDevice): Promise<void> {
   const { tenant: tenantId } = identity;
   if (params.status !== undefined && params.status !== "accept") return;
   const row = await billingOf(services, tenantId);
   if (!isActive(row)) return;
   const device = await services.db.device.findUnique({ where: { uid: params.uid, tenantId } });
-  // What is wrong with the request otherwise is the operation's business.
+  // The operation itself reports any other fault of the request.
   if (!device || device.status === "accepted" || (await takesPlace(services, tenantId, device.mac))) return;
   if (!(await isAllowed(services, row.customerId, "device_accept"))) throw refusal("device_accept");
 }
 
-/** @throws PaymentError the gateway does not let the namespace go */
+/** @throws PaymentError the gateway refuses the deletion of the namespace */
 async function askToDelete({ services, identity }: OfNamespace): Promise<void> {
   const row = await billingOf(services, identity.tenant);
   if (row && !(await isAllowed(services, row.customerId, "namespace_delete"))) {
@@ -45,7 +43,7 @@ async function askToDelete({ services, identity }: OfNamespace): Promise<void> {
   }
 }
 
-/** Writes that the gateway may refuse, and what is asked of it. */
+/** Writes that the gateway may refuse, each with its check. */
 const QUESTIONS: Readonly<Record<string, ((asking: OfDevice) => Promise<void>) | undefined>> = {
   acceptDevice: askToAccept,
   updateDeviceStatus: askToAccept,
@@ -54,13 +52,13 @@ const QUESTIONS: Readonly<Record<string, ((asking: OfDevice) => Promise<void>) |
 };
 
 /**
- * Asks the payment gateway about a write of a cloud instance, before its transaction begins. The answer is not
- * stored: a question books nothing, and what is paid for is the number of devices that the upkeep reports.
+ * Asks the payment gateway whether a write of a cloud instance is allowed, before its transaction begins. The answer is
+ * not stored: asking books nothing, and customers pay for the devices that the billing chore reports.
  * @throws PaymentError billing refuses
  * @throws GatewayError the gateway failed
  */
 export async function askBilling(operation: string, asking: Asking): Promise<void> {
   if (asking.services.settings.edition !== "cloud") return;
-  // The contract says that these operations have such parameters and such an identity.
+  // By the contract these operations have such parameters and such an identity.
   await QUESTIONS[operation]?.(asking as OfDevice);
 }

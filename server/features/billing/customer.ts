@@ -7,16 +7,16 @@ import type { BillingGateway } from "../../payments/gateway.ts";
 import { billingOf, customerOf } from "./record.ts";
 import { recordBilling } from "./trace.ts";
 
-const present = () => new ConflictError("the namespace has a customer already");
+const alreadyCustomer = () => new ConflictError("the namespace has a customer already");
 
 /**
- * The gateway makes it first. When this process dies before it is stored, the repetition gets the same customer from
- * the gateway, since its key is the namespace's.
+ * The gateway creates the customer first. If this process dies before it stores the id, a retry gets the same customer
+ * from the gateway, since the idempotency key is made from the tenant id.
  */
 export const createCustomer: Handler<PublicOperations["createCustomer"]> = async (context) => {
   const { services, identity } = context;
   const tenantId = identity.tenant;
-  if (await billingOf(services, tenantId)) throw present();
+  if (await billingOf(services, tenantId)) throw alreadyCustomer();
   const namespace = await services.db.namespace.findUnique({
     where: { tenantId },
     select: { name: true, owner: { select: { email: true } } },
@@ -40,7 +40,7 @@ export const createCustomer: Handler<PublicOperations["createCustomer"]> = async
       await recordBilling(inside, "createCustomer", { customer: id });
     });
   } catch (error) {
-    throw isDatabaseError(error, "P2002") ? present() : error;
+    throw isDatabaseError(error, "P2002") ? alreadyCustomer() : error;
   }
   return undefined;
 };
@@ -68,7 +68,7 @@ export const getCustomer: Handler<PublicOperations["getCustomer"]> = async ({ se
 
 type PaymentMethodOperation = "attachPaymentMethod" | "detachPaymentMethod" | "setDefaultPaymentMethod";
 
-/** What the gateway did and the trail misses, when the process dies between, is done again by the owner harmlessly. */
+/** If the process dies between the call and its audit entry, the owner can repeat the request harmlessly. */
 function forPaymentMethod(id: PaymentMethodOperation & keyof BillingGateway) {
   return async (context: Context<PublicOperations["attachPaymentMethod"]>): Promise<undefined> => {
     const { services, identity, body } = context;

@@ -10,12 +10,12 @@ import { presentDevice } from "../devices/presentDevice.ts";
 import { readDevices } from "../devices/readDevices.ts";
 import { recordBilling } from "./trace.ts";
 
-/** Devices that are offered for a choice (rules section 18). */
+/** Number of devices that the owner is offered for the choice (rules section 18). */
 const OFFERED = 3;
 
-/** Uids of the accepted devices with most sessions; of those with as many, the ones that reported last. */
+/** Uids of the accepted devices with the most sessions; of equals, those that reported last come first. */
 async function mostUsed({ db }: Services, tenantId: string): Promise<string[]> {
-  // Prisma's own order by a relation's size counts the sessions of all namespaces.
+  // Prisma's order by the size of a relation would count the sessions of all namespaces.
   const rows = await readRows<{ uid: string }>(
     db,
     sql`SELECT "Device"."uid" FROM "Device" WHERE "Device"."tenantId" = ${tenantId} AND "Device"."status" = 'accepted'
@@ -36,12 +36,12 @@ export const getDevicesMostUsed: Handler<PublicOperations["getDevicesMostUsed"]>
   ]);
   const since = onlineSince(services);
   return rows.map((row) =>
-    // Accepted ones need not be accepted.
+    // These devices are accepted already.
     presentDevice(row, { namespace, onlineSince: since, acceptable: false }),
   );
 };
 
-/** The listed devices stay accepted, all other accepted ones have to wait again (rules section 18). */
+/** The chosen devices stay accepted; all other accepted devices become pending (rules section 18). */
 export const choiceDevices: Handler<PublicOperations["choiceDevices"]> = async (context) => {
   const { services, identity, body } = context;
   const accepted = { tenantId: identity.tenant, status: "accepted" };

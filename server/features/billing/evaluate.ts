@@ -17,7 +17,7 @@ async function limitOf({ db }: Services, tenantId: string) {
   return namespace;
 }
 
-/** Asks the gateway whether a customer may do something. */
+/** Asks the gateway whether it allows an action of a customer. */
 export function isAllowed(
   services: Services,
   customerId: string,
@@ -26,7 +26,7 @@ export function isAllowed(
   return callGateway(services, (gateway, signal) => gateway.allows(customerId, action, { signal }));
 }
 
-/** With more accepted devices than a free namespace may have, the owner has to choose first (rules section 18). */
+/** True for a free namespace with too many accepted devices, whose owner has to choose first (rules section 18). */
 async function isOverLimit({ db }: Services, tenantId: string, maxDevices: number): Promise<boolean> {
   if (maxDevices <= 0) return false;
   return (await db.device.count({ where: { tenantId, status: "accepted" } })) > maxDevices;
@@ -48,9 +48,9 @@ async function evaluate(
 }
 
 /**
- * Asks whether an action is let through. Without an active subscription the limit of a free namespace decides about
- * devices, and a customer's open invoices keep its namespace.
- * @throws PaymentError it is not
+ * Checks whether an action is allowed. Without an active subscription the limit of a free namespace decides about
+ * devices, and open invoices prevent the deletion of a customer's namespace.
+ * @throws PaymentError the action is not allowed
  */
 async function report(
   services: Services,
@@ -67,7 +67,7 @@ async function report(
   return undefined;
 }
 
-/** What a caller is told when the gateway does not let an action through. */
+/** The error for an action that the gateway does not allow. */
 export const refusal = (action: billing.ReportedAction): PaymentError =>
   new PaymentError(`billing refuses ${action}: invoices are open, or the subscription does not run`);
 

@@ -9,7 +9,7 @@ import { wireDate } from "../wireDate.ts";
 
 type Status = billing.SubscriptionStatus;
 
-/** What the service has of a namespace's billing; null without a customer. */
+/** The stored billing state of a namespace; null without a customer. */
 export function billingOf({ db }: Pick<Services, "db">, tenantId: string): Promise<Billing | null> {
   return db.billing.findUnique({ where: { tenantId } });
 }
@@ -25,7 +25,7 @@ export async function customerOf(services: Pick<Services, "db">, tenantId: strin
 export const isActive = (row: Billing | null): row is Billing =>
   row !== null && billing.isActiveSubscription(row.status as Status);
 
-/** A namespace's billing as the wire has it (models section 4). */
+/** Converts a namespace's billing state to its wire format (models section 4). */
 export function presentBilling(row: Billing): z.output<typeof billing.namespaceBilling> {
   return {
     active: isActive(row),
@@ -39,8 +39,8 @@ export function presentBilling(row: Billing): z.output<typeof billing.namespaceB
 }
 
 /**
- * Takes over what the gateway says of the subscription: it alone knows. An active one lifts the namespace's limit of
- * devices, and when it ends the limit is again what it was.
+ * Stores the gateway's state of a subscription; the gateway alone decides it. An active subscription lifts the limit of
+ * the namespace's devices; its end restores the limit from before.
  */
 export async function storeSubscription(
   services: Services,
@@ -57,7 +57,7 @@ export async function storeSubscription(
     if (!row || isSame(row, state)) return;
     const namespace = await tx.namespace.findUnique({ where: { tenantId }, select: { maxDevices: true } });
     const [was, is] = [isActive(row), isActive({ ...row, ...state })];
-    // Of a deleted namespace the state alone is of interest: its subscription is still to be ended.
+    // A deleted namespace has no limit to change; its state is still stored, since its subscription must be ended.
     if (namespace && was !== is) {
       const maxDevices = is ? -1 : row.freeDevices;
       await tx.namespace.update({ where: { tenantId }, data: { maxDevices } });

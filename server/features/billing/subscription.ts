@@ -22,8 +22,8 @@ const presentSubscription = (subscription: Subscription): z.output<typeof billin
 });
 
 /**
- * What the gateway says of a customer's subscription, which is stored here too.
- * @throws GatewayError it failed
+ * Reads a customer's subscription from the gateway, and stores its state here.
+ * @throws GatewayError the gateway failed
  */
 export async function refreshSubscription(
   services: Services,
@@ -57,9 +57,9 @@ async function checkPaymentMethods(services: Services, customerId: string): Prom
 }
 
 /**
- * The gateway begins it, then it is stored. What dies or times out between is found again: the repetition, each look
- * at the subscription and the upkeep ask the gateway what there is, and the key of a first or a next subscription of
- * the customer stays the same until there is one.
+ * The gateway begins the subscription, then it is stored. If this process dies or times out in between, a retry, each
+ * read of the subscription and the billing chore find it by asking the gateway. Until the customer has a newer
+ * subscription, its idempotency key stays the same.
  */
 export const createSubscription: Handler<PublicOperations["createSubscription"]> = async (context) => {
   const { services, identity } = context;
@@ -69,7 +69,7 @@ export const createSubscription: Handler<PublicOperations["createSubscription"]>
   const last = await refreshSubscription(services, tenantId, customerId);
   if (last && billing.isActiveSubscription(last.status)) {
     if (isActive(row)) throw new ConflictError("the namespace has an active subscription already");
-    // Begun by a request whose answer was lost.
+    // Begun by a request whose response was lost.
     await recordBilling(context, "createSubscription", { subscription: last.id });
     return undefined;
   }

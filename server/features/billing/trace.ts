@@ -10,7 +10,7 @@ interface Request {
   readonly request: RequestFacts;
 }
 
-/** Keeps in the audit trail what an owner did about the namespace's billing. */
+/** Records a change of a namespace's billing by its owner in the audit trail. */
 export async function recordBilling(
   { services, identity, request }: Request,
   operation: string,

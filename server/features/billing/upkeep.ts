@@ -5,14 +5,14 @@ import { removedSince } from "../devices/deviceLimit.ts";
 import { isActive } from "./record.ts";
 import { refreshSubscription } from "./subscription.ts";
 
-/** Namespaces of one look at the database. */
+/** Namespaces per query. */
 const BATCH = 200;
 /** State of the subscription of a namespace that was deleted. */
 const ENDED = "canceled";
-/** Longer than any request takes, in milliseconds: a few calls of the gateway, each within its time. */
+/** Longer than any request takes, in milliseconds: each makes a few calls of the gateway, which have timeouts. */
 const LONGEST_REQUEST = 10 * 60_000;
 
-/** Tells the gateway what a namespace uses, and takes over what it says of the subscription. */
+/** Reports a namespace's devices to the gateway, and stores the gateway's state of its subscription. */
 async function refresh(services: Services, row: Billing): Promise<void> {
   const { tenantId, customerId } = row;
   const alive = await services.db.namespace.count({ where: { tenantId } });
@@ -25,8 +25,8 @@ async function refresh(services: Services, row: Billing): Promise<void> {
 }
 
 /**
- * The namespace was deleted. The row goes when the gateway knows for sure: a subscription that was asked for just
- * before the deletion may begin after it, so that its end is told again later.
+ * Ends the subscription of a deleted namespace. A subscription that was requested just before the deletion may begin
+ * after it, so the end is requested again later, and the row is kept until then.
  */
 async function endOf(
   services: Services,
@@ -43,8 +43,8 @@ async function endOf(
 }
 
 /**
- * Brings what the service and the gateway know of each other up to date. One namespace's failure keeps no other one
- * from its turn.
+ * Synchronises the service and the gateway for all namespaces. The failure of one namespace does not keep the others
+ * from their turn.
  * @throws AggregateError with all failures
  */
 export async function refreshBilling(services: Services): Promise<void> {
@@ -66,7 +66,7 @@ export async function refreshBilling(services: Services): Promise<void> {
   if (failures.length > 0) throw new AggregateError(failures, "billing could not be brought up to date");
 }
 
-/** Removes devices whose slots count no longer (rules section 7). */
+/** Deletes removed devices whose slots no longer count (rules section 7). */
 export async function forgetRemovedDevices(services: Services): Promise<void> {
   await services.db.device.deleteMany({
     where: { status: "removed", statusUpdatedAt: { lte: removedSince(services) } },

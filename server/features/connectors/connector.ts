@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { Connector } from "../../db/generated/sqlite/client.ts";
 
-/** What is declared of a connector; of its TLS material a digest without the key. */
+/** The declared fields of a connector; for its TLS material, a digest that leaves out the private key. */
 export const declaredConnector = (
   row: Pick<Connector, "enable" | "secure" | "address" | "port" | "tlsDigest">,
 ): Declared => ({
@@ -22,13 +22,13 @@ export const connectorObject: ManagedObject = {
   },
 };
 
-/** What is said of every connector: this service stores them, and connects to no engine. */
+/** The status of every connector: this service stores connectors, and connects to no engine. */
 const NOT_CONNECTED = {
   state: "disconnected",
   message: "the service is not connected to the engine",
 } as const;
 
-/** A connector as the wire has it, without its TLS material (models section 13). */
+/** Converts a connector to its wire format, without its TLS material (models section 13). */
 export function presentConnector(row: Connector): z.output<typeof connectors.connector> {
   return {
     uid: row.uid,

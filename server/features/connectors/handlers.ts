@@ -14,8 +14,8 @@ const unknown = () => new NotFoundError("no such connector");
 
 /**
  * The TLS columns of a connector after a request.
- * @param stored what it has already
- * @throws InvalidError it is secure and has no TLS material, or the new one is of no use
+ * @param stored the columns before the request
+ * @throws InvalidError a secure connector has no TLS material, or the new material is invalid
  */
 function tlsColumns(
   services: Services,
@@ -41,7 +41,7 @@ function checkNumber(services: Services, tx: Transaction, tenantId: string): Pro
 }
 
 /**
- * The answer names no connector, so this is no creation of an object with a revision; it is recorded all the same.
+ * The response names no connector, so this is not a creation of an object with a revision; it is recorded all the same.
  */
 const connectorCreate: Handler<PublicOperations["connectorCreate"]> = async (context) => {
   const { services, identity, body, request } = context;
@@ -99,7 +99,7 @@ async function find(services: Services, tenantId: string, uid: string) {
 const connectorGet: Handler<PublicOperations["connectorGet"]> = async ({ services, identity, params }) =>
   presentConnector(await find(services, identity.tenant, params.uid));
 
-/** Changes what was sent only. */
+/** Changes only the fields that were sent. */
 const connectorUpdate: Handler<PublicOperations["connectorUpdate"]> = async (context) => {
   const { services, identity, params, body } = context;
   const { uid } = params;
@@ -125,7 +125,7 @@ const connectorDelete: Handler<PublicOperations["connectorDelete"]> = async (con
   return undefined;
 };
 
-/** This service connects to no engine, so there is nobody to ask. */
+/** This service connects to no engine, so it has no information to return. */
 const connectorInfo: Handler<PublicOperations["connectorInfo"]> = async ({ services, identity, params }) => {
   await find(services, identity.tenant, params.uid);
   throw new NotConnectedError("the connector is not connected to its engine");

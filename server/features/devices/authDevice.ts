@@ -13,7 +13,7 @@ import { deviceToken } from "../../http/tokens.ts";
 import type { Services } from "../../services.ts";
 import { declaredDevice } from "./objects.ts";
 
-/** A device's uid, from what its agent says it is (rules section 7, step 2). The values go in as they are. */
+/** A device's uid: the digest of its agent's values, unchanged (rules section 7, step 2). */
 export function deviceUid(device: {
   readonly mac: string;
   readonly publicKey: string;
@@ -24,8 +24,8 @@ export function deviceUid(device: {
 }
 
 /**
- * First name of a device: its host name, else its MAC with hyphens. An agent may send any text as its MAC;
- * what a device's name cannot hold (rules section 20) becomes a hyphen too.
+ * The name of a new device: its host name, else its MAC with hyphens. An agent may send any text as its MAC; characters
+ * that a device's name cannot hold (rules section 20) become hyphens too.
  */
 function firstName(hostname: string | undefined, mac: string): string {
   return (hostname || mac).toLowerCase().replaceAll(/[^a-z0-9_-]/g, "-");
@@ -37,8 +37,8 @@ const full = ({ settings }: Services) =>
   );
 
 /**
- * Nobody vouches for a device that enrols, so there is a limit to the rows that strangers can make.
- * @throws ForbiddenError as many devices as may wait in the namespace to be accepted
+ * Anybody can enrol devices, so the number of pending rows that strangers can make is limited.
+ * @throws ForbiddenError the namespace has as many pending devices as it may have
  */
 async function checkPending(services: Services, tx: Transaction, tenantId: string): Promise<void> {
   const limit = services.settings.maximumPendingDevices;
@@ -50,7 +50,7 @@ async function checkPending(services: Services, tx: Transaction, tenantId: strin
 
 type Report = z.output<NonNullable<PublicOperations["authDevice"]["body"]>>;
 
-/** What an agent says of its device each time, as the columns that keep it. */
+/** The columns that store an agent's report. */
 const reportedOf = (services: Services, { info }: Report, request: RequestFacts) => ({
   infoId: info.id,
   infoPrettyName: info.pretty_name,
@@ -62,15 +62,15 @@ const reportedOf = (services: Services, { info }: Report, request: RequestFacts)
   ...services.positionOf(request.address),
 });
 
-/** What the answer tells a device of itself. */
+/** The names in the response to a device. */
 interface Names {
   readonly name: string;
   readonly namespace: string;
 }
 
 /**
- * The names of a device of which all that was reported is stored already. Read with every report, so that a
- * change, a deletion and the end of the namespace hold at once, whichever instance they were made by.
+ * The names of a device if its report brings nothing new. Read with every report, so that a rename, a deletion and the
+ * end of the namespace take effect at once, whichever instance made them.
  */
 async function namesOfUnchanged(
   services: Services,
@@ -95,11 +95,11 @@ async function namesOfUnchanged(
 
 interface Place {
   readonly namespace: string;
-  /** The device has enrolled. */
+  /** 1 if the device has enrolled, else 0. */
   readonly known: number | bigint;
 }
 
-/** What is asked before anything is written: strangers may ask it as often as they like. */
+/** The namespace of a report, and whether its device is known; read before strangers' reports cause any write. */
 async function placeOf(services: Services, tenantId: string, uid: string): Promise<Place | undefined> {
   const [place] = await readRows<Place>(
     services.db,
@@ -109,7 +109,7 @@ async function placeOf(services: Services, tenantId: string, uid: string): Promi
   return place;
 }
 
-/** Writes what is new of a known device; undefined for one that is not known. */
+/** Updates a known device; undefined if the device is not known. */
 async function renew(tx: Transaction, uid: string, update: object): Promise<{ name: string } | undefined> {
   const { count } = await tx.device.updateMany({ where: { uid }, data: update });
   if (count === 0) return undefined;
@@ -117,9 +117,9 @@ async function renew(tx: Transaction, uid: string, update: object): Promise<{ na
 }
 
 /**
- * Stores a device that is new, or of which something is.
+ * Enrols a new device, or updates a known one.
  * @throws NotFoundError no such namespace; nothing is stored
- * @throws ForbiddenError see {@link checkPending}; a known device passes whatever the limit
+ * @throws ForbiddenError see {@link checkPending}; a known device is always updated
  * @throws RateLimitedError too many new devices came from the address
  * @throws BusyError too many devices enrol at a time
  */
@@ -154,7 +154,7 @@ async function store(services: Services, uid: string, body: Report, request: Req
     if (known) return { name: known.name, namespace };
     const { enrolments, settings } = services;
     if (enrolments.isFull(tenantId, services.now())) throw full(services);
-    // Every enrolment changes what the others have counted: side by side most of them would only begin again.
+    // Each enrolment changes the count of pending devices: side by side most of them would only retry.
     const device = await inTurn(tenantId, async () => {
       const now = services.now();
       if (enrolments.isFull(tenantId, now)) throw full(services);
@@ -170,7 +170,9 @@ async function store(services: Services, uid: string, body: Report, request: Req
   }
 }
 
-/** Sessions of which an agent says that they go on; others than its own, and closed ones, stay as they are. */
+/**
+ * Keeps the sessions alive that an agent reports as running; other devices' sessions and closed ones stay as they are.
+ */
 async function keepAlive(services: Services, deviceUid: string, sessions: readonly string[]): Promise<void> {
   await services.db.session.updateMany({
     where: { uid: { in: [...sessions] }, deviceUid, closedAt: null },
@@ -179,9 +181,8 @@ async function keepAlive(services: Services, deviceUid: string, sessions: readon
 }
 
 /**
- * An agent enrols or reports (rules section 7). What an administrator decides, name, status and tags, stays as
- * it is. What is new is stored before the answer; of a report without news only the time is, and later (see
- * `Heartbeats`).
+ * An agent enrols or reports (rules section 7). Name, status and tags, which an administrator decides, stay unchanged.
+ * News are stored before the response; of a report without news only the time is stored, later (see `Heartbeats`).
  */
 export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ services, body, request }) => {
   const { tenant_id: tenant, public_key: publicKey, identity } = body;

@@ -13,7 +13,7 @@ interface OfOne {
 }
 
 /**
- * A device's operation, for containers only. The other way round there is no such check: a container is a
+ * Restricts a device's operation to containers. The operations of devices are not restricted in turn: a container is a
  * device, and some operations (accept, rename) have no path of their own for it (rules section 7).
  * @throws NotFoundError no such container in the namespace
  */

@@ -16,7 +16,7 @@ type LimitedNamespace = Pick<Namespace, "tenantId" | "maxDevices">;
 /** Devices that were removed later than this still hold their slots. */
 export const removedSince = (services: Services): Date => new Date(services.now().getTime() - REMOVED_LIFE);
 
-/** True when no further device can be accepted: on a cloud instance, removed ones count for a while. */
+/** True when no further device can be accepted; on a cloud instance, recently removed devices count too. */
 export async function isFull(
   services: Services,
   tx: Transaction,
@@ -29,7 +29,7 @@ export async function isFull(
   return (await tx.device.count({ where: { tenantId, OR: counted } })) >= maxDevices;
 }
 
-/** True when the device can be accepted now; a removed one takes the slot that it still has. */
+/** True when the device can be accepted now; a removed device uses the slot that it still has. */
 export function isAcceptable(services: Services, device: Slot, full: boolean): boolean {
   if (device.status === "accepted") return false;
   return !full || (device.status === "removed" && device.statusUpdatedAt > removedSince(services));

@@ -34,7 +34,7 @@ const stored: Table["fields"] = {
   public_url: column("boolean", "Device", "publicUrl"),
 };
 
-/** Devices, for lists. `online` is computed, so it depends on the time. */
+/** The table of devices for lists. `online` depends on the time, so it is computed. */
 export function deviceTable(services: Services): Table {
   const online = sql`("Device"."lastSeen" > ${onlineSince(services)} AND "Device"."offline" = ${false})`;
   return {

@@ -14,7 +14,7 @@ import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
 import { readDevices } from "./readDevices.ts";
 
-/** Platform of what is listed as a container, not as a device (rules section 7). */
+/** Platform of the devices that are listed as containers (rules section 7). */
 export const CONTAINER = "connector";
 const unknown = () => new NotFoundError("no such device");
 
@@ -64,7 +64,7 @@ export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ servic
 
 type WholeDevice = Parameters<typeof presentDevice>[0] & { readonly namespace: Namespace };
 
-/** A device as the wire has it, with what depends on the time and on its namespace's limit. */
+/** Converts a device to its wire format, with the fields that depend on the time and on its namespace's limit. */
 export async function presentOneDevice(services: Services, row: WholeDevice) {
   const full = await isFull(services, services.db, row.namespace);
   return presentDevice(row, {
@@ -75,8 +75,8 @@ export async function presentOneDevice(services: Services, row: WholeDevice) {
 }
 
 /**
- * On a cloud instance without active billing an accepted device stays as a removed one, whose slot still counts
- * (rules section 7).
+ * On a cloud instance without active billing an accepted device becomes a removed one, whose slot still counts (rules
+ * section 7).
  */
 export const deleteDevice: Handler<PublicOperations["deleteDevice"]> = async (context) => {
   const { services, identity, params } = context;
@@ -107,7 +107,7 @@ interface Changes {
   readonly public_url?: boolean | undefined;
 }
 
-/** @param rivals which other devices' names are taken */
+/** @param rivals filter of the other devices whose names are taken */
 async function change(
   services: Services,
   tenantId: string,
@@ -134,14 +134,14 @@ async function change(
   });
 }
 
-/** A name must be unique in the namespace (rules section 7, D38); a removed device has none any more. */
+/** A name must be unique in the namespace (rules section 7, D38); removed devices' names are free. */
 export const updateDevice: Handler<PublicOperations["updateDevice"]> = async (context) => {
   const { services, identity, params, body } = context;
   await change(services, identity.tenant, params.uid, body, { status: { not: "removed" } });
   return undefined;
 };
 
-/** Here only accepted devices' names are taken, as the contract says of this older operation. */
+/** Only the names of accepted devices count as taken, as the contract says of this older operation. */
 export const renameDevice: Handler<PublicOperations["renameDevice"]> = async (context) => {
   const { services, identity, params, body } = context;
   await change(services, identity.tenant, params.uid, body, { status: "accepted" });

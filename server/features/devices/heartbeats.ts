@@ -3,13 +3,13 @@ import type { PrismaClient } from "../../db/generated/sqlite/client.ts";
 /** How late a report without news may be written, in milliseconds; see `docs/server-settings.md`. */
 export const HEARTBEAT_DELAY = 2000;
 
-/** Devices in one statement: the others who wait for the database wait for no more than that. */
+/** Devices per statement: other users of the database wait for no longer than one statement takes. */
 const BATCH = 250;
 
 /**
- * Reports of devices that say nothing new, gathered and written many at a time. Only `lastSeen` is ever written,
- * and only forwards: a device that was marked offline after its report stays so, and one that was deleted stays
- * deleted. A `lastSeen` may be that of another report in the same second.
+ * Device reports without news, collected and written in batches. Only `lastSeen` is written, and only forwards: a
+ * device that was marked offline after its report stays offline, and a deleted one stays deleted. Reports of the same
+ * second share one `lastSeen`.
  */
 export class Heartbeats {
   readonly #db: Pick<PrismaClient, "device">;
@@ -18,13 +18,13 @@ export class Heartbeats {
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param onError told when reports could not be written; they are kept for the next time */
+  /** @param onError called when reports could not be written; they are kept for the next time */
   constructor(db: Pick<PrismaClient, "device">, onError: (error: unknown) => void) {
     this.#db = db;
     this.#onError = onError;
   }
 
-  /** Takes down that the device reported. */
+  /** Notes that the device reported. */
   beat(uid: string, time: Date): void {
     this.#pending.set(uid, time);
     this.#schedule();
@@ -35,7 +35,7 @@ export class Heartbeats {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const run = this.#running.then(() => this.#write());
-    // Who asked for that run hears of its failure; the next one begins anew.
+    // The caller of that run gets its error; the next run begins anew.
     this.#running = run.catch(() => {});
     return run;
   }
@@ -67,7 +67,7 @@ export class Heartbeats {
   }
 }
 
-/** Reports of the same second go together, under the time of the latest. */
+/** Batches of reports; those of the same second share the time of the latest. */
 function batchesOf(reports: ReadonlyMap<string, Date>): { uids: string[]; time: Date }[] {
   const seconds = Map.groupBy(reports, ([, time]) => Math.floor(time.getTime() / 1000));
   return [...seconds.values()].flatMap((group) => {

@@ -7,7 +7,7 @@ import { withTags } from "../tags/tagList.ts";
 import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
 
-/** What an SSH address says of a device. */
+/** A device as an SSH address names it. */
 interface DeviceAddress {
   /** Name of the namespace. */
   readonly domain: string;
@@ -15,9 +15,9 @@ interface DeviceAddress {
 }
 
 /**
- * The accepted device that an SSH address names, with its tags and namespace, of one moment. Names are stored in
- * lower case.
- * @throws NotFoundError
+ * The accepted device that an SSH address names, with its tags and namespace, all read at one moment. Names are stored
+ * in lower case.
+ * @throws NotFoundError no such device
  */
 export function addressedDevice(services: Services, { domain, name }: DeviceAddress) {
   return inTransaction(services, async (tx) => {
@@ -38,7 +38,7 @@ export const lookupDevice: Handler<InternalOperations["lookupDevice"]> = async (
   return presentDevice(device, {
     namespace: device.namespace,
     onlineSince: onlineSince(services),
-    // An accepted one need not be accepted.
+    // The device is accepted already.
     acceptable: false,
   });
 };

@@ -2,14 +2,14 @@ import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
 import { tagNames, withTags } from "../tags/tagList.ts";
 
-/** What is declared of a device. What its agent reports is not. */
+/** The declared fields of a device; its agent's reports are not declared. */
 export const declaredDevice = (row: Pick<Device, "name" | "status" | "publicUrl">): Declared => ({
   name: row.name,
   status: row.status,
   public_url: row.publicUrl,
 });
 
-/** What is declared of a device's tags: which they are, in any order. */
+/** The declared tags of a device, a set. */
 export const declaredTags = (rows: readonly { readonly tag: string }[]): Declared => ({
   tags: tagNames(rows).sort(),
 });

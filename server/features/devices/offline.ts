@@ -3,7 +3,7 @@ import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 
-/** Its next report clears the mark (rules section 7). */
+/** Marks a device as offline; its next report clears the mark (rules section 7). */
 async function markOffline(
   services: Services,
   device: { readonly uid: string; readonly tenantId?: string },
@@ -21,7 +21,7 @@ export const offlineDevice: Handler<PublicOperations["offlineDevice"]> = async (
   return undefined;
 };
 
-/** A trusted service may do it to every namespace's devices. */
+/** A trusted service may mark devices of every namespace. */
 export const markDeviceOffline: Handler<InternalOperations["markDeviceOffline"]> = async (context) => {
   const { services, params } = context;
   await markOffline(services, { uid: params.uid });

@@ -15,7 +15,7 @@ interface Surroundings {
   readonly acceptable: boolean;
 }
 
-/** A device as the wire has it (models section 3). */
+/** Converts a device to its wire format (models section 3). */
 export function presentDevice(
   row: Device & { readonly tags: readonly DeviceTag[] },
   { namespace, onlineSince, acceptable }: Surroundings,

@@ -8,7 +8,7 @@ export interface TaggedDevice extends Device {
   readonly tags: readonly DeviceTag[];
 }
 
-/** Devices with their tags, in the order of the uids; one that was deleted since is left out. */
+/** Devices with their tags, in the order of the uids; devices deleted meanwhile are left out. */
 export async function readDevices(services: Services, uids: readonly string[]): Promise<TaggedDevice[]> {
   if (uids.length === 0) return [];
   const listed = sql.list(uids);

@@ -7,20 +7,20 @@ import type { Context, Handler } from "../../http/handler.ts";
 import { checkLimit } from "./deviceLimit.ts";
 import { declaredDevice } from "./objects.ts";
 
-/** @throws NotFoundError not in the namespace */
+/** @throws NotFoundError the namespace has no such device */
 async function deviceIn(tx: Transaction, tenantId: string, uid: string): Promise<Device> {
   const device = await tx.device.findUnique({ where: { uid, tenantId } });
   if (!device) throw new NotFoundError("no such device");
   return device;
 }
 
-/** What accepts a device. */
+/** The request that accepts a device. */
 interface Acceptance {
   readonly operation: "acceptDevice" | "updateDeviceStatus";
   readonly context: Pick<Context<PublicOperations["acceptDevice"]>, "services" | "identity" | "request">;
 }
 
-/** The entry of the acceptance itself is about the new device: what became of the old one is told by one more. */
+/** Deletes the device that a new one replaces, with its own audit entry: the acceptance's is about the new device. */
 async function deleteFormer(tx: Transaction, former: Device, { operation, context }: Acceptance) {
   const { services, identity, request } = context;
   await tx.device.delete({ where: { uid: former.uid } });
@@ -39,7 +39,7 @@ async function acceptIn(tx: Transaction, device: Device, acceptance: Acceptance)
   const { services } = acceptance.context;
   const { tenantId, uid, mac } = device;
   const accepted = { tenantId, status: "accepted", uid: { not: uid } };
-  // An agent that names no MAC is not the same machine as another one that names none.
+  // Two agents without a MAC are different machines.
   const former = mac === "" ? null : await tx.device.findFirst({ where: { ...accepted, mac } });
   const namesake = await tx.device.findFirst({
     where: { ...accepted, name: device.name, ...(former && { mac: { not: mac } }) },
@@ -48,7 +48,7 @@ async function acceptIn(tx: Transaction, device: Device, acceptance: Acceptance)
   if (namesake) throw new ConflictError("another accepted device has the same name");
   const name = former?.name ?? device.name;
   if (former) {
-    // The same machine with a new key takes its former self's name, place and sessions (rules section 7).
+    // The same machine with a new key takes over the old device's name, slot and sessions (rules section 7).
     await tx.session.updateMany({ where: { deviceUid: former.uid }, data: { deviceUid: uid } });
     await deleteFormer(tx, former, acceptance);
   } else {
@@ -87,7 +87,7 @@ export const updateDeviceStatus: Handler<PublicOperations["updateDeviceStatus"]>
   }
   await inTransaction(services, async (tx) => {
     const device = await deviceIn(tx, identity.tenant, uid);
-    // A value of the specification that no state leads to (rules D23).
+    // The specification has this value, but no transition leads to it (rules D23).
     if (status === "unused") throw new InvalidError("status: unused cannot be set");
     if (device.status !== "pending" && device.status !== "rejected") {
       throw new InvalidError(`status: of a device that is ${device.status} cannot be changed`);

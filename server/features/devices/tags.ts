@@ -6,9 +6,9 @@ import type { Handler } from "../../http/handler.ts";
 import { tagAdded, tagNames, tagRemoved, tagRows, withTags } from "../tags/tagList.ts";
 
 /**
- * Replaces a device's tags by what `next` makes of them; the order is kept, and of tags that stay the key under
- * which they were made.
- * @param creationKey under which the new ones are made
+ * Replaces a device's tags by the result of `next`. The order is kept, and so is the creation key of each tag that
+ * stays.
+ * @param creationKey creation key of the new tags
  */
 async function changeTags(
   tx: Transaction,
@@ -28,7 +28,7 @@ async function changeTags(
   await tx.deviceTag.createMany({ data: tags });
 }
 
-/** There is no answer to compare, so a key that made another tag is refused. */
+/** The response is empty and cannot show another tag, so a key that made another tag is refused. */
 export const createDeviceTag: Handler<PublicOperations["createDeviceTag"]> = async (context) => {
   const { identity, params, body, creationKey } = context;
   const device = { tenantId: identity.tenant, uid: params.uid };

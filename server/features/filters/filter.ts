@@ -7,16 +7,16 @@ import { knownTags } from "../tags/tagTables.ts";
 
 export type Filter = z.output<typeof filter>;
 
-/** A filter as keys and rules store it; the host name is null in one by tags. */
+/** A filter as keys and rules store it; the host name is null in a filter by tags. */
 export interface StoredFilter {
   readonly hostname: string | null;
   readonly tags: readonly { readonly tag: string }[];
 }
 
 /**
- * A filter may name only tags that something in the namespace carries (rules section 16.4).
- * @param field what names them in the request
- * @throws NotFoundError
+ * Checks that each tag of a filter is in use in the namespace (rules section 16.4).
+ * @param field name of the request's field with the tags
+ * @throws NotFoundError a tag is not in use
  */
 export async function checkTagsUsed(
   tx: Transaction,
@@ -35,13 +35,13 @@ export async function checkFilter(tx: Transaction, tenantId: string, { tags }: F
   if (tags) await checkTagsUsed(tx, tenantId, tags, "filter.tags");
 }
 
-/** The columns of a new key or rule that hold its filter. */
+/** The columns with the filter of a new key or rule. */
 export const newFilter = ({ hostname, tags }: Filter) => ({
   hostname: hostname ?? null,
   tags: { create: tagRows(tags ?? []) },
 });
 
-/** The same for one whose filter is replaced. */
+/** The columns with the replaced filter of a key or rule. */
 export const replacedFilter = ({ hostname, tags }: Filter) => ({
   hostname: hostname ?? null,
   tags: replacedTags(tags ?? []),
@@ -49,12 +49,12 @@ export const replacedFilter = ({ hostname, tags }: Filter) => ({
 
 export const replacedTags = (tags: readonly string[]) => ({ deleteMany: {}, create: tagRows(tags) });
 
-/** A filter as the wire has it: the variant in use (models section 5). */
+/** Converts a filter to its wire format: the variant in use (models section 5). */
 export function presentFilter({ hostname, tags }: StoredFilter): Filter {
   return hostname === null ? { tags: tagNames(tags) } : { hostname };
 }
 
-/** What is declared by a filter: its tags are a set. */
+/** The declared form of a filter: its tags are a set. */
 export function declaredFilter(stored: StoredFilter): Filter {
   const { tags, ...rest } = presentFilter(stored);
   return tags === undefined ? rest : { tags: tags.toSorted() };

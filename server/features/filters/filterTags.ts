@@ -8,7 +8,7 @@ import { checkTagsUsed, type StoredFilter } from "./filter.ts";
 export interface FilterOwner {
   readonly noun: "key" | "rule";
   readonly tenantId: string;
-  /** How replacing the tags of a filter by host name is refused: a key's with 404, a rule's with 400 (16.5). */
+  /** The error for replacing the tags of a filter by host name: 404 for a key, 400 for a rule (16.5). */
   readonly RefusedReplacement: new (
     message: string,
   ) => ServiceError;

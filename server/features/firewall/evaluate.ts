@@ -10,9 +10,9 @@ import { addressedDevice } from "../devices/lookup.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";
 import { tagNames, withTags } from "../tags/tagList.ts";
 
-/** Rules in one statement; SQLite knows no expression that could ask for the tags of a thousand. */
+/** Rules per statement; SQLite has no statement for the tags of a thousand rules. */
 const READ_AT_ONCE = 250;
-/** Rules whose patterns are matched before other requests have their turn: each may take a millisecond. */
+/** Rules whose patterns are matched before other requests get a turn: each may take a millisecond. */
 const MATCHED_AT_ONCE = 50;
 
 const factsOf = (row: FirewallRule & StoredFilter) => ({
@@ -41,9 +41,9 @@ async function activeRules(tx: Transaction, tenantId: string): Promise<Facts[]> 
   }
 }
 
-/** As {@link firewallDecides}, the strongest rules first, and only as far as it needs to. */
+/** As {@link firewallDecides}, but with the strongest rules first, and only until one decides. */
 async function decide(rules: readonly Facts[], attempt: LoginAttempt): Promise<FirewallDecision<Facts>> {
-  // Ids grow: of one priority, the rule made last is the strongest.
+  // Ids grow: of rules with the same priority, the newest is the strongest.
   const byStrength = rules.toSorted((a, b) => b.priority - a.priority || b.id - a.id);
   for (let start = 0; start < byStrength.length; start += MATCHED_AT_ONCE) {
     if (start > 0) await letOthers();
@@ -57,7 +57,7 @@ async function decide(rules: readonly Facts[], attempt: LoginAttempt): Promise<F
 /** @throws ForbiddenError a rule denies the login */
 export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> = async (context) => {
   const { services, query } = context;
-  // Of one moment: while a tag is renamed, a device with the old name must not meet rules with the new one.
+  // Read at one moment: while a tag is renamed, a device with the old name must not meet rules with the new one.
   const { device, rules } = await inTransaction(services, async (tx) => {
     const device = await addressedDevice(within(services, tx), query);
     return { device, rules: await activeRules(tx, device.tenantId) };
@@ -66,7 +66,7 @@ export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> =
     deviceName: device.name,
     deviceTags: tagNames(device.tags),
     login: query.username,
-    // Else a rule that denies could be got round by another spelling.
+    // Otherwise another spelling of the address could evade a rule that denies it.
     sourceIp: normalAddress(query.ip_address) ?? query.ip_address,
   });
   if (!allowed) throw new ForbiddenError(`denied by firewall rule ${rule?.id}`);

@@ -6,13 +6,13 @@ import { NotFoundError } from "../../errors.ts";
 import { declaredFilter, presentFilter, type StoredFilter } from "../filters/filter.ts";
 import { withTags } from "../tags/tagList.ts";
 
-/** Highest value of the id's column; a path may name a higher one, which no rule has. */
+/** Highest value of the id's column; no rule has a higher id, which a path may name. */
 const HIGHEST_ID = 2_147_483_647;
 
 export const noSuchRule = () => new NotFoundError("no such rule");
 
 /**
- * What finds a rule of the namespace.
+ * The unique key of a rule.
  * @throws NotFoundError no rule can have the id
  */
 export function ruleKey(tenantId: string, id: string) {
@@ -20,7 +20,7 @@ export function ruleKey(tenantId: string, id: string) {
   return { tenantId_id: { tenantId, id: Number(id) } };
 }
 
-/** What is declared of a rule: all but its id. */
+/** The declared fields of a rule: all but its id. */
 const declaredFirewallRule = (row: FirewallRule & StoredFilter): Declared => ({
   action: row.action,
   active: row.active,
@@ -40,7 +40,7 @@ export const firewallRuleObject: ManagedObject = {
 
 type WireRule = z.output<typeof firewall.firewallRule>;
 
-/** A firewall rule as the wire has it (models section 8). */
+/** Converts a firewall rule to its wire format (models section 8). */
 export function presentFirewallRule(row: FirewallRule & StoredFilter): WireRule {
   return {
     id: String(row.id),

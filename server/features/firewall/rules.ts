@@ -19,7 +19,7 @@ const columnsOf = (body: Body) => ({
   username: body.username,
 });
 
-/** In the order in which rules grow stronger (rules section 6); of two alike, the later one wins. */
+/** In ascending strength (rules section 6); of rules with the same priority, the later one is stronger. */
 export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = async (context) => {
   const { services, identity, query, header } = context;
   const where = { tenantId: identity.tenant };

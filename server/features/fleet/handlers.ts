@@ -16,8 +16,8 @@ async function findDevice(services: Services, where: Prisma.DeviceWhereInput) {
 }
 
 /**
- * The uid wins over the name. Devices that wait or were rejected may share a name: the accepted one is meant, else the
- * one that reported last. A removed device has no name any more.
+ * The uid takes precedence over the name. Pending and rejected devices may share a name: the accepted device is meant,
+ * else the device that reported last. Removed devices' names do not count.
  */
 export const resolveDevice: Handler<PublicOperations["resolveDevice"]> = async (context) => {
   const { services, identity, query } = context;

@@ -13,8 +13,8 @@ interface Counts {
 }
 
 /**
- * A container is a device, so it counts as one; removed devices are gone (rules section 7, models section 13). Each count
- * is read from an index alone: of a large fleet the rows take ten times as long.
+ * Containers count as devices, removed devices do not (rules section 7, models section 13). Each count is read from an
+ * index alone: reading the rows of a large fleet takes ten times as long.
  */
 export const getStats: Handler<PublicOperations["getStats"]> = async ({ services, identity }) => {
   const { tenant } = identity;

@@ -2,7 +2,7 @@ import type { liveConnections, PublicOperations } from "@gatehouse-access/sdk/co
 import { NotImplementedError } from "../../errors.ts";
 import type { Handlers } from "../../http/handler.ts";
 
-/** @throws NotImplementedError always: their callers tell it from a service that has never heard of them */
+/** @throws NotImplementedError always, so that callers can tell this service from one without the operation */
 async function refuse(): Promise<never> {
   throw new NotImplementedError("live connections to devices come in a later version of this service");
 }
