@@ -1,10 +1,10 @@
 import { ForbiddenError } from "../errors.ts";
 
 /**
- * Refuses what would be one more than there may be.
+ * Refuses an addition that would exceed a limit.
  * @param limit 0 or less: any number
- * @param count how many there are; asked for only where there is a limit, and needs to look no further than it
- * @throws ForbiddenError with the message, where there are as many
+ * @param count counts the present objects, if there is a limit; it may stop counting at the limit
+ * @throws ForbiddenError with the message, when the limit is reached
  */
 export async function requireRoom(
   limit: number,

@@ -12,7 +12,7 @@ interface NewNamespace {
   readonly creationKey?: string | null;
 }
 
-/** Accepted devices that a new namespace may have (rules section 5.3). */
+/** Maximum of accepted devices in a new namespace of a cloud instance (rules section 5.3). */
 const FREE_CLOUD_DEVICES = 3;
 
 /** Adds a namespace with its owner as its first member. The name must be in lower case. */
@@ -31,5 +31,5 @@ export async function insertNamespace(services: Services, tx: Transaction, names
   });
 }
 
-/** What {@link insertNamespace} gives. */
+/** The row that {@link insertNamespace} returns. */
 export type NewNamespaceRow = Awaited<ReturnType<typeof insertNamespace>>;

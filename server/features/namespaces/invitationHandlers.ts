@@ -9,9 +9,9 @@ import { acceptMembership, isOpen, makeInvitation, openInvitation, putMember } f
 import { checkAuthority } from "./members.ts";
 
 /**
- * The link goes to the caller, who called the service at the address that it has. An edition without `acceptInvite`
- * adds a user who has an account at once, as `inviteMember` does there (rules section 5.9): the link then leads to the
- * login. The user of any other link becomes a member by registering with its sig.
+ * The link goes to the caller, and begins with the address at which the caller reached the service. An edition without
+ * `acceptInvite` adds a user who has an account at once, as its `inviteMember` does (rules section 5.9), and the link
+ * leads to the login. Otherwise the invited person becomes a member by registering with the link's sig.
  */
 const generateInvitationLink: Handler<PublicOperations["generateInvitationLink"]> = async (context) => {
   const { services, identity, body, request } = context;

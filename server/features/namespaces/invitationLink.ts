@@ -12,7 +12,7 @@ const parametersOf = ({ member, sig }: MadeInvitation, email: string) => ({
   sig,
 });
 
-/** Link to the page that accepts an invitation, at the origin (rules section 12.1). */
+/** Link to the page that accepts an invitation, at the given origin (rules section 12.1). */
 export const invitationLink = (origin: string, invitation: MadeInvitation, email: string): string =>
   linkAt(origin, PAGE, parametersOf(invitation, email));
 

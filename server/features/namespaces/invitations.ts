@@ -8,41 +8,41 @@ import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 import { insertInvited } from "../users/createUser.ts";
 
-/** How long an invitation waits, in milliseconds (rules section 5.10). */
+/** How long an invitation can be accepted, in milliseconds (rules section 5.10). */
 const INVITATION_LIFE = 7 * 24 * 60 * 60_000;
-/** Invitations of a namespace that may wait: each one is a mail to somebody who did not ask for it. */
+/** Open invitations that a namespace may have: each one sends a mail to somebody who did not ask for it. */
 const OPEN_INVITATIONS = 100;
 
-/** An invitation as it is made. */
+/** The input of a new invitation. */
 export interface NewInvitation {
   readonly tenantId: string;
   /** In lower case. */
   readonly email: string;
   readonly role: Role;
-  /** Its sig goes to the address alone, and so proves whose the address is. */
+  /** The sig goes only to the address, and so proves who owns the address. */
   readonly mailed: boolean;
   readonly creationKey: string | null;
 }
 
-/** An invitation with the proof of it, of which only a digest is kept. */
+/** An invitation with its secret sig, of which only a digest is stored. */
 export interface MadeInvitation {
   readonly member: Member;
   readonly sig: string;
 }
 
-/** True for a pending membership that can be accepted still. */
+/** True for a pending membership that can still be accepted. */
 export const isOpen = ({ status, expiresAt, invitation }: Member, now: Date): boolean =>
   status === "pending" && invitation !== null && expiresAt !== null && expiresAt > now;
 
-/** True for an invitation that nobody accepted in time; it can be made anew. */
+/** True for an expired invitation, which can be made again. */
 export const ranOut = ({ status, expiresAt }: Member, now: Date): boolean =>
   status === "pending" && expiresAt !== null && expiresAt <= now;
 
 /**
- * Makes a pending membership, of a new `invited` user where nobody has the address; one that was pending before is
- * replaced, and its sig with it. To be called in a transaction.
- * @throws ConflictError a member already
- * @throws ForbiddenError too many invitations of the namespace are open
+ * Makes a pending membership, of a new `invited` user if nobody has the address. An earlier pending membership is
+ * replaced, together with its sig. To be called in a transaction.
+ * @throws ConflictError the user is a member already
+ * @throws ForbiddenError the namespace has too many open invitations
  */
 export async function makeInvitation(services: Services, input: NewInvitation): Promise<MadeInvitation> {
   const { tenantId, email, role, mailed, creationKey } = input;
@@ -75,7 +75,7 @@ export async function makeInvitation(services: Services, input: NewInvitation): 
   return { member, sig };
 }
 
-/** The open invitation whose sig it is, with its user; null for any other text. */
+/** The open invitation with the sig, and its user; null for any other text. */
 export async function openInvitation(
   services: Services,
   sig: string,
@@ -88,8 +88,8 @@ export async function openInvitation(
 }
 
 /**
- * Makes a user a member without being asked, instead of an invitation where there was one. To be called in a
- * transaction, after a look at the membership that there is.
+ * Makes a user a member without asking, and replaces an open invitation. To be called in a transaction, after a look at
+ * the present membership.
  */
 export function putMember(
   { db, now }: Services,
@@ -104,7 +104,7 @@ export function putMember(
   });
 }
 
-/** Who accepts an invitation, in which request. */
+/** The caller who accepts an invitation, and the request. */
 export interface Acceptance {
   readonly caller: UserCaller;
   readonly request: { readonly id: string; readonly address: string };
@@ -112,7 +112,7 @@ export interface Acceptance {
   readonly operation: string;
 }
 
-/** Makes a pending membership one like all others; its sig is worth nothing then. To be called in a transaction. */
+/** Turns a pending membership into an accepted one; its sig becomes void. To be called in a transaction. */
 export async function acceptMembership(
   services: Services,
   { tenantId, userId, role }: Member,
@@ -122,7 +122,7 @@ export async function acceptMembership(
     where: { tenantId_userId: { tenantId, userId } },
     data: { status: "accepted", expiresAt: null, invitation: null },
   });
-  // A revision has the role alone, which stays; who became a member when is worth an entry all the same.
+  // The revision has only the role, which stays; the acceptance deserves an audit entry all the same.
   await recordChange(services, {
     tenantId,
     caller,

@@ -13,8 +13,8 @@ import { makeInvitation, putMember, ranOut } from "./invitations.ts";
 import { readNamespace } from "./namespaces.ts";
 
 /**
- * One may give and take roles up to one's own; an owner is made with the namespace only (rules section 4).
- * @throws ForbiddenError
+ * Members may give and take roles up to their own; only the creation of a namespace makes an owner (rules section 4).
+ * @throws ForbiddenError the role is above the caller's, or is the owner's
  */
 export function checkAuthority(own: Role, over: Role): void {
   if (over === "owner") throw new ForbiddenError("the owner's role can be neither given nor changed");
@@ -29,8 +29,8 @@ async function memberIn(tx: Transaction, tenantId: string, userId: string) {
 
 /**
  * Adds the user with the address at once.
- * @throws NotFoundError nobody has registered with it
- * @throws ConflictError a member already
+ * @throws NotFoundError nobody has registered with the address
+ * @throws ConflictError the user is a member already
  */
 async function addMember(
   services: Services,
@@ -49,7 +49,7 @@ async function addMember(
 
 /**
  * Invites the user with the address, and mails the link.
- * @throws ConflictError a member already, or an invitation is open
+ * @throws ConflictError the user is a member already, or has an open invitation
  */
 async function mailInvitation(
   services: Services,
@@ -67,7 +67,7 @@ async function mailInvitation(
 
 /**
  * Adds a user at once. On a cloud instance the membership is pending, and the user gets a mail; a new invitation
- * replaces one that ran out (rules sections 5.9 and 5.10).
+ * replaces an expired one (rules sections 5.9 and 5.10).
  */
 export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (context) => {
   const { services, identity, body, creationKey } = context;
@@ -80,7 +80,7 @@ export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (co
     find: async (tx, made) => {
       const where = { tenantId_creationKey: { tenantId, creationKey: made } };
       const known = await tx.member.findUnique({ where, include: { user: true } });
-      // The answer is the namespace, in which the caller could not tell whose membership the key made.
+      // The response is the namespace, which does not show whose membership the key made.
       if (known && known.user.email !== email)
         throw new ConflictError(`Idempotency-Key: made the membership of the user ${known.userId}`);
       return known && !ranOut(known, services.now()) ? known : null;
@@ -117,7 +117,7 @@ export const removeMember: Handler<PublicOperations["removeMember"]> = async (co
   return readNamespace(services, tenantId);
 };
 
-/** Who leaves the namespace of the token gets a session for another one, or for none (rules section 5.7). */
+/** A user who leaves the token's namespace gets a session for another namespace, or for none (rules section 5.7). */
 export const leaveNamespace: Handler<PublicOperations["leaveNamespace"]> = async ({ services, identity }) => {
   const { caller, tenant: tenantId, role } = identity;
   if (role === "owner") throw new ForbiddenError("the owner cannot leave, only delete the namespace");

@@ -10,7 +10,7 @@ const deviceCount = countOf(acceptedDevices(sql`"Namespace"."tenantId"`));
 const memberField = (name: string) =>
   listOf(sql`"Member"`, sql`"Member"."tenantId" = "Namespace"."tenantId"`, sql`"Member".${sql.column(name)}`);
 
-/** Namespaces, for lists. */
+/** The table of namespaces for lists. */
 export const namespaceTable: Table = {
   from: sql`"Namespace"`,
   id: sql`"Namespace"."tenantId"`,

@@ -18,7 +18,7 @@ import {
 } from "./presentNamespace.ts";
 import { WELCOME } from "./welcome.ts";
 
-/** @throws NotFoundError deleted since the caller was checked */
+/** @throws NotFoundError the namespace was deleted since the caller was authorised */
 export async function readNamespace(services: Services, tenantId: string) {
   const rows = await readRows<CountedNamespace>(
     services.db,
@@ -34,7 +34,7 @@ function taken(error: unknown): unknown {
   return isDatabaseError(error, "P2002") ? new ConflictError("name: is taken") : error;
 }
 
-/** Those of which the caller is a member; with an API key, its own (rules section 5.4). */
+/** Lists the namespaces of which the caller is a member; for an API key, its own (rules section 5.4). */
 export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (context) => {
   const { services, identity, query, header } = context;
   const mine =
@@ -65,7 +65,7 @@ export const createNamespace: Handler<PublicOperations["createNamespace"]> = asy
   const user = await callingUser(services, identity);
   const row = await createOnce<{ readonly tenantId: string } | NewNamespaceRow>(context, {
     taken: "name or tenant: is taken",
-    // By owner: who is it no more learns nothing of the namespace, whoever made it.
+    // Found by owner: a former owner learns nothing of the namespace, whoever made it.
     find: async (tx, made) => {
       const known = await tx.namespace.findUnique({
         where: { ownerId_creationKey: { ownerId: user.id, creationKey: made } },
@@ -101,7 +101,7 @@ export const createNamespace: Handler<PublicOperations["createNamespace"]> = asy
 export const getNamespace: Handler<PublicOperations["getNamespace"]> = ({ services, identity }) =>
   readNamespace(services, identity.tenant);
 
-/** Changes what was sent only (rules section 5.15). */
+/** Changes only the fields that were sent (rules section 5.15). */
 export const editNamespace: Handler<PublicOperations["editNamespace"]> = async ({
   services,
   identity,
@@ -124,7 +124,7 @@ export const editNamespace: Handler<PublicOperations["editNamespace"]> = async (
   return readNamespace(services, identity.tenant);
 };
 
-/** The database removes with it all that belongs to it: devices, keys, rules, API keys, members. */
+/** With the namespace the database deletes all that belongs to it: devices, keys, rules, API keys, members. */
 export const deleteNamespace: Handler<PublicOperations["deleteNamespace"]> = async ({
   services,
   identity,

@@ -1,7 +1,7 @@
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
 
-/** What is declared of a namespace, beside its members, which are objects of their own. */
+/** The declared fields of a namespace; its members are objects of their own. */
 export const declaredNamespace = (
   row: Pick<Namespace, "name" | "sessionRecord" | "connectionAnnouncement">,
 ): Declared => ({
@@ -9,7 +9,7 @@ export const declaredNamespace = (
   settings: { session_record: row.sessionRecord, connection_announcement: row.connectionAnnouncement },
 });
 
-/** What is declared of a membership. */
+/** The declared fields of a membership. */
 export const declaredMember = (row: Pick<Member, "role">): Declared => ({ role: row.role });
 
 export const namespaceObject: ManagedObject = {

@@ -17,13 +17,13 @@ interface NamespaceRow extends Namespace {
   readonly members: readonly (Member & { readonly user?: { readonly email: string } })[];
 }
 
-/** A namespace's row with {@link acceptedColumn}. */
+/** The row of a namespace with {@link acceptedColumn}. */
 export type CountedNamespace = Namespace & { readonly accepted: number | bigint };
 
 /** The number of a namespace's accepted devices, as a column. */
 export const acceptedColumn = (tenantId: Sql): Sql => sql`(${acceptedDevices(tenantId)}) AS accepted`;
 
-/** A namespace as the wire has it (models section 4). */
+/** Converts a namespace to its wire format (models section 4). */
 export function presentNamespace(
   row: NamespaceRow,
   acceptedDevices: number,
@@ -41,7 +41,7 @@ export function presentNamespace(
       role: member.role as WireMember["role"],
       type,
       status: member.status as WireMember["status"],
-      // Left out of the answer to a creation (models section 4).
+      // Empty in the response to a creation (models section 4).
       email: member.user?.email ?? "",
       revision: revisionOf(declaredMember(member)),
     })),
@@ -56,7 +56,7 @@ export function presentNamespace(
   };
 }
 
-/** Namespaces with their members, in the order of the rows. */
+/** Converts namespaces with their members to their wire format, in the order of the rows. */
 export async function presentNamespaces(
   services: Services,
   rows: readonly CountedNamespace[],

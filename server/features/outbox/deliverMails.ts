@@ -6,20 +6,20 @@ import { contentOf } from "./outbox.ts";
 
 const MINUTE = 60_000;
 
-/** Mails that are looked at in one run. */
+/** Mails per run. */
 const BATCH = 50;
 /**
- * Wait before the second attempt, in milliseconds; it doubles with each one. An attempt ends before it is over, so
+ * Wait before the second attempt, in milliseconds; it doubles with each attempt. An attempt ends within its wait, so
  * that no other instance begins one meanwhile.
  */
 const FIRST_WAIT = 5 * MINUTE;
 const LONGEST_WAIT = 60 * MINUTE;
-/** How long it is tried, in milliseconds: the tokens in mails live as long. */
+/** After how many milliseconds a mail is given up: the tokens in mails live as long. */
 const GIVEN_UP = 24 * 60 * MINUTE;
 
 /**
- * Sends the mails that are due. Of several instances one sends each; only where a process ends between sending a mail
- * and noting that, it is sent again.
+ * Sends the mails that are due. One of several instances sends each mail; it is sent twice only if a process ends
+ * between sending it and deleting its row.
  */
 export async function deliverMails(services: Services, log: FastifyBaseLogger): Promise<void> {
   const due = await services.db.outgoingMail.findMany({
@@ -53,7 +53,7 @@ async function claim(services: Services, { id, attempts }: OutgoingMail): Promis
   return count === 1;
 }
 
-/** Asked before the first attempt too: a backup that is restored may have mails of long ago. */
+/** Checked before the first attempt too: a restored backup may hold mails from long ago. */
 const tooOld = ({ now }: Services, { createdAt }: OutgoingMail): boolean =>
   now().getTime() - createdAt.getTime() >= GIVEN_UP;
 

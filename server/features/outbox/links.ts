@@ -1,9 +1,9 @@
 import type { Services } from "../../services.ts";
 
 /**
- * A link for a mail. It leads to the public address from the settings alone: whoever can choose where it leads gets the
- * token in it.
- * @throws Error there is no such setting, which a cloud instance must have
+ * A link for a mail. Its origin comes only from the settings: an attacker who could choose the origin would get the
+ * token in the link.
+ * @throws Error the setting is missing, which a cloud instance must have
  */
 export function mailedLink(
   { settings }: Services,
@@ -14,7 +14,7 @@ export function mailedLink(
   return linkAt(settings.publicUrl, path, parameters);
 }
 
-/** The same for a mail that every edition sends: where the public address is not known, the page's path alone. */
+/** A link for a mail that every edition sends; only the page's path if the public address is not set. */
 export function pageLink(
   services: Services,
   path: string,
@@ -24,7 +24,7 @@ export function pageLink(
   return `${path}?${new URLSearchParams(parameters)}`;
 }
 
-/** A link to a page of the service at the origin. */
+/** A link to a page of the service at an origin. */
 export function linkAt(origin: string, path: string, parameters: Readonly<Record<string, string>>): string {
   const url = new URL(path, origin);
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);

@@ -3,10 +3,10 @@ import type { Mail } from "../../mail/mail.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 
-/** What the mails about an account are for. */
+/** The purposes of mails about an account. */
 export type AccountPurpose = "activation" | "recovery" | "mfaReset";
 
-/** The mail that somebody asked for by naming an account. Whether there is one shows when it is sent. */
+/** A request for a mail about a named account. Whether the account exists shows when the mail is sent. */
 export interface AccountRequest {
   readonly purpose: AccountPurpose;
   /** Username or e-mail, in lower case. */
@@ -27,20 +27,20 @@ async function put(services: Services, id: string, content: Content): Promise<vo
   });
 }
 
-/** Has a mail sent once the transaction that this is a part of is done; without its success there is none. */
+/** Queues a mail as a part of the transaction; it is sent after the commit. */
 export function queueMail(services: Services, mail: Mail): Promise<void> {
   return put(services, randomUUID(), { mail });
 }
 
 /**
- * Has the mail about an account sent, if there is such an account. It takes the same time whether there is one: the
- * user is not looked for. While such a request waits another one adds nothing.
+ * Queues the mail about an account, which is sent if the account exists. The user is not looked up, so that the time it
+ * takes does not show this. While such a request waits, another one adds nothing.
  */
 export function queueAccountMail(services: Services, request: AccountRequest): Promise<void> {
   return put(services, digestOf(`${request.purpose} ${request.account}`), { request });
 }
 
-/** @throws OperatorError sealed by another instance secret */
+/** @throws OperatorError the row was sealed by another instance secret */
 export function contentOf(
   services: Services,
   row: { readonly id: string; readonly sealed: string },

@@ -13,8 +13,8 @@ const LIFE = 60_000;
 const sealPurpose = (fingerprint: string): string => `private key ${fingerprint}`;
 
 /**
- * A key pair for one SSH login. It is kept in the database, sealed, because the device's agent may ask another
- * instance to sign; what is over goes when the next one is made.
+ * Makes a key pair for one SSH login. It is stored in the database, sealed, because the device's agent may ask another
+ * instance to sign. The next creation deletes expired key pairs.
  */
 export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> = async ({
   services,
@@ -34,7 +34,7 @@ export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> =
   return { data: Buffer.from(pem).toString("base64"), fingerprint, created_at: wireDate(createdAt) };
 };
 
-/** @throws ForbiddenError nobody logs in to a device that is not accepted, so that its agent has nothing to ask */
+/** @throws ForbiddenError the device is not accepted: it gets no logins, so its agent needs no signatures */
 async function checkAccepted(services: Services, uid: string): Promise<void> {
   if ((await services.db.device.count({ where: { uid, status: "accepted" } })) > 0) return;
   throw new ForbiddenError("the device is not accepted");

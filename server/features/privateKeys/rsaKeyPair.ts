@@ -4,13 +4,13 @@ import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { Slots } from "../../secrets/passwords.ts";
 
 const MODULUS = 4096;
-/** Key pairs that may wait to be made, each of which takes about a second. */
+/** Jobs that may wait; making a key pair takes about a second. */
 const MAXIMUM_WAITING = 20;
 
-// One at a time: it occupies a thread that logins need too.
+// One at a time: each occupies a thread that logins need too.
 const slots = new Slots(1, MAXIMUM_WAITING);
 
-/** A key pair as an SSH entry uses it. */
+/** A key pair in the form that an SSH entry uses. */
 export interface RsaKeyPair {
   /** Private key, PEM (PKCS#1). */
   readonly pem: string;
@@ -20,8 +20,8 @@ export interface RsaKeyPair {
 
 /**
  * Makes a 4096-bit RSA key pair off the main thread.
- * @param signal one that still waits when it is aborted is not made
- * @throws BusyError too many wait already
+ * @param signal drops the job if it still waits when the signal is aborted
+ * @throws BusyError too many jobs wait already
  */
 export async function newRsaKeyPair(signal: AbortSignal): Promise<RsaKeyPair> {
   const { privateKey, publicKey } = await slots.run(
@@ -47,7 +47,7 @@ function field(bytes: Buffer): Buffer {
   return Buffer.concat([length, bytes]);
 }
 
-/** A number whose first bit is set would count as negative without a zero before it. */
+/** Adds a zero byte before a number whose first bit is set, which would count as negative without it. */
 function positive(base64url: string): Buffer {
   const bytes = Buffer.from(base64url, "base64url");
   return bytes.readUInt8(0) >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes;

@@ -8,7 +8,7 @@ import { presentFilter } from "../filters/filter.ts";
 import { withTags } from "../tags/tagList.ts";
 import { presentPublicKey } from "./publicKey.ts";
 
-/** A key with its tags, of one moment: between its old filter and its new one it would admit to every device. */
+/** A key with its tags, read at one moment: between its old and its new filter it would admit to every device. */
 function findKey(services: Services, tenantId: string, fingerprint: string) {
   return inTransaction(services, (tx) =>
     tx.publicKey.findUnique({
@@ -25,7 +25,7 @@ export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = a
   return presentPublicKey(row);
 };
 
-/** Decided as rules section 13 has it, about the device as the caller describes it. */
+/** Decides by rules section 13, about the device as the caller describes it. */
 export const evaluatePublicKey: Handler<InternalOperations["evaluatePublicKey"]> = async (context) => {
   const { services, params, body } = context;
   const row = await findKey(services, body.tenant_id, params.fingerprint);

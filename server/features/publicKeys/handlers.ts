@@ -16,7 +16,7 @@ import { withTags } from "../tags/tagList.ts";
 import { presentPublicKey, publicKeyTable } from "./publicKey.ts";
 import { addPublicKeyTag, removePublicKeyTag, updatePublicKeyTags } from "./tags.ts";
 
-/** @throws InvalidError what `data` holds is no public key */
+/** @throws InvalidError `data` is not a public key */
 function readKey(data: string): { readonly fingerprint: string; readonly data: string } {
   try {
     const key = parseSshPublicKey(Buffer.from(data, "base64").toString("utf8"));

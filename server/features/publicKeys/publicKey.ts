@@ -8,7 +8,7 @@ import { declaredFilter, presentFilter, type StoredFilter } from "../filters/fil
 import { withTags } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 
-/** What is declared of a key, beside the key itself, which never changes. */
+/** The declared fields of a key; the key itself never changes. */
 const declaredPublicKey = (row: Pick<PublicKey, "name" | "username"> & StoredFilter): Declared => ({
   name: row.name,
   username: row.username,
@@ -24,7 +24,7 @@ export const publicKeyObject: ManagedObject = {
   },
 };
 
-/** A public key as the wire has it (models section 5). */
+/** Converts a public key to its wire format (models section 5). */
 export function presentPublicKey(row: PublicKey & StoredFilter): z.output<typeof publicKeys.publicKey> {
   return {
     data: row.data,
@@ -40,7 +40,7 @@ export function presentPublicKey(row: PublicKey & StoredFilter): z.output<typeof
 
 const text = (name: string) => column("text", "PublicKey", name);
 
-/** Public keys of one namespace, for lists. */
+/** The table of public keys for lists. */
 export const publicKeyTable: Table = {
   from: sql`"PublicKey"`,
   id: sql`"PublicKey"."fingerprint"`,

@@ -3,26 +3,26 @@ import { ASSERTION, children, isNamed, onlyChild, parseXml, textOf } from "./xml
 
 const BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer";
 const TRANSIENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient";
-/** How much the clocks of two machines may differ, in milliseconds. */
+/** Allowed difference between the clocks of two machines, in milliseconds. */
 const SKEW = 60_000;
-/** Longest name of a user at the identity provider that is taken, in characters (SAML core, section 8.3.7). */
+/** Maximum length of a user's name at the identity provider, in characters (SAML core, section 8.3.7). */
 const NAME_LENGTH = 256;
 
-/** What an assertion must be about. */
+/** The values that an assertion must have. */
 export interface Expected {
   readonly issuer: string;
-  /** Address at which responses are taken. */
+  /** Address at which the service receives responses. */
   readonly recipient: string;
   readonly audience: string;
-  /** Id of the request that is answered. */
+  /** Id of the request that the response answers. */
   readonly request: string;
   readonly now: Date;
 }
 
-/** What an assertion says. */
+/** The content of an assertion. */
 export interface Assertion {
   readonly id: string;
-  /** The user's lasting name at the identity provider. */
+  /** The user's persistent name at the identity provider. */
   readonly nameId: string;
   /** First value of each attribute, by name. */
   readonly attributes: ReadonlyMap<string, string>;
@@ -30,8 +30,8 @@ export interface Assertion {
 
 /**
  * Reads an assertion (SAML profiles, section 4.1.4.3).
- * @param xml what the signature was found good for, and nothing else
- * @throws SamlError it is not about what is expected, or not now
+ * @param xml exactly the text whose signature was verified
+ * @throws SamlError the assertion does not have the expected values, or is not valid now
  */
 export function readAssertion(xml: string, expected: Expected): Assertion {
   const assertion = parseXml(xml);
@@ -70,7 +70,7 @@ function checkConditions(conditions: Element, { audience, now }: Expected): void
     throw new SamlError("AudienceRestriction: another audience");
 }
 
-/** From `NotBefore` on until before `NotOnOrAfter`, as far as they are there. */
+/** Whether the time lies from `NotBefore` until before `NotOnOrAfter`, if these are given. */
 function isTime(element: Element, now: Date): boolean {
   const from = timeOf(element, "NotBefore") ?? Number.NEGATIVE_INFINITY;
   const until = timeOf(element, "NotOnOrAfter") ?? Number.POSITIVE_INFINITY;
@@ -88,7 +88,7 @@ function timeOf(element: Element, name: string): number | undefined {
 
 function nameOf(subject: Element): string {
   const name = onlyChild(subject, "NameID");
-  // It is another one with each login: nobody could be known again by it.
+  // A transient name differs with each login, so it cannot identify a returning user.
   if (name.getAttribute("Format") === TRANSIENT) throw new SamlError("NameID: must not be a transient one");
   const text = textOf(name);
   if (text.length > NAME_LENGTH) throw new SamlError(`NameID: must have at most ${NAME_LENGTH} characters`);

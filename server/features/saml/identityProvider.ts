@@ -5,18 +5,18 @@ import { newRequestId } from "./requestIds.ts";
 import { checkResponse } from "./response.ts";
 import { SamlError } from "./SamlError.ts";
 
-/** Where the service's own metadata are, which is its entity id too (SAML metadata, section 4.1). */
+/** Path of the service's own metadata; their address is its entity id too (SAML metadata, section 4.1). */
 export const METADATA_PATH = "/api/user/saml/metadata";
-/** Where a browser brings the identity provider's response. */
+/** Path to which browsers bring the identity provider's responses. */
 export const CONSUMER_PATH = "/api/user/saml/acs";
 
 const entityId = ({ serviceUrl }: SamlSettings): string => serviceUrl + METADATA_PATH;
 const consumer = ({ serviceUrl }: SamlSettings): string => serviceUrl + CONSUMER_PATH;
 
 /**
- * The library makes the request and the metadata, and checks the signature. Times, request, recipient and issuer are
- * checked here on what is signed: the library takes the request's id from the part that is not, and knows no
- * recipient. It is loaded when it is needed, which few instances ever do: it takes a tenth of the start of the service.
+ * The library makes requests and metadata, and verifies signatures. Times, request, recipient and issuer are checked
+ * here, on the signed text: the library reads the request's id from an unsigned part, and does not check the recipient.
+ * It is loaded on demand, because it takes a tenth of the service's start and few instances use SAML.
  */
 async function libraryFor(
   settings: SamlSettings,
@@ -32,36 +32,36 @@ async function libraryFor(
     wantAssertionsSigned: true,
     wantAuthnResponseSigned: false,
     validateInResponseTo: ValidateInResponseTo.never,
-    // -1: times are not looked at there.
+    // -1: the library checks no times.
     acceptedClockSkewMs: -1,
-    // The identity provider decides which name it gives, and how it makes sure of its users.
+    // The identity provider decides which name it sends, and how it authenticates its users.
     identifierFormat: null,
     disableRequestedAuthnContext: true,
     ...more,
   });
 }
 
-/** Address of the identity provider with a new request. */
+/** Address at the identity provider that carries a new request. */
 export async function loginUrl(services: Services, settings: SamlSettings): Promise<string> {
   const generateUniqueId = () => newRequestId(services);
   return (await libraryFor(settings, { generateUniqueId })).getAuthorizeUrlAsync("", undefined, {});
 }
 
-/** What an identity provider is told of this service, as XML. */
+/** The service's metadata for identity providers, as XML. */
 export async function serviceMetadata(settings: SamlSettings): Promise<string> {
   return (await libraryFor(settings)).generateServiceProviderMetadata(null);
 }
 
-/** An assertion that is the identity provider's, for this service and for now. */
+/** A valid assertion of the identity provider for this service. */
 export interface Answer extends Assertion {
-  /** Id of the request that it answers: whether this service made it, and when, is not looked at. */
+  /** Id of the request that it answers; not checked here for whether and when this service made it. */
   readonly request: string;
 }
 
 /**
  * Reads a response of the identity provider.
  * @param encoded base64, as the form has it
- * @throws SamlError saying for the log why it is refused
+ * @throws SamlError saying for the log why the response is refused
  */
 export async function readResponse(
   services: Services,
@@ -81,7 +81,7 @@ export async function readResponse(
   return { ...assertion, request };
 }
 
-/** The assertion as it was signed. */
+/** The assertion, exactly as signed. */
 async function verified(library: SAML, encoded: string): Promise<string> {
   try {
     const { profile } = await library.validatePostResponseAsync({ SAMLResponse: encoded });

@@ -15,17 +15,17 @@ interface Login {
   /** `SAMLResponse` of the form. */
   readonly response: string;
   readonly request: RequestFacts;
-  /** Told why a response is refused. */
+  /** Called with the reason when a response is refused. */
   refused(error: SamlError): void;
 }
 
 /**
- * Ends a login at the identity provider (rules section 11). Nothing ties the response to the browser that began the
- * login: the token goes into an address, which anybody could have somebody else open, too.
+ * Completes a login at the identity provider (rules section 11). The response is not tied to the browser that began the
+ * login; that would not help, since the token ends up in a link, which anybody can send to somebody else.
  *
- * A user with MFA is asked for the second factor of this service as well: whoever can speak for the identity provider
- * must not get past it.
- * @returns where the browser goes on
+ * The service also asks a user with MFA for its own second factor: whoever controls the identity provider must not get
+ * past it.
+ * @returns the address to which the browser is redirected
  * @throws UnauthenticatedError the response is not accepted
  * @throws ForbiddenError, LockedOutError see `samlUser` and `startMfa`
  */
@@ -63,7 +63,7 @@ async function accepted(services: Services, settings: SamlSettings, login: Login
   }
 }
 
-/** A request is answered once, and an assertion taken once, whichever instance it comes to. */
+/** Accepts each request and each assertion once, across all instances. */
 async function useOnce(services: Services, { idpEntityId }: SamlSettings, answer: Answer): Promise<void> {
   const now = services.now();
   const expiresAt = requestEnd(services, answer.request);
@@ -74,7 +74,7 @@ async function useOnce(services: Services, { idpEntityId }: SamlSettings, answer
     await tx.usedSamlMessage.deleteMany({ where: { expiresAt: { lte: now } } });
     const used = await tx.usedSamlMessage.count({ where: { digest: { in: digests } } });
     if (used > 0) throw new SamlError("the request was answered before, or the assertion taken");
-    // An assertion is for one request, and ends with it.
+    // An assertion is for one request, and expires with it.
     await tx.usedSamlMessage.createMany({ data: digests.map((digest) => ({ digest, expiresAt })) });
   });
 }

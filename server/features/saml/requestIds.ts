@@ -5,8 +5,8 @@ const REQUEST_LIFE = 10 * 60_000;
 const PURPOSE = "SAML request";
 
 /**
- * Id of a new request to the identity provider. It is its own proof: the end of its life, sealed, so that every
- * instance knows it again, and strangers who begin logins fill no table. Which ones were used stands in the database.
+ * Id of a new request to the identity provider: its expiry, sealed. Every instance can verify the id without a row in
+ * the database, so strangers who begin logins fill no table. Used ids are stored in the database.
  */
 export function newRequestId(services: Services): string {
   const end = services.now().getTime() + REQUEST_LIFE;
@@ -14,12 +14,12 @@ export function newRequestId(services: Services): string {
   return `_${services.sealer.seal(String(end), PURPOSE)}`;
 }
 
-/** When the request's life ends; undefined for an id that this service did not make. */
+/** When the request expires; undefined for an id that this service did not make. */
 export function requestEnd(services: Services, id: string): Date | undefined {
   try {
     return new Date(Number(services.sealer.open(id.slice(1), PURPOSE)));
   } catch {
-    // Whatever it is, it is not ours.
+    // The id was not made by this service.
     return undefined;
   }
 }

@@ -2,7 +2,7 @@ import { SamlError } from "./SamlError.ts";
 import { ASSERTION, children, elementsOf, isNamed, PROTOCOL, parseXml, SIGNATURE } from "./xml.ts";
 
 const SUCCESS = "urn:oasis:names:tc:SAML:2.0:status:Success";
-/** What signatures may be made with: nothing with SHA-1, of which collisions are known. */
+/** Accepted algorithms of signatures: none with SHA-1, of which collisions are known. */
 const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
   SignatureMethod: ["sha256", "sha384", "sha512"].map(
     (name) => `http://www.w3.org/2001/04/xmldsig-more#rsa-${name}`,
@@ -11,10 +11,10 @@ const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Checks the form of a response before anything in it is believed, so that a reader of any part of it sees the one
- * assertion that is there: signature wrapping needs a second one.
- * @param destination address at which responses are taken
- * @returns the request that it answers; not signed, and to be compared with what is
+ * Checks the form of a response before any of it is trusted, so that every reader of any part finds the same single
+ * assertion: signature wrapping needs a second one.
+ * @param destination address at which the service receives responses
+ * @returns id of the request that the response answers; not signed, so it must be compared with the signed part
  * @throws SamlError saying what is wrong
  */
 export function checkResponse(xml: string, destination: string): string {
@@ -34,7 +34,7 @@ export function checkResponse(xml: string, destination: string): string {
 }
 
 function checkOneAssertion(response: Element, elements: readonly Element[]): void {
-  // By local name: one in another namespace is nothing that anybody needs.
+  // By local name: nobody needs an assertion in another XML namespace.
   const assertions = elements.filter(({ localName }) => localName?.endsWith("Assertion"));
   const [assertion] = assertions;
   if (!assertion || assertions.length > 1) throw new SamlError("must have one assertion");

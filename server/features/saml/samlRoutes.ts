@@ -7,12 +7,12 @@ import { finishSamlLogin } from "./login.ts";
 import "../../http/declaredAccess.ts";
 import "../../http/requestFacts.ts";
 
-/** Largest form with a response, in bytes: a response has some kilobytes, more with many groups. */
+/** Maximum size of a form with a response, in bytes: a response has some kilobytes, more with many groups. */
 const BODY_LIMIT = 128 * 1024;
 
 /**
- * What SAML needs beside the operation that begins a login. They are no operations: an identity provider reads one,
- * and a browser is sent to the other with a form; both have their form from SAML.
+ * Serves the SAML routes beside the operation that begins a login: identity providers read the metadata, and browsers
+ * are sent to the other route with a form. SAML prescribes their form, so they are not operations.
  */
 export async function serveSaml(
   app: FastifyInstance,
@@ -25,7 +25,7 @@ export async function serveSaml(
     async (_request, reply) =>
       reply.type("application/samlmetadata+xml; charset=utf-8").send(await serviceMetadata(settings)),
   );
-  // Apart: nothing else takes forms.
+  // In a scope of its own: no other route accepts forms.
   await app.register(async (scope) => {
     scope.addContentTypeParser(
       "application/x-www-form-urlencoded",

@@ -18,10 +18,10 @@ export interface Person {
 }
 
 /**
- * The user whom the identity provider names, made at the first login: confirmed, without a password, a member of
- * nothing. A user who has the e-mail address already is another one, unless the settings say that the identity
- * provider may speak for it: whoever can enter an address there would get into its account.
- * @throws ForbiddenError the e-mail address is another user's, or the user is not confirmed
+ * The user whom the identity provider names, made at the first login: confirmed, without a password or namespace. The
+ * e-mail address of an existing user is refused, unless the settings trust the identity provider with addresses:
+ * whoever can enter an address there would get into that user's account.
+ * @throws ForbiddenError another user has the e-mail address, or the user is not confirmed
  */
 export function samlUser(
   services: Services,
@@ -79,7 +79,7 @@ async function recordFirstLogin(
 }
 
 /**
- * The person of an assertion; undefined when it has no usable e-mail address.
+ * The person of an assertion; undefined without a usable e-mail address.
  * @param attributes by name
  */
 export function personOf(

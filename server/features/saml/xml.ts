@@ -5,13 +5,13 @@ export const ASSERTION = "urn:oasis:names:tc:SAML:2.0:assertion";
 export const PROTOCOL = "urn:oasis:names:tc:SAML:2.0:protocol";
 export const SIGNATURE = "http://www.w3.org/2000/09/xmldsig#";
 
-/** Elements of a document: many times what a response has. */
+/** Maximum number of elements in a document: many times as many as a response has. */
 const MAXIMUM_ELEMENTS = 2000;
 
 /**
- * The root of an XML document without a document type, which could define entities; without comments, at which
- * readers of a text have been seen to stop; and without CDATA. In well-formed XML no other thing begins with `<!`.
- * @throws SamlError it is none
+ * The root element of an XML document. A document type could define entities, some readers stop a text at a comment,
+ * and CDATA is not needed: all three are refused. Nothing else in well-formed XML begins with `<!`.
+ * @throws SamlError the text is not such a document
  */
 export function parseXml(xml: string): Element {
   if (xml.includes("<!")) throw new SamlError("a document type, a comment or CDATA");
@@ -25,8 +25,8 @@ export function parseXml(xml: string): Element {
 }
 
 /**
- * The element and all below it.
- * @throws SamlError there are too many
+ * The element and all its descendants.
+ * @throws SamlError there are too many elements
  */
 export function elementsOf(root: Element): Element[] {
   const found: Element[] = [];
@@ -39,17 +39,17 @@ export function elementsOf(root: Element): Element[] {
   return found;
 }
 
-/** True for an element of that name and namespace. */
+/** True for an element with this name and namespace. */
 export const isNamed = (element: Element, namespace: string, name: string): boolean =>
   element.namespaceURI === namespace && element.localName === name;
 
-/** The children of that name and namespace. */
+/** The children with this name and namespace. */
 export const children = (parent: Element, namespace: string, name: string): Element[] =>
   childElements(parent).filter((element) => isNamed(element, namespace, name));
 
 /**
- * The one child of that name in the namespace of assertions.
- * @throws SamlError there is none, or more than one
+ * The only child with this name in the namespace of assertions.
+ * @throws SamlError there is no such child, or more than one
  */
 export function onlyChild(parent: Element, name: string): Element {
   const [child, ...more] = children(parent, ASSERTION, name);
@@ -58,8 +58,8 @@ export function onlyChild(parent: Element, name: string): Element {
 }
 
 /**
- * The text of an element that has nothing else.
- * @throws SamlError it has elements, or no text
+ * The text of an element that holds nothing else.
+ * @throws SamlError the element has child elements, or no text
  */
 export function textOf(element: Element): string {
   const text = element.textContent?.trim();
