@@ -1,10 +1,10 @@
 import type { Session } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
 
-/** How long a keep-alive counts, in milliseconds; they come every 30 seconds (rules section 17.3). */
+/** How long a keep-alive counts, in milliseconds; one is sent every 30 seconds (rules section 17.3). */
 const ACTIVE_WINDOW = 90_000;
 
-/** A session that is authenticated, not closed and was kept alive after this moment is active. */
+/** A session is active if it is authenticated, not closed, and was kept alive after this moment. */
 export function activeSince(services: Services): Date {
   return new Date(services.now().getTime() - ACTIVE_WINDOW);
 }
@@ -17,7 +17,7 @@ export function isActive(
   return authenticated && closedAt === null && lastSeen > since;
 }
 
-/** How many sessions of a namespace are active. */
+/** Number of active sessions in a namespace. */
 export function countActive(services: Services, tenantId: string): Promise<number> {
   return services.db.session.count({
     where: { tenantId, authenticated: true, closedAt: null, lastSeen: { gt: activeSince(services) } },

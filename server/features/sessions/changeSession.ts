@@ -3,16 +3,17 @@ import { NotFoundError } from "../../errors.ts";
 import type { DeviceCaller, Member } from "../../http/identity.ts";
 import type { Services } from "../../services.ts";
 
-/** What a request finds a session by: its uid, and for all but trusted services whose it must be. */
+/** How a request identifies a session: by its uid and, unless a trusted service sends it, by the owner. */
 export interface SessionKey {
   readonly uid: string;
   readonly tenantId?: string;
   readonly deviceUid?: string;
 }
 
+/** The error for a session that the caller cannot see. */
 export const unknownSession = () => new NotFoundError("no such session");
 
-/** The session as far as it is the caller's: a device has its own alone (rules 1.8, Q3). */
+/** The key of a session in the caller's scope: a device may see only its own sessions (rules 1.8, Q3). */
 export function sessionFor(identity: DeviceCaller | Member, uid: string): SessionKey {
   return "kind" in identity
     ? { uid, tenantId: identity.tenant, deviceUid: identity.uid }
@@ -20,9 +21,8 @@ export function sessionFor(identity: DeviceCaller | Member, uid: string): Sessio
 }
 
 /**
- * Changes what is known of a session. With `authenticated` it begins to be active, if it is not closed (rules
- * section 17.2).
- * @throws NotFoundError
+ * Updates a session. A session that is authenticated and not closed becomes active (rules section 17.2).
+ * @throws NotFoundError no such session
  */
 export async function changeSession(
   services: Services,

@@ -9,7 +9,7 @@ import { changeSession, unknownSession } from "./changeSession.ts";
 import { presentSession } from "./presentSession.ts";
 import { appendRecord } from "./records.ts";
 
-/** Most events of a session: whoever logged in can cause as many as they like. */
+/** Maximum number of events of a session: a logged-in user can cause any number. */
 const EVENTS_MAX = 1000;
 
 /** A login begins (rules section 17.1). */
@@ -79,9 +79,9 @@ export const finishSession: Handler<InternalOperations["finishSession"]> = async
 
 /**
  * Stores an event of a session.
- * @throws InvalidError its type is no text that databases take
- * @throws NotFoundError there is no such session
- * @throws ForbiddenError it has as many events as it may
+ * @throws InvalidError the event's type is a text that the databases cannot store
+ * @throws NotFoundError no such session
+ * @throws ForbiddenError the session has as many events as it may have
  */
 export async function storeEvent(
   services: Services,
@@ -123,7 +123,7 @@ export const storeSessionRecord: Handler<InternalOperations["storeSessionRecord"
     await appendRecord(services, { uid }, Number(params.seat), body);
     return undefined;
   }
-  // The end of a recording: all that was recorded is stored already.
+  // The end of a recording, which is stored already.
   const session = await services.db.session.findUnique({ where: { uid }, select: { uid: true } });
   if (!session) throw unknownSession();
   return undefined;

@@ -11,18 +11,18 @@ import { appendRecord } from "./records.ts";
 type StreamedEvent = z.output<typeof sessionEntry.streamedEvent>;
 type Size = Pick<z.output<typeof sessions.recordChunk>, "width" | "height">;
 
-/** Output of a seat, as the SSH service of 0.19 tells it among the events. */
+/** The event with a seat's output, as the SSH service of version 0.19 sends it. */
 const OUTPUT = "pty-output";
-/** What a terminal has until its size is known, and where it is 0. */
+/** Size of a terminal whose size is unknown or 0. */
 const USUAL_SIZE: Size = { width: 80, height: 24 };
-/** Seats whose sizes are remembered; of more, those are forgotten that were told first. */
+/** Maximum number of seats whose sizes are remembered; beyond it, the oldest entry is forgotten. */
 const SEATS_MAX = 100;
 
 const outputData = z.object({ output: sessions.recordChunk.shape.message });
 const { width: cells } = sessions.recordChunk.shape;
 const sizeData = z.object({ columns: cells.min(1), rows: cells.min(1) });
 
-/** Events of a session as they happen, over a WebSocket. The session may begin after it. */
+/** Receives events of a session as they happen, over a WebSocket. The stream may open before the session begins. */
 export const streamSessionEvents: Handler<InternalOperations["streamSessionEvents"]> = async (context) => {
   const { services, params, log } = context;
   return new EventStream(services, params.uid, log);
@@ -33,7 +33,7 @@ class EventStream extends Conversation {
   readonly #uid: string;
   readonly #log: FastifyBaseLogger;
   readonly #sizes = new Map<number, Size>();
-  /** Refusals that were logged: the sender does not hear of them, and may cause the same one without end. */
+  /** Refusals logged so far: the sender does not see them, and may cause the same one without end. */
   readonly #logged = new Set<string>();
 
   constructor(services: Services, uid: string, log: FastifyBaseLogger) {
@@ -54,7 +54,7 @@ class EventStream extends Conversation {
     }
   }
 
-  /** A session that nobody knows may still begin. */
+  /** A session that does not exist yet may still begin. */
   async isOver(): Promise<boolean> {
     const session = await this.#services.db.session.findUnique({
       where: { uid: this.#uid },
@@ -87,8 +87,8 @@ class EventStream extends Conversation {
   }
 
   /**
-   * What cannot be stored is left out, and the next event may be: the sender goes on without looking at what becomes
-   * of them, and one that is closed does not come back.
+   * Skips an event that cannot be stored, since the next one may be: the sender does not check whether events are
+   * stored, and does not open a closed stream again.
    */
   #refused(error: unknown): void {
     if (error instanceof EndOfConversation) throw error;
@@ -115,13 +115,13 @@ function readEvent(message: string): StreamedEvent {
   }
   const event = sessionEntry.streamedEvent.safeParse(value);
   if (event.success) return event.data;
-  // Which field it is, and not what it holds.
+  // Names the field, but not its value.
   throw malformed(
     `${event.error.issues[0]?.path.join(".") || "message"}: must be that of an event`.slice(0, 100),
   );
 }
 
-/** Data is an object on the wire (models section 7); of most requests 0.19 tells the payload alone. */
+/** Converts an event's data to an object (models section 7); 0.19 sends most requests' payload as plain text. */
 function wireData(data: StreamedEvent["data"]): z.output<typeof sessions.sessionEvent>["data"] {
   if (typeof data === "string") return data === "" ? {} : { payload: data };
   return data ?? {};

@@ -8,11 +8,11 @@ import type { Services } from "../../services.ts";
 
 type Chunk = Pick<SessionRecord, "time" | "message" | "width" | "height">;
 
-/** A recording as asciicast version 2: a line of what it is, then a line for each output or change of size. */
+/** A recording as asciicast version 2: a header line, then a line for each output or change of size. */
 export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<string> {
   let begin: number | undefined;
   let size = "";
-  // Clocks of instances differ, and time in a recording only goes on.
+  // Clocks of instances differ, but time in a recording must not go back.
   let at = 0;
   for await (const { time, message, width, height } of chunks) {
     if (begin === undefined) {
@@ -28,7 +28,7 @@ export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<s
   }
 }
 
-/** Chunks that are in memory at once: a recording may be larger than it. */
+/** Chunks in memory at once: a recording may not fit. */
 const BATCH = 100;
 
 interface Seat {
@@ -37,7 +37,7 @@ interface Seat {
   readonly tenantId: string;
 }
 
-/** Chunks came in, and are numbered, in the order of time. */
+/** Reads chunks in their order of arrival, in which they are numbered. */
 function readBatch(
   services: Services,
   { uid, seat, tenantId }: Seat,
@@ -64,7 +64,7 @@ async function* chunksFrom(
   }
 }
 
-/** The array of the specification, as JSON text. */
+/** A recording as the specification's JSON array. */
 async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string): AsyncGenerator<string> {
   let separator = "[";
   for await (const { sessionUid, seat, time, message, width, height } of chunks) {
@@ -77,8 +77,8 @@ async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string
 }
 
 /**
- * The type under which a recording is wanted as text: the one that is named with the most weight, unless JSON is named
- * with more (rules D29).
+ * The text type that the client prefers for a recording: the one with the most weight in `Accept`; undefined if none
+ * has a weight, or if JSON has more (rules D29).
  */
 function textAskedFor(accept: RequestFacts["accept"]): string | undefined {
   const weightOf = (type: string) => accept.get(type) ?? 0;

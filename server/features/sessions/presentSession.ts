@@ -12,13 +12,13 @@ import { activeSince, isActive } from "./active.ts";
 type WireSession = z.output<typeof sessions.session>;
 type WireEvents = WireSession["events"];
 
-/** What a session is read with to be presented. */
+/** The relations that a session's wire format needs. */
 const withDevice = { device: { include: withTags } } as const;
 
-/** Which events a seat of a session has. */
+/** A kind of event that a seat of a session has. */
 type EventKind = Pick<SessionEvent, "sessionUid" | "seat" | "type">;
 
-/** The kinds of events of the sessions, read from an index alone. */
+/** The kinds of events of several sessions, read from an index alone. */
 async function eventKindsOf(services: Services, uids: readonly string[]): Promise<EventKind[]> {
   const kinds = await services.db.sessionEvent.groupBy({
     by: ["sessionUid", "seat", "type"],
@@ -28,7 +28,7 @@ async function eventKindsOf(services: Services, uids: readonly string[]): Promis
   return kinds;
 }
 
-/** Types and seats are sets, and belong together by their place (models section 7). */
+/** Seats and types are sets; a seat and its types have the same position (models section 7). */
 function presentEvents(kinds: readonly EventKind[], items: readonly SessionEvent[]): WireEvents {
   const bySeat = Map.groupBy(kinds, ({ seat }) => seat);
   return {
@@ -60,9 +60,9 @@ const presentRow = (row: Session, active: boolean): Omit<WireSession, "device" |
 });
 
 /**
- * Sessions of one namespace as the wire has them (models section 7), in the order of their ids; one that was removed
- * since is left out.
- * @param items their events; left out in lists
+ * Converts sessions of one namespace to their wire format (models section 7), in the order of their ids; sessions
+ * removed meanwhile are left out.
+ * @param items the sessions' events; left out in lists
  */
 export async function presentSessions(
   services: Services,
@@ -94,7 +94,7 @@ export async function presentSessions(
   });
 }
 
-/** One session with its events, in the order in which they came; undefined for one that is not in the namespace. */
+/** A session with its events in order of arrival; undefined if the namespace has no such session. */
 export async function presentSession(
   services: Services,
   tenantId: string,

@@ -10,15 +10,15 @@ import { type SessionKey, sessionFor, unknownSession } from "./changeSession.ts"
 
 type Chunk = z.output<typeof sessions.recordChunk>;
 
-/** What a chunk counts beside its text, in bytes: so many chunks of nothing would be without end. */
+/** Bytes that a chunk counts beside its text: otherwise the number of empty chunks would have no limit. */
 const CHUNK_OVERHEAD = 128;
 
 /**
- * Adds a chunk to the recording of a seat (rules section 17.5 and 17.6). A session that is over takes what is still
- * under way for as long as it would have stayed active, and nothing after that.
+ * Adds a chunk to the recording of a seat (rules section 17.5 and 17.6). A closed session accepts late chunks for as
+ * long as it would have stayed active, and none after that.
  * @throws WrongTypeError body and path do not agree
- * @throws NotFoundError
- * @throws ForbiddenError recording is off, the session is over, or the recording is as long as it may be
+ * @throws NotFoundError no such session
+ * @throws ForbiddenError recording is off, the session is over, or the recording has reached its limit
  */
 export async function appendRecord(
   services: Services,
@@ -71,7 +71,7 @@ export const recordSession: Handler<PublicOperations["recordSession"]> = async (
   return undefined;
 };
 
-/** The session is recorded as long as another seat is. */
+/** The session counts as recorded while another seat has a recording. */
 export const deleteSessionRecord: Handler<PublicOperations["deleteSessionRecord"]> = async (context) => {
   const { services, identity, params, request } = context;
   const { tenant: tenantId, caller } = identity;

@@ -4,15 +4,15 @@ import type { SessionRetention } from "../../settings/readConfig.ts";
 
 const DAY = 24 * 60 * 60_000;
 
-/** Rows in one statement: the others who wait for the database wait for no more than that. */
+/** Rows per statement: other users of the database wait for no longer than one statement takes. */
 const RECORDS = 1000;
 const SESSIONS = 50;
-/** Between two statements, in milliseconds: it is the others' turn. */
+/** Pause between two statements, in milliseconds, in which others use the database. */
 const PAUSE = 10;
-/** Most statements of one run, which must end when the service is stopped. */
+/** Maximum number of statements in one run, which must end when the service is stopped. */
 const STATEMENTS = 200;
 
-/** Runs a statement after a pause; false, and nothing is run, when there were as many as one run may have. */
+/** Runs a statement after a pause; returns false, and does nothing, once the run has used its statements. */
 type Run = (statement: () => Promise<unknown>) => Promise<boolean>;
 
 function limitedRun(): Run {
@@ -26,14 +26,12 @@ function limitedRun(): Run {
   };
 }
 
-/**
- * Removes what is older than it is kept for, as far as it comes in one run. A session that is kept alive is never old.
- */
+/** Deletes expired sessions and recordings, as many as one run may. A session that is kept alive never expires. */
 export async function trimSessions(services: Services, retention: SessionRetention): Promise<void> {
   const { sessions, recordings } = retention;
   const limits = [sessions, recordings].filter((days) => days > 0);
   const run = limitedRun();
-  // What is recorded of a session goes with it, and first: it may be more than one statement should remove.
+  // A session's recording is deleted with it, but first: it may have more rows than one statement should delete.
   if (limits.length > 0) await trimRecordings(services, before(services, Math.min(...limits)), run);
   if (sessions > 0) await trimUnrecorded(services, before(services, sessions), run);
 }
@@ -63,7 +61,7 @@ async function trimUnrecorded({ db }: Services, end: Date, run: Run): Promise<vo
   );
 }
 
-/** Repeats a statement until it removes fewer rows than it may; false when the run ended before. */
+/** Repeats a statement until it deletes fewer rows than it may; false if the run ended before that. */
 async function untilFewer(
   most: number,
   run: Run,

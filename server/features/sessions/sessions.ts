@@ -37,7 +37,7 @@ export const setSessionAuthenticated: Handler<PublicOperations["setSessionAuthen
   return undefined;
 };
 
-/** From now on its keep-alives are refused, which tells the SSH entry to end it. */
+/** Closes a session. Its keep-alives are refused from then on, which tells the SSH entry to end it. */
 export const closeSession: Handler<PublicOperations["closeSession"]> = async (context) => {
   const { services, identity, params, body, request } = context;
   const { tenant: tenantId, caller } = identity;

@@ -1,7 +1,7 @@
 import type { PublicOperations, support } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../../http/handler.ts";
 
-/** Nobody else can know it, and it says nothing of the namespace: a digest keyed by the instance's secret. */
+/** A digest of the namespace, keyed by the instance's secret: nobody else can compute it, and it reveals nothing. */
 const getNamespaceSupport: Handlers<PublicOperations>["getNamespaceSupport"] = async ({
   services,
   identity,

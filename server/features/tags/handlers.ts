@@ -14,7 +14,7 @@ async function checkKnown(tx: Transaction, tenantId: string, tag: string): Promi
   if ((await knownTags(tx, tenantId, [tag])).length === 0) throw new NotFoundError("tag: is not used");
 }
 
-/** On devices and filters at once (rules section 16.6). */
+/** Renames the tag on devices and in filters at once (rules section 16.6). */
 const renameTag: Handler<PublicOperations["renameTag"]> = async ({ services, identity, params, body }) => {
   const tenantId = identity.tenant;
   await inTransaction(services, async (tx) => {
@@ -26,7 +26,7 @@ const renameTag: Handler<PublicOperations["renameTag"]> = async ({ services, ide
   return undefined;
 };
 
-/** The key or rule whose filter has this tag and no other one, as it is named in messages. */
+/** The name, for messages, of a key or rule whose filter has only this tag. */
 async function ownerOfLast(tx: Transaction, tenantId: string, tag: string): Promise<string | undefined> {
   const where = { tenantId, tags: { some: { tag }, none: { tag: { not: tag } } } };
   const key = await tx.publicKey.findFirst({
@@ -38,7 +38,7 @@ async function ownerOfLast(tx: Transaction, tenantId: string, tag: string): Prom
   return rule ? `the firewall rule ${rule.id}` : undefined;
 }
 
-/** Refused where a filter would lose its last tag: it would then match every device (rules section 16.7). */
+/** Refuses to take the last tag of a filter, which would then match every device (rules section 16.7). */
 const deleteTag: Handler<PublicOperations["deleteTag"]> = async ({ services, identity, params }) => {
   const { tenant: tenantId } = identity;
   const { tag } = params;

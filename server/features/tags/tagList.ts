@@ -1,20 +1,20 @@
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 
-/** Most tags of one device, key or rule (rules section 16.2). */
+/** Maximum number of tags on a device, key or rule (rules section 16.2). */
 const MAXIMUM_TAGS = 3;
 
-/** What tags are read with: their order is the caller's. */
+/** Reads an object's tags in the order that the caller gave them. */
 export const withTags = { tags: { orderBy: { position: "asc" } } } as const;
 
-/** Tags of an object as the rows that keep them and their order. */
+/** The rows that store an object's tags and their order. */
 export const tagRows = (tags: readonly string[]) => tags.map((tag, position) => ({ tag, position }));
 
 export const tagNames = (rows: readonly { readonly tag: string }[]): string[] => rows.map((row) => row.tag);
 
 /**
- * @param owner what has the tags, as in "a device"
- * @throws ConflictError it is there already
- * @throws ForbiddenError there is no room
+ * @param owner kind of the object with the tags, as in "a device"
+ * @throws ConflictError the object has the tag already
+ * @throws ForbiddenError the object has as many tags as it may have
  */
 export function tagAdded(tags: readonly string[], tag: string, owner: string): string[] {
   if (tags.includes(tag)) throw new ConflictError(`tag: is on the ${owner} already`);
@@ -23,7 +23,7 @@ export function tagAdded(tags: readonly string[], tag: string, owner: string): s
   return [...tags, tag];
 }
 
-/** @throws NotFoundError it is not there */
+/** @throws NotFoundError the object does not have the tag */
 export function tagRemoved(tags: readonly string[], tag: string, owner: string): string[] {
   if (!tags.includes(tag)) throw new NotFoundError(`tag: is not on the ${owner}`);
   return tags.filter((other) => other !== tag);

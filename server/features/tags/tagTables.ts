@@ -2,7 +2,7 @@ import type { ManagedObject } from "../../changes/managedObject.ts";
 import { type Sql, sql } from "../../db/sql.ts";
 import type { Transaction } from "../../db/transaction.ts";
 
-/** A tag's name, on whatever carries it. */
+/** A tag as a declared object: its name, on everything that carries it. */
 export const tagObject: ManagedObject = {
   id: (_, { params, body, done }) => String((done && body.tag) || params.tag),
   async read(tx, tenantId, tag) {
@@ -10,12 +10,12 @@ export const tagObject: ManagedObject = {
   },
 };
 
-/** Everything that carries tags has them in one of these, in the columns `tenantId` and `tag`. */
+/** The tables of tags, all of which have the columns `tenantId` and `tag`. */
 const TABLES = ["DeviceTag", "PublicKeyTag", "FirewallRuleTag"].map(sql.column);
 
 /**
- * The tags that anything in the namespace carries, in alphabetical order, or those of the given ones
- * (rules section 16.4).
+ * The tags in use in the namespace, in alphabetical order (rules section 16.4).
+ * @param among returns only tags of this list
  */
 export async function knownTags(
   tx: Transaction,

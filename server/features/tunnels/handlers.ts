@@ -11,7 +11,7 @@ import { requireRoom } from "../requireRoom.ts";
 import { endOf, living } from "./expiry.ts";
 import { presentTunnel } from "./tunnel.ts";
 
-/** Bytes of an address: nobody finds a tunnel by trying. */
+/** Random bytes of an address: enough that nobody finds a tunnel by trying. */
 const ADDRESS_BYTES = 16;
 
 interface DeviceKey {
@@ -20,8 +20,8 @@ interface DeviceKey {
 }
 
 /**
- * A device that waits to be accepted may have tunnels, too: whether it is connected is asked when one is used.
- * @throws NotFoundError no such device in the namespace, or one that was removed
+ * A pending device may have tunnels too: whether it is connected is checked when a tunnel is used.
+ * @throws NotFoundError the namespace has no such device, or it was removed
  */
 async function checkDevice(db: Transaction, { tenantId, uid }: DeviceKey): Promise<void> {
   const where = { uid, tenantId, status: { not: "removed" } };
@@ -64,7 +64,7 @@ const createTunnel: Handler<PublicOperations["createTunnel"]> = async (context) 
       const where = { tenantId_creationKey: { tenantId, creationKey: key } };
       const made = await tx.tunnel.findUnique({ where });
       if (made === null || made.expiresAt > services.now()) return made;
-      // It has ended, and only waits to be removed.
+      // It has expired, and only waits to be deleted.
       await tx.tunnel.delete({ where });
       return null;
     },

@@ -6,7 +6,7 @@ import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 
-/** What is declared of a tunnel; none of it can be changed. */
+/** The declared fields of a tunnel; none of them can be changed. */
 const declaredTunnel = (row: Pick<Tunnel, "deviceUid" | "host" | "port" | "ttl">): Declared => ({
   device: row.deviceUid,
   host: row.host,
@@ -24,7 +24,7 @@ export const tunnelObject: ManagedObject = {
 
 type WireTunnel = z.output<typeof tunnels.tunnel>;
 
-/** A tunnel as the wire has it (models section 10). */
+/** Converts a tunnel to its wire format (models section 10). */
 export function presentTunnel(services: Services, row: Tunnel, request: RequestFacts): WireTunnel {
   const domain = services.settings.tunnelsDomain ?? request.origin.hostname;
   return {
