@@ -16,8 +16,8 @@ const MAILS: Record<AccountPurpose, (services: Services, account: string) => Pro
 };
 
 /**
- * The mails that were asked for, with new tokens; none when there is no such account, or not one that they are for: an
- * account that waits to be confirmed, one with a password of its own, or one with MFA.
+ * The requested mails, with new tokens. None if the account does not exist or is not eligible: activation needs an
+ * unconfirmed account, recovery one with its own password, and a reset one with MFA.
  */
 export function accountMails(
   services: Services,
@@ -26,7 +26,7 @@ export function accountMails(
   return MAILS[purpose](services, account);
 }
 
-// No mail repeats what a stranger may have written, such as a name: it would speak with the service's voice.
+// No mail repeats text that a stranger may have written, such as a name: it would speak with the service's voice.
 
 async function activationMails(services: Services, account: string): Promise<Mail[]> {
   const user = await findUser(services, account);

@@ -22,7 +22,7 @@ import { type AccountChange, changeAccount } from "./changeAccount.ts";
 import { isToken, makeToken, useToken, whereWaiting } from "./mailTokens.ts";
 import { proveOwner } from "./proveOwner.ts";
 
-/** The columns of a user that hold addresses; what waits to become one has the column's name as its purpose. */
+/** The columns of a user that hold addresses; a pending address's mailed token has the column's name as its purpose. */
 export const ADDRESSES = ["email", "recoveryEmail"] as const;
 export type AddressField = (typeof ADDRESSES)[number];
 export type Addresses = { readonly [Field in AddressField]?: string };
@@ -33,38 +33,38 @@ const WIRE_NAMES = { email: "email", recoveryEmail: "recovery_email" } as const;
 const CALLED = { email: "e-mail address", recoveryEmail: "recovery e-mail address" } as const;
 
 /**
- * Changes of addresses that somebody with a user's token may ask for in the time, in milliseconds: each sends mails,
- * one of them to any address.
+ * Changes of addresses that a user's token may request per window, in milliseconds: each sends mails, one of them to
+ * any address.
  */
-const ASKED = { most: 10, window: 60 * 60_000 };
+const REQUESTS = { most: 10, window: 60 * 60_000 };
 
 const fieldsOf = (addresses: Addresses): AddressField[] =>
   ADDRESSES.filter((field) => addresses[field] !== undefined);
 
-/** What of the changes is other than it was. */
+/** The fields whose address differs from the user's. */
 export const changedAddresses = (user: User, changes: Addresses): AddressField[] =>
   fieldsOf(changes).filter((field) => changes[field] !== user[field]);
 
 /**
- * Whether an address takes effect although nothing shows that it is the user who sets it: the first recovery e-mail of a
- * user without MFA, which nothing can be reset by yet. It is how a console begins to turn MFA on.
+ * Whether an address takes effect without any proof that the user sets it: the first recovery e-mail of a user without
+ * MFA, which cannot reset anything yet. Consoles begin with it to turn MFA on.
  */
 export const isFirstRecovery = (user: User, field: AddressField): boolean =>
   field === "recoveryEmail" && user.recoveryEmail === "" && user.mfaSecret === null;
 
 /**
- * Counts a change of addresses that waits to be confirmed.
- * @throws RateLimitedError there were too many
+ * Counts a requested change of addresses.
+ * @throws RateLimitedError there were too many requests
  */
 export async function countRequest(services: Services, { id }: User): Promise<void> {
-  const { count, endsAt } = await countInDatabase(services, `addresses asked for by ${id}`, ASKED.window);
-  if (count > ASKED.most) throw tooMany(endsAt, services.now().getTime());
+  const { count, endsAt } = await countInDatabase(services, `addresses asked for by ${id}`, REQUESTS.window);
+  if (count > REQUESTS.most) throw tooMany(endsAt, services.now().getTime());
 }
 
 /**
- * Keeps addresses until they are confirmed, as a part of a transaction: until then they reserve nothing, and everything
- * goes to the old ones. A newer wish takes the place of an older one.
- * @returns what the caller is told; undefined when there is nothing to confirm
+ * Stores addresses until they are confirmed, as a part of a transaction. Until then they reserve nothing, and mails go
+ * to the old addresses. A newer request replaces an older one.
+ * @returns the response's list of pending addresses; undefined when there is nothing to confirm
  */
 export async function askForAddresses(
   services: Services,
@@ -89,11 +89,11 @@ export async function askForAddresses(
   return { message, pending };
 }
 
-/** Tells a user, at all addresses, that MFA is on, as a part of a transaction: whoever borrowed a login can turn it on. */
+/** Mails to all addresses of a user that MFA is on, as a part of a transaction: a stolen login could turn it on. */
 export const tellOfMfa = (services: Services, user: User): Promise<void> =>
   tellOldAddresses(services, user, "Multi-factor authentication was turned on for your account.");
 
-/** Tells a user at the addresses that were valid up to now that some have changed, as a part of a transaction. */
+/** Mails to a user's previous addresses that some have changed, as a part of a transaction. */
 export async function tellOfChange(
   services: Services,
   user: User,
@@ -130,8 +130,8 @@ function confirmationMail(
 }
 
 /**
- * Gives a user an address that waited, by the token that was mailed to it and the user's password. The token alone is
- * not enough: whoever borrowed a login could have named a mailbox of their own.
+ * Gives a user a pending address, by the token that was mailed to it and the user's password. The token alone is not
+ * enough: somebody with a stolen login could have given a mailbox of their own.
  */
 export const confirmAddress: Handler<typeof additionalOperations.confirmAddress> = async (context) => {
   const { services, body, request, signal } = context;
@@ -165,10 +165,10 @@ async function waitingField(
 }
 
 /**
- * Gives a user an address that waits, as a part of a transaction. It is named: somebody else may have asked for another
- * one meanwhile.
+ * Gives a user a pending address, as a part of a transaction. The caller names the address, because somebody else may
+ * have requested another one meanwhile.
  * @param address in lower case
- * @returns what it is from now on; undefined when it does not wait
+ * @returns the field of the address; undefined if the address is not pending
  * @throws ConflictError, BusyError see {@link setAddresses}
  */
 export async function confirmNamed(
@@ -189,9 +189,9 @@ export async function confirmNamed(
 }
 
 /**
- * Refuses to go on, as a part of a transaction, when the user has other addresses or another second factor by now than
- * those by which was judged what may be changed.
- * @throws BusyError
+ * Checks, as a part of a transaction, that the user still has the addresses and the second factor by which the request
+ * was authorised.
+ * @throws BusyError they have changed
  */
 export async function checkAsJudged(tx: Transaction, user: User): Promise<void> {
   const { id, email, recoveryEmail, mfaSecret } = user;
@@ -200,7 +200,7 @@ export async function checkAsJudged(tx: Transaction, user: User): Promise<void> 
 }
 
 /**
- * @throws ConflictError somebody has the address by now, or it became the user's other one
+ * @throws ConflictError another user has the address by now, or it became the user's other address
  * @throws BusyError see {@link checkAsJudged}
  */
 async function setAddresses(

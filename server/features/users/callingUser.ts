@@ -6,8 +6,8 @@ import type { Services } from "../../services.ts";
 
 /**
  * The user whose token was sent.
- * @throws NotFoundError when it was deleted since
- * @throws UnauthenticatedError when its logins were ended since: the answer may hold a new token
+ * @throws NotFoundError the user was deleted since
+ * @throws UnauthenticatedError the user's logins were ended since: the response may hold a new token
  */
 export async function callingUser(services: Services, caller: UserCaller): Promise<User> {
   const user = await services.db.user.findUnique({ where: { id: caller.userId } });
@@ -17,14 +17,14 @@ export async function callingUser(services: Services, caller: UserCaller): Promi
 }
 
 /**
- * Whether the token with which the user was authenticated still counts.
+ * Checks that the token that authenticated the user is still valid.
  * @throws UnauthenticatedError the user's logins were ended since
  */
 export function checkVersion(user: Pick<User, "tokenVersion">, caller: UserCaller): void {
   if (user.tokenVersion !== caller.tokenVersion) throw refusal();
 }
 
-/** The user itself as who acts, where something else than a token has shown who it is: a password, a mailed code. */
+/** The user as the caller, where something other than a token has authenticated the user: a password, a mailed code. */
 export const actingUser = ({ id, username, tokenVersion }: User): UserCaller => ({
   kind: "user",
   userId: id,

@@ -4,7 +4,7 @@ import type { Services } from "../../services.ts";
 /** `mfa_needed`: the password was right and a code is asked for. */
 type LoginResult = "success" | "wrong" | "mfa_needed" | "locked" | "unconfirmed" | "error";
 
-/** Does a step of a login and counts what came of it. */
+/** Runs a step of a login, and counts its result. */
 export async function countLogin<T>(
   { metrics }: Services,
   step: "password" | "mfa" | "saml",

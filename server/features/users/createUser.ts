@@ -9,9 +9,9 @@ export interface NewUser {
   readonly username: string;
   readonly email: string;
   readonly password: string;
-  /** How many namespaces the user may own; -1, the default: any number. */
+  /** How many namespaces the user may own; -1: any number. @default -1 */
   readonly maxNamespaces?: number;
-  /** Who knows the user's secrets: `local`, the default, or `SAML` (models section 1). */
+  /** Where the user authenticates (models section 1). @default `local` */
   readonly origin?: "local" | "SAML";
 }
 
@@ -26,7 +26,7 @@ export async function createUser(services: Services, user: NewUser): Promise<{ i
   return insertUser(services, services.db, user, await hashPassword(user.password));
 }
 
-/** As {@link createUser}, as a part of a transaction, which must not wait for the hash. */
+/** As {@link createUser}, as a part of a transaction, which must not wait for the hashing of the password. */
 export async function insertUser(
   services: Services,
   tx: Transaction,
@@ -54,7 +54,7 @@ export async function insertUser(
 }
 
 /**
- * Adds a user who was invited by an e-mail address that nobody had. It can log in once somebody has registered it.
+ * Adds a user who was invited by an e-mail address that nobody had. The user can log in after registering.
  * @param email in lower case
  */
 export function insertInvited(services: Services, tx: Transaction, email: string): Promise<{ id: string }> {

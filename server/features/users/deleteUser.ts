@@ -6,8 +6,8 @@ import type { Handler } from "../../http/handler.ts";
 import { declaredMember } from "../namespaces/objects.ts";
 
 /**
- * The database removes with the user what belongs to it. API keys that it made stay: they are the namespace's (rules
- * section 15.8).
+ * With the user the database deletes all that belongs to it. API keys that the user made stay: they belong to the
+ * namespace (rules section 15.8).
  */
 export const deleteUser: Handler<PublicOperations["deleteUser"]> = async ({
   services,

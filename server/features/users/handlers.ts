@@ -12,7 +12,7 @@ import { getNamespaceToken, getUserInfo } from "./session.ts";
 import { setup } from "./setup.ts";
 import { updateUser, updateUserData, updateUserPassword } from "./updateUser.ts";
 
-/** Version of the interface that is served, in the form that clients compare. */
+/** Version of the served interface, in the form that clients compare. */
 const VERSION = "v0.19.0";
 const SSH_PORT = 22;
 

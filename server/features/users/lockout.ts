@@ -8,14 +8,14 @@ const MINUTE = 60_000;
 /** How long the first wrong attempts are remembered, in minutes. */
 const FIRST_KEPT = 2;
 
-/** Who is counted: wrong logins of a source for a subject, which is a user or a name that no user has. */
+/** Key of a counter of wrong logins: their source, and their subject, which is a user or a name that no user has. */
 export interface LockoutKey {
   readonly source: string;
   readonly subject: string;
 }
 
 /**
- * What the n-th wrong attempt in a row brings, in minutes: how long the lock lasts (0: none), and how long the
+ * The penalty of the n-th wrong attempt in a row, in minutes: how long the lock lasts (0: none), and how long the
  * attempt is remembered (rules section 9).
  */
 export function penaltyOf(
@@ -40,13 +40,13 @@ function lockOf(failure: Pick<LoginFailure, "lockedUntil"> | null, now: Date, ma
 }
 
 /**
- * How many attempts under the key are remembered, as a part of a transaction.
+ * Number of remembered attempts of a counter, as a part of a transaction.
  * @param kept how long one is remembered, in milliseconds
  */
 export const attemptsOf = (failure: LoginFailure | null, now: Date, kept: number): number =>
   failure && !hasEnded(failure.expiresAt.getTime(), now.getTime(), kept) ? failure.attempts : 0;
 
-/** Counts a wrong attempt, unless the key is locked already. Returns when the lock ends; null without one. */
+/** Counts a wrong attempt, unless the key is locked already. Returns when the lock ends; null without a lock. */
 export async function countFailure(services: Services, key: LockoutKey): Promise<Date | null> {
   const maximum = services.settings.maximumLockoutMinutes;
   if (maximum <= 0) return null;
@@ -79,14 +79,14 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
 }
 
 /**
- * Forgets the wrong attempts. Where a secret proved right, in the transaction that uses it: another attempt under the
- * same key then comes before or after both.
+ * Deletes the wrong attempts. After a right secret, to be called in the transaction that uses the secret, so that
+ * another attempt under the same key comes before or after both.
  */
 export async function forgetFailures(services: Services, key: LockoutKey): Promise<void> {
   await services.db.loginFailure.deleteMany({ where: key });
 }
 
-/** Value of `X-Account-Lockout`: unix second of the end, 0 without a lock. */
+/** Value of `X-Account-Lockout`: Unix second at which the lock ends, 0 without a lock. */
 export function lockoutHeader(end: Date | null): string {
   return end === null ? "0" : String(Math.ceil(end.getTime() / 1000));
 }

@@ -12,7 +12,7 @@ import { startMfa } from "./mfaChallenge.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
 /**
- * The user with that name, or with that e-mail address when it is one (rules section 11).
+ * The user with this name, or with this e-mail address if the text is one (rules section 11).
  * @param identifier in lower case
  */
 export function findUser(services: Services, identifier: string): Promise<User | null> {
@@ -24,9 +24,9 @@ const wrong = () =>
   new UnauthenticatedError("wrong user name or password", { "X-Account-Lockout": lockoutHeader(null) });
 
 /**
- * Login with a password (rules sections 9 to 11). A name that no user has is treated as one with a wrong
- * password, in answer, time and lockout: the rules never lock it, which would tell who exists. (A name and an
- * address of one user share a counter, so that trying both tells that they belong together.)
+ * Login with a password (rules sections 9 to 11). An unknown name gets the same response, time and lockout as a wrong
+ * password: by the rules it would never be locked, which would show which users exist. (The name and the address of a
+ * user share a counter, so trying both shows that they belong together.)
  */
 export const login: Handler<PublicOperations["login"]> = async (context) => {
   const { services, body, request, header, signal } = context;
@@ -43,13 +43,13 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
     if (locked) throw lockedOut(locked);
     throw wrong();
   }
-  // Guesses sent side by side all passed the first look; the lock that the wrong ones brought holds for all.
+  // Concurrent guesses all passed the first check; a lock that the wrong ones caused holds for all.
   const lockedMeanwhile = await lockEnd(services, key);
   if (lockedMeanwhile) throw lockedOut(lockedMeanwhile);
   await forgetFailures(services, key);
   if (services.settings.limits.loginsPerAccount > 0)
     await rememberNetwork(services, identifier, request.network);
-  // Not before the password is known to be right: others need not learn that the account exists.
+  // Only after the right password: others need not learn that the account exists.
   if (user.status !== "confirmed") throw new ForbiddenError("the account is not confirmed yet");
 
   header("X-Account-Lockout", lockoutHeader(null));

@@ -13,12 +13,12 @@ function newToken(): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** What a mailed token is for; the address that is to be taken has a purpose of the column's name. */
+/** Purpose of a mailed token; the token of a pending address has the name of the address's column. */
 type TokenPurpose = AccountPurpose | "email" | "recoveryEmail";
 
 /**
- * A new token of a user, in place of an earlier one for the same purpose; only a digest of it is kept.
- * @param address the one that its use sets
+ * Makes a token of a user, in place of an earlier one for the same purpose; only its digest is stored.
+ * @param address the pending address that the token's use makes effective
  */
 export async function makeToken(
   services: Services,
@@ -40,7 +40,7 @@ export async function makeToken(
   return token;
 }
 
-/** A user's tokens for the purposes that still work. */
+/** Filter of a user's tokens that have one of the purposes and are still valid. */
 export const whereWaiting = (services: Services, userId: string, purposes: readonly TokenPurpose[]) => ({
   userId,
   purpose: { in: [...purposes] },
@@ -63,8 +63,8 @@ export async function isToken(
 }
 
 /**
- * Takes a token, which then works no more.
- * @returns the address that its use sets, null for one that sets none; undefined for a token that is wrong, used or too old
+ * Uses up a token.
+ * @returns the address that the token makes effective, or null; undefined for a token that is wrong, used or expired
  */
 export async function useToken(
   services: Services,

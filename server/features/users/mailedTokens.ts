@@ -33,13 +33,13 @@ export const validateAccount: Handler<PublicOperations["validateAccount"]> = asy
 };
 
 /**
- * All tokens become void, and so do logins that wait for a second factor: who recovers an account may do so because
- * somebody else is in it. The second factor itself stays.
+ * All tokens become void, and so do logins that wait for a second factor: the user may recover the account because
+ * somebody else is logged in to it. The second factor itself stays.
  */
 export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassword"]> = async (context) => {
   const { services, params, body, request, signal } = context;
   const refused = () => new UnauthenticatedError("token: is wrong, was used or is too old");
-  // Strangers who guess need no hash.
+  // Guesses of strangers must not cost a hash.
   if (!(await isToken(services, params.uid, "recovery", body.token))) throw refused();
   const passwordHash = await hashPassword(body.password, signal);
   await inTransaction(services, async (tx) => {
@@ -49,7 +49,7 @@ export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassw
     const data = { passwordHash, tokenVersion: { increment: 1 } };
     const change = { caller: actingUser(user), request, operation: "updateRecoverPassword" };
     await changeAccount(services, tx, user, data, change);
-    // Wrong passwords are forgotten, so that the new one can be used at once; wrong second factors are not.
+    // Wrong passwords are forgotten, so that the new one works at once; wrong second factors are not.
     await tx.loginFailure.deleteMany({ where: { subject: user.id, source: { not: "mfa" } } });
   });
   return undefined;

@@ -46,7 +46,7 @@ export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context)
   const user = await callingUser(services, identity);
   if (user.mfaSecret !== null) throw new InvalidError("MFA is enabled already");
   if (user.recoveryEmail === "") throw new InvalidError("recovery_email: must be set before MFA is enabled");
-  // The code is not marked as used: it proves that the secret was taken over, it does not log in.
+  // The code is not marked as used: it proves that the user has stored the secret, and does not log in.
   if (matchingStep(services, body.secret, body.code) === null) {
     throw new UnauthenticatedError("code: does not belong to the secret");
   }

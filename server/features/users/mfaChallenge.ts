@@ -11,20 +11,20 @@ const CHALLENGE_LIFE = 30 * 60_000;
 /** Seconds of a TOTP step (rules section 10). */
 const STEP = 30;
 /**
- * Wrong codes in a row after which a user's codes are not looked at: the rules name no limit, but six digits can be
- * guessed without one, and a stolen password makes as many logins as it likes.
+ * Wrong codes in a row after which a user's codes are refused unchecked. The rules name no limit, but six digits can be
+ * guessed without one, and with a stolen password any number of logins can be begun.
  */
 const ATTEMPTS = 5;
-/** How long that lasts, and how long a wrong code is remembered, in milliseconds. */
+/** How long codes are then refused, and how long a wrong code is remembered, in milliseconds. */
 const LOCK = 30 * 60_000;
-/** Logins of one user that may wait; a further one ends the oldest. */
+/** Maximum number of waiting logins of one user; a further one ends the oldest. */
 const WAITING = 10;
 
-/** Where a user's wrong codes are counted: whatever their source, and whatever login they were for. */
+/** Key of the counter of a user's wrong codes, from all sources and for all logins. */
 export const mfaCounter = (userId: string) => ({ source: "mfa", subject: userId });
 
 /**
- * The time step that a code belongs to: the present one or one of its neighbours; null for a wrong code.
+ * The time step of a code: the present one or one of its neighbours; null for a wrong code.
  * @param secret base32
  */
 export function matchingStep(services: Services, secret: string, code: string): number | null {
@@ -35,9 +35,9 @@ export function matchingStep(services: Services, secret: string, code: string): 
 }
 
 /**
- * Keeps a login waiting for its second factor; of the token only a digest is stored.
- * @param user as it was when its password was found to be right
- * @returns false when the user's logins were ended since, as a new password does
+ * Stores a login that waits for its second factor, by the digest of its token.
+ * @param user as read when the password was checked
+ * @returns false when the user's logins were ended since, for example by a new password
  * @throws LockedOutError too many wrong codes
  */
 export function startMfa(
@@ -65,8 +65,8 @@ export function startMfa(
 }
 
 /**
- * Ends a waiting login: its token works once, and a code is accepted once.
- * @throws UnauthenticatedError token unknown or too old, code wrong or used before
+ * Completes a waiting login: its token works once, and a code is accepted once.
+ * @throws UnauthenticatedError token unknown or expired, code wrong or used
  * @throws LockedOutError too many wrong codes
  */
 export async function finishMfa(services: Services, token: string, code: string): Promise<User> {
@@ -75,7 +75,7 @@ export async function finishMfa(services: Services, token: string, code: string)
   const challenge = await services.db.mfaChallenge.findUnique({ where: { digest }, include: { user: true } });
   if (!challenge || challenge.expiresAt <= services.now()) throw refused();
   const { user } = challenge;
-  // Taken before the code is looked at, so that guesses sent side by side count one by one.
+  // Taken before the code is checked, so that concurrent guesses count one by one.
   await takeAttempt(services, mfaCounter(user.id));
   const accepted = await inTransaction(services, async (tx) => {
     if (!(await acceptCode(within(services, tx), user, code))) return false;
@@ -86,10 +86,10 @@ export async function finishMfa(services: Services, token: string, code: string)
 }
 
 /**
- * True for a right TOTP code of the user, which is then used, and ends the count of wrong ones: whoever has the second
- * factor is no guesser. One that was used already is refused, but the attempt that was taken for it is given back: of
- * requests that come at once with one code, one is accepted, and the others are no guesses.
- * @param services inside of a transaction, which must not be undone for a code that is refused
+ * True for a right TOTP code of the user, which is then used up and resets the count of wrong codes, since its sender
+ * has the second factor. A used code is refused, but its attempt is given back: of concurrent requests with the same
+ * code one is accepted, and the others are no guesses.
+ * @param services inside of a transaction, which must not be rolled back when a code is refused
  */
 export async function acceptCode(services: Services, user: User, code: string): Promise<boolean> {
   const secret = mfaSecretOf(services, user);
@@ -108,8 +108,8 @@ export async function acceptCode(services: Services, user: User, code: string): 
 }
 
 /**
- * Takes one of the attempts under the key, for as long as guesses come.
- * @throws LockedOutError none is left
+ * Takes one of the attempts under the key; each attempt extends the time for which they are remembered.
+ * @throws LockedOutError no attempt is left
  */
 export async function takeAttempt(services: Services, key: LockoutKey): Promise<void> {
   await inTransaction(services, async (tx) => {
@@ -130,7 +130,7 @@ export async function takeAttempt(services: Services, key: LockoutKey): Promise<
 
 const sealPurpose = (userId: string): string => `MFA secret of ${userId}`;
 
-/** A user's MFA secret as the database keeps it. */
+/** Seals a user's MFA secret for the database. */
 export const sealMfaSecret = (services: Services, userId: string, secret: string): string =>
   services.sealer.seal(secret, sealPurpose(userId));
 
@@ -140,12 +140,12 @@ function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null
 }
 
 /**
- * How much later than the step of a code that is right now the last one can be, in steps: two between neighbours, and two
- * between the clocks of instances. What is later yet was used by a clock that was ahead.
+ * How far the last used step may be ahead of a right code's step, in steps: two between neighbours, and two between the
+ * clocks of instances. A step further ahead was used by a clock that was wrong.
  */
 const AHEAD = 4;
 
-/** Marks a step as used; false when it, or a later one, was used before. */
+/** Marks a step as used; false if this or a later step was used before. */
 async function claimStep(services: Services, id: string, step: number): Promise<boolean> {
   const unused = [
     { mfaLastStep: null },

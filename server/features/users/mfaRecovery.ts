@@ -13,12 +13,12 @@ import { findUser } from "./login.ts";
 import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
-/** How long a recovery code that logged in may still disable MFA, in milliseconds (rules section 10.7). */
+/** How long a recovery code may still disable MFA after its login, in milliseconds (rules section 10.7). */
 const DISABLING_LIFE = 10 * 60_000;
 
 /**
- * The user with MFA whom the identifier names; null for any other name.
- * @param identifier as it was sent
+ * The user with MFA whom the identifier names; null if there is none.
+ * @param identifier as the request has it
  */
 export async function findMfaUser(services: Services, identifier: string): Promise<User | null> {
   const user = await findUser(services, identifier.toLowerCase());
@@ -26,16 +26,16 @@ export async function findMfaUser(services: Services, identifier: string): Promi
 }
 
 /**
- * Where something is counted that strangers may try for any name, by the network that they come from: else they, who need
- * no password here, could keep a user from it for ever. Codes of 80 bits need no lock that counts for all networks. Names
- * that no user with MFA has are counted too, so that a lock does not tell who has one.
+ * Key of a counter of attempts that strangers may make for any name, per network. A counter for all networks would let
+ * them, who need no password here, lock a user out for ever, and codes of 80 bits do not need it. Names without such a
+ * user are counted too, so that a lock does not show who has MFA.
  */
 export const strangersCounter = (what: string, { network }: RequestFacts, subject: string): LockoutKey => ({
   source: `${what} from ${network}`,
   subject,
 });
 
-/** Whom attempts for an identifier are counted for: the user, else a digest of the name that no user with MFA has. */
+/** The subject under which attempts for an identifier are counted: the user's id, else a digest of the identifier. */
 export const subjectOf = (user: User | null, identifier: string): string =>
   user?.id ?? digestOf(identifier.toLowerCase());
 
@@ -61,7 +61,7 @@ export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async (contex
   return sessionOf(services, user, await homeOf(services, user), null);
 };
 
-/** Wrong codes count as those of logins do: six digits could be guessed here with a stolen token. */
+/** Wrong codes count like those of logins: six digits could be guessed here with a stolen token. */
 export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (context) => {
   const { services, identity, body, request } = context;
   const { code, recovery_code: recoveryCode } = body;
@@ -71,7 +71,7 @@ export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (contex
   if (user.mfaSecret === null) throw new InvalidError("MFA is not enabled");
   const wrong = () => new ForbiddenError("code, recovery_code: is wrong or used");
   const counter = mfaCounter(user.id);
-  // Taken before the code is looked at, so that guesses sent side by side count one by one.
+  // Taken before the code is checked, so that concurrent guesses count one by one.
   await takeAttempt(services, counter);
   const change = { caller: identity, request, operation: "disableMfa" };
   const accepted = await inTransaction(services, async (tx) => {
@@ -89,7 +89,7 @@ export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (contex
   return undefined;
 };
 
-/** A fresh code, or one that logged in and may still disable MFA. */
+/** Uses up a recovery code: an unused one, or one that logged in and may still disable MFA. */
 async function useRecoveryCode(
   services: Services,
   tx: Transaction,
@@ -107,9 +107,9 @@ async function useRecoveryCode(
 }
 
 /**
- * Turns MFA off, with everything that was for it. As turning it on, this leaves tokens as they are.
- * @param voidTokens make all tokens void nevertheless
- * @throws InvalidError it is off already
+ * Turns MFA off, and deletes all that belongs to it. Tokens stay valid, as when MFA is turned on.
+ * @param voidTokens makes all tokens void
+ * @throws InvalidError MFA is off already
  */
 export async function turnMfaOff(
   services: Services,
@@ -129,7 +129,7 @@ export async function turnMfaOff(
   await forgetMfa(tx, id);
 }
 
-/** Removes what was for a user's MFA: recovery codes, logins that wait for a code, and requests to reset it. */
+/** Deletes all that belongs to a user's MFA: recovery codes, logins that wait for a code, and requests to reset it. */
 export async function forgetMfa(tx: Transaction, userId: string): Promise<void> {
   await tx.recoveryCode.deleteMany({ where: { userId } });
   await tx.mfaChallenge.deleteMany({ where: { userId } });

@@ -16,23 +16,23 @@ import { takeAttempt } from "./mfaChallenge.ts";
 import { findMfaUser, strangersCounter, subjectOf, turnMfaOff } from "./mfaRecovery.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
-/** How long the codes work, in milliseconds (rules section 10.8). */
+/** How long the codes are valid, in milliseconds (rules section 10.8). */
 const RESET_LIFE = 24 * 60 * 60_000;
 /**
- * Pairs of codes of one user that work at a time; a further one ends the oldest. More than one, so that a stranger
- * who asks for the user does not make the codes void that the user is typing in.
+ * Maximum number of valid pairs of codes of one user; a further pair ends the oldest. More than one, so that a
+ * stranger's request does not invalidate the codes that the user is typing in.
  */
 const WAITING = 10;
 /**
- * Requests from all networks for which a user is mailed in the time, in milliseconds. Further ones are answered as these:
- * the user has the mails of the earlier ones, whose codes work, whoever asked for them.
+ * Maximum number of requests, from all networks, for which a user is mailed per window (in milliseconds). Further ones
+ * get the same response: the user has earlier mails with valid codes, whoever requested them.
  */
 const MAILS = { most: 5, window: 60 * 60_000 };
 
-/** Of an address and a code, so that the code ends when the user takes another address. */
+/** Digest of an address and a code, so that the code ends when the user takes another address. */
 const digestFor = (address: string, code: string): string => digestOf(`${address} ${code}`);
 
-/** Asks for two codes by mail (rules section 10.8). Whoever is named, the answer is the same, and comes as fast. */
+/** Requests two codes by mail (rules section 10.8). The response and its time are the same for every name. */
 export const requestResetMfa: Handler<PublicOperations["requestResetMfa"]> = async (context) => {
   const { services, body, request } = context;
   const user = await findMfaUser(services, body.identifier);
@@ -44,7 +44,7 @@ export const requestResetMfa: Handler<PublicOperations["requestResetMfa"]> = asy
   return undefined;
 };
 
-/** The mails with two new codes; none when no user with MFA has the name. */
+/** The mails with two new codes; none if no user with MFA has the name. */
 export async function mfaResetMails(services: Services, account: string): Promise<Mail[]> {
   const user = await findMfaUser(services, account);
   if (user === null || user.recoveryEmail === "") return [];
@@ -105,7 +105,7 @@ function resetMail(
   };
 }
 
-/** Turns MFA off and logs in (rules section 10.9). Whoever lost the second factor may have lost a token with it. */
+/** Turns MFA off and logs in (rules section 10.9). All tokens end: one may be lost together with the second factor. */
 export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
   services,
   params,

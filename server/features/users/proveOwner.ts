@@ -5,17 +5,17 @@ import type { Services } from "../../services.ts";
 import { countFailure, forgetFailures, lockEnd, lockedOut } from "./lockout.ts";
 import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
 
-/** What a user knows and has. */
+/** The credentials that prove a user's identity. */
 export interface Proof {
   readonly password: string;
-  /** A TOTP code; empty or left out: none. */
+  /** A TOTP code; may be empty. */
   readonly code?: string | undefined;
 }
 
 /**
- * Whether it is the user's password. Wrong ones are counted as wrong logins are, from wherever they come: with a stolen token the password could be
- * guessed here.
- * @throws LockedOutError too many wrong ones
+ * Whether the password is the user's. Wrong ones are counted like wrong logins, but for all networks together: with a
+ * stolen token the password could be guessed here.
+ * @throws LockedOutError too many wrong passwords
  */
 export async function isCurrentPassword(
   services: Services,
@@ -27,7 +27,7 @@ export async function isCurrentPassword(
   const locked = await lockEnd(services, key);
   if (locked) throw lockedOut(locked);
   const right = await verifyPassword(password, user.passwordHash, signal);
-  // Guesses sent side by side all passed the first look; the lock that the wrong ones brought holds for all.
+  // Concurrent guesses all passed the first check; a lock that the wrong ones caused holds for all.
   const end = right ? await lockEnd(services, key) : await countFailure(services, key);
   if (end) throw lockedOut(end);
   if (right) await forgetFailures(services, key);
@@ -35,9 +35,9 @@ export async function isCurrentPassword(
 }
 
 /**
- * Whether it is the user, and not somebody who has borrowed a login or a mailbox: the password shows it and, where there
- * is MFA, a code, which is then used.
- * @throws LockedOutError too many wrong ones of either
+ * Checks that the user sends the request, and not the holder of a stolen login or mailbox: by the password and, with
+ * MFA, by a code, which is then used up.
+ * @throws LockedOutError too many wrong passwords or codes
  */
 export async function proveOwner(
   services: Services,

@@ -16,9 +16,9 @@ type RegisterContext = Context<PublicOperations["registerUser"]>;
 type Body = RegisterContext["body"];
 
 /**
- * The invitation that lets the user in; null without one, which only a cloud instance takes: nothing else confirms an
- * address.
- * @throws UnauthenticatedError the sig is not of an open invitation of this address, or there is none where one is needed
+ * The invitation by which the user registers. Null without one, which only a cloud instance allows: other editions have
+ * no other proof of an address.
+ * @throws UnauthenticatedError the sig is not of an open invitation of this address, or a required sig is missing
  */
 async function invitationOf(services: Services, { sig, email }: Body) {
   if (!sig && services.settings.edition === "cloud") return null;
@@ -29,8 +29,8 @@ async function invitationOf(services: Services, { sig, email }: Body) {
 }
 
 /**
- * The user that was invited by the address, who becomes the new one; null without one.
- * @throws TakenFieldsError somebody has the name or the address
+ * The user invited by the address, who becomes the new user; null if nobody has it.
+ * @throws TakenFieldsError another user has the name or the address
  */
 async function invitedUser(services: Services, body: Body): Promise<User | null> {
   const { user } = services.db;
@@ -42,8 +42,8 @@ async function invitedUser(services: Services, body: Body): Promise<User | null>
 }
 
 /**
- * Adds the user, or completes the invited one, as a part of a transaction. A sig that was mailed confirms the address.
- * One that somebody was shown proves nothing about it, but below the cloud edition nothing else could.
+ * Adds the user, or completes the invited one, as a part of a transaction. A mailed sig confirms the address. A sig
+ * from a shared link proves nothing about it, but below the cloud edition nothing else could.
  */
 async function register(services: Services, context: RegisterContext, passwordHash: string): Promise<User> {
   const { body, request } = context;
@@ -90,7 +90,7 @@ export const registerUser: Handler<PublicOperations["registerUser"]> = async (co
   try {
     user = await inTransaction(services, (tx) => register(within(services, tx), context, passwordHash));
   } catch (error) {
-    // Somebody took the name since it was looked for.
+    // Another user took the name since the check.
     if (isDatabaseError(error, "P2002")) await invitedUser(services, body);
     throw error;
   }
@@ -99,12 +99,12 @@ export const registerUser: Handler<PublicOperations["registerUser"]> = async (co
     : undefined;
 };
 
-/** How long an account may wait to be confirmed, in milliseconds: strangers make them, and they hold a name. */
+/** How long an account may stay unconfirmed, in milliseconds: strangers can make such accounts, which hold a name. */
 const WAITING = 7 * 24 * 60 * 60_000;
 
 /**
- * Removes tokens of mails that are too old, accounts that nobody confirmed in a week, and invited users whom no
- * namespace invites any more. An account with a membership stays.
+ * Deletes expired mail tokens, accounts that nobody confirmed in a week, and invited users without an invitation. An
+ * account with a membership stays.
  */
 export async function forgetAccounts({ db, now }: Pick<Services, "db" | "now">): Promise<void> {
   const time = now();
@@ -115,7 +115,7 @@ export async function forgetAccounts({ db, now }: Pick<Services, "db" | "now">):
       ...alone,
       status: "not-confirmed",
       createdAt: { lte: new Date(time.getTime() - WAITING) },
-      // The mail was asked for again.
+      // Another mail may still confirm the account.
       mailTokens: { none: {} },
     },
   });

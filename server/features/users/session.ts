@@ -23,8 +23,8 @@ export interface Place {
 }
 
 /**
- * The namespace that a new token is for: the preferred one, else the first that the user became a member of;
- * null without one, and for one whose invitation is still open (rules section 5.14).
+ * The namespace of a new token: the preferred one, else the first that the user became a member of; null without one,
+ * or if its invitation is still open (rules section 5.14).
  */
 export async function homeOf(services: Services, user: User): Promise<Place | null> {
   const memberships = services.db.member;
@@ -43,9 +43,9 @@ export async function homeOf(services: Services, user: User): Promise<Place | nu
 }
 
 /**
- * A token with what a client shows of the user (models section 1).
- * @param given the token that asks for it; null where a secret does. One that is not renewed comes back for the
- * namespace that is asked for, with the end that it had
+ * A token, and the data of the user that clients show (models section 1).
+ * @param given the token of the request; null where a secret was sent. A token that is not renewed is issued again for
+ * the new namespace, with its old expiry
  */
 export async function sessionOf(
   services: Services,
@@ -76,7 +76,7 @@ export async function sessionOf(
   };
 }
 
-/** A fresh session for the preferred namespace, as a login makes (rules section 5.14). */
+/** A new session for the preferred namespace, like that of a login (rules section 5.14). */
 export const getUserInfo: Handler<PublicOperations["getUserInfo"]> = async ({ services, identity }) => {
   const user = await callingUser(services, identity);
   return sessionOf(services, user, await homeOf(services, user), identity.token);

@@ -17,8 +17,8 @@ function sameText(left: string, right: string): boolean {
 }
 
 /**
- * Name of the first user's namespace: the username. What a host-name label cannot hold (rules section 5.2)
- * becomes a hyphen; the rules do not say what becomes of a username like `ana.reis`.
+ * Name of the first user's namespace: the username. Characters that a host-name label cannot hold (rules section 5.2)
+ * become hyphens; the rules do not define the name for a username like `ana.reis`.
  */
 function labelOf(username: string): string {
   const label = username
@@ -28,7 +28,7 @@ function labelOf(username: string): string {
   return label || "personal";
 }
 
-/** The first user with its namespace, by whoever holds the setup link (rules section 11). */
+/** Makes the first user and its namespace, for the holder of the setup link (rules section 11). */
 export const setup: Handler<PublicOperations["setup"]> = async (context) => {
   const { services, query, body, signal, request } = context;
   const done = () => new ForbiddenError("setup is done already");

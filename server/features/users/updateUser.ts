@@ -39,7 +39,7 @@ interface Changes {
   recoveryEmail?: string;
 }
 
-/** Changes what was sent and is not empty (rules section 11). */
+/** The changes: fields that were sent and are not empty (rules section 11). */
 function changesOf(body: Body): Changes {
   return {
     ...(body.name && { name: body.name }),
@@ -49,10 +49,7 @@ function changesOf(body: Body): Changes {
   };
 }
 
-/**
- * Refuses a recovery address that is the e-mail address, the old or the new one: it must still be there when
- * that one is lost.
- */
+/** Refuses a recovery address equal to the old or new e-mail address: it must still work when that one is lost. */
 function checkRecoveryEmail(user: User, changes: Changes): void {
   const recovery = changes.recoveryEmail ?? user.recoveryEmail;
   const addresses = [changes.email ?? user.email, ...(changes.recoveryEmail ? [user.email] : [])];
@@ -61,8 +58,8 @@ function checkRecoveryEmail(user: User, changes: Changes): void {
 }
 
 /**
- * Whether the request shows that it is the user who sends it, not somebody who has borrowed the login.
- * @throws InvalidFieldsError what would show it is missing or wrong
+ * Whether the request proves that the user sends it, and not the holder of a stolen login.
+ * @throws InvalidFieldsError a proof is missing or wrong
  */
 async function isProven(services: Services, user: User, body: Body, signal: AbortSignal): Promise<boolean> {
   const { password, current_password: current, code } = body;
@@ -77,8 +74,8 @@ async function isProven(services: Services, user: User, body: Body, signal: Abor
 }
 
 /**
- * A new password. It ends all tokens of the user, so that whoever has a copy of one is out; the caller's own one lives on
- * for an hour at most (rules D48): clients go on with it.
+ * The columns of a new password. All tokens of the user end, so that nobody can use a copy of one; only the token of
+ * the request lives on, for an hour at most (rules D48), since clients go on with it.
  */
 export function newPassword(
   { now }: Services,
@@ -91,7 +88,7 @@ export function newPassword(
   return { ...data, keptToken: token.id, keptUntil: new Date(until) };
 }
 
-/** Which of the changed names belong to another user. */
+/** The changed fields whose values belong to another user. */
 async function takenFields(services: Services, user: User, changes: Changes): Promise<string[]> {
   const taken: string[] = [];
   for (const field of ["username", "email"] as const) {
@@ -104,10 +101,10 @@ async function takenFields(services: Services, user: User, changes: Changes): Pr
 }
 
 /**
- * Changes the calling user; see {@link newPassword}. Addresses that nothing shows to be the user's wish wait to be
- * confirmed (rules D47).
+ * Changes the calling user; see {@link newPassword}. New addresses without a proof of the user's identity stay pending
+ * until they are confirmed (rules D47).
  * @param operation id of the operation, for the audit trail
- * @returns what waits; undefined when nothing does
+ * @returns the pending addresses; undefined if there are none
  * @throws InvalidFieldsError, TakenFieldsError
  */
 export async function changeUser(context: ChangeContext, operation: string) {
@@ -141,7 +138,7 @@ export async function changeUser(context: ChangeContext, operation: string) {
     });
   } catch (error) {
     if (!isDatabaseError(error, "P2002")) throw error;
-    // Somebody took the name since it was looked for.
+    // Another user took the name since the check.
     throw new TakenFieldsError(await takenFields(services, user, changes));
   }
 }
@@ -155,7 +152,7 @@ function without(changes: Changes, fields: readonly AddressField[]): Changes {
 export const updateUser: Handler<PublicOperations["updateUser"]> = (context) =>
   changeUser(context, "updateUser");
 
-/** @throws ForbiddenError the path names somebody else (rules D40) */
+/** @throws ForbiddenError the path names another user (rules D40) */
 function checkOwnId({ userId }: UserCaller, id: string): void {
   if (userId !== id) throw new ForbiddenError("id: must be the caller's own");
 }
