@@ -2,21 +2,21 @@ import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../OperatorError.ts";
 
-/** Permission bits of the group and of others. Windows has none of them. */
+/** Permission bits of the group and of others; Windows does not have them. */
 export const othersMayWrite = 0o022;
 export const othersMayDoAnything = 0o077;
-/** Those of others alone. */
+/** Permission bits of others alone, without the group. */
 export const strangersMayDoAnything = 0o007;
 
-/** True when others than the file's user have one of the permissions. */
+/** True when somebody other than the file's user has one of the permissions. */
 export function openToOthers(path: string, permissions: number): boolean {
   return process.platform !== "win32" && (statSync(path).mode & permissions) !== 0;
 }
 
 /**
- * Makes the data folder (for its user alone) when there is none.
- * @throws OperatorError when it cannot be made, is not a folder, or others may write into it: they could put
- * a signing key of their own there
+ * Creates the data folder, for its user alone, if it is missing.
+ * @throws OperatorError when the folder cannot be made, is not a folder, or others may write into it: they could put a
+ * signing key of their own there
  */
 export function prepareDataFolder(folder: string): void {
   try {
@@ -34,9 +34,9 @@ export function prepareDataFolder(folder: string): void {
 export const SECRET_FILE = "secret";
 
 /**
- * An empty file where the database was is what a broken disk or a copy that failed leaves. The service would begin anew
- * on it, without its users, and SQLite would throw away what is still in the write-ahead log.
- * @throws OperatorError the file is empty, and the data folder's secret or a write-ahead log says that there was data
+ * Refuses an empty database file, which a broken disk or a failed copy may leave. The service would start on it without
+ * its users, and SQLite would discard the content of the write-ahead log.
+ * @throws OperatorError the file is empty, but the data folder's secret or a write-ahead log shows that there was data
  */
 export function refuseEmptiedDatabase(folder: string, database: string): void {
   const size = (file: string) => statSync(file, { throwIfNoEntry: false })?.size;

@@ -13,7 +13,7 @@ import { dirname } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Writes a file for its user alone. It appears under its name when it is whole and on the disk, or not at all. */
+/** Writes a file that only its user can read. It appears once it is complete and on disk, or not at all. */
 export function writeDurably(file: string, text: string): void {
   const unfinished = `${file}.unfinished`;
   rmSync(unfinished, { force: true });
@@ -22,14 +22,14 @@ export function writeDurably(file: string, text: string): void {
 }
 
 /**
- * The same where there is no such file yet; one that is there stays as it is. Of several processes that do it at once
- * one writes the file, and all find the same one afterwards.
+ * Like {@link writeDurably}, but keeps an existing file. If several processes do this at once, one writes the file, and
+ * all of them find the same file afterwards.
  */
 export function createDurably(file: string, text: string): void {
   const unfinished = `${file}.${randomUUID()}.unfinished`;
   try {
     writeNew(unfinished, text);
-    // Unlike a new name for the file, a second one is refused where another file has it.
+    // Unlike a rename, a link fails where another file has the name.
     linkSync(unfinished, file);
     syncFolder(file);
   } catch (error) {
@@ -49,7 +49,7 @@ function writeNew(file: string, text: string): void {
   }
 }
 
-/** The same for content that comes bit by bit; nothing is left of one that breaks off. */
+/** Like {@link writeDurably}, for streamed content; if the stream breaks off, nothing is left of the file. */
 export async function streamDurably(file: string, content: Readable): Promise<void> {
   const unfinished = `${file}.unfinished`;
   rmSync(unfinished, { force: true });
@@ -62,14 +62,14 @@ export async function streamDurably(file: string, content: Readable): Promise<vo
   }
 }
 
-/** Gives a file that is whole, once it is on the disk, another name; one that has the name is replaced. */
+/** Flushes a complete file to disk and then renames it, replacing a file with the new name. */
 export function moveDurably(from: string, to: string): void {
   sync(from);
   renameSync(from, to);
   syncFolder(to);
 }
 
-/** Makes the names in a file's folder durable. */
+/** Flushes the names in a file's folder to disk. */
 function syncFolder(file: string): void {
   // Windows cannot open folders.
   if (process.platform !== "win32") sync(dirname(file));

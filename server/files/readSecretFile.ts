@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { OperatorError } from "../OperatorError.ts";
 
 /**
- * A secret that a file holds, without the line break at its end.
- * @throws OperatorError when it cannot be read or holds nothing
+ * The secret in a file, without the line break at its end.
+ * @throws OperatorError when the file cannot be read or is empty
  */
 export function readSecretFile(file: string): string {
   let text: string;

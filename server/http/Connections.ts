@@ -2,7 +2,7 @@ import { IncomingMessage, type RequestListener, type Server, type ServerResponse
 import type { Socket } from "node:net";
 import { LoopTurns } from "./LoopTurns.ts";
 
-/** Requests that a connection may have sent while an earlier one of it is answered; with more it is cut off. */
+/** Requests that may wait on a connection while an earlier one is answered; with more the connection is destroyed. */
 const WAITING = 32;
 
 interface Exchange {
@@ -10,67 +10,67 @@ interface Exchange {
   readonly response: ServerResponse;
 }
 
-/** One connection: whether a request of it is being answered, and those that wait for that. */
-interface Line {
+/** The state of a connection: whether a request is being answered, and the requests that wait for that. */
+interface ConnectionState {
   answering: boolean;
   readonly waiting: Exchange[];
 }
 
 /**
- * The open connections of servers. Node would begin all that a client sends on one connection at once, and keep every
- * answer until the client reads it; here a connection has one request answered at a time, and the next one begins when
- * the client's system has taken the answer. What a connection that is gone had asked for is not begun.
+ * The open connections of servers. Node would begin all requests that a client sends on one connection at once, and
+ * keep every response until the client reads it. Here a connection has one request answered at a time, and the next one
+ * begins once the client's system has received the response. Requests of a closed connection are not begun.
  */
 export class Connections {
-  readonly #lines = new Map<Socket, Line>();
+  readonly #states = new Map<Socket, ConnectionState>();
   readonly #turns = new LoopTurns();
   readonly #handshakes = new Map<string, Socket>();
   #closing = false;
 
   /**
-   * The class of a server's requests. A client can send thousands in one packet, and Node reads all of them before
-   * anything else; it reads on no further than a request that asks for another protocol, and ends a connection for which
-   * nobody listens to that. So the request that is one too many says that it does.
+   * The class of a server's requests. A client can send thousands in one packet, and Node parses all of them first. It
+   * stops only at a request for another protocol (an upgrade), and closes the connection if nothing listens for
+   * upgrades. So this class makes the first request too many look like an upgrade.
    */
   readonly Request: typeof IncomingMessage = requestClass(
-    (socket) => (this.#lines.get(socket)?.waiting.length ?? 0) >= WAITING,
+    (socket) => (this.#states.get(socket)?.waiting.length ?? 0) >= WAITING,
   );
 
-  /** Makes a server's handler take the requests of a connection one by one. */
+  /** Wraps a server's handler so that it gets the requests of a connection one by one. */
   inTurn(handler: RequestListener): RequestListener {
     return (request, response) => {
-      const line = this.#lines.get(request.socket);
-      if (line === undefined) handler(request, response);
-      else if (!line.answering) this.#answer(line, { request, response }, handler);
-      else if (line.waiting.length < WAITING) line.waiting.push({ request, response });
+      const state = this.#states.get(request.socket);
+      if (state === undefined) handler(request, response);
+      else if (!state.answering) this.#answer(state, { request, response }, handler);
+      else if (state.waiting.length < WAITING) state.waiting.push({ request, response });
       else request.socket.destroy();
     };
   }
 
-  #answer(line: Line, { request, response }: Exchange, handler: RequestListener): void {
+  #answer(state: ConnectionState, { request, response }: Exchange, handler: RequestListener): void {
     const { socket } = request;
-    line.answering = true;
+    state.answering = true;
     response.once("close", () => {
-      const next = line.waiting.shift();
+      const next = state.waiting.shift();
       if (next !== undefined && !socket.destroyed) {
-        this.#answer(line, next, handler);
+        this.#answer(state, next, handler);
         return;
       }
-      line.answering = false;
+      state.answering = false;
       if (this.#closing) socket.destroySoon();
     });
-    // Who reads does not wait for all who write: a write takes several times as long.
+    // Reads do not wait for all writes: a write takes several times as long.
     const reads = request.method === "GET" || request.method === "HEAD";
     this.#turns.begin(reads, () => {
       if (!socket.destroyed) handler(request, response);
     });
   }
 
-  /** Keeps account of the server's connections from now on. */
+  /** Tracks the server's connections from now on. */
   watch(server: Server, secure: boolean): void {
     server.on(secure ? "secureConnection" : "connection", (socket: Socket) => this.#add(socket));
     if (!secure) return;
-    // The socket of the handshake is another one, which has the peer in common with the one that follows.
+    // The handshake has a socket of its own; the peer's address relates it to the secure socket that follows.
     server.on("connection", (socket: Socket) => {
       const peer = peerOf(socket);
       this.#handshakes.set(peer, socket);
@@ -85,25 +85,25 @@ export class Connections {
       socket.destroy();
       return;
     }
-    this.#lines.set(socket, { answering: false, waiting: [] });
-    socket.once("close", () => this.#lines.delete(socket));
+    this.#states.set(socket, { answering: false, waiting: [] });
+    socket.once("close", () => this.#states.delete(socket));
   }
 
   /**
-   * Gives a connection away that goes on with another protocol: whoever has it ends it.
-   * @returns false where a request of it is being answered, which has its end of the connection
+   * Hands over a connection that goes on with another protocol; the new holder closes it.
+   * @returns false while one of its requests is being answered, whose response still needs the connection
    */
   release(socket: Socket): boolean {
-    if (this.#lines.get(socket)?.answering) return false;
-    this.#lines.delete(socket);
+    if (this.#states.get(socket)?.answering) return false;
+    this.#states.delete(socket);
     return true;
   }
 
-  /** Ends the connections on which nothing is answered, new ones, and the others as soon as nothing is. */
+  /** Closes idle and new connections at once, and the others as soon as their request is answered. */
   close(): void {
     this.#closing = true;
     for (const socket of this.#handshakes.values()) socket.destroy();
-    for (const [socket, { answering }] of this.#lines) if (!answering) socket.destroy();
+    for (const [socket, { answering }] of this.#states) if (!answering) socket.destroy();
   }
 }
 
@@ -111,7 +111,7 @@ function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMe
   return class extends IncomingMessage {
     declare asksForUpgrade: boolean | null;
 
-    // Node sets it when it has read a request's head, and looks at it before and after the request is begun.
+    // Node sets it after parsing a request's head, and reads it before and after it begins the request.
     get upgrade(): boolean | null {
       return this.asksForUpgrade;
     }

@@ -4,18 +4,18 @@ import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyServerFactory } from "fastify";
 import { Connections } from "./Connections.ts";
 
-/** Largest request line with headers, in bytes: room for the longest filter, percent-encoded. */
+/** Maximum size of the request line with headers, in bytes: room for the longest filter, percent-encoded. */
 const HEADER_LIMIT = 64 * 1024;
-/** Headers that are looked at; Node leaves out those that follow. */
+/** Maximum number of headers; Node ignores those that follow. */
 const HEADER_COUNT = 200;
 /** How long a request's headers, and all of it, may take to arrive, in milliseconds. */
 const HEADERS_TIMEOUT = 15_000;
 const REQUEST_TIMEOUT = 30_000;
-/** How often these two are looked at, in milliseconds. */
+/** How often Node checks these two timeouts, in milliseconds. */
 const CHECK_INTERVAL = 5_000;
-/** How long a connection may wait for its next request: longer than the minute after which proxies give it up. */
+/** How long a connection may wait for its next request, in milliseconds: longer than the minute that proxies wait. */
 const KEEP_ALIVE_TIMEOUT = 72_000;
-/** How long nothing may move on a connection in use: a client that does not read its answer is cut off. */
+/** How long a connection in use may be silent, in milliseconds: a client that does not read its response is cut off. */
 const SILENCE_TIMEOUT = 120_000;
 
 const bounds: http.ServerOptions = {
@@ -26,7 +26,7 @@ const bounds: http.ServerOptions = {
   keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
 };
 
-/** What a server shows who it is with. */
+/** The certificate and key by which a server identifies itself. */
 export interface TlsIdentity {
   readonly cert: Buffer;
   readonly key: Buffer;
@@ -34,15 +34,15 @@ export interface TlsIdentity {
 }
 
 /**
- * Makes the servers below an app: Fastify makes one for each address of the host's name, and all of them have
- * the same bounds and the same certificate.
+ * Makes the HTTP servers of an app: Fastify wants one for each address of the host's name, and all of them have the
+ * same limits and the same certificate.
  */
 export class HttpServers {
   #tls: TlsIdentity | undefined;
   readonly #secure: https.Server[] = [];
   readonly #connections = new Connections();
 
-  /** @param tls left out: plain HTTP */
+  /** @param tls by default none: plain HTTP */
   constructor(tls?: TlsIdentity) {
     this.#tls = tls;
   }
@@ -55,7 +55,7 @@ export class HttpServers {
       ? this.#makeSecure({ ...options, ...this.#tls }, inTurn)
       : http.createServer(options, inTurn);
     this.#connections.watch(server, this.secure);
-    // Without, a request for another protocol would hang on the second of two addresses: Fastify listens for it there.
+    // Otherwise an upgrade request would hang on the second of two addresses, where Fastify listens for it.
     Object.assign(server, { shouldUpgradeCallback: () => false });
     server.maxHeadersCount = HEADER_COUNT;
     return server.setTimeout(SILENCE_TIMEOUT);
@@ -67,7 +67,7 @@ export class HttpServers {
     return server;
   }
 
-  /** Has the connections on which nothing is answered end as soon as the app is told to close. */
+  /** Makes idle connections close as soon as the app is told to close. */
   closeWith(app: FastifyInstance): void {
     app.addHook("preClose", async () => this.#connections.close());
   }

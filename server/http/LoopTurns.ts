@@ -1,28 +1,28 @@
-/** Works that are begun in one turn of the event loop as they come; where there are more, each has a turn of its own. */
+/** Jobs that begin at once in one turn of the event loop; further ones get a turn each. */
 const CROWD = 32;
-/** Works that overtake one that waits. */
+/** Jobs that may overtake a waiting one. */
 const OVERTAKING = 4;
 
 /**
- * Spreads work over the turns of the event loop. A turn takes one new connection, and begins whatever has come on all
- * others: where that takes a millisecond each, several hundred busy clients make a turn so long that a new one waits for
- * seconds. So a crowd is begun one by one, each in a turn of its own, those first that overtake. That costs some
- * throughput, which is why what comes in small numbers is begun at once.
+ * Spreads jobs over the turns of the event loop. A turn accepts one new connection, and begins all requests that have
+ * arrived on others: if each takes a millisecond, several hundred busy clients make a turn so long that a new
+ * connection waits for seconds. So a crowd of jobs begins one by one, each in a turn of its own, overtaking jobs first.
+ * This costs some throughput, so jobs in small numbers begin at once.
  */
 export class LoopTurns {
   readonly #overtaking: (() => void)[] = [];
   readonly #waiting: (() => void)[] = [];
-  /** Works that have overtaken the first that waits. */
+  /** Jobs that have overtaken the first waiting one. */
   #overtook = 0;
-  /** Works that came in the present turn. */
+  /** Jobs that arrived in the present turn. */
   #came = 0;
 
-  /** @param overtakes goes before what waits and does not overtake, a few at a time */
-  begin(overtakes: boolean, work: () => void): void {
+  /** @param overtakes goes before jobs that do not overtake, a few at a time */
+  begin(overtakes: boolean, job: () => void): void {
     if (this.#came === 0) setImmediate(this.#endTurn);
     this.#came += 1;
-    if (this.#came <= CROWD && this.#overtaking.length + this.#waiting.length === 0) work();
-    else (overtakes ? this.#overtaking : this.#waiting).push(work);
+    if (this.#came <= CROWD && this.#overtaking.length + this.#waiting.length === 0) job();
+    else (overtakes ? this.#overtaking : this.#waiting).push(job);
   }
 
   readonly #endTurn = (): void => {

@@ -10,14 +10,14 @@ import { hasEnded } from "./hasEnded.ts";
 import type { Caller, DeviceCaller, KeyCaller, UserCaller } from "./identity.ts";
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 
-/** The answer to a credential that is not accepted. */
+/** The error for a credential that is not accepted. */
 export const refusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
 
 /**
- * Who sent a request. An API key wins over a token, even when it is not valid; an empty header counts as none;
- * a token without `Bearer` is taken too (rules section 1).
- * @throws UnauthenticatedError for a missing, unknown or expired credential, for a user who is no member of the
- * token's namespace any more, and for a device that was deleted
+ * Authenticates the sender of a request. An API key wins over a token, even if the key is not valid; an empty header
+ * counts as none; a token without `Bearer` is accepted too (rules section 1).
+ * @throws UnauthenticatedError for a missing, unknown or expired credential, for a user who is no longer a member of
+ * the token's namespace, and for a deleted device
  */
 export async function authenticate(services: Services, headers: IncomingHttpHeaders): Promise<Caller> {
   const key = headers["x-api-key"];
@@ -48,7 +48,7 @@ async function authenticateToken(services: Services, token: string): Promise<Cal
   return { kind: "user", userId, username, tenant, ...present };
 }
 
-/** A device's token has no end of its own; it ends with the device. */
+/** A device's token does not expire; it ends with the device. */
 async function authenticateDevice(
   services: Services,
   { tenant, uid }: { readonly tenant: string; readonly uid: string },
@@ -71,8 +71,9 @@ interface CallerRow {
 }
 
 /**
- * What a token's user is now, with its role in the token's namespace, null without a membership: read with every request
- * so that a change counts at once. Undefined when the token is void: the user was deleted, or its tokens were revoked.
+ * The present state of a token's user, with the role in the token's namespace (null without a membership). Read with
+ * every request, so that changes count at once. Undefined for a void token: user deleted or unconfirmed, or tokens
+ * revoked.
  */
 async function presentUser(
   services: Services,
@@ -95,13 +96,13 @@ async function presentUser(
   return { tokenVersion, token: { id: jti, endsAt, isKept }, role };
 }
 
-/** Until when a token of an earlier version counts nevertheless; undefined for one that does not. */
+/** Until when a kept token of an earlier version is valid; undefined for any other token. */
 function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: Date): Date | undefined {
   if (keptToken !== jti || end === null) return undefined;
   return hasEnded(end.getTime(), now.getTime(), KEPT_LIFE) ? undefined : end;
 }
 
-/** The user's role in a namespace; null for one who is no member, or a pending one (rules Q6). */
+/** The user's role in a namespace; null for a non-member and for a pending member (rules Q6). */
 export async function roleIn(services: Services, tenantId: string, userId: string): Promise<Role | null> {
   const [member] = await readRows<Pick<Membership, "role" | "status">>(
     services.db,

@@ -4,7 +4,7 @@ import type { Services } from "../services.ts";
 import { roleIn } from "./authenticate.ts";
 import type { Caller, DeviceCaller, Member } from "./identity.ts";
 
-/** Operations that answer a token without a namespace with 404, others with 403 (rules section 1.5). */
+/** Operations that answer 404 to a token without a namespace; others answer 403 (rules section 1.5). */
 const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
   "getTags",
   "renameTag",
@@ -17,10 +17,10 @@ const CREDENTIAL_NAMES = { jwt: "a user's token", apikey: "an API key", device: 
 const kindOf = (caller: Caller) => (caller.kind === "user" ? "jwt" : caller.kind);
 
 /**
- * Checks that the caller may use the operation, as its `auth`, `scope` and `minRole` say.
- * @param tenant the `{tenant}` of the path; undefined without one, and for one that no namespace can have
- * @param uid the `{uid}` of the path, as it came
- * @returns what the handler is told: the caller, or for a namespace's operation the member
+ * Checks that the caller may use the operation, by its `auth`, `scope` and `minRole`.
+ * @param tenant the `{tenant}` of the path; undefined without one, and for an id that no namespace can have
+ * @param uid the `{uid}` of the path, unvalidated
+ * @returns the handler's identity: the caller, or for an operation of a namespace the member
  * @throws ForbiddenError wrong kind of credential, other namespace, other device, role too low
  * @throws NotFoundError no such namespace
  */
@@ -36,7 +36,7 @@ export async function authorize(
   }
   if (operation.scope === "user" || operation.scope === "public") return caller;
   if (operation.scope === "device" && caller.kind === "device") return ownDevice(caller, uid);
-  // The path names a session; its handler looks among the device's own.
+  // The path names a session; the handler searches only the device's own sessions.
   if (operation.scope === "session" && caller.kind === "device") return caller;
   const member =
     operation.scope === "member"

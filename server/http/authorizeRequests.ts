@@ -8,15 +8,15 @@ import type { Caller, Member, NamedTenant } from "./identity.ts";
 declare module "fastify" {
   interface FastifyRequest {
     /**
-     * Who sent the request, checked against the route's operation; null on a public one. On the private listener, the
-     * namespace that it is about.
+     * The authorised sender of the request; null for a public operation. On the private listener, the namespace that
+     * the request is about.
      */
     identity: Caller | Member | NamedTenant | null;
   }
 }
 
 /**
- * Who sent the request to an operation, checked against it.
+ * Authenticates the sender of a request, and authorises it for the operation.
  * @throws UnauthenticatedError, ForbiddenError, NotFoundError see `authenticate` and `authorize`
  */
 export async function identify(
@@ -36,15 +36,15 @@ export async function identify(
 }
 
 /**
- * Authenticates and authorises every request before its body is read. Values are checked after that, so that
- * a stranger learns nothing about them (rules section 8); only the path's tenant is needed here already.
+ * Authenticates and authorises every request before its body is read. Values are validated after that, so that a
+ * stranger learns nothing about them (rules section 8); only the path's tenant is needed here already.
  */
 export function authorizeRequests(app: FastifyInstance, services: Services): void {
   app.decorateRequest("identity", null);
   app.addHook("onRequest", async (request) => {
     const { operation } = request.routeOptions.config;
-    // Credentials on a public operation are not looked at (clients section 2). A path that is not served
-    // has no operation either, and answers 404.
+    // A public operation ignores credentials (clients section 2). A path that is not served has no operation either,
+    // and answers 404.
     if (operation === undefined || operation.scope === "public") return;
     request.identity = await identify(services, operation, request);
   });

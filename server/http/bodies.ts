@@ -4,9 +4,8 @@ import { ContentTypeError, WrongTypeError } from "../errors.ts";
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Reads JSON bodies. An empty one counts as none, whatever its content type says: clients send
- * `application/json` with nothing on PATCH and DELETE. A body that the operation has no use for is not looked
- * at (rules D17, D18).
+ * Reads JSON bodies. An empty body counts as none, whatever its content type: clients send `application/json` without a
+ * body on PATCH and DELETE. The body of an operation that has none is ignored (rules D17, D18).
  */
 export function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -22,7 +21,7 @@ export function readBodies(app: FastifyInstance): void {
       }
     },
   );
-  // The rules do not say what another content type means; a guess could read a form as something else.
+  // The rules do not define other content types; a guess could read a form as something else.
   app.addContentTypeParser(
     "*",
     { parseAs: "buffer" as const },

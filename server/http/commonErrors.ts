@@ -9,8 +9,8 @@ const TOO_MANY = "too many requests; Retry-After says for how many seconds";
 const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
 
 /**
- * Errors of HTTP itself, which every operation may answer: what each status means, by status. They come before
- * the request is known, so that they have no `X-Request-ID`; only a 503 may come later.
+ * Errors of HTTP itself, which every operation may return: their meaning, by status. They come before the request is
+ * known, so they have no `X-Request-ID`; only a 503 may come later.
  */
 export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
   408: "the request took longer than 30 seconds to arrive",
@@ -19,8 +19,8 @@ export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
 };
 
 /**
- * Errors that an operation may answer beside those which its contract names because clients tell them apart:
- * what each status means, by status (rules sections 1, 6 and 8).
+ * Errors that an operation may return beside those that its contract lists for clients to tell apart: their meaning, by
+ * status (rules sections 1, 6 and 8).
  */
 export function commonErrors(operation: Operation): Readonly<Record<number, string>> {
   const errors: Record<number, string> = { 400: MALFORMED };
@@ -30,7 +30,7 @@ export function commonErrors(operation: Operation): Readonly<Record<number, stri
     if (operation.method !== "GET") errors[404] = GONE;
   }
   if (namesObject(operation)) errors[404] = GONE;
-  // Bodies are received even where the operation has no use for them.
+  // Bodies are read even if the operation has none.
   if (operation.method !== "GET") {
     errors[413] = `the body is larger than ${operation.bodyLimit / 1024} KiB`;
     errors[415] = CONTENT_TYPE;

@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import "./declaredAccess.ts";
 import { IDEMPOTENCY_KEY } from "@gatehouse-access/sdk/contract";
 
-/** Response headers that clients read (rules section 3). */
+/** Response headers that pages of other origins may read (rules section 3). */
 const EXPOSED = [
   "X-Total-Count",
   "X-Account-Lockout",
@@ -13,17 +13,17 @@ const EXPOSED = [
   "X-Request-ID",
   "Retry-After",
 ];
-/** How long a browser may remember a preflight's answer, in seconds. */
+/** How long a browser may cache the response to a preflight request, in seconds. */
 const PREFLIGHT_AGE = 600;
 
 /**
- * Lets pages of the given origins call the service; without any, no page of another origin may. There are no
- * cookies: a page sends a token or a key, which it must have.
+ * Lets pages of the given origins call the service; without any origins, no page of another origin may. The service has
+ * no cookies: a page must have a token or an API key to send.
  */
 export async function allowOrigins(app: FastifyInstance, origins: readonly string[]): Promise<void> {
   if (origins.length === 0) return;
   app.addHook("onRoute", (route) => {
-    // The plugin's own route for preflights, which it has no way to describe.
+    // The plugin's own route for preflight requests, for which it cannot declare access.
     if (route.method === "OPTIONS" && route.url === "*") {
       route.config = { ...route.config, publicBecause: "a browser's question which origins may call" };
     }

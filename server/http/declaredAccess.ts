@@ -3,18 +3,18 @@ import type { FastifyInstance } from "fastify";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The contract's operation that the route serves; it says who may call it. */
+    /** The contract's operation that the route serves; it declares who may call it. */
     operation?: Operation;
-    /** Marks a route that is no operation as open to everybody, and says why it may be. */
+    /** Declares a route that is not an operation as open to everybody, with the reason. */
     publicBecause?: string;
-    /** How often a route that is no operation may be called. */
+    /** Rate limit of a route that is not an operation. */
     limit?: Pick<RequestLimit, "kind">;
   }
 }
 
 /**
- * Deny by default: from here on, adding a route that does not declare who may call it throws, so that a
- * forgotten check keeps the server from starting instead of leaving a door open.
+ * Deny by default: from now on a new route without declared access throws, so that a forgotten check keeps the server
+ * from starting instead of leaving the route open.
  */
 export function requireDeclaredAccess(app: FastifyInstance): void {
   app.addHook("onRoute", (route) => {

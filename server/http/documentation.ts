@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
 
-/** @param assets folder of its files, as a browser reaches it from the page's own address */
+/** @param assets folder of the page's files, relative to the page's own address */
 const pageAt = (assets: string) => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -16,8 +16,8 @@ const pageAt = (assets: string) => `<!doctype html>
 </html>
 `;
 
-// Credentials that a reader types in stay in the page's memory, and no other site is asked to check the document, which
-// is beside the folder that this script is in, whatever address the page has.
+// Credentials that a reader types in stay in the page's memory, and no other site validates the document. The
+// document's address is relative to this script's folder, since the page has two addresses.
 const START = `SwaggerUIBundle({
   url: new URL("../openapi.json", document.currentScript.src).href,
   dom_id: "#swagger-ui",
@@ -28,7 +28,7 @@ const START = `SwaggerUIBundle({
 });
 `;
 
-/** The page loads its own files and asks this service; nothing else runs in it, and no other page frames it. */
+/** The page loads its own files and calls this service; nothing else runs in it, and no page may frame it. */
 const PAGE_HEADERS = {
   "Content-Security-Policy": [
     "default-src 'none'",
@@ -43,8 +43,8 @@ const PAGE_HEADERS = {
   "Referrer-Policy": "no-referrer",
 };
 
-// Of this package only the files are used: its routes would not declare who may call them. It carries Swagger UI
-// without the telemetry that the package of Swagger UI itself installs.
+// Only the files of this package are used: its routes would not declare access. It contains Swagger UI without the
+// telemetry that Swagger UI's own package installs.
 const read = (name: string) =>
   readFileSync(fileURLToPath(import.meta.resolve(`@fastify/swagger-ui/static/${name}`)));
 

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { outageOf } from "../db/outage.ts";
 import { answerTo, GatewayError } from "../errors.ts";
 
-/** Answers every error as `{message}`, or as an array of field names; an unknown one goes to the log only. */
+/** Answers every error as `{message}`, or as an array of field names; an unexpected error goes to the log only. */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(async (error, request, reply) => {
     const answer = answerTo(error);
@@ -21,7 +21,7 @@ export function answerErrors(app: FastifyInstance): void {
       body: { message: "internal error" },
       headers: {},
     };
-    // Sent as text: the route's serializer may know another body under this status.
+    // Sent as text: the route's serializer may have another schema for this status.
     return reply
       .code(status)
       .headers(headers)

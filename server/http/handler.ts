@@ -7,6 +7,7 @@ import type { Caller, IdentityOf, Member } from "./identity.ts";
 import type { RequestFacts } from "./requestFacts.ts";
 import type { Conversation } from "./webSockets.ts";
 
+/** The type of an operation's validated body. */
 export type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;
 type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
   ? z.input<O["success"]["body"]> | (true extends O["success"]["mayBeEmpty"] ? undefined : never)
@@ -19,9 +20,9 @@ interface RequestContext<Params, Query, Body, Identity> {
   readonly body: Body;
   readonly identity: Identity;
   readonly request: RequestFacts;
-  /** Digest of the request's Idempotency-Key, for operations that take it; null without one. */
+  /** Digest of the request's Idempotency-Key; null without one, and for an operation that does not take it. */
   readonly creationKey: string | null;
-  /** To be called when the object was made by an earlier request with the same key. */
+  /** To be called when an earlier request with the same key made the object. */
   repeated(): void;
   /** Aborted when the caller hangs up. */
   readonly signal: AbortSignal;
@@ -30,7 +31,7 @@ interface RequestContext<Params, Query, Body, Identity> {
   header(name: string, value: string | number): void;
 }
 
-/** What a handler works with; every value is checked against the contract. */
+/** The input of a handler; every value is validated against the contract. */
 export type Context<O extends Operation> = RequestContext<
   z.output<O["params"]>,
   z.output<O["query"]>,
@@ -39,43 +40,44 @@ export type Context<O extends Operation> = RequestContext<
 >;
 
 /**
- * Behaviour of an operation: its result becomes the response's body, an error its refusal. A body that may be too long
- * to hold is a stream of its text, with its `Content-Type` set; where success is a WebSocket, the conversation over it.
+ * Behaviour of an operation: its result becomes the response's body, an error the error response. A body too long for
+ * memory is a stream of text with its `Content-Type` set; for a WebSocket, the result is the conversation over it.
  */
 export type Handler<O extends Operation> = (
   context: RequestContext<z.output<O["params"]>, z.output<O["query"]>, BodyOf<O>, IdentityOf<O>>,
 ) => Promise<ResultOf<O> | Readable | Conversation>;
+/** Operations by their ids. */
 export type Operations = Readonly<Record<string, Operation>>;
 /** One handler for each operation; a missing one is a type error. */
 export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? Handler<T[Id]> : never };
 
-/** A request that changes an object which people declare. */
+/** A request that changes a declared object. */
 export interface ObjectRequest {
   readonly operation: Operation & { readonly object: ObjectKind };
-  /** Undefined for one that makes a namespace. */
+  /** Undefined for the creation of a namespace. */
   readonly tenantId: string | undefined;
   readonly params: object;
   readonly body: object | undefined;
   readonly ifMatch: string | undefined;
   readonly creationKey: string | null;
   readonly facts: Pick<RequestFacts, "id" | "address">;
-  /** Who calls, and what the caller may do at this moment, as the transaction sees it. */
+  /** Authenticates and authorises the caller, as of the transaction. */
   identify(services: Services): Promise<Caller | Member>;
-  /** The operation itself; it calls `repeated` when it answers with what an earlier request made. */
+  /** Runs the operation; it calls `repeated` when it returns an object that an earlier request made. */
   run(services: Services, identity: Caller | Member, repeated: () => void): Promise<unknown>;
 }
 
-/** What a write answers, and the object's revision after it; undefined when it is gone. */
+/** The result of a write, and the object's revision after it (undefined if it was deleted). */
 export interface Written {
   readonly result: unknown;
   readonly revision: string | undefined;
 }
 
-/** What operations do: the features have it, and the routes are given it. */
+/** The behaviour of operations, which the features implement and the routes are given. */
 export interface Behaviour {
   /** A handler for each operation, under its id. */
   readonly handlers: object;
-  /** Asked before an operation runs; throws to refuse it. */
+  /** Called before an operation runs; throws to refuse it. */
   admit(operation: string, context: Context<Operation>): Promise<void>;
   /** Runs a write of an object as one transaction. */
   write(services: Services, request: ObjectRequest): Promise<Written>;

@@ -6,22 +6,22 @@ export interface UserToken {
   readonly id: string;
   /** When it ends. */
   readonly endsAt: Date;
-  /** It made the change that ended the user's others. It is not renewed. */
+  /** True if the token survived the change of password that it made, which ended all others. It is not renewed. */
   readonly isKept: boolean;
 }
 
-/** A user who sent a token of its own. */
+/** A user as the caller. */
 export interface UserCaller {
   readonly kind: "user";
   readonly userId: string;
   readonly username: string;
-  /** The user's token version when the token was accepted: once the user has another one, the token is void. */
+  /** The user's token version when the token was accepted; once the user has a newer version, the token is void. */
   readonly tokenVersion: number;
-  /** Null where something else than a token has shown who it is. */
+  /** Null if something other than a token has authenticated the user. */
   readonly token: UserToken | null;
-  /** The token's namespace, empty without one. */
+  /** The token's namespace; empty if it has none. */
   readonly tenant: string;
-  /** The user's present role there; null without a namespace. */
+  /** The user's present role in that namespace; null without one. */
   readonly role: Role | null;
 }
 
@@ -40,6 +40,7 @@ export interface DeviceCaller {
   readonly uid: string;
 }
 
+/** The authenticated sender of a request. */
 export type Caller = UserCaller | KeyCaller | DeviceCaller;
 
 interface CallerKinds {
@@ -50,21 +51,21 @@ interface CallerKinds {
   internal: never;
 }
 
-/** A caller with the namespace that the operation is about, and its role there. */
+/** A caller with the operation's namespace, and the caller's role in it. */
 export interface Member<C extends Caller = Caller> {
   readonly caller: C;
   readonly tenant: string;
   readonly role: Role;
 }
 
-/** The namespace that a trusted service asks about; that there is one is not said. */
+/** The namespace that a trusted service asks about; it may not exist. */
 export interface NamedTenant {
   readonly tenant: string;
 }
 
 type CallerOf<O extends Operation> = CallerKinds[O["auth"][number]];
 
-/** What a handler knows of the caller, by the operation's scope and credentials. */
+/** The identity that a handler gets, by the operation's scope and credentials. */
 export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "internal"
   ? null
   : O["scope"] extends "user"

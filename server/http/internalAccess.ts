@@ -9,20 +9,20 @@ import { parse } from "./validation.ts";
 const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
 
 /**
- * Lets only requests with the internal token through, before anything else is looked at, unknown paths included.
- * Refused with 403, not 401: that one tells the edge that the end user's own credential is no good.
+ * Refuses requests without the internal token before any other check, unknown paths included. With 403, because 401
+ * would tell the edge that the end user's own credential is wrong.
  */
 export function requireInternalToken(app: FastifyInstance, token: string): void {
   const expected = sha256(token);
   app.addHook("onRequest", async (request) => {
     const sent = request.headers[internal.INTERNAL_TOKEN.toLowerCase()];
-    // Digests have one length, and comparing them takes the same time wherever they differ.
+    // Digests have the same length, and their comparison takes the same time wherever they differ.
     if (typeof sent === "string" && timingSafeEqual(sha256(sent), expected)) return;
     throw new ForbiddenError(`${internal.INTERNAL_TOKEN}: missing or wrong`);
   });
 }
 
-/** Tells operations about a forwarded credential whose it is; others are about no caller. */
+/** Authenticates the forwarded credential for the operations that are about one; others have no caller. */
 export function authenticateForwarded(app: FastifyInstance, services: Services): void {
   app.decorateRequest("identity", null);
   app.addHook("onRequest", async (request) => {
@@ -31,7 +31,7 @@ export function authenticateForwarded(app: FastifyInstance, services: Services):
   });
 }
 
-/** Tells operations about a namespace which one the request's X-Tenant-ID names. */
+/** Reads the tenant of X-Tenant-ID for the operations about a namespace. */
 export function readTenant(app: FastifyInstance): void {
   app.addHook("onRequest", async (request) => {
     if (request.routeOptions.config.operation?.scope !== "tenant") return;

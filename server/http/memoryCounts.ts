@@ -1,24 +1,24 @@
 import { RateLimitedError } from "../errors.ts";
 import { hasEnded } from "./hasEnded.ts";
 
-/** Requests counted under one key since its window began. */
+/** The number of requests under one key in the present window. */
 export interface Counted {
   readonly count: number;
   /** When the window ends, in milliseconds since 1970. */
   readonly endsAt: number;
 }
 
-/** Length of a window, in milliseconds. It begins with the first request that is counted. */
+/** Length of a window, in milliseconds; it begins with the first counted request. */
 export const WINDOW = 60_000;
 
-/** Counts in this process alone: for what is too frequent for a write to the database each time. */
+/** Counters in this process alone, for requests too frequent for a write to the database each. */
 export class MemoryCounts {
   readonly #counts = new Map<string, number>();
   #endsAt = 0;
 
   /** @param time in milliseconds since 1970 */
   count(key: string, time: number): Counted {
-    // One window for all keys, so that forgetting them costs nothing.
+    // One window for all keys, so that clearing them costs nothing.
     if (hasEnded(this.#endsAt, time, WINDOW)) {
       this.#counts.clear();
       this.#endsAt = time + WINDOW;
@@ -29,7 +29,7 @@ export class MemoryCounts {
   }
 }
 
-/** Keys that are known to be over their limit: a flood of refused requests then costs no writes. */
+/** Cache of keys over their limit, so that a flood of refused requests costs no writes. */
 export class Exhausted {
   readonly #until = new Map<string, number>();
 
@@ -38,7 +38,7 @@ export class Exhausted {
     this.#until.set(key, endsAt);
   }
 
-  /** When the key may be used again, in milliseconds since 1970; undefined for one that may be used now. */
+  /** When the key may be used again, in milliseconds since 1970; undefined if it may be used now. */
   endOf(key: string, time: number): number | undefined {
     const end = this.#until.get(key);
     return end !== undefined && !hasEnded(end, time, WINDOW) ? end : undefined;
@@ -47,9 +47,9 @@ export class Exhausted {
 
 /**
  * Counts a request in this process.
- * @param most in a window; 0: any number
+ * @param most maximum per window; 0: any number
  * @param time in milliseconds since 1970
- * @throws RateLimitedError there were as many already
+ * @throws RateLimitedError the maximum is exceeded
  */
 export function limitInMemory(counts: MemoryCounts, key: string, most: number, time: number): void {
   if (most <= 0) return;
@@ -58,8 +58,8 @@ export function limitInMemory(counts: MemoryCounts, key: string, most: number, t
 }
 
 /**
- * The refusal of a request that comes too often.
- * @param endsAt when it may come again, in milliseconds since 1970, as `time`
+ * The error for a request over its rate limit.
+ * @param endsAt when a retry is allowed, in milliseconds since 1970, like `time`
  */
 export function tooMany(endsAt: number, time: number): RateLimitedError {
   const seconds = Math.max(1, Math.ceil((endsAt - time) / 1000));

@@ -71,7 +71,7 @@ const DESCRIPTION =
   "Access policy as code: remote SSH access to devices. Errors are `{message}`. A method that a path does not " +
   "have is 405, a path that is not served 404.";
 
-/** An OpenAPI 3.1 document of the operations, from the contract alone. */
+/** The OpenAPI 3.1 document of the operations, made from the contract alone. */
 export function openApiDocument(operations: readonly Operation[]): Json {
   const components = new Components();
   const error = components.schemaOf(z.array(message), "output").items as Json;
@@ -106,7 +106,7 @@ const content = (schema: Json, mediaType = JSON_TYPE, texts: readonly string[] =
   },
 });
 
-/** Ids must be unique in a document; an alias is another entry. */
+/** An operation id for a path: ids must be unique in the document, and an alias is another entry. */
 function operationId({ id, aliases }: Operation, path: string): string {
   const alias = aliases.indexOf(path);
   if (alias < 0) return id;
@@ -127,7 +127,7 @@ function describe(operation: Operation, path: string, components: Components, er
       ...parameters("header", takesIfMatch(operation) ? CONDITION_HEADER : {}, components),
     ],
     ...(body && {
-      // No body counts as an empty object.
+      // A missing body counts as an empty object.
       requestBody: {
         required: !body.safeParse({}).success,
         ...content(components.schemaOf(body, "input")),
@@ -181,7 +181,7 @@ function responses(operation: Operation, components: Components, error: Json): J
   };
 }
 
-/** Written by Node and Fastify, which put their own fields beside the message. */
+/** Body of errors by Node and Fastify, which add their own fields to the message. */
 const CONNECTION_ERROR = {
   type: "object",
   properties: { message: { type: "string" } },

@@ -1,14 +1,14 @@
 import { models } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 
-/** A part of the document. */
+/** A part of the OpenAPI document. */
 export type Json = Record<string, unknown>;
 
-/** Turns zod schemas into those of the document, and collects the named ones. */
+/** Converts zod schemas to those of the OpenAPI document, and collects the named ones. */
 export class Components {
   readonly schemas: Json = {};
 
-  /** @param io what clients send, or what they get: defaults and bounds differ */
+  /** @param io whether clients send or receive the value: defaults and limits differ */
   schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
     const {
       $schema: _,
@@ -20,7 +20,7 @@ export class Components {
       unrepresentable: "any",
       override: ({ zodSchema, jsonSchema }) => {
         if (zodSchema._zod.def.type === "catch") dropLimits(jsonSchema);
-        // Descriptions, and what refinements cannot tell, are in zod's own registry, not in that of the models.
+        // Descriptions, and the rules of refinements, are in zod's own registry, not in that of the models.
         Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
       },
     });
@@ -29,12 +29,12 @@ export class Components {
   }
 }
 
-/** A value that is replaced instead of being refused has no limits that a client could run into. */
+/** Removes the limits of a value that is replaced instead of refused: no client can run into them. */
 function dropLimits(schema: z.core.JSONSchema.BaseSchema): void {
   delete schema.enum;
 }
 
-/** References to named schemas, from where zod puts these to where OpenAPI has them. */
+/** Rewrites references to named schemas from zod's place for these to OpenAPI's. */
 function named(schema: object): Json {
   const text = JSON.stringify(schema, (key, value) =>
     key === "id" && typeof value === "string" ? undefined : value,

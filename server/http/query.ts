@@ -3,18 +3,17 @@ import type { z } from "zod";
 import { InvalidError, WrongTypeError } from "../errors.ts";
 import { parse } from "./validation.ts";
 
-/** Bounds into which a list's numbers are moved instead of being refused (rules section 6). */
+/** The parameters of a list that are moved into their limits instead of being refused (rules section 6). */
 const PAGING: Readonly<Record<string, (value: number) => number | undefined>> = {
   page: (value) => Math.min(Math.max(value, 1), 1_000_000),
   per_page: (value) => (value === 0 ? undefined : Math.min(Math.max(value, 1), 100)),
 };
 
-/** Parameters whose bounds refuse no request. */
+/** Names of the parameters whose limits refuse no request. */
 export const MOVED_INTO_BOUNDS: ReadonlySet<string> = new Set(Object.keys(PAGING));
 
 /**
- * The query as the operation declares it; parameters that it does not know are ignored, an empty one counts as
- * absent.
+ * The query, validated by the operation's schema; unknown parameters are ignored, an empty one counts as absent.
  * @throws WrongTypeError page or per_page is not a whole number
  * @throws InvalidError a value is not allowed, or a parameter is given twice
  */
@@ -24,7 +23,7 @@ export function readQuery<O extends Operation>(operation: O, query: unknown): z.
   for (const name of Object.keys(operation.query.shape)) {
     const value = given[name];
     if (value === undefined || value === "") continue;
-    // Which of two is meant nobody knows; another part of the way may have looked at the other one.
+    // The intended one of two values is unknown; a proxy may have checked the other one.
     if (Array.isArray(value)) throw new InvalidError(`${name}: must be given once`);
     values[name] = PAGING[name] ? PAGING[name](wholeNumber(name, value)) : value;
   }

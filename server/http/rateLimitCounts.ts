@@ -5,9 +5,9 @@ import { hasEnded, latestEnd } from "./hasEnded.ts";
 import { type Counted, WINDOW } from "./memoryCounts.ts";
 
 /**
- * Counts a request in the database, where all instances of the service count: one statement, so that requests
- * side by side are counted one by one.
- * @param window how long is counted together, in milliseconds; always the same for one key
+ * Counts a request in the database, for all instances of the service. One statement, so that concurrent requests are
+ * counted one by one.
+ * @param window length of the window, in milliseconds; always the same for one key
  */
 export async function countInDatabase(
   { db, now }: Services,
@@ -31,14 +31,14 @@ export async function countInDatabase(
   return counted;
 }
 
-/** How long a network is known for an account after a login with the right password, in milliseconds. */
+/** How long a network stays known for an account after a login with the right password, in milliseconds. */
 const KNOWN = 30 * 24 * 60 * 60_000;
 
-/** Of the account a digest is kept. */
+/** Key of a known network; the account is stored as a digest. */
 const knownKey = (account: string, network: string): string =>
   `known ${digestOf(account.toLowerCase())} from ${network}`;
 
-/** Keeps that somebody knew the account's password there. */
+/** Stores that a network sent the account's right password. */
 export async function rememberNetwork(
   { db, now }: Services,
   account: string,
@@ -49,7 +49,7 @@ export async function rememberNetwork(
   await db.rateLimit.upsert({ where: { key }, create: { key, ...row }, update: row });
 }
 
-/** True when the last login to the account with the right password from there is not too long ago. */
+/** True if the account's right password came from the network not too long ago. */
 export async function isKnownNetwork(
   { db, now }: Services,
   account: string,

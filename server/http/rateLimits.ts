@@ -7,10 +7,9 @@ import "./declaredAccess.ts";
 import "./requestFacts.ts";
 
 /**
- * Refuses requests of limited operations that come too often: 429 with `Retry-After`. An address is counted
- * before anything else of the request is looked at, an account when the body is there; a network from which the
- * account's password came lately has a limit of its own for it. Lockouts (rules section 9) count wrong logins and go
- * on beside this.
+ * Limits the rate of requests for limited operations: 429 with `Retry-After`. Addresses are counted before anything
+ * else of the request is read, accounts once the body is read. A network that recently sent an account's right password
+ * has its own limit for that account. Lockouts (rules section 9) count wrong logins independently.
  */
 export function limitRequests(app: FastifyInstance, services: Services): void {
   const { loginsPerAddress, loginsPerAccount, reportsPerAddress } = services.settings.limits;
@@ -40,9 +39,9 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
     const field = routeOptions.config.operation?.limit?.account;
     const account = field && (body as Record<string, unknown> | null | undefined)?.[field];
     if (typeof account !== "string" || account === "" || loginsPerAccount <= 0) return;
-    // Else strangers could keep the user out, who comes from where the password was right before.
+    // Otherwise strangers could lock out the user, who comes from a network that sent the right password before.
     const known = await isKnownNetwork(services, account, facts.network);
-    // A digest: it may be a token, and a name may have any length.
+    // A digest, since it may be a token, and a name may have any length.
     const key = `login as ${digestOf(account.toLowerCase())}`;
     await limitLogins(known ? `${key} from ${facts.network}` : key, loginsPerAccount);
   });

@@ -6,21 +6,21 @@ import { InvalidError } from "../errors.ts";
 import type { ServiceSettings } from "../services.ts";
 
 /**
- * Where a request comes from and what it was sent to. What proxies say in headers is decided here, once, and
- * believed of trusted ones alone: anybody else could choose it (rules section 3).
+ * The origin and the target of a request. This is the one place that reads the headers of proxies; only those of
+ * trusted proxies count, since anybody could send such headers (rules section 3).
  */
 export interface RequestFacts {
-  /** The request's id, which the answer carries as X-Request-ID and the log has too. */
+  /** The request's id, which the response carries as X-Request-ID, and the log has too. */
   readonly id: string;
-  /** IP address of the client, IPv4 in its dotted form; empty when the connection is gone already. */
+  /** IP address of the client, IPv4 in dotted form; empty if the connection is closed already. */
   readonly address: string;
-  /** The address as lockouts and limits count it: of IPv6 the /64. */
+  /** The address as lockouts and rate limits count it: of IPv6 the /64. */
   readonly network: string;
   /** Scheme, host and port at which clients reach the service: the configured ones, else those of the request. */
   readonly origin: URL;
-  /** Media types that the client names, in lower case and without parameters, and how much it wants each: 0 to 1. */
+  /** Media types of `Accept`, in lower case and without parameters, with their weights: 0 to 1. */
   readonly accept: ReadonlyMap<string, number>;
-  /** Clients reach the service by TLS, here or at a proxy. */
+  /** True if clients reach the service by TLS, here or at a proxy. */
   readonly secure: boolean;
 }
 
@@ -31,8 +31,8 @@ declare module "fastify" {
 }
 
 /**
- * Refuses a request with more than one `Host` (RFC 9112, section 3.2): a proxy may have gone by another one than the
- * service would. Node refuses a request of HTTP/1.1 without any.
+ * Refuses a request with more than one `Host` (RFC 9112, section 3.2): a proxy may have used another one than the
+ * service would. Node refuses requests of HTTP/1.1 without `Host`.
  */
 export function requireOneHost(app: FastifyInstance): void {
   app.addHook("onRequest", (request, _reply, done) => {
@@ -40,7 +40,7 @@ export function requireOneHost(app: FastifyInstance): void {
   });
 }
 
-/** @param headers names and values in turn, as they came: by their names Node keeps the first one alone */
+/** @param headers alternating names and values, as received: Node's object of headers keeps only the first `Host` */
 function hostsOf(headers: readonly string[]): number {
   let hosts = 0;
   for (let index = 0; index < headers.length; index += 2) {
@@ -89,7 +89,7 @@ function factsOf(request: FastifyRequest, isTrusted: Test, publicUrl: string | u
   };
 }
 
-/** Reads `Accept` (RFC 9110, section 12.5.1). A weight that is none counts as 0: it cannot be known what was meant. */
+/** Reads `Accept` (RFC 9110, section 12.5.1). A malformed weight counts as 0, since its meaning is unknown. */
 function acceptedTypes(accept: string): Map<string, number> {
   return new Map(
     accept.split(",").map((range) => {
@@ -101,11 +101,11 @@ function acceptedTypes(accept: string): Map<string, number> {
 }
 
 /**
- * The address that the proxies name: X-Real-IP, which wins because it is the wire's own header for that (rules section
- * 3: X-Real-IP, else the peer); else the last one of X-Forwarded-For that is no trusted proxy, since what stands before
- * it may be anybody's invention. Where both are missing, or not to be read, the last proxy whose word was good counts
- * as the client. A trusted proxy must set or remove both: one that adds to X-Forwarded-For and lets its clients'
- * X-Real-IP through lets them choose their address.
+ * The client's address as the proxies report it. X-Real-IP wins, the wire's own header for it (rules section 3:
+ * X-Real-IP, else the peer). Otherwise it is the last address of X-Forwarded-For that is not a trusted proxy, since the
+ * entries before it may be forged. If both are missing or malformed, the last trusted proxy counts as the client. A
+ * trusted proxy must set or remove both headers: one that appends to X-Forwarded-For but passes on X-Real-IP lets its
+ * clients choose their address.
  */
 function clientAddress(headers: IncomingHttpHeaders, peer: string, isTrusted: Test): string {
   const realIp = normalAddress(single(headers, "x-real-ip") ?? "");
@@ -121,7 +121,7 @@ function clientAddress(headers: IncomingHttpHeaders, peer: string, isTrusted: Te
   return nearest;
 }
 
-/** Some proxies write `203.0.113.7:50123` or `[2001:db8::7]:50123`. */
+/** Removes the port: some proxies write `203.0.113.7:50123` or `[2001:db8::7]:50123`. */
 function withoutPort(hop: string): string {
   return /^\[([^\]]*)\](?::\d{1,5})?$/.exec(hop)?.[1] ?? /^(\d[\d.]*):\d{1,5}$/.exec(hop)?.[1] ?? hop;
 }
@@ -139,20 +139,20 @@ function originOf(scheme: Scheme, headers: IncomingHttpHeaders, proxied: boolean
   const host = forwarded("x-forwarded-host") ?? single(headers, "host") ?? "";
   const port = forwarded("x-forwarded-port") ?? "";
   const given = readHost(scheme, host);
-  // A port that the host names is what the client itself wrote.
+  // A port in the host header is the client's own.
   const complete =
     /^\d{1,5}$/.test(port) && !/:\d+$/.test(host) ? readHost(scheme, `${host}:${port}`) : given;
   return complete ?? given ?? new URL(`${scheme}://localhost`);
 }
 
-/** Undefined for text that is more than host and port. */
+/** Parses host and port; undefined for any other text. */
 function readHost(scheme: Scheme, host: string): URL | undefined {
   return /^[^\s/?#@\\]+$/.test(host) && URL.canParse(`${scheme}://${host}`)
     ? new URL(`${scheme}://${host}`)
     : undefined;
 }
 
-/** Of a list that proxies add to, what the nearest one wrote. */
+/** The entry of the nearest proxy in a list that proxies append to. */
 function nearestOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   return single(headers, name)?.split(",").at(-1)?.trim() || undefined;
 }
