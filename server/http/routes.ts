@@ -21,7 +21,7 @@ import { Conversation, openWebSocket } from "./webSockets.ts";
 
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 
-/** The operations that an instance of the edition has; others are not routed (rules section 19). */
+/** The operations that an instance of the edition serves; others have no route (rules section 19). */
 export function servedOperations(operations: Operations, edition: Edition): Operation[] {
   const level = EDITIONS.indexOf(edition);
   return Object.values(operations).filter(
@@ -29,11 +29,11 @@ export function servedOperations(operations: Operations, edition: Edition): Oper
   );
 }
 
-/** Every path of an operation, as the router has it. */
+/** The paths of an operation in the router's syntax. */
 const routesOf = ({ path, aliases }: Operation): string[] =>
   [path, ...aliases].map((url) => url.replaceAll(/\{([^}]+)\}/g, (_, name: string) => `:${routeName(name)}`));
 
-/** Paths that other editions have beside those of an instance of this one, as the router has them. */
+/** Paths that only other editions serve, in the router's syntax. */
 export function absentPaths(operations: Operations, edition: Edition): string[] {
   const served = new Set(servedOperations(operations, edition));
   return Object.values(operations)
@@ -49,7 +49,7 @@ export function serveOperations(
   behaviour: Behaviour,
 ): void {
   for (const operation of operations) {
-    // The map's type ties every id to its operation; a loop over ids cannot carry that tie.
+    // The map's type relates each id to its operation, which a loop over ids cannot express.
     const handler = (behaviour.handlers as Record<string, Handler<Operation>>)[operation.id];
     if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
     const served = { operation, behaviour, handler, named: paramNames(operation) };
@@ -71,10 +71,10 @@ export function serveOperations(
   }
 }
 
-/** A parameter's name in a route: the router takes a hyphen for the end of the name. */
+/** A parameter's name in a route: to the router a hyphen ends the name. */
 const routeName = (name: string): string => name.replaceAll("-", "_");
 
-/** Gives the path's parameters the names of the contract, where the router has others. */
+/** Renames the router's path parameters to the names of the contract. */
 function paramNames(operation: Operation): (given: unknown) => unknown {
   const names = Object.keys(operation.params.shape);
   if (names.every((name) => routeName(name) === name)) return (given) => given;
@@ -104,13 +104,13 @@ async function respond(
     services,
     params,
     query,
-    // Its type is that of the operation's own schema, which is not known here.
+    // Its type depends on the operation's schema, which is unknown here.
     body: body as BodyOf<Operation>,
     identity: request.identity as IdentityOf<Operation>,
     request: request.facts,
     creationKey: readCreationKey(operation, request.headers),
     repeated: () => {},
-    // Made when it is asked for, which few handlers do.
+    // Made on access, since few handlers need it.
     get signal() {
       return request.signal;
     },
@@ -131,7 +131,7 @@ async function respond(
 }
 
 /**
- * The digest of the request's Idempotency-Key, which is all that is kept of it; null without one, and on an
+ * The digest of the request's Idempotency-Key, the only form in which it is stored; null without one, and for an
  * operation that does not take it.
  * @throws InvalidError not 1 to 255 visible ASCII characters
  */
@@ -141,7 +141,7 @@ function readCreationKey(operation: Operation, headers: IncomingHttpHeaders): st
   return digestOf(parse(idempotencyKey, value, IDEMPOTENCY_KEY));
 }
 
-/** Answers differ by a request's header; others may be named already. */
+/** Adds a request header on which the response depends; `Vary` may name others already. */
 function addVary(reply: FastifyReply, name: string): void {
   const named = reply.getHeader("Vary");
   reply.header("Vary", named === undefined ? name : `${String(named)}, ${name}`);
@@ -175,7 +175,7 @@ function setRevision(reply: FastifyReply, revision: string | undefined): void {
   if (revision !== undefined) reply.header("ETag", `"${revision}"`);
 }
 
-/** The revision that an object's own answer holds. */
+/** The revision in the response of an operation that returns an object. */
 function revisionIn(result: unknown): string | undefined {
   return (result as { readonly revision?: string } | undefined)?.revision;
 }

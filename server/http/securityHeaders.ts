@@ -2,8 +2,8 @@ import type { FastifyInstance } from "fastify";
 import "./requestFacts.ts";
 
 /**
- * What browsers must know of every answer: it is data, and none of it may be kept. Plain headers: most of what
- * ready-made collections send speaks of pages. The few pages say what else they may, in a policy of their own.
+ * Headers of every response, for browsers: responses are data, and must not be stored. Written by hand, since most
+ * headers of ready-made collections are about pages. The few pages allow more by a policy of their own.
  */
 const ALWAYS = {
   "X-Content-Type-Options": "nosniff",
@@ -15,7 +15,7 @@ const ALWAYS = {
 /** A year, in seconds. */
 const HSTS = "max-age=31536000";
 
-/** @param secure clients reach the service by TLS */
+/** @param secure whether clients reach the service by TLS */
 export function securityHeaders(requestId: string, secure: boolean): Record<string, string> {
   return {
     "X-Request-ID": requestId,
@@ -24,7 +24,7 @@ export function securityHeaders(requestId: string, secure: boolean): Record<stri
   };
 }
 
-/** Gives every answer the headers; before anything that may refuse the request. */
+/** Adds the headers to every response; to be registered before any hook that may refuse the request. */
 export function sendSecurityHeaders(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     reply.headers(securityHeaders(request.id, request.facts.secure));

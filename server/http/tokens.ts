@@ -5,11 +5,12 @@ import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
 import type { UserToken } from "./identity.ts";
 
-/** How long a token lives at most that ended the user's others by a new password, in milliseconds (rules D48). */
+/** Maximum life of a token after its change of password ended the user's others, in milliseconds (rules D48). */
 export const KEPT_LIFE = 60 * 60_000;
 /** Life of a user's token in seconds (rules section 2). */
 const USER_TOKEN_LIFE = 72 * 60 * 60;
 
+/** The claims of a valid token. */
 export type TokenClaims =
   | {
       readonly claims: "user";
@@ -35,12 +36,12 @@ interface UserTokenSubject {
   readonly tenant: string;
 }
 
-/** The version of a token that counts by its id alone. */
+/** Version of a kept token, which is valid by its id alone. */
 const NO_VERSION = -1;
 
 /**
- * A token for 72 hours. It carries no role: that is looked up with every request (rules section 1.4).
- * @param kept a token that is not renewed: the new one has its id, and ends when it does
+ * Makes a token for 72 hours. It carries no role, which is read with every request (rules section 1.4).
+ * @param kept a token that is not renewed: the new token has its id and its expiry
  */
 export function signUserToken(
   services: Services,
@@ -55,7 +56,7 @@ export function signUserToken(
   return sign(services, { ...claims, ver: tokenVersion }, { jti: randomUUID(), end });
 }
 
-/** A token that a device's agent keeps; it does not expire. */
+/** Makes a token for a device's agent; it does not expire. */
 function signDeviceToken(
   services: Services,
   device: { readonly uid: string; readonly tenant: string },
@@ -63,7 +64,7 @@ function signDeviceToken(
   return sign(services, { claims: "device", uid: device.uid, tenant: device.tenant }, { jti: randomUUID() });
 }
 
-/** @param end unix second; left out: none */
+/** @param end Unix second of the expiry; without it the token does not expire */
 function sign(
   services: Services,
   claims: Record<string, unknown>,
@@ -80,16 +81,16 @@ function sign(
 }
 
 /**
- * The claims of a token that is ours, in time and complete; undefined for any other one.
- * @throws Error the database, which may have its key, cannot be asked
+ * The claims of a token, if this service signed it, it is valid now and complete; else undefined.
+ * @throws Error the database, which may have the token's key, cannot be read
  */
 export async function verifyToken(services: Services, token: string): Promise<TokenClaims | undefined> {
   const kid = keyIdOf(token);
-  // Asked with every token, also one that was verified before: a key that is believed no more ends its tokens.
+  // Looked up for every token, even a cached one: a key that is no longer trusted ends its tokens.
   const publicKey = kid === undefined ? undefined : await services.keys.find(kid);
   if (publicKey === undefined) return undefined;
   const recalled = recallToken(publicKey, token, seconds(services.now()));
-  // Whatever is wrong with it, the caller learns no more than that it is not accepted.
+  // The caller learns only that the token is not accepted, not why.
   return recalled ?? checkToken(services, publicKey, token).catch(() => undefined);
 }
 
@@ -107,7 +108,7 @@ async function checkToken(
   token: string,
 ): Promise<TokenClaims | undefined> {
   const { payload } = await jwtVerify(token, publicKey, {
-    // Named here, so that no token can choose a weaker algorithm by itself.
+    // Fixed, so that no token can choose a weaker algorithm.
     algorithms: ["RS256"],
     currentDate: services.now(),
   });
@@ -131,18 +132,18 @@ function claimsOf(payload: JWTPayload): TokenClaims | undefined {
   return undefined;
 }
 
-/** What a token says whose signature was checked. */
+/** A token whose signature was verified. */
 interface VerifiedToken {
   readonly claims: TokenClaims;
-  /** Unix second from which on it is valid. */
+  /** Unix second from which the token is valid. */
   readonly notBefore: number;
-  /** Unix second from which on it is not; Infinity for one that does not expire. */
+  /** Unix second at which it expires; Infinity for a token that does not expire. */
   readonly expires: number;
 }
 
 /**
- * A cache for each signing key, so that a key which is replaced takes its tokens with it.
- * @param max entries of each
+ * A cache for each signing key, so that the tokens of a replaced key go with it.
+ * @param max entries per key
  */
 function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCache<string, Value> {
   const caches = new WeakMap<KeyObject, LRUCache<string, Value>>();
@@ -155,32 +156,32 @@ function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCach
   };
 }
 
-/** By public key. Tokens are kept as digests. */
+/** Verified tokens, by public key and digest of the token. */
 const verifiedBy = cachePerKey<VerifiedToken>(20_000);
 
 /**
- * The claims of a token that the key has verified before and that is in time now. Only the signature is taken as
- * checked: what the caller may do is still read from the database with every request.
- * @param second unix time
+ * The claims of a token that the key has verified before, if it is valid now. Only the signature is cached: the
+ * caller's permissions are still read from the database with every request.
+ * @param second the present Unix second
  */
 export function recallToken(publicKey: KeyObject, token: string, second: number): TokenClaims | undefined {
   const known = verifiedBy(publicKey).get(digestOf(token));
   return known && known.notBefore <= second && second < known.expires ? known.claims : undefined;
 }
 
-/** By private key and uid; about 0.8 kilobytes each. */
+/** Tokens of devices, by private key and uid; about 0.8 kilobytes each. */
 const deviceTokens = cachePerKey<string>(100_000);
 
 /**
- * A token for a device: the one that this process gave it last, while its signing key lives, since a signature
- * costs more than all the rest of a report.
+ * A token for a device: the last one that this process gave it, as long as its signing key is current, since a
+ * signature costs more than the rest of a report.
  */
 export async function deviceToken(
   services: Services,
   device: { readonly uid: string; readonly tenant: string },
 ): Promise<string> {
   const tokens = deviceTokens(services.keys.privateKey);
-  // The tenant is a part of what the uid is made of.
+  // The tenant is an input of the uid's digest.
   const known = tokens.get(device.uid);
   if (known !== undefined) return known;
   const token = await signDeviceToken(services, device);

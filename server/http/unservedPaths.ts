@@ -6,10 +6,10 @@ interface ServedPath {
 }
 
 /**
- * Answers what no route serves: 405 with `Allow` when the path has other methods (RFC 9110, section 15.5.6),
- * else 404. Which methods a path has is no secret: the OpenAPI document says it. As in that document, a path
- * that is written out comes before one with a parameter in its place. Must come before the routes.
- * @param absent paths that other editions have: here they have no method, whatever stands in for a parameter
+ * Answers requests that no route serves: 405 with `Allow` if the path has other methods (RFC 9110, section 15.5.6),
+ * else 404. The methods of a path are no secret, since the OpenAPI document lists them. As in that document, a literal
+ * path takes precedence over one with a parameter. Must be registered before the routes.
+ * @param absent paths that only other editions serve: here they have no method, even if a path with a parameter matches
  */
 export function answerUnservedPaths(app: FastifyInstance, absent: readonly string[] = []): void {
   const served = new Map<string, ServedPath>();
@@ -27,7 +27,7 @@ export function answerUnservedPaths(app: FastifyInstance, absent: readonly strin
   app.addHook("onRoute", ({ url, method }) => {
     if (!url.includes("*")) add(url, [method].flat());
   });
-  // A hook, because Fastify looks at content type and body before it calls a handler for paths not found.
+  // A hook, because Fastify checks content type and body before it calls a not-found handler.
   app.addHook("onRequest", async (request, reply) => {
     if (!request.is404 && !shadowed.has(request.routeOptions.url ?? "")) return;
     const methods = methodsOf([...served.values()], request.url.split("?", 1)[0] ?? "");
@@ -41,7 +41,7 @@ export function answerUnservedPaths(app: FastifyInstance, absent: readonly strin
   });
 }
 
-/** Methods of the path that is meant: of those that match, the one with the first written-out segment. */
+/** Methods of the best path: of those that match, the one with the earliest literal segment. */
 function methodsOf(served: readonly ServedPath[], path: string): ReadonlySet<string> {
   const [meant] = served
     .filter(({ segments }) => matches(segments, path.split("/")))
@@ -53,7 +53,7 @@ const isParameter = (segment: string) => segment.startsWith(":");
 const rank = (segments: readonly string[]) =>
   segments.map((text) => (isParameter(text) ? "1" : "0")).join("");
 
-/** A parameter stands for any value that is not empty. */
+/** Whether a route matches a path; a parameter matches any value that is not empty. */
 function matches(route: readonly string[], path: readonly string[]): boolean {
   return (
     route !== path &&

@@ -8,38 +8,38 @@ import {
   WrongTypeError,
 } from "../errors.ts";
 
-/** Operations whose 400 and 409 are arrays of field names (rules section 8). */
+/** Operations whose 400 and 409 responses are arrays of field names (rules section 8). */
 export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([
   "updateUser",
   "updateUserData",
   "registerUser",
 ]);
 
-/** Operations whose invalid body is 422 whatever is wrong with it (rules section 8). */
+/** Operations that answer any invalid body with 422 (rules section 8). */
 const UNPROCESSABLE_BODIES: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord"]);
 
 /**
- * Operations that take any text, which they store as JSON: what a device prints must not be able to keep itself out
- * of its recording.
+ * Operations that accept any text, which they store as JSON: the output of a device must not be able to prevent its own
+ * recording.
  */
 const ANY_TEXT: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord", "addSessionEvent"]);
 
 type Issue = z.core.$ZodIssue;
 
-/** JSON's name of a value's type. */
+/** The JSON type of a value. */
 function jsonType(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-/** The issue that says most: of a union, that of its first variant, which is the regular one. */
+/** The most specific issue: of a union, that of its first variant, the regular one. */
 function innermost(issue: Issue): Issue {
   if (issue.code !== "invalid_union") return issue;
   const first = issue.errors[0]?.[0];
   return first ? innermost({ ...first, path: [...issue.path, ...first.path] } as Issue) : issue;
 }
 
-/** True when the value has another JSON type than any allowed one (rules section 8: 422). */
+/** True if the value has none of the allowed JSON types (rules section 8: 422). */
 function isWrongType(issue: Issue): boolean {
   const value = issue.input;
   if (value === undefined) return false;
@@ -57,12 +57,12 @@ function isWrongType(issue: Issue): boolean {
   }
 }
 
-// PostgreSQL stores no NUL, and neither database half of a surrogate pair as it came.
+// PostgreSQL cannot store NUL, and neither database returns half of a surrogate pair unchanged.
 const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed();
 
 const NOT_STORABLE = "must hold neither NUL nor half of a surrogate pair";
 
-/** Path of a text that holds NUL or half of a surrogate pair; undefined when there is none. */
+/** Path of a text that holds NUL or half of a surrogate pair; undefined without such a text. */
 function pathOfIllegalText(value: unknown): string[] | undefined {
   if (typeof value === "string") return isStorable(value) ? undefined : [];
   if (typeof value !== "object" || value === null) return undefined;
@@ -74,10 +74,10 @@ function pathOfIllegalText(value: unknown): string[] | undefined {
 }
 
 /**
- * Refuses what no database takes as text. `parse` does it for whatever it reads.
- * @param value of a bounded depth, such as what a schema let through
- * @param name what the value is called in messages, or "" when its fields' names are enough
- * @param fieldNames answer with an array of the names of invalid fields (rules section 8)
+ * Refuses text that the databases cannot store. `parse` calls it for every value.
+ * @param value of limited depth, such as the result of a schema
+ * @param name name of the value in messages; "" if the names of its fields are enough
+ * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
  * @throws InvalidError, InvalidFieldsError a text holds NUL or half of a surrogate pair
  */
 export function checkTexts(value: unknown, name: string, fieldNames = false): void {
@@ -89,9 +89,9 @@ export function checkTexts(value: unknown, name: string, fieldNames = false): vo
 }
 
 /**
- * The value as the schema reads it.
- * @param name what the value is called in messages, or "" when its fields' names are enough
- * @param fieldNames answer with an array of the names of invalid fields (rules section 8)
+ * Validates a value, and returns the schema's output.
+ * @param name name of the value in messages; "" if the names of its fields are enough
+ * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
  * @throws WrongTypeError a value has the wrong JSON type
  * @throws InvalidError, InvalidFieldsError a value is missing or not allowed, or see {@link checkTexts}
  */
@@ -107,17 +107,17 @@ export function parse<T extends z.ZodType>(
   return result.data;
 }
 
-/** True for a parameter of a path that chooses one of a few things to do; any other one says which object is meant. */
+/** True for a path parameter that selects one of a few actions; any other one identifies an object. */
 const isChoice = (schema: z.ZodType | undefined): boolean => schema?.def.type === "enum";
 
-/** True when the path of the operation names an object, so that there may be none of that name. */
+/** True if the operation's path names an object, which may not exist. */
 export const namesObject = ({ params }: Pick<Operation, "params">): boolean =>
   Object.values<z.ZodType>(params.shape).some((schema) => !isChoice(schema));
 
 /**
- * The parameters of the path as the operation declares them.
- * @throws NotFoundError one of them is no id that an object can have (rules D49)
- * @throws InvalidError one that chooses among a few values is none of these
+ * Validates the path parameters of an operation.
+ * @throws NotFoundError one of them is an id that no object can have (rules D49)
+ * @throws InvalidError one that selects among a few values has another value
  */
 export function parseParams(
   operation: Pick<Operation, "params">,
@@ -139,8 +139,8 @@ export function parseParams(
 const noSuchObject = (name: string, rule: string): string => `${name}: no object can have it, it ${rule}`;
 
 /**
- * The body as the operation declares it; none counts as an empty object, since an operation without required fields
- * needs none.
+ * Validates an operation's body. A missing body counts as an empty object, which suffices for an operation without
+ * required fields.
  * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}
  */
 export function parseBody(operation: Pick<Operation, "id" | "body">, body: unknown): unknown {

@@ -5,18 +5,18 @@ import { type RawData, type WebSocket, WebSocketServer } from "ws";
 import { BusyError, InvalidError } from "../errors.ts";
 import type { HttpServers } from "./HttpServers.ts";
 
-/** How many WebSockets there may be, and for how long one may be silent. */
+/** Limits of a listener's WebSockets. */
 export interface WebSocketLimits {
-  /** Most of a listener at once. */
+  /** Maximum number of open WebSockets. */
   readonly most: number;
-  /** How often it is asked whether a silent conversation is over, in milliseconds. */
+  /** How often a silent conversation is checked for its end, in milliseconds. */
   readonly silence: number;
 }
 
 const LIMITS: WebSocketLimits = { most: 5000, silence: 5 * 60_000 };
-/** After so long without any sign the network is asked whether the other end is there, in milliseconds. */
+/** Silence after which TCP probes whether the other end is alive, in milliseconds. */
 const TCP_KEEPALIVE = 30_000;
-/** How long the other end may take to agree to the end, in milliseconds. */
+/** How long the other end may take to answer the closing handshake, in milliseconds. */
 const END_TIMEOUT = 1000;
 /** How long stopping waits for messages that are being handled, in milliseconds. */
 const STOP_TIMEOUT = 5000;
@@ -32,25 +32,25 @@ const CLOSE = {
   tryLater: 1013,
 };
 
-/** Ends a WebSocket. The reason goes to the other end and to the log, so that it holds nothing of a message. */
+/** Ends a WebSocket. The reason goes to the other end and to the log, so it must not quote messages. */
 export class EndOfConversation extends Error {
   readonly code: number;
 
-  /** @param why `invalid`: a message is not as it must be; `refused`: there is no use for messages any more */
+  /** @param why `invalid`: a message is malformed; `refused`: messages cannot be used any more */
   constructor(why: "invalid" | "refused", reason: string) {
     super(reason);
     this.code = CLOSE[why];
   }
 }
 
-/** What an operation answers whose success is a WebSocket. */
+/** The result of an operation that opens a WebSocket: it receives the messages. */
 export abstract class Conversation {
   /**
-   * Handles a text message; the next one waits for that.
-   * @throws EndOfConversation
+   * Handles a text message; the next message waits until it is done.
+   * @throws EndOfConversation to end the WebSocket
    */
   abstract receive(message: string): Promise<void>;
-  /** Asked when nothing came for a while: true when nothing can come any more. */
+  /** Called after a time without messages; true if no more messages can come. */
   abstract isOver(): Promise<boolean>;
 }
 
@@ -60,14 +60,14 @@ interface Upgrade {
   readonly connections: OpenWebSockets;
 }
 
-/** Requests for a WebSocket that are not answered yet. */
+/** Upgrade requests that are not answered yet. */
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
 /**
- * Lets operations of the app answer with WebSockets. Requests for one take the same way through hooks and routes as
- * others, and are refused by HTTP like them. Stopping the app ends what is open.
- * @param servers below the app
- * @param limits other than the usual ones, for tests
+ * Lets operations of the app answer with WebSockets. Upgrade requests pass through hooks and routes, and are refused by
+ * HTTP, like all others. Stopping the app closes open WebSockets.
+ * @param servers the app's HTTP servers
+ * @param limits replaces some of the default limits, for tests
  */
 export function acceptWebSockets(
   app: FastifyInstance,
@@ -76,10 +76,10 @@ export function acceptWebSockets(
 ): void {
   const connections = new OpenWebSockets({ ...LIMITS, ...limits });
   const server = app.server as Server & { shouldUpgradeCallback?: (request: IncomingMessage) => boolean };
-  // Node before 22.21 does not ask: there, requests to go on with HTTP/2 are answered as if they had no body.
+  // Node before 22.21 does not call this, and answers upgrade requests to HTTP/2 as if they had no body.
   server.shouldUpgradeCallback = ({ headers }) => headers.upgrade?.toLowerCase() === "websocket";
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    // Whoever is gone needs no answer; without a listener the process would end.
+    // A client that is gone needs no response; without a listener the error would end the process.
     socket.on("error", () => socket.destroy());
     if (!servers.release(socket)) {
       socket.destroy();
@@ -97,9 +97,9 @@ export function acceptWebSockets(
 
 /**
  * Answers a request with a WebSocket.
- * @param limit of a message, in bytes
- * @throws InvalidError the request is not for one
- * @throws BusyError there are as many as there may be
+ * @param limit maximum size of a message, in bytes
+ * @throws InvalidError the request is not for a WebSocket
+ * @throws BusyError the maximum number of WebSockets is open
  */
 export function openWebSocket(
   request: FastifyRequest,
@@ -128,7 +128,7 @@ export function openWebSocket(
   return reply;
 }
 
-/** The WebSockets of a listener. */
+/** The open WebSockets of a listener. */
 class OpenWebSockets {
   readonly #limits: WebSocketLimits;
   readonly #open = new Set<Connection>();
@@ -139,8 +139,8 @@ class OpenWebSockets {
   }
 
   /**
-   * At the limit, one goes on which nothing came yet, the oldest: strangers who cause such ones keep nobody out.
-   * @throws BusyError something came on all of them, or the app stops
+   * At the limit, closes the oldest WebSocket without a message: strangers who open idle ones keep nobody out.
+   * @throws BusyError all of them have received messages, or the app stops
    */
   makeRoom(): void {
     if (this.#stopping) throw new BusyError("the service is being stopped");
@@ -160,7 +160,7 @@ class OpenWebSockets {
     connection.done.finally(() => this.#open.delete(connection));
   }
 
-  /** Ends all of them; what is being handled may come to its end. */
+  /** Closes all of them; messages being handled may finish. */
   async stop(): Promise<void> {
     this.#stopping = true;
     const all = [...this.#open];
@@ -175,9 +175,9 @@ class OpenWebSockets {
 }
 
 /**
- * One WebSocket. While a message is handled nothing is read, so that no more waits here than came in one piece. It
- * sends no pings: there are senders that never read, and what they did not read would make their end of the
- * connection a reset, which may cost their last messages.
+ * One WebSocket. While a message is handled nothing is read, so that only messages received in one piece wait here. It
+ * sends no pings: some senders never read, and unread data would turn their end of the connection into a reset, which
+ * may lose their last messages.
  */
 class Connection {
   readonly #socket: WebSocket;
@@ -190,9 +190,9 @@ class Connection {
   #ended = false;
   #receivedBefore = 0;
   #finish: () => void = () => {};
-  /** How many messages came. */
+  /** Number of messages received. */
   received = 0;
-  /** Settled when it is closed and nothing of it is being handled. */
+  /** Settled once it is closed and no message is being handled. */
   readonly done = new Promise<void>((resolve) => {
     this.#finish = resolve;
   });
@@ -215,7 +215,7 @@ class Connection {
     });
   }
 
-  /** Closes it; what waits to be handled is given up. */
+  /** Closes it; waiting messages are dropped. */
   end(code: number, reason: string): void {
     if (this.#ended) return;
     this.#ended = true;
