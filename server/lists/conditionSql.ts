@@ -2,7 +2,7 @@ import { type Sql, sql } from "../db/sql.ts";
 import type { Condition, Group } from "./parseFilter.ts";
 import { type Field, fieldOf, type ListField, type Table, type ValueField } from "./table.ts";
 
-/** True where all groups hold. */
+/** SQL that is true where all groups of a filter hold. */
 export function filterSql(table: Table, groups: readonly Group[]): Sql {
   const parts = groups.map(({ joinedBy, conditions }) => {
     const comparisons = conditions.map((condition) => conditionSql(table, condition));
@@ -13,7 +13,7 @@ export function filterSql(table: Table, groups: readonly Group[]): Sql {
 
 function conditionSql(table: Table, condition: Condition): Sql {
   const field = fieldOf(table, condition.name);
-  // Only "not equal" can be said of a field that is not there.
+  // Of an unknown field only "not equal" is true.
   if (field === undefined) return condition.operator === "ne" ? sql.true : sql.false;
   switch (condition.operator) {
     case "contains":
@@ -33,12 +33,12 @@ function conditionSql(table: Table, condition: Condition): Sql {
   }
 }
 
-// Fractions and numbers beyond a column's range are comparable too, in either database.
+// Makes fractions and numbers beyond a column's range comparable in both databases.
 const real = (value: Sql): Sql => sql`CAST(${value} AS DOUBLE PRECISION)`;
 
 /**
- * Substring, whatever the case of its letters (on SQLite: of a to z). Without LIKE, whose wildcards Prisma does
- * not escape: `%` and `_` mean themselves. Without instr and position, which only one database each has.
+ * Substring search, ignoring case (on SQLite only of a to z). Without LIKE, whose wildcards Prisma does not escape: `%`
+ * and `_` stand for themselves. Without instr and position, which only one of the databases has.
  */
 function substring(field: Field, needle: string): Sql {
   if (field.type !== "text" && field.type !== "list") return sql.false;
@@ -60,10 +60,10 @@ function holdsAll(field: Field, values: readonly unknown[]): Sql {
   return sql`(${sql.join(values.map(one), " AND ")})`;
 }
 
-/** Never null, so that NOT turns it round. A value of another type than the field's is not equal to it. */
+/** Never null, so that NOT negates it. A value of another type than the field's is not equal to it. */
 function equal(field: Field, value: unknown): Sql {
   if (field.type === "list") return listEqual(field, value);
-  // No boolean is null, and without a comparison the database sees what an index could answer.
+  // Booleans are never null, and without a comparison the database can use an index.
   if (field.type === "boolean" && value === true) return field.value;
   const same = comparable(field, value);
   return same ? sql`(${field.value} IS NOT NULL AND ${same})` : sql.false;
@@ -78,7 +78,7 @@ function comparable(field: ValueField, value: unknown): Sql | undefined {
     case "number":
       return typeof value === "number" ? sql`${real(field.value)} = ${real(sql`${value}`)}` : undefined;
     case "date": {
-      // On the wire a time is text; the same text is the same time.
+      // On the wire a time is text, so only the exact text is equal.
       const time = typeof value === "string" ? new Date(value) : undefined;
       return time && !Number.isNaN(time.getTime()) && time.toISOString() === value
         ? sql`${field.value} = ${time}`
@@ -87,7 +87,7 @@ function comparable(field: ValueField, value: unknown): Sql | undefined {
   }
 }
 
-/** A text equals a list that holds it, as in the document store of the rules; an array, the same set. */
+/** A text equals a list that contains it, as in the document store of the rules; an array, a list of the same items. */
 function listEqual(field: ListField, value: unknown): Sql {
   if (typeof value === "string") return field.some(sql`${field.item} = ${value}`);
   if (!Array.isArray(value)) return sql.false;

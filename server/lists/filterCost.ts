@@ -2,13 +2,13 @@ import { InvalidError } from "../errors.ts";
 import type { Condition, Group } from "./parseFilter.ts";
 import { fieldOf, type Table } from "./table.ts";
 
-/** Comparisons of one filter, an array's items counted; the database knows no deeper expressions either. */
+/** Maximum comparisons of a filter, counting an array's items; the databases allow no deeper expressions either. */
 const MAXIMUM_COMPARISONS = 100;
-/** Those among them that cost a multiple: searches in text, and looks into large texts and other tables. */
+/** Maximum number of expensive comparisons: searches in text, and look-ups of large texts and other tables. */
 const MAXIMUM_SEARCHES = 20;
 
 /**
- * Bounds what a filter costs for each row. On SQLite it is the whole service that waits for the answer.
+ * Limits a filter's cost per row. On SQLite the whole service waits for the result.
  * @throws InvalidError too many comparisons or searches, or a search in a text that is too large for it
  */
 export function checkCost(table: Table, groups: readonly Group[]): void {

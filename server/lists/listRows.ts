@@ -8,22 +8,22 @@ import { fieldOf, type Table } from "./table.ts";
 
 /** Order of a list. */
 export interface Order {
-  /** The last one tells rows apart: pages must neither repeat nor miss a row. */
+  /** Sort keys; the last one is unique, so that pages neither repeat nor miss a row. */
   readonly by: readonly [Sql, Sql];
   readonly direction: "asc" | "desc";
 }
 
-/** Rows found by a filter that are counted and sorted after they were found: nothing need be looked for twice. */
+/** Up to this number of matches, a filtered list is counted and sorted from the matches, found only once. */
 const FEW = 1000;
 
-/** From so many rows before a page on it is worth while to count first: the page may be nearer to the list's end. */
+/** From this offset on the list is counted first, since the page may be nearer to its end. */
 const DEEP = 10_000;
 
 export interface ListRequest {
-  /** Which rows the caller may see. */
+  /** Condition of the rows that the caller may see. */
   readonly where: Sql;
   readonly filter: string | undefined;
-  /** How properties at the end of the filter are joined that no operator closes. */
+  /** Operator for properties at the filter's end that no operator closes. */
   readonly trailing: Group["joinedBy"];
   readonly sort: Order;
   readonly page: number;
@@ -31,9 +31,9 @@ export interface ListRequest {
 }
 
 /**
- * One page of a list: the ids of its rows, in order, and how many rows there are in all. The database filters,
- * sorts and counts; a list of any length costs the rows of one page here.
- * @throws InvalidError the filter is none, or costs too much
+ * One page of a list: the ids of its rows, in order, and the total number of rows. The database filters, sorts and
+ * counts, so that this process holds only the page's rows.
+ * @throws InvalidError the filter is malformed, or costs too much
  */
 export async function listRows(
   services: Services,
@@ -45,9 +45,9 @@ export async function listRows(
 }
 
 /**
- * The same with columns of the rows instead of their ids: one statement less.
- * @param ofPage further ones that are worked out for the rows of the page alone, which are called `page` there
- * @throws InvalidError the filter is none, or costs too much
+ * Like {@link listRows}, with columns of the rows instead of their ids, which saves a statement.
+ * @param ofPage additional columns, computed only for the rows of the page, whose alias is `page`
+ * @throws InvalidError the filter is malformed, or costs too much
  */
 export async function listColumns<Row>(
   services: Services,
@@ -68,13 +68,13 @@ export async function listColumns<Row>(
   return pageOf({ ...listing, where: request.where });
 }
 
-/** A page that is asked for. */
+/** A requested page. */
 interface Listing {
   readonly services: Services;
   readonly table: Table;
   readonly columns: Sql;
   readonly ofPage: Sql | undefined;
-  /** Which rows are listed. */
+  /** Condition of the listed rows. */
   readonly where: Sql;
   readonly sort: Order;
   /** Rows before the page. */
@@ -87,7 +87,7 @@ interface Page<Row> {
   readonly total: number;
 }
 
-/** One more row than is shown tells whether the list ends here; then nothing need be counted. */
+/** Reads one row more than it returns: if there is none, the list ends here and need not be counted. */
 async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
   const { offset, perPage } = listing;
   const rows = await read<Row>(listing, sortedRows(listing), perPage + 1);
@@ -96,7 +96,7 @@ async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
   return { rows: rows.slice(0, perPage), total };
 }
 
-/** Read from the nearer end of the list. */
+/** Reads the page from the nearer end of the list. */
 async function deepPage<Row>(listing: Listing): Promise<Page<Row>> {
   const { offset, perPage, sort } = listing;
   const total = await count(listing);
@@ -108,7 +108,7 @@ async function deepPage<Row>(listing: Listing): Promise<Page<Row>> {
   return { rows: rows.reverse(), total };
 }
 
-/** @param visible which rows the caller may see, whatever the filter says */
+/** @param visible condition of the rows that the caller may see, without the filter */
 async function filteredPage<Row>(listing: Listing, visible: Sql): Promise<Page<Row>> {
   const { offset, perPage } = listing;
   const found = await read<Row & { foundRows: number | bigint }>(
@@ -158,8 +158,8 @@ function sortedRows({ table, columns, where, sort }: Listing): Sql {
 }
 
 /**
- * The database cannot know that a filter leaves few rows, and would go through all of them in their order. Ids are
- * unique only among the rows that the caller may see.
+ * Finds the filter's matches before it sorts them. The database cannot know that a filter matches few rows, and would
+ * walk through all rows in their order. Ids are unique only among the rows that the caller may see.
  */
 function foundThenSorted({ table, columns, where, sort }: Listing, visible: Sql): Sql {
   return sql`WITH found AS MATERIALIZED
@@ -168,13 +168,13 @@ function foundThenSorted({ table, columns, where, sort }: Listing, visible: Sql)
     WHERE ${table.id} = found."foundId" AND (${visible}) ${orderSql(sort)}`;
 }
 
-/** The rows in the order of the ids; one that was deleted since is left out. */
+/** The rows in the order of the ids; rows deleted meanwhile are left out. */
 export function inOrder<T>(ids: readonly string[], rows: readonly T[], idOf: (row: T) => string): T[] {
   const byId = new Map(rows.map((row) => [idOf(row), row]));
   return ids.flatMap((id) => byId.get(id) ?? []);
 }
 
-/** The field to sort by, else the default one; lists and large texts cannot be sorted by. */
+/** The order by a field, else by the default one; lists and large texts cannot be sorted by. */
 export function sortedBy(
   table: Table,
   name: string | undefined,

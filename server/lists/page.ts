@@ -4,7 +4,7 @@ interface PageQuery {
   readonly per_page: number;
 }
 
-/** Where the rows of a page begin, and how many it has, as Prisma is asked for them. */
+/** The offset and the number of a page's rows, in Prisma's form. */
 export const rowsOf = ({ page, per_page: perPage }: PageQuery): { skip: number; take: number } => ({
   skip: (page - 1) * perPage,
   take: perPage,

@@ -4,19 +4,20 @@ import { checkTexts } from "../http/validation.ts";
 
 type Scalar = string | number | boolean | null;
 
-/** A comparison of one field. */
+/** A comparison of one field with a value. */
 export type Condition =
   | { readonly name: string; readonly operator: "contains"; readonly value: string | readonly Scalar[] }
   | { readonly name: string; readonly operator: "eq" | "ne"; readonly value: Scalar | readonly Scalar[] }
   | { readonly name: string; readonly operator: "bool"; readonly value: boolean }
   | { readonly name: string; readonly operator: "gt"; readonly value: number };
 
+/** Conditions that one operator joins. */
 export interface Group {
   readonly joinedBy: "and" | "or";
   readonly conditions: readonly Condition[];
 }
 
-/** Items of one filter, and of an array in it; more than a person writes, few enough for the database. */
+/** Maximum items of a filter, and of an array in it: more than a person writes, few enough for the database. */
 const MAXIMUM_ITEMS = 100;
 
 const item = z.discriminatedUnion("type", [
@@ -27,7 +28,7 @@ const item = z.discriminatedUnion("type", [
   z.object({ type: z.literal("operator"), params: z.object({ name: z.string() }) }),
 ]);
 const items = z.array(item).max(MAXIMUM_ITEMS);
-// JSON may write a number that is infinite here (1e400), which no column can be compared with.
+// A JSON number can be infinite here (1e400), which cannot be compared with a column.
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const scalars = z.array(scalar).max(MAXIMUM_ITEMS);
 const textOrScalars = z.union([z.string(), scalars]);
@@ -48,7 +49,7 @@ const BOOLEANS: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
 const refusal = (what: string) => new InvalidError(`filter: ${what}`);
 
 function decode(text: string): unknown {
-  // A client that does not percent-encode sends `+`, which a query turns into a space (clients section 6).
+  // The query turns the `+` of a client that does not percent-encode into a space (clients section 6).
   const base64 = text.replaceAll(" ", "+");
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(base64) || base64.length % 4 !== 0)
     throw refusal("must be padded base64");
@@ -59,7 +60,7 @@ function decode(text: string): unknown {
   }
 }
 
-/** A value that the operator takes; other ones never reach the database. */
+/** Validates the value of an operator; other values never reach the database. */
 function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string): z.output<T> {
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw refusal(`${takes}, or an array of at most ${MAXIMUM_ITEMS} of ${SCALAR}`);
@@ -67,7 +68,7 @@ function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string):
   return parsed.data;
 }
 
-/** The comparison; undefined for an operator that is not known, which is ignored (rules section 6). */
+/** The comparison; undefined for an unknown operator, which is ignored (rules section 6). */
 function conditionOf(name: string, operator: string, value: unknown): Condition | undefined {
   switch (operator) {
     case "contains":
@@ -92,10 +93,10 @@ function conditionOf(name: string, operator: string, value: unknown): Condition 
 }
 
 /**
- * The groups of a filter, all of which must hold: base64 of a JSON array of properties, each run of them closed
- * by an operator (rules section 6).
- * @param trailing how properties that no operator closes are joined
- * @throws InvalidError no base64, no JSON, an item of another form, a value that its operator cannot take
+ * Parses a filter into groups, all of which must hold: base64 of a JSON array of properties, in which an operator
+ * closes each group (rules section 6).
+ * @param trailing joins the properties at the end that no operator closes
+ * @throws InvalidError no base64, no JSON, an item of another form, a value that its operator does not accept
  */
 export function parseFilter(text: string, trailing: Group["joinedBy"]): Group[] {
   const parsed = items.safeParse(decode(text));

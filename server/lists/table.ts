@@ -1,13 +1,13 @@
 import { type Sql, sql } from "../db/sql.ts";
 
-/** What a field holds; `list` is an array of texts. */
+/** The type of a field with one value. */
 export type FieldType = "text" | "number" | "boolean" | "date";
 
 /** A field with one value; null counts as absent. */
 export interface ValueField {
   readonly type: FieldType;
   readonly value: Sql;
-  /** What reading it costs: a column of the row, a text of several kilobytes, a query in other tables. */
+  /** The cost of reading it: a column of the row, a text of several kilobytes, a query of other tables. */
   readonly cost: "column" | "large" | "query";
 }
 
@@ -15,24 +15,24 @@ export interface ValueField {
 export interface ListField {
   readonly type: "list";
   readonly cost: "query";
-  /** How many items the listed row has. */
+  /** The number of the row's items. */
   readonly size: Sql;
   readonly item: Sql;
-  /** True where an item of the listed row meets a condition. */
+  /** True where one of the row's items meets a condition. */
   readonly some: (condition: Sql) => Sql;
 }
 
 export type Field = ValueField | ListField;
 
-/** What a list can be filtered and sorted by: its rows, and its fields under the wire's names. */
+/** The rows of a list, and the fields by which it can be filtered and sorted, under their wire names. */
 export interface Table {
   readonly from: Sql;
-  /** What tells the rows apart. */
+  /** The unique id of a row. */
   readonly id: Sql;
   readonly fields: Readonly<Record<string, Field>>;
 }
 
-/** The field of that name; names come from callers. */
+/** The field with a name, which may come from a caller. */
 export const fieldOf = (table: Table, name: string): Field | undefined =>
   Object.hasOwn(table.fields, name) ? table.fields[name] : undefined;
 
@@ -42,7 +42,7 @@ export const column = (type: FieldType, table: string, name: string): ValueField
   cost: "column",
 });
 
-/** A text of several kilobytes: lists are neither searched nor sorted by it. */
+/** A text of several kilobytes, by which lists can be neither searched nor sorted. */
 export const largeText = (table: string, name: string): ValueField => ({
   ...column("text", table, name),
   cost: "large",
@@ -55,9 +55,9 @@ export const countOf = (query: Sql): ValueField => ({
 });
 
 /**
- * @param from the table that holds the items
- * @param owner which of its rows belong to the listed row
- * @param item its column
+ * @param from table of the items
+ * @param owner condition that an item belongs to the row
+ * @param item column of the item's text
  */
 export const listOf = (from: Sql, owner: Sql, item: Sql): ListField => ({
   type: "list",
