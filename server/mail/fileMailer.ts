@@ -5,16 +5,16 @@ import { createTransport } from "nodemailer";
 import { writeDurably } from "../files/durableFile.ts";
 import { type Mailer, messageOf } from "./mail.ts";
 
-/** Mails that are kept: strangers can cause some, and nobody may be reading them. */
+/** Maximum number of files: strangers can cause mails, and nobody may be reading them. */
 const KEPT = 1000;
 
 const SUFFIX = ".eml";
 
 /**
- * Writes each mail into a file, for a service without a mail server: a person who runs it can hand on what it says.
- * The oldest files make room for new ones.
- * @param written told the path of a new file
- * @param kept how many files stay
+ * Writes each mail into a file, for a service without a mail server: the operator can pass it on. New files replace the
+ * oldest ones.
+ * @param written called with the path of each new file
+ * @param kept maximum number of files
  */
 export function fileMailer(
   folder: string,
@@ -39,7 +39,7 @@ export function fileMailer(
   };
 }
 
-/** Their names begin with their time. */
+/** Files beyond the maximum, oldest first: their names begin with the time. */
 function oldFiles(folder: string, kept: number): string[] {
   const files = readdirSync(folder).filter((name) => name.endsWith(SUFFIX));
   return files.sort().slice(0, Math.max(0, files.length - kept));

@@ -6,13 +6,13 @@ import { type SmtpServer, smtpMailer } from "./smtpMailer.ts";
 
 /** How mails leave the service. */
 export interface MailConfig {
-  /** Undefined: they are written into files of the data folder. */
+  /** Undefined: mails are written into files of the data folder. */
   readonly server: SmtpServer | undefined;
-  /** The address that they come from, with a name or without. */
+  /** Address of the sender, with or without a name. */
   readonly from: string;
 }
 
-/** @param log asked for when there is something to say; it may not be there before */
+/** @param log gets the logger, which may not exist before a mail is sent */
 export function mailerOf(config: MailConfig, dataDir: string, log: () => FastifyBaseLogger): Mailer {
   const { server, from } = config;
   if (server) return smtpMailer(server, from);

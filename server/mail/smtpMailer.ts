@@ -1,22 +1,22 @@
 import { createTransport } from "nodemailer";
 import { MailError, type Mailer, messageOf } from "./mail.ts";
 
-/** A mail server, and who the service is there. */
+/** A mail server, and the service's login there. */
 export interface SmtpServer {
   readonly host: string;
   readonly port: number;
-  /** TLS from the first byte, else STARTTLS. */
+  /** True: TLS from the first byte; false: STARTTLS. */
   readonly secure: boolean;
   /** Undefined: without a login. */
   readonly login: { readonly user: string; readonly password: string } | undefined;
   /**
-   * `required`: nothing is sent without it, and the certificate must be one of the server's name; `offered`: the same
-   * where the server offers it; `unchecked`: where it offers it, whatever the certificate.
+   * `required`: TLS always, with a certificate for the server's name; `offered`: the same if the server offers TLS;
+   * `unchecked`: TLS if offered, with any certificate.
    */
   readonly tls: "required" | "offered" | "unchecked";
 }
 
-/** In milliseconds: for a connection, for the greeting, and for each answer. */
+/** Timeouts in milliseconds: of name resolution, connection, greeting and each response. */
 const TIMEOUTS = {
   dnsTimeout: 10_000,
   connectionTimeout: 10_000,
@@ -26,7 +26,7 @@ const TIMEOUTS = {
 
 /**
  * Sends by SMTP, each mail over a connection of its own.
- * @param from the address that mails come from, with a name or without
+ * @param from address of the sender, with or without a name
  */
 export function smtpMailer(server: SmtpServer, from: string): Mailer {
   const { host, port, secure, login, tls } = server;
@@ -51,7 +51,7 @@ export function smtpMailer(server: SmtpServer, from: string): Mailer {
   };
 }
 
-/** What the library and the server say by code; the server's own words may repeat the address. */
+/** The codes of the library and the server; the server's text may repeat the address. */
 function reasonOf(error: unknown): string {
   const { code, command, responseCode } = error as Readonly<Record<string, unknown>>;
   const parts = [
