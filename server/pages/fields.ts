@@ -1,14 +1,14 @@
 import { z } from "zod";
 
-/** A field of a form; its name is that in the operation's body. */
+/** A field of a form; it has the name of the field in the operation's body. */
 export interface Field {
   readonly name: string;
   readonly label: string;
-  /** What the operation takes: the hint says how long it may be. */
+  /** The operation's schema of the value; the hint shows its lengths. */
   readonly schema: z.ZodType;
   readonly type?: "text" | "email" | "password";
   readonly autocomplete: string;
-  /** What else the hint says. */
+  /** Additional text of the hint. */
   readonly hint?: string;
   readonly inputMode?: "numeric" | "email";
   /** May be left empty. */
@@ -20,16 +20,16 @@ interface Limits {
   readonly maxLength?: number;
 }
 
-/** A part of a page that the script shows when it is its turn; without the script there is none that could be sent. */
+/** A form that the script shows when it is needed; without the script it stays hidden, so that nothing can be sent. */
 export function formHtml(id: string, fields: readonly Field[], button: string, more = ""): string {
-  // With POST, a browser that would send it in spite of the script puts nothing into the address.
+  // With POST, a browser that submits it without the script puts nothing into the address.
   return `<form id="${id}" method="post" data-part hidden>
 ${fields.map((field) => fieldHtml(id, field)).join("")}${more}<button type="submit">${button}</button>
 </form>
 `;
 }
 
-// Length and form are not checked in the browser: what the service says of them is shown, which knows them.
+// The browser does not check length and format: the service does, and its message is shown.
 function fieldHtml(form: string, { name, label, type = "text", autocomplete, ...field }: Field): string {
   const id = `${form}-${name}`;
   const hint = [...lengthOf(field.schema), ...(field.hint ? [field.hint] : [])].join(": ");
@@ -47,7 +47,7 @@ ${type === "password" ? shownPassword(name) : ""}`;
 const shownPassword = (name: string): string =>
   `<p class="check"><label><input type="checkbox" data-shows="${name}"> Show the password</label></p>\n`;
 
-/** "3 to 20 characters"; nothing where every length is allowed that people use. */
+/** "3 to 20 characters"; nothing if all usual lengths are allowed. */
 function lengthOf(schema: z.ZodType): string[] {
   const { minLength, maxLength } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Limits;
   if (minLength === undefined || maxLength === undefined || minLength <= 1) return [];

@@ -6,20 +6,20 @@ import "../http/declaredAccess.ts";
 import { packageFile } from "../files/packageFile.ts";
 import { linkedPages, type PageSource } from "./sources.ts";
 
-/** A page as it is sent, the same for everybody. */
+/** A page as sent, the same for everybody. */
 interface Page {
   readonly html: string;
   readonly policy: string;
 }
 
 /**
- * Serves the pages that the service's own links lead to, for the operations that it serves: a page whose operations
- * are another edition's is not there. They are the same for everybody, and to read one changes nothing: programs that
- * look into mails open every link. What a link is for happens when a person presses the button.
+ * Serves the pages that the service's own links lead to, if the instance serves their operations. They are the same for
+ * everybody, and reading one changes nothing, since mail scanners open every link: a link takes effect when a person
+ * presses the button.
  */
 export function servePages(app: FastifyInstance, operations: readonly Operation[]): void {
   for (const source of linkedPages(new Set(operations))) {
-    // Made when it is first asked for, as few are in the life of an instance.
+    // Made on the first request, since few pages are ever read on an instance.
     let page: Page | undefined;
     app.get(
       source.path,
@@ -38,36 +38,36 @@ export function servePages(app: FastifyInstance, operations: readonly Operation[
   }
 }
 
-/** What the scripts of every page use; each after those that it needs. */
+/** Scripts of every page, each after those that it uses. */
 const SHARED_SCRIPTS = ["say", "link", "call", "form"];
 
 const read = (path: string) => readFileSync(packageFile(path), "utf8").replaceAll("\r\n", "\n");
 
 const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** Makes a page. Whatever it says about its link, its script finds in the address. */
+/** Makes a page. Its script reads everything about the link from the address. */
 function makePage({ title, body, scripts, start }: PageSource): Page {
   const own = [...SHARED_SCRIPTS, ...scripts].map((name) => read(`dist/pages/browser/${name}.js`)).join("\n");
   const script = elementText(`(() => {\n"use strict";\n${own}\n${start}();\n})();\n`, "script");
-  // The style is published as it was written.
+  // The style is part of the package as written.
   const style = elementText(read("pages/pages.css"), "style");
   return { html: htmlOf(title, body, style, script), policy: policyOf(style, script) };
 }
 
-/** The text of a file of ours, as it is. */
+/** The text of a file of this package, checked not to end its element. */
 function elementText(text: string, element: string): string {
   if (text.toLowerCase().includes(`</${element}`))
     throw new Error(`the page's ${element} must not end itself`);
   return text;
 }
 
-/** The page runs its one script, has its one style, and asks this service; nothing else gets in, or frames it. */
+/** The policy of a page: only its script, its style and calls of this service; no other page may frame it. */
 const policyOf = (style: string, script: string): string =>
   [
     "default-src 'none'",
     `script-src ${sha256(script)}`,
     `style-src ${sha256(style)}`,
-    // The empty icon, without which browsers ask for one.
+    // The empty icon, without which browsers request one.
     "img-src data:",
     "connect-src 'self'",
     "form-action 'self'",

@@ -3,18 +3,18 @@ import { type Field, formHtml } from "./fields.ts";
 
 type OperationId = keyof typeof operations;
 
-/** A page as its author writes it. */
+/** The source of a page. */
 export interface PageSource {
   readonly title: string;
-  /** HTML of what is in `<main>` below the title; nothing of a request is ever in it. */
+  /** HTML of `<main>` below the title; contains nothing of a request. */
   readonly body: string;
-  /** Own scripts in `browser`, without the ends of their names. */
+  /** The page's own scripts in `browser`, without their extension. */
   readonly scripts: readonly string[];
-  /** The function in them that begins. */
+  /** The scripts' function that is called first. */
   readonly start: string;
 }
 
-/** Where a page is, and which operations it cannot be without. */
+/** A page with its path, and the operations that it needs. */
 export interface LinkedPage extends PageSource {
   readonly path: string;
   readonly needs: readonly OperationId[];
@@ -188,7 +188,7 @@ const LOG_IN = formHtml(
 
 const SECOND_FACTOR = formHtml("second-factor", [codeField(authMfa.body.shape.code)], "Accept");
 
-/** @param asks the edition tells how far a user has come, and has users accept who have an account */
+/** @param asks whether the edition tells the state of a user, and lets users with an account accept */
 const invitation = (asks: boolean): LinkedPage => ({
   path: "/accept-invite",
   needs: ["registerUser"],

@@ -34,7 +34,7 @@ function confirmAccount(): void {
   });
 }
 
-/** Offers another mail that confirms the account of the address. */
+/** Offers to send another mail that confirms the account of the address. */
 function offerMail(email: string): void {
   const form = byId<HTMLFormElement>("another-mail");
   showOnly(form.id);
@@ -86,7 +86,7 @@ function resetSecondFactor(): void {
     const codes = Object.fromEntries(
       Object.entries(values).map(([name, code]) => [name, code.toUpperCase()]),
     );
-    // The answer is a session, which is of no use here: this is no console.
+    // The response is a session, which is not used: this page is no console.
     const answer = await call("PUT", `api/user/mfa/reset/${link.id}`, codes);
     if (answer.status === 200)
       return finish(

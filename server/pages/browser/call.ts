@@ -1,12 +1,12 @@
-/** What the service answered; status 0: nothing. */
+/** The service's response; status 0: no response. */
 interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** Undefined where it is no JSON. */
+  /** Undefined if the body is not JSON. */
   readonly body: unknown;
 }
 
-/** Calls an operation of this service, with a body as JSON. */
+/** Calls an operation of this service, with a JSON body. */
 async function call(method: string, path: string, body?: object, token?: string): Promise<Answer> {
   try {
     const response = await fetch(path, {
@@ -35,7 +35,7 @@ function fromJson(text: string): unknown {
   }
 }
 
-/** What an error says, `{message}`; empty when it is none or has another form. */
+/** The message of an error response, `{message}`; empty for any other body. */
 function messageOf({ body }: Answer): string {
   const text = (body as { readonly message?: unknown } | null | undefined)?.message;
   return typeof text === "string" ? text : "";
@@ -44,7 +44,7 @@ function messageOf({ body }: Answer): string {
 const sentence = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 
-/** Why the service did not do it, where no field of a form is the reason. */
+/** Text for a failure that no field of a form causes. */
 function reasonOf(answer: Answer): string {
   const { status, headers } = answer;
   if (status === 0) return "The service could not be reached. Please try again.";
@@ -54,7 +54,7 @@ function reasonOf(answer: Answer): string {
   return messageOf(answer) ? sentence(messageOf(answer)) : `The service refused it (status ${status}).`;
 }
 
-/** The end of a sentence that says when a further attempt makes sense. */
+/** The end of a sentence: the time after which a retry makes sense. */
 function whenAgain(headers: Headers): string {
   const locked = Number(headers.get("X-Account-Lockout") ?? 0) * 1000;
   const limited = Date.now() + Number(headers.get("Retry-After") ?? 0) * 1000;

@@ -1,8 +1,8 @@
 type Values = Readonly<Record<string, string>>;
 
 /**
- * Gives the form's values to `send` when the person submits it; once at a time. Text is taken without spaces around
- * it, which come with what is copied, but for passwords.
+ * Calls `send` with the form's values when the person submits it, one call at a time. Surrounding spaces, which copied
+ * text often has, are removed from all values but passwords.
  */
 function onSubmit(form: HTMLFormElement, send: (values: Values) => Promise<void>): void {
   const box = form.querySelector<HTMLInputElement>("[data-shows]");
@@ -54,14 +54,14 @@ function markField(input: HTMLInputElement, text: string): void {
   if (error) error.textContent = sentence(text);
 }
 
-/** What is wrong with fields, by their names, and what is said of no field. */
-interface Faults {
+/** Errors by name of the field, and errors that concern no field. */
+interface FieldErrors {
   readonly fields: readonly (readonly [name: string, text: string])[];
   readonly others: readonly string[];
 }
 
-/** Reads `name: text; name, name: text`, or an array of names, which are taken (409) or not allowed. */
-function faultsOf(form: HTMLFormElement, answer: Answer): Faults {
+/** Reads errors from `name: text; name, name: text`, or from an array of names, which are taken (409) or invalid. */
+function errorsOf(form: HTMLFormElement, answer: Answer): FieldErrors {
   const { status, body } = answer;
   if (Array.isArray(body)) {
     const textFor = (name: string) => {
@@ -83,9 +83,9 @@ function faultsOf(form: HTMLFormElement, answer: Answer): Faults {
   return { fields, others };
 }
 
-/** Says why a form's request was refused: at the fields that are to blame, and above, where the focus goes. */
+/** Shows why a form's request was refused: at the fields concerned, and in the message, which gets the focus. */
 function sayRefusal(form: HTMLFormElement, answer: Answer): void {
-  const { fields, others } = faultsOf(form, answer);
+  const { fields, others } = errorsOf(form, answer);
   const labels: string[] = [];
   for (const [name, text] of fields) {
     const input = inputOf(form, name);

@@ -13,7 +13,7 @@ async function acceptInvitation(): Promise<void> {
   byId("address").textContent = invitation.email;
   byId("whom").hidden = false;
   offerSignUp(invitation);
-  // Below the cloud edition only somebody without an account has such a link.
+  // Below the cloud edition only people without an account get such a link.
   if (!asksFirst()) return showOnly("sign-up");
   offerLogin(invitation);
   say("busy", "Please wait …");
@@ -31,7 +31,7 @@ async function acceptInvitation(): Promise<void> {
   say("note", status === "invited" ? "Make an account to accept it." : "Log in to accept it.");
 }
 
-/** Whether the edition has users who sign up first and accept then. */
+/** Whether the edition separates signing up from accepting. */
 const asksFirst = (): boolean => byId("whom").dataset.asks === "true";
 
 function offerSignUp(invitation: Invitation): void {
@@ -75,7 +75,7 @@ function offerLogin(invitation: Invitation): void {
   });
 }
 
-/** The token of a session; nothing keeps it but the call that accepts. */
+/** The token of a session; only the call that accepts uses it. */
 const tokenIn = ({ status, body }: Answer): string | undefined =>
   status === 200 ? (body as { readonly token: string } | undefined)?.token : undefined;
 

@@ -1,15 +1,15 @@
-// The service's ids and tokens; what is put into a path must be nothing else.
+// Ids and tokens of the service; only they may be put into a path.
 const USER_ID = /^[0-9a-f]{24}$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** No spaces: what somebody writes into a link must not be able to say something on the page. */
+/** No spaces, so that a link cannot put a sentence on the page. */
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,253}$/;
 const ANYTHING = /^.+$/;
 
 /**
- * The parameters of the link that led here; undefined, and said to the person, when one is missing or damaged. They
- * are taken out of the address at once, where others could read them. Until `forgetLink` the entry of the history holds
- * them, which nobody sees, so that the page can be loaded again.
- * @param parts the form of each parameter, by its name
+ * The parameters of the link that led here; undefined, with a message, if one is missing or damaged. They are removed
+ * from the address at once, where others could read them. Until `forgetLink` the history entry holds them, invisibly,
+ * so that the page can be reloaded.
+ * @param parts pattern of each parameter, by its name
  */
 function readLink<Name extends string>(
   parts: Readonly<Record<Name, RegExp>>,
@@ -32,5 +32,5 @@ function readLink<Name extends string>(
   return undefined;
 }
 
-/** To be called once the link is used: it is worth nothing any more, and nothing of it stays. */
+/** Deletes the parameters of a used link, which are void. */
 const forgetLink = (): void => history.replaceState(null, "", location.pathname);

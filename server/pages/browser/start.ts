@@ -3,7 +3,7 @@ interface Info {
   readonly setup: boolean;
 }
 
-/** Fills the start page with how the service is. */
+/** Fills the start page with the state of the service. */
 async function showState(): Promise<void> {
   const [health, info] = await Promise.all([call("GET", "api/healthcheck"), call("GET", "api/info")]);
   // `info` asks the database, `healthcheck` does not.
