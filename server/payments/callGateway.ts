@@ -4,10 +4,10 @@ import type { Services } from "../services.ts";
 import type { BillingGateway } from "./gateway.ts";
 
 /**
- * Calls the payment gateway, which has the configured time to answer.
- * @throws GatewayError it failed, or did not answer in time
- * @throws ServiceError what the gateway refuses with
- * @throws Error inside of a transaction: that would hold the database while a stranger thinks, and may run twice
+ * Calls the payment gateway with the configured timeout.
+ * @throws GatewayError the gateway failed, or did not respond in time
+ * @throws ServiceError the gateway's refusal
+ * @throws Error inside of a transaction, which would lock the database during the call, and may run more than once
  */
 export async function callGateway<T>(
   services: Pick<Services, "db" | "billing" | "settings">,

@@ -1,19 +1,19 @@
 import type { billing } from "@gatehouse-access/sdk/contract";
 
-/** What may be shown of a way to pay. There is no card's number in the service, and no cvc. */
+/** The fields of a payment method that may be shown. The service has no card number and no cvc. */
 export interface PaymentMethod {
-  /** The gateway's id, which the owner's browser got from it. */
+  /** The gateway's id, which the gateway gave to the owner's browser. */
   readonly id: string;
   readonly brand: string;
   readonly last4: string;
   /** 1 to 12. */
   readonly expMonth: number;
   readonly expYear: number;
-  /** The one that invoices are paid with. */
+  /** True for the payment method of invoices. */
   readonly isDefault: boolean;
 }
 
-/** Who pays for a namespace. */
+/** The payer of a namespace. */
 export interface Customer {
   readonly id: string;
   readonly name: string;
@@ -21,7 +21,7 @@ export interface Customer {
   readonly paymentMethods: readonly PaymentMethod[];
 }
 
-/** What is to be paid for a period. */
+/** An invoice for one period. */
 export interface Invoice {
   readonly id: string;
   readonly status: "draft" | "open" | "paid" | "uncollectible" | "voided";
@@ -30,37 +30,37 @@ export interface Invoice {
   readonly amount: number;
 }
 
-/** A customer's present subscription, or its last one. */
+/** The present subscription of a customer, or the last one. */
 export interface Subscription {
   readonly id: string;
   readonly status: billing.SubscriptionStatus;
   /** Unix second at which the present period ends. */
   readonly endAt: number;
-  /** All that are open, and the latest others; those of earlier subscriptions too. At most 100, the latest first. */
+  /** Open invoices and the latest others, of earlier subscriptions too: at most 100, the latest first. */
   readonly invoices: readonly Invoice[];
 }
 
-/** What comes with every call. */
+/** Options of every call. */
 export interface GatewayCall {
-  /** Aborted when the service waits no longer; what was asked for may be done all the same. */
+  /** Aborted when the service stops waiting; the gateway may have done its work all the same. */
   readonly signal: AbortSignal;
 }
 
-/** What comes with a call that makes something. */
+/** Options of a call that creates something. */
 export interface GatewayCreation extends GatewayCall {
-  /** The same key, at whatever time, means the same thing: it is answered, and made once. */
+  /** Calls with the same key, however far apart, create one thing, and all of them return it. */
   readonly idempotencyKey: string;
 }
 
 /**
- * The port to whoever takes the money: `docs/billing.md` says how to write one, and what is called when. All of it may
- * be called at the same time by several processes, never inside of a database transaction, and again after an unclear
- * end. What is not a creation sets a state, so that a second call changes nothing more.
+ * The port to a payment gateway: `docs/billing.md` says how to write one, and when each method is called. Several
+ * processes may call it at the same time, never inside of a database transaction, and again after an unclear end.
+ * Methods that create nothing set a state, so that a second call changes nothing more.
  *
- * A method rejects with NotFoundError for an object that the gateway does not have, ForbiddenError for what it does
- * not do, PaymentError for what it does not do before it is paid, ConflictError for a second subscription, and
- * GatewayError with a code for what went wrong with a payment method. Any other rejection, and no answer in time, counts as `processing_error`; it is logged, so that
- * errors must hold no secrets.
+ * A method rejects with NotFoundError for an unknown object, ForbiddenError for an action that it does not support,
+ * PaymentError for one that needs a payment first, ConflictError for a second subscription, and GatewayError with a
+ * code for a fault of a payment method. Any other rejection, and a timeout, counts as `processing_error` and is logged,
+ * so errors must hold no secrets.
  */
 export interface BillingGateway {
   /** Makes the customer of a namespace. */
@@ -69,30 +69,30 @@ export interface BillingGateway {
     call: GatewayCreation,
   ): Promise<{ readonly id: string }>;
   readCustomer(customerId: string, call: GatewayCall): Promise<Customer>;
-  /** Gives the customer a payment method; the first one becomes the default. One that it has stays as it is. */
+  /** Adds a payment method to the customer; the first one becomes the default. An existing one stays as it is. */
   attachPaymentMethod(customerId: string, paymentMethodId: string, call: GatewayCall): Promise<void>;
-  /** Takes it away; the default passes to another one. */
+  /** Removes a payment method; another one becomes the default. */
   detachPaymentMethod(customerId: string, paymentMethodId: string, call: GatewayCall): Promise<void>;
   setDefaultPaymentMethod(customerId: string, paymentMethodId: string, call: GatewayCall): Promise<void>;
   /**
-   * Begins a subscription. The service asks only for customers with a payment method, without open invoices and
+   * Begins a subscription. The service calls this only for customers with a payment method, without open invoices and
    * without an active subscription.
-   * @param devices accepted devices at this moment
+   * @param devices number of accepted devices at this moment
    */
   createSubscription(customerId: string, devices: number, call: GatewayCreation): Promise<Subscription>;
-  /** The present subscription, else the last one; null for a customer that never had one. */
+  /** The present subscription, else the last one; null if the customer never had any. */
   readSubscription(customerId: string, call: GatewayCall): Promise<Subscription | null>;
-  /** Whether an action is let through. A question: nothing is booked, and what was allowed may not happen. */
+  /** Whether an action is allowed. Only a question: nothing is booked, and an allowed action may not happen. */
   allows(customerId: string, action: billing.ReportedAction, call: GatewayCall): Promise<boolean>;
-  /** Tells how many devices are accepted now; about every ten minutes, while the subscription is active. */
+  /** Reports the number of accepted devices; about every ten minutes, while the subscription is active. */
   reportDevices(customerId: string, devices: number, call: GatewayCall): Promise<void>;
-  /** Ends the subscription at once, if there is one: the namespace was deleted. What was used is still to be paid. */
+  /** Ends a subscription at once, if there is one, after the namespace was deleted. Past use is still to be paid. */
   endSubscription(customerId: string, call: GatewayCall): Promise<void>;
   /**
-   * Where the customer manages its billing, an address for a browser.
-   * @param service where browsers reach this service
+   * Address of a page where the customer manages its billing.
+   * @param service address at which browsers reach this service
    */
   portalUrl(customerId: string, service: URL, call: GatewayCall): Promise<string>;
-  /** The gateway's own repeated work, about every ten minutes; nothing where it does that elsewhere. */
+  /** The gateway's own periodic work, about every ten minutes; empty for a gateway that does it elsewhere. */
   upkeep(): Promise<void>;
 }

@@ -8,8 +8,8 @@ import { RUNNING } from "./states.ts";
 import { createSubscription, endSubscription, readSubscription, reportDevices } from "./subscriptions.ts";
 
 /**
- * The payment gateway in the service's own database. It keeps the books: customers, subscriptions and monthly invoices
- * for the most devices that were accepted at a time. It takes no money: an operator says which invoices are paid. See
+ * The payment gateway in the service's own database. It keeps the books: customers, subscriptions, and monthly invoices
+ * for the highest number of accepted devices. It takes no money: an operator reports which invoices are paid. See
  * `docs/billing.md`.
  */
 export class Ledger implements BillingGateway {
@@ -47,7 +47,7 @@ export class Ledger implements BillingGateway {
     return readSubscription(this.#services, customerId);
   }
 
-  /** Nothing while an invoice is open, and no device without a subscription that runs. */
+  /** Allows nothing while an invoice is open, and no device without a running subscription. */
   async allows(customerId: string, action: billing.ReportedAction): Promise<boolean> {
     const { db } = this.#services;
     if ((await db.ledgerInvoice.count({ where: { customerId, status: "open" } })) > 0) return false;
@@ -63,7 +63,7 @@ export class Ledger implements BillingGateway {
     return endSubscription(this.#services, customerId);
   }
 
-  /** The page of the service's web interface: the ledger has none of its own. */
+  /** The billing page of the service's web interface: the ledger has no page of its own. */
   async portalUrl(_customerId: string, service: URL): Promise<string> {
     return new URL("/settings/billing", service).href;
   }

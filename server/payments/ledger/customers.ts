@@ -2,7 +2,7 @@ import { NotFoundError } from "../../errors.ts";
 import type { Customer } from "../gateway.ts";
 import { type LedgerServices, newId, onceUnderKey } from "./ledgerServices.ts";
 
-/** Makes a customer, once under a key. */
+/** Creates a customer, once per key. */
 export async function createCustomer(
   { db, now }: LedgerServices,
   { name, email }: { readonly name: string; readonly email: string },
@@ -18,7 +18,7 @@ export async function createCustomer(
   );
 }
 
-/** @throws NotFoundError */
+/** @throws NotFoundError no such customer */
 export async function readCustomer({ db }: LedgerServices, id: string): Promise<Customer> {
   const row = await db.ledgerCustomer.findUnique({
     where: { id },

@@ -5,16 +5,16 @@ import { type LedgerServices, newId } from "./ledgerServices.ts";
 import { addMonths, monthAt } from "./months.ts";
 import { RUNNING } from "./states.ts";
 
-/** How long an invoice may be open until the subscription rests, in milliseconds: 14 days. */
+/** How long an invoice may be open before its subscription is suspended, in milliseconds: 14 days. */
 const GRACE = 14 * 24 * 60 * 60_000;
-/** Subscriptions of one look at the database. */
+/** Subscriptions per query. */
 const BATCH = 100;
 
-/** What an operator says of an open invoice. */
+/** The states that an operator can give to an open invoice. */
 export const SETTLEMENTS = ["paid", "uncollectible", "voided"] as const;
 export type Settlement = (typeof SETTLEMENTS)[number];
 
-/** Writes the invoice of the subscription's present month, if it is not there yet. One of nothing is paid. */
+/** Creates the invoice of a subscription's present month, if it is missing. An invoice of 0 counts as paid. */
 export async function writeInvoice(
   { settings, now }: LedgerServices,
   tx: Transaction,
@@ -38,7 +38,7 @@ export async function writeInvoice(
   });
 }
 
-/** Writes the invoices of months that have ended, and lets subscriptions rest whose invoices stay open. */
+/** Creates the invoices of months that have ended, and suspends subscriptions with overdue invoices. */
 export async function closeMonths(services: LedgerServices): Promise<void> {
   const { db, now } = services;
   const ended = { status: { in: RUNNING }, periodEnd: { lte: now() } };
@@ -76,7 +76,7 @@ async function closeMonth(services: LedgerServices, id: string): Promise<void> {
   });
 }
 
-/** Brings a subscription's state in line with its invoices. */
+/** Updates a subscription's state from its invoices. */
 async function restate(services: LedgerServices, tx: Transaction, id: string): Promise<void> {
   const row = await tx.ledgerSubscription.findUniqueOrThrow({ where: { id } });
   if (row.status === "canceled") return;
@@ -92,16 +92,16 @@ async function restate(services: LedgerServices, tx: Transaction, id: string): P
   });
 }
 
-/** The months in which a subscription rested are not paid for. */
+/** Begins the present month; months during which the subscription was suspended are not paid for. */
 function presentMonth({ now }: LedgerServices, { createdAt }: LedgerSubscription) {
   const month = monthAt(createdAt, now());
   return { month, periodEnd: addMonths(createdAt, month + 1), devices: 0, peak: 0 };
 }
 
 /**
- * Says what became of an open invoice; the subscription goes on when none is open any more.
+ * Settles an open invoice; its subscription goes on once no invoice is open.
  * @throws NotFoundError no such invoice
- * @throws InvalidError it is settled already, otherwise
+ * @throws InvalidError the invoice was settled with another state
  */
 export async function settleInvoice(
   services: LedgerServices,

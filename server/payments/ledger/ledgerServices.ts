@@ -2,15 +2,15 @@ import { randomBytes } from "node:crypto";
 import { isDatabaseError } from "../../errors.ts";
 import type { Services } from "../../services.ts";
 
-/** What the ledger works with. */
+/** The services that the ledger uses. */
 export type LedgerServices = Pick<Services, "db" | "now" | "settings">;
 
 /** A new id of the ledger, like `cus_4f…`. */
 export const newId = (prefix: "cus" | "sub" | "in"): string => `${prefix}_${randomBytes(12).toString("hex")}`;
 
 /**
- * What was made under an idempotency key, now or earlier.
- * @param find what stands under the key; null if there is nothing
+ * Creates an object under an idempotency key, or returns the one created earlier.
+ * @param find the object under the key; null without one
  */
 export async function onceUnderKey<T>(find: () => Promise<T | null>, make: () => Promise<T>): Promise<T> {
   const made = await find();

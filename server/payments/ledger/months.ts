@@ -1,6 +1,6 @@
 /**
- * So many months later, in UTC; where a month has no such day, on its last one. Counted from one start, so that the
- * 31st of January leads to the 31st of March again.
+ * A time a number of months later, in UTC; on the month's last day if it lacks the start's day. Counted from a fixed
+ * start, so that the 31st of January leads to the 31st of March again.
  */
 export function addMonths(start: Date, months: number): Date {
   const moved = new Date(start);
@@ -11,7 +11,7 @@ export function addMonths(start: Date, months: number): Date {
   return moved;
 }
 
-/** Number of the month after the start that a time is in, from 0. */
+/** Number, from 0, of the month after the start that contains a time. */
 export function monthAt(start: Date, time: Date): number {
   const years = time.getUTCFullYear() - start.getUTCFullYear();
   const months = years * 12 + time.getUTCMonth() - start.getUTCMonth();

@@ -3,16 +3,16 @@ import { ForbiddenError, GatewayError, NotFoundError } from "../../errors.ts";
 import type { LedgerServices } from "./ledgerServices.ts";
 import { LIVING } from "./states.ts";
 
-/** Payment methods of a customer: each is a row that its owner can make. */
+/** Maximum number of a customer's payment methods: each is a row that the owner can create. */
 const MOST = 10;
 
-/** `pm_visa_4242_203010_5f3a`: brand, last digits, and year and month of the expiry stand in the id. */
+/** `pm_visa_4242_203010_5f3a`: the id holds brand, last digits, and year and month of the expiry. */
 const ID =
   /^pm_(?<brand>[a-z]{2,16})_(?<last4>\d{4})_(?<year>20\d\d)(?<month>0[1-9]|1[0-2])_[A-Za-z0-9-]{1,64}$/;
 
 const unknown = () => new NotFoundError("id: the ledger has no such payment method");
 
-/** @throws NotFoundError not an id of the ledger's */
+/** @throws NotFoundError the id is not one of the ledger */
 function read(id: string) {
   const { brand = "", last4 = "", year, month } = ID.exec(id)?.groups ?? {};
   if (year === undefined) throw unknown();
@@ -21,13 +21,13 @@ function read(id: string) {
 
 /**
  * @throws NotFoundError unknown customer or payment method
- * @throws ForbiddenError the customer has as many as it may
+ * @throws ForbiddenError the customer has as many payment methods as it may have
  * @throws GatewayError expired_card
  */
 export function attach(services: LedgerServices, customerId: string, id: string): Promise<void> {
   const method = read(id);
   const attachedAt = services.now();
-  // It can be used until the end of the month that it names.
+  // A card is valid until the end of the month in its id.
   const expired = new Date(Date.UTC(method.expYear, method.expMonth)) <= attachedAt;
   if (expired) throw new GatewayError("expired_card");
   return inTransaction(services, async (tx) => {
@@ -41,8 +41,8 @@ export function attach(services: LedgerServices, customerId: string, id: string)
 }
 
 /**
- * Takes a payment method away; one that the customer does not have is gone already.
- * @throws ForbiddenError it is the last one of a running subscription
+ * Removes a payment method; one that the customer does not have counts as removed.
+ * @throws ForbiddenError it is the last one of a customer with a subscription
  */
 export function detach(services: LedgerServices, customerId: string, id: string): Promise<void> {
   read(id);
@@ -59,7 +59,7 @@ export function detach(services: LedgerServices, customerId: string, id: string)
   });
 }
 
-/** @throws NotFoundError the customer does not have it */
+/** @throws NotFoundError the customer does not have the payment method */
 export function setDefault(services: LedgerServices, customerId: string, id: string): Promise<void> {
   return inTransaction(services, async (tx) => {
     const known = await methodsOf(tx, customerId);

@@ -1,5 +1,5 @@
-/** States of a subscription for which months are counted. */
+/** States of a running subscription, whose months are counted. */
 export const RUNNING = ["active", "past_due"];
 
-/** Those, and the one that can become active again. */
+/** The running states, and the state that can become active again. */
 export const LIVING = [...RUNNING, "unpaid"];

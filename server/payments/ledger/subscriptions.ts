@@ -7,12 +7,12 @@ import { type LedgerServices, newId, onceUnderKey } from "./ledgerServices.ts";
 import { addMonths } from "./months.ts";
 import { LIVING, RUNNING } from "./states.ts";
 
-/** Invoices in an answer. */
+/** Maximum number of invoices in a response. */
 const MOST_INVOICES = 100;
 
 /**
- * Begins a subscription, once under a key.
- * @throws ConflictError the customer has another one that has not ended
+ * Begins a subscription, once per key.
+ * @throws ConflictError the customer has another subscription that has not ended
  */
 export async function createSubscription(
   services: LedgerServices,
@@ -39,7 +39,7 @@ export async function createSubscription(
   return present(row, await invoicesOf(services, customerId));
 }
 
-/** The customer's latest subscription; null without any. */
+/** The customer's latest subscription; null if there is none. */
 export async function readSubscription(
   services: LedgerServices,
   customerId: string,
@@ -52,8 +52,8 @@ export async function readSubscription(
 }
 
 /**
- * Ends what runs; what was used of the month is on a last invoice. A customer who never had to pay anything is
- * forgotten: there is no book to keep of it, and anybody can make one.
+ * Ends a customer's subscription; a last invoice covers the use in the present month. A customer who never owed
+ * anything is deleted: the books hold nothing about it, and anybody can create one.
  */
 export async function endSubscription(services: LedgerServices, customerId: string): Promise<void> {
   await inTransaction(services, async (tx) => {
@@ -70,7 +70,7 @@ export async function endSubscription(services: LedgerServices, customerId: stri
   });
 }
 
-/** Takes down how many devices are accepted now. */
+/** Stores the number of accepted devices, and the month's maximum. */
 export async function reportDevices(
   { db }: LedgerServices,
   customerId: string,
