@@ -1,29 +1,29 @@
 /**
- * By default V8 lets garbage grow to hundreds of megabytes before it looks for it: 512 MB at first, then several
- * times what is in use. Here it looks at 48 MB, and then whenever what is in use has grown by a third. How large the
- * heap may become is not touched (`--max-old-space-size`): that is for work which needs it.
+ * By default V8 lets garbage grow to hundreds of megabytes before it collects it: at 512 MB first, then at several
+ * times the memory in use. Here it collects at 48 MB, and then whenever the memory in use has grown by a third. The
+ * maximum size of the heap stays (`--max-old-space-size`), for work which needs it.
  */
 const OLD_SPACE = ["--initial-old-space-size=48", "--heap-growing-percent=33"];
-/** Megabytes of each half of the space for new objects, 16 by default. */
+/** Megabytes of each half of the space for new objects; V8's default is 16. */
 const NEW_SPACE = "--max-semi-space-size=4";
 const NEW_SPACE_GIVEN = /^--(max|min)[-_]semi[-_]space[-_]size\b/;
 
 /**
- * The C library gives each thread an arena, eight for each core, and hands back none of what was once used in them.
- * Only glibc reads it.
+ * The C library gives threads up to eight arenas per core, and never returns memory once used in them. Only glibc reads
+ * this variable.
  */
 const ARENAS = { MALLOC_ARENA_MAX: "2" };
 
-/** What Node is started with so that the service holds little memory. */
+/** Flags and environment with which Node uses little memory. */
 export interface BoundedStart {
-  /** Flags of Node, those that it was started with among them. */
+  /** Flags of Node, including those of the present process. */
   readonly flags: readonly string[];
   readonly environment: NodeJS.ProcessEnv;
 }
 
 /**
- * Flags and environment of a process that is to hold little memory. What the operator has set wins.
- * @param flags those of Node that it was started with
+ * The flags and environment for a process that shall use little memory. The operator's own settings win.
+ * @param flags Node's flags of the present process
  */
 export function boundedStart(flags: readonly string[], environment: NodeJS.ProcessEnv): BoundedStart {
   const given = [...(environment.NODE_OPTIONS ?? "").split(/\s+/), ...flags];
@@ -32,10 +32,10 @@ export function boundedStart(flags: readonly string[], environment: NodeJS.Proce
 }
 
 /**
- * Begins this process again, under its own id, with {@link boundedStart}: V8 reads the sizes of its heap once, and
- * from the environment it takes few of them. To be called before anything else is done: nothing but the standard
- * streams is kept. Returns where that is done already, where a process cannot be replaced (Windows), and where a
- * parent process is connected by a channel, which would be lost.
+ * Restarts this process under the same id with {@link boundedStart}: V8 reads its heap sizes only once, and few of them
+ * from the environment. To be called before anything else, since only the standard streams survive. Returns if that is
+ * done already, if a process cannot be replaced (Windows), or if a parent process is connected by a channel, which
+ * would be lost.
  */
 export function boundMemory(): void {
   const { argv, execArgv, execPath } = process;

@@ -12,7 +12,7 @@ import type { Config } from "../settings/readConfig.ts";
 /** Work that a process repeats while it runs. */
 interface Chore {
   readonly name: string;
-  /** In milliseconds. */
+  /** Interval in milliseconds. */
   readonly every: number;
   run(): Promise<void>;
 }
@@ -28,7 +28,7 @@ function choresOf(
   log: FastifyBaseLogger,
 ): Chore[] {
   return [
-    // So many seconds may pass until another instance's rotation of the signing key is known here.
+    // The delay until another instance's rotation of the signing key is known here.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
     { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
@@ -41,9 +41,9 @@ function choresOf(
 }
 
 /**
- * Repeats the chores of a process, each again only when its last run has ended. One that fails is logged and tried
- * again in its turn.
- * @returns ends them, and waits for those that run
+ * Repeats the chores of a process; each runs again only after its last run has ended. A failure is logged, and the
+ * chore is retried in its turn.
+ * @returns a function that ends the chores, and waits for running ones
  */
 export function startChores(
   services: Services,

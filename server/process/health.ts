@@ -34,17 +34,17 @@ const health: FastifyPluginAsync<{ database: Pick<Database, "client" | "tryWrite
   });
 };
 
-/** How often a write is tried at most, in milliseconds: each one waits for the disk. */
+/** Minimum interval between two trial writes, in milliseconds: each waits for the disk. */
 const EVERY = 5_000;
 /**
- * How long the failure of a request's write counts, in milliseconds: one that is tried here needs less room than
- * others, and PostgreSQL may have that.
+ * How long the failed write of a request counts, in milliseconds: a trial write needs less room than others, and may
+ * succeed on PostgreSQL.
  */
 const REMEMBERED = 15_000;
-/** How long a probe waits for one, in milliseconds; after that the one before it counts. */
+/** How long a probe waits for a trial write, in milliseconds; after that the previous result counts. */
 const PATIENCE = 1_000;
 
-/** Tries whether the database can be written, while somebody asks, and remembers what came of it. */
+/** Tries to write to the database while probes ask, and remembers the result. */
 class WriteCheck {
   readonly #database: Pick<Database, "tryWrite">;
   #begun = Number.NEGATIVE_INFINITY;
@@ -56,12 +56,12 @@ class WriteCheck {
     this.#database = database;
   }
 
-  /** Takes down what a request failed with. */
+  /** Notes the error of a request. */
   saw(error: unknown): void {
     if (outageOf(error) === "unwritable") this.#seen = { error, until: performance.now() + REMEMBERED };
   }
 
-  /** Why the last write failed; undefined when it did not. */
+  /** The error of the last write; undefined if it succeeded. */
   async failure(): Promise<unknown> {
     const now = performance.now();
     if (this.#running === undefined && now - this.#begun >= EVERY) {
@@ -77,7 +77,7 @@ class WriteCheck {
       await this.#database.tryWrite();
       this.#failure = undefined;
     } catch (error) {
-      // Many writes at once are no failure: whoever asks strangers to wait could be taken for ill by them.
+      // A busy database is no failure: a service that asks for retries must not look ill to its probes.
       if (!(error instanceof BusyError) && outageOf(error) !== "busy") this.#failure = error;
     } finally {
       this.#running = undefined;
@@ -86,7 +86,7 @@ class WriteCheck {
 }
 
 /**
- * `/healthz`: the process answers; `/readyz`: the database does too, and can be written, else 503. For probes, without
+ * `/healthz`: the process responds; `/readyz`: the database does too and can be written, else 503. For probes, without
  * login.
  */
 export const healthPlugin = fastifyPlugin(health, { name: "health" });

@@ -10,15 +10,15 @@ import { acceptWebSockets, type WebSocketLimits } from "../http/webSockets.ts";
 import type { Services } from "../services.ts";
 
 interface InternalAppOptions extends AppOptions {
-  /** What every request must carry in `X-Internal-Token`. */
+  /** The token that every request must carry in `X-Internal-Token`. */
   readonly token: string;
-  /** Other limits than the usual ones, for tests. */
+  /** Replaces some default limits, for tests. */
   readonly webSockets?: Partial<WebSocketLimits>;
 }
 
 /**
- * Builds the HTTP side for trusted services on the private network (clients section 7): the internal operations, and
- * none of the public ones. It never listens.
+ * Builds the app for trusted services on the private network (clients section 7), with the internal operations and no
+ * public ones. It never listens.
  */
 export async function buildInternalApp(
   services: Services,

@@ -49,8 +49,8 @@ export async function serveInternal(
 
 /**
  * Lets an app accept requests.
- * @param what what it serves, for the log
- * @param flags which flags choose the address
+ * @param what what the app serves, for the log
+ * @param flags flags that choose the address
  * @throws OperatorError the address cannot be listened on
  */
 export async function listen(

@@ -2,12 +2,12 @@ import type { FastifyServerOptions } from "fastify";
 
 export type LogLevel = "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
 
-/** Query parameters whose values are logged; any other one may be a secret (`sign`, `token`, a code). */
+/** Query parameters whose values are logged; the value of any other may be a secret (`sign`, `token`, a code). */
 const harmless = new Set(["page", "per_page", "filter", "sort_by", "order_by", "status", "agent_version"]);
 
 const hidden = "[redacted]";
 
-/** A request's URL with the values of its query parameters hidden, all but the harmless ones. */
+/** A request's URL for the log: the values of its query parameters are hidden, except for the harmless ones. */
 export function loggedUrl(url: string): string {
   const [path = "", query] = url.split("?", 2);
   if (query === undefined) return path;
@@ -57,7 +57,7 @@ export function loggerOptions(level: LogLevel): Extract<FastifyServerOptions["lo
       req: (request) => ({
         method: request.method,
         url: loggedUrl(request.url),
-        // The administration's requests, over a socket, have no facts.
+        // Requests on the administration socket have no facts.
         remoteAddress: request.facts?.address,
       }),
     },

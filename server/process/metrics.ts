@@ -1,24 +1,24 @@
 import { Counter, Histogram, Registry } from "prom-client";
 
-/** Upper bounds of the time of a request, in seconds: a read takes a few milliseconds, a login about 50. */
+/** Upper bounds of the histogram of request times, in seconds: a read takes a few milliseconds, a login about 50. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** What the service counts, for Prometheus. A label never has a value that a caller can choose. */
+/** The service's counters, for Prometheus. A label never has a value that a caller can choose. */
 export interface Metrics {
   readonly registry: Registry;
-  /** Answers by operation and status. */
+  /** Responses by operation and status. */
   readonly requests: Counter<"operation" | "status">;
-  /** Seconds that an operation's answer took. */
+  /** Seconds until an operation's response. */
   readonly duration: Histogram<"operation">;
-  /** Steps of logins by what came of them. */
+  /** Steps of logins by result. */
   readonly logins: Counter<"step" | "result">;
-  /** Lockouts that began. */
+  /** Number of lockouts begun. */
   readonly lockouts: Counter;
-  /** Reports of devices that were taken in. */
+  /** Number of device reports received. */
   readonly heartbeats: Counter;
 }
 
-/** Fresh counters, with a registry of their own. */
+/** New counters, with a registry of their own. */
 export function makeMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];

@@ -8,16 +8,16 @@ import { OperatorError } from "../OperatorError.ts";
 import { digestOf } from "../secrets/digest.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** Fewest characters of the token that guards the metrics. */
+/** Minimum length of the token that guards the metrics, in characters. */
 const TOKEN_LENGTH = 16;
 
 interface MetricsOptions {
   readonly logger: FastifyBaseLogger;
-  /** What a scraper must send as its bearer token; undefined: none. */
+  /** The bearer token that a scraper must send; undefined: none is needed. */
   readonly token: string | undefined;
 }
 
-/** Serves `/metrics` for Prometheus, on a listener of its own: figures of all namespaces are the operator's. */
+/** Serves `/metrics` for Prometheus on a listener of its own, since figures of all namespaces are for the operator. */
 export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsOptions): FastifyInstance {
   const servers = new HttpServers();
   const app: FastifyInstance = Fastify({
@@ -40,13 +40,13 @@ export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsO
 }
 
 function isBearer(header: string | undefined, token: string): boolean {
-  // Digests have one length, which the comparison needs.
+  // Digests have the same length, which the comparison needs.
   const [given, expected] = [header ?? "", `Bearer ${token}`].map((text) => Buffer.from(digestOf(text)));
   return given !== undefined && expected !== undefined && timingSafeEqual(given, expected);
 }
 
 /**
- * The token in a file, without the blanks around it.
+ * The token in a file, without surrounding whitespace.
  * @throws OperatorError the file cannot be read, is open to everybody, or holds fewer than 16 characters
  */
 export function readMetricsToken(file: string): string {

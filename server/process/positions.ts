@@ -4,7 +4,7 @@ import { type CityResponse, Reader } from "mmdb-lib";
 import { isPublic, normalAddress } from "../addresses.ts";
 import { OperatorError } from "../OperatorError.ts";
 
-/** Where something is, in degrees; 0,0 when that is not known (models section 3). */
+/** A geographic position in degrees; 0,0 if it is unknown (models section 3). */
 export interface Position {
   readonly latitude: number;
   readonly longitude: number;
@@ -12,10 +12,10 @@ export interface Position {
 
 export const UNKNOWN_POSITION: Position = { latitude: 0, longitude: 0 };
 
-/** Addresses whose positions are kept: devices of one fleet report again and again from few. */
+/** Cached addresses: the devices of a fleet report again and again from few. */
 const KEPT = 10_000;
 
-/** @throws OperatorError the file cannot be read, or is no database of the MaxMind format */
+/** @throws OperatorError the file cannot be read, or is not a database in the MaxMind format */
 function open(file: string): Reader<CityResponse> {
   const fail = (what: string, error: unknown) =>
     new OperatorError(
@@ -46,9 +46,9 @@ export class Positions {
   #reader: Reader<CityResponse>;
 
   /**
-   * @param file of the MaxMind format, with a `location` in its records as GeoLite2 City has it
-   * @param onError told of what is wrong inside of the file, which then counts as an unknown position
-   * @throws OperatorError the file cannot be read, or is no such database
+   * @param file in the MaxMind format, with a `location` in its records like GeoLite2 City
+   * @param onError called with an error inside of the file; the position then counts as unknown
+   * @throws OperatorError the file cannot be read, or is not such a database
    */
   constructor(file: string, onError: (error: unknown) => void) {
     this.#file = file;
@@ -57,7 +57,7 @@ export class Positions {
   }
 
   /**
-   * Reads the file again; with one that is of no use it goes on with the old one.
+   * Reads the file again; if it is unusable, the old content stays in use.
    * @throws OperatorError see the constructor
    */
   reload(): void {
@@ -65,7 +65,7 @@ export class Positions {
     this.#known.clear();
   }
 
-  /** The position of an address; unknown for text that is none, and for addresses of private networks. */
+  /** The position of an address; unknown for other text and for addresses of private networks. */
   of(text: string): Position {
     const address = normalAddress(text);
     if (address === undefined || !isPublic(address)) return UNKNOWN_POSITION;

@@ -28,17 +28,17 @@ import { readTls } from "./tls.ts";
 /** A service that accepts requests. */
 export interface RunningService {
   readonly log: FastifyInstance["log"];
-  /** Says in the log where it listens. Signals must be handled by then: who reads the line may send one. */
+  /** Logs the address of the service. Signals must be handled before: a reader of that line may send one. */
   announce(): void;
-  /** Lets requests in flight end, within the configured time, and gives back everything that it holds. */
+  /** Lets requests in flight end, within the configured time, and releases all resources. */
   stop(): Promise<void>;
-  /** Reads certificate, key and positions again; with wrong ones it goes on with the old. Only where it has any. */
+  /** Reloads certificate, key and positions; invalid files leave the old ones in use. Undefined without such files. */
   reload?(): void;
 }
 
 /**
- * Starts the service: data folder, database (which makes this process the folder's owner), signing key, then
- * the servers. What was already begun is undone when a later step fails.
+ * Starts the service: data folder, database (which makes this process the folder's owner), signing key, then the
+ * servers. If a step fails, the earlier ones are undone.
  * @throws OperatorError saying what is wrong with the folder, the database, the key or the address
  */
 export async function serve(config: Config): Promise<RunningService> {
@@ -48,14 +48,14 @@ export async function serve(config: Config): Promise<RunningService> {
       try {
         await step();
       } catch (error) {
-        // What is left is given back all the same.
+        // The remaining steps are undone all the same.
         await stop();
         throw error;
       }
     }
   };
   try {
-    // Files of the service are for its user alone, those that SQLite and the socket make included.
+    // Files of the service are for its user alone, also those that SQLite and the socket create.
     process.umask(0o077);
     const servers = new HttpServers(config.tls && readTls(config.tls));
     const positions =
@@ -141,8 +141,8 @@ function renewPositions({ log }: FastifyInstance, positions: Positions): void {
 }
 
 /**
- * Ends all servers at a time. Requests that have not ended when the time is up are cut off.
- * @param milliseconds for all of them together
+ * Closes all servers at once. Requests that have not ended in time are cut off.
+ * @param milliseconds time for all of them together
  */
 async function closeInTime(servers: readonly FastifyInstance[], milliseconds: number): Promise<void> {
   const timer = setTimeout(() => {

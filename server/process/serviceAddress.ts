@@ -3,13 +3,13 @@ import type { FastifyInstance } from "fastify";
 import { isLoopback } from "../addresses.ts";
 import type { Config } from "../settings/readConfig.ts";
 
-/** Address at which an app listens, as a URL without a final slash. */
+/** The address at which an app listens, as a URL without a final slash. */
 export function listeningAddress(app: FastifyInstance, { tls }: Pick<Config, "tls">): string {
   const { address, family, port } = app.server.address() as AddressInfo;
   return `${tls ? "https" : "http"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }
 
-/** The public address, else one for a browser on this machine, which cannot open "every address". */
+/** The public address, else one for a browser on this machine, which cannot open `0.0.0.0` or `[::]`. */
 export function browserAddress(app: FastifyInstance, config: Config): string {
   const local = listeningAddress(app, config)
     .replace("://0.0.0.0:", "://localhost:")
@@ -17,7 +17,7 @@ export function browserAddress(app: FastifyInstance, config: Config): string {
   return config.service.publicUrl ?? local;
 }
 
-/** Says so when passwords and tokens go over the network as they are. */
+/** Warns in the log when passwords and tokens cross the network without TLS. */
 export function warnOfPlainHttp(app: FastifyInstance, { tls, service }: Config): void {
   const { address } = app.server.address() as AddressInfo;
   if (tls || service.trustedProxies.length > 0 || isLoopback(address)) return;

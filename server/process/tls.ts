@@ -6,8 +6,7 @@ import { OperatorError } from "../OperatorError.ts";
 import type { TlsFiles } from "../settings/readConfig.ts";
 
 /**
- * Reads a certificate and its key. The key may be readable by the file's group: that is how systems hand keys
- * to services.
+ * Reads a certificate and its key. The file's group may read the key, since systems hand keys to services that way.
  * @throws OperatorError a file cannot be read, the key is open to everybody, or both do not belong together
  */
 export function readTls({ certFile, keyFile }: TlsFiles): TlsIdentity {
@@ -23,7 +22,7 @@ export function readTls({ certFile, keyFile }: TlsFiles): TlsIdentity {
   try {
     createSecureContext(identity);
   } catch (error) {
-    // Of OpenSSL's error only the code: its text may quote the file.
+    // Only the code of OpenSSL's error: its text may quote the file.
     const code = error instanceof Error && "code" in error ? ` (${error.code})` : "";
     throw new OperatorError(
       `The TLS certificate ${certFile} and the key ${keyFile} cannot be used${code}: they must be a certificate ` +
