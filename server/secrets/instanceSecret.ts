@@ -7,10 +7,10 @@ import { readSecretFile } from "../files/readSecretFile.ts";
 import { OperatorError } from "../OperatorError.ts";
 
 /**
- * The secret that seals others in the database: the configured one, else that of the data folder, which is made at
- * the first start; of several instances that start at once on one folder, one makes it. Instances on one database need
- * the same one.
- * @throws OperatorError the file can be read by others than its user: what others could have read is no secret
+ * The secret that seals others in the database: the configured one, else that of the data folder, which the first start
+ * creates. Of several instances that start at once on one folder, one creates it. All instances on one database need
+ * the same secret.
+ * @throws OperatorError users other than the file's own may read it, so that it is no secret
  */
 export function instanceSecret(folder: string, configured: string | undefined): string {
   const known = knownSecret(folder, configured);
@@ -20,8 +20,8 @@ export function instanceSecret(folder: string, configured: string | undefined): 
 }
 
 /**
- * The same, for what must not make one: undefined when there is none yet.
- * @throws OperatorError the file can be read by others than its user
+ * The instance secret, without creating it: undefined if there is none yet.
+ * @throws OperatorError users other than the file's own may read it
  */
 export function knownSecret(folder: string, configured: string | undefined): string | undefined {
   if (configured !== undefined) return configured;

@@ -5,13 +5,13 @@ import { BusyError } from "../errors.ts";
 /** bcrypt cost (rules section 11). */
 const COST = 10;
 
-/** A hash of a password that nobody knows, of the same cost: checked where there is no user, for equal time. */
+/** The hash of a password that nobody knows: verified for users that do not exist, so that it takes the same time. */
 export const DUMMY_HASH = "$2b$10$BRITdGgaCbR5A82Is9c0FeNeu99MDP0yxI.wHzYUMS/427PK/jFuy";
 
-/** Passwords that may wait to be hashed or compared: some seconds' work of two cores. */
+/** Maximum number of waiting passwords: some seconds' work of two cores. */
 const MAXIMUM_WAITING = 100;
 
-/** Lets a bounded number of jobs run at once, in the order of asking; a bounded number may wait. */
+/** Lets a limited number of jobs run at once, in the order of their calls; a limited number may wait. */
 export class Slots {
   #free: number;
   readonly #maximumWaiting: number;
@@ -23,8 +23,8 @@ export class Slots {
   }
 
   /**
-   * @param signal a job that still waits when it is aborted is dropped
-   * @throws BusyError too many wait already
+   * @param signal drops the job if it still waits when the signal is aborted
+   * @throws BusyError too many jobs wait already
    */
   async run<T>(job: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
@@ -64,7 +64,7 @@ export class Slots {
 const slots = new Slots(Math.max(1, Math.min(3, availableParallelism())), MAXIMUM_WAITING);
 
 /**
- * bcrypt hash of a password, made off the main thread.
+ * The bcrypt hash of a password, computed off the main thread.
  * @param signal see {@link Slots.run}
  * @throws BusyError too many passwords wait already
  */
@@ -73,7 +73,7 @@ export function hashPassword(password: string, signal?: AbortSignal): Promise<st
 }
 
 /**
- * True when the password belongs to the hash; compared off the main thread.
+ * True when the password matches the hash; compared off the main thread.
  * @param signal see {@link Slots.run}
  * @throws BusyError too many passwords wait already
  */

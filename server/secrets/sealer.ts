@@ -5,23 +5,23 @@ const CIPHER = "aes-256-gcm";
 const NONCE = 12;
 const TAG = 16;
 
-/** Encrypts what the database keeps of secrets that the service itself needs in clear. */
+/** Encrypts the secrets in the database that the service itself needs in clear. */
 export interface Sealer {
   /**
-   * @param purpose what it is and whose; another one does not open it, so that a sealed text moved to another row
-   * is of no use
+   * @param purpose kind and owner of the secret; another purpose does not open it, so that moving it to another row is
+   * useless
    */
   seal(text: string, purpose: string): string;
-  /** @throws OperatorError sealed by another secret, for another purpose, or changed since */
+  /** @throws OperatorError the text was sealed by another secret or for another purpose, or has changed since */
   open(sealed: string, purpose: string): string;
   /**
-   * A digest, 64 lower-case hex characters, that nobody makes without the secret; the same for the same text and
-   * purpose.
+   * A keyed digest, 64 lower-case hex characters, which nobody can compute without the secret; the same for the same
+   * text and purpose.
    */
   mark(text: string, purpose: string): string;
 }
 
-/** A sealer (AES-256-GCM) whose key derives from the instance's secret. */
+/** Makes a sealer (AES-256-GCM) whose key derives from the instance's secret. */
 export function sealerOf(secret: string): Sealer {
   const key = Buffer.from(hkdfSync("sha256", secret, "", "gatehouse database secrets", 32));
   const markKey = Buffer.from(hkdfSync("sha256", secret, "", "gatehouse marks", 32));

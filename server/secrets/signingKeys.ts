@@ -6,9 +6,9 @@ import type { Services, SigningKeys } from "../services.ts";
 import type { Sealer } from "./sealer.ts";
 
 const MODULUS = 2048;
-/** How long a retired key is believed, in milliseconds: until the last user's token that it signed has ended. */
+/** How long a retired key is trusted, in milliseconds: until the last user token that it signed has expired. */
 const RETIRED_LIFE = 72 * 60 * 60_000;
-/** An unknown key may be one that another instance has made; looked for at most once in so many milliseconds. */
+/** Minimum interval between look-ups of unknown keys, which another instance may have made, in milliseconds. */
 const LOOK_AGAIN = 1000;
 
 type Surroundings = Pick<Services, "db" | "now"> & { readonly sealer: Sealer };
@@ -20,7 +20,7 @@ interface KeyPair {
 
 const purposeOf = (kid: string): string => `signing key ${kid}`;
 
-/** The key's id: a digest of its public half. */
+/** The id of a key: a digest of its public half. */
 function kidOf(publicKey: KeyObject): string {
   const der = publicKey.export({ type: "spki", format: "der" });
   return createHash("sha256").update(der).digest("base64url").slice(0, 22);
@@ -32,7 +32,7 @@ async function insertKey({ sealer, now }: Surroundings, tx: Transaction, pair: K
   await tx.signingKey.create({ data: { kid, sealed: sealer.seal(pem, purposeOf(kid)), createdAt: now() } });
 }
 
-/** The keys that sign tokens, from the database, which all instances share. */
+/** The keys that sign tokens, stored in the database, which all instances share. */
 export class DatabaseSigningKeys implements SigningKeys {
   readonly #surroundings: Surroundings;
   #keys = new Map<string, KeyPair>();
@@ -45,15 +45,15 @@ export class DatabaseSigningKeys implements SigningKeys {
   }
 
   /**
-   * Reads the keys, and makes the first one.
-   * @throws OperatorError they were sealed by another secret
+   * Reads the keys, and makes the first one if there is none.
+   * @throws OperatorError the keys were sealed by another secret
    */
   static async load(surroundings: Surroundings): Promise<DatabaseSigningKeys> {
     const keys = new DatabaseSigningKeys(surroundings);
     if ((await surroundings.db.signingKey.count()) === 0) {
       const pair = await promisify(generateKeyPair)("rsa", { modulusLength: MODULUS });
       await inTransaction(surroundings, async (tx) => {
-        // Of instances that start at once, one makes it.
+        // Of several instances that start at once, one makes the key.
         if ((await tx.signingKey.count()) === 0) await insertKey(surroundings, tx, pair);
       });
     }
@@ -85,13 +85,13 @@ export class DatabaseSigningKeys implements SigningKeys {
         this.#lookedAt = Date.now();
         this.#looking = this.refresh();
       }
-      // Whoever comes meanwhile with a token of the same key waits for the same look.
+      // Requests with a token of the same key share one look-up.
       await this.#looking;
     }
     return this.#keys.get(kid)?.publicKey;
   }
 
-  /** Reads what other instances have changed; to be called every few seconds. */
+  /** Reads the changes of other instances; to be called every few seconds. */
   async refresh(): Promise<void> {
     const { db, now, sealer } = this.#surroundings;
     const believed = new Date(now().getTime() - RETIRED_LIFE);
@@ -106,8 +106,9 @@ export class DatabaseSigningKeys implements SigningKeys {
   }
 
   /**
-   * Makes a new key that signs from now on. What the others have signed is believed until it ends, or, if they are
-   * revoked, no more: every login ends, and agents enrol anew with their next report.
+   * Makes a new key that signs from now on. Tokens signed by older keys stay valid until they expire or, if the keys
+   * are revoked, become void: every login ends, and agents enrol again with their next report.
+   * @returns id of the new key
    */
   async rotate({ revoke }: { readonly revoke: boolean }): Promise<string> {
     const { now } = this.#surroundings;
@@ -124,8 +125,8 @@ export class DatabaseSigningKeys implements SigningKeys {
 }
 
 /**
- * A key as the database keeps it.
- * @throws OperatorError it was sealed by another secret
+ * Opens a signing key of the database.
+ * @throws OperatorError the key was sealed by another secret
  */
 export function openSigningKey(sealer: Sealer, { kid, sealed }: Pick<SigningKey, "kid" | "sealed">): KeyPair {
   const privateKey = createPrivateKey(sealer.open(sealed, purposeOf(kid)));
