@@ -2,7 +2,7 @@ import { z } from "zod";
 import { setting } from "./setting.ts";
 import { wholeNumber } from "./values.ts";
 
-/** How a cloud instance bills. */
+/** Settings of a cloud instance's billing. */
 export const billingSettings = {
   billingGateway: setting({
     variable: "GATEHOUSE_BILLING_GATEWAY",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { setting } from "./setting.ts";
 import { addressRanges, hostAndPort, origins } from "./values.ts";
 
-/** What lies between the service and its clients. */
+/** Settings of addresses, proxies, browsers and pages, by which clients reach the service. */
 export const clientSettings = {
   sshEndpoint: setting({
     variable: "GATEHOUSE_SSH_ENDPOINT",

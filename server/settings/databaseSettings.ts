@@ -2,7 +2,7 @@ import { z } from "zod";
 import { setting } from "./setting.ts";
 import { isPostgresql, wholeNumber } from "./values.ts";
 
-/** The database, and the secret that seals what is in it. */
+/** Settings of the database, and of the secret that seals its content. */
 export const databaseSettings = {
   databaseUrl: setting({
     variable: "GATEHOUSE_DATABASE_URL",

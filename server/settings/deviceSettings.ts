@@ -1,7 +1,7 @@
 import { setting } from "./setting.ts";
 import { domain, imageReference, wholeNumber } from "./values.ts";
 
-/** What devices may do, and what they are given. */
+/** Settings of devices, their limits and their agent. */
 export const deviceSettings = {
   maximumPendingDevices: setting({
     variable: "GATEHOUSE_MAXIMUM_PENDING_DEVICES",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { setting } from "./setting.ts";
 import { address, listeningPort, origin } from "./values.ts";
 
-/** Where the service listens, and how clients find it there. */
+/** Settings of the service's listeners and its public address. */
 export const listenSettings = {
   host: setting({
     variable: "GATEHOUSE_HOST",

@@ -13,7 +13,7 @@ function decoded(text: string): string | undefined {
   }
 }
 
-/** A mail server with its login: a URL that has nothing else, so that no option of the library can come with it. */
+/** A mail server with its login: a URL without any other part, so that it cannot set options of the library. */
 export const smtpUrl = z.string().transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const port = SMTP_PORTS[url?.protocol ?? ""];
@@ -32,7 +32,7 @@ export const smtpUrl = z.string().transform((text, context) => {
   };
 });
 
-/** How mails leave the service. */
+/** Settings of the mail server. */
 export const mailSettings = {
   smtpUrl: setting({
     variable: "GATEHOUSE_SMTP_URL",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { setting } from "./setting.ts";
 import { listenAddress, wholeNumber } from "./values.ts";
 
-/** What operators see of the service, and how it ends. */
+/** Settings of metrics, log and shutdown. */
 export const operationSettings = {
   metricsAddress: setting({
     variable: "GATEHOUSE_METRICS_ADDRESS",

@@ -1,7 +1,7 @@
 import { setting } from "./setting.ts";
 import { countOrNone } from "./values.ts";
 
-/** How often somebody may ask. */
+/** Settings of rate limits. */
 export const rateSettings = {
   loginsPerAddress: setting({
     variable: "GATEHOUSE_LOGINS_PER_ADDRESS",

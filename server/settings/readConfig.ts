@@ -9,6 +9,7 @@ import type { SamlSettings, ServiceSettings } from "../services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./index.ts";
 import { readSamlCertificates } from "./samlSettings.ts";
 
+/** The listener for metrics. */
 export interface MetricsConfig {
   readonly host: string;
   /** 0: any free port. */
@@ -16,22 +17,22 @@ export interface MetricsConfig {
   readonly tokenFile: string | undefined;
 }
 
-/** How one process of the service runs. */
+/** The configuration of one process of the service. */
 export interface Config {
   readonly dataDir: string;
   readonly database: DatabaseLocation;
-  /** Undefined: the data folder's own. */
+  /** Instance secret; undefined: that of the data folder. */
   readonly secret: string | undefined;
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
   /** Undefined: plain HTTP. */
   readonly tls: TlsFiles | undefined;
-  /** Positions of IP addresses; undefined: unknown. */
+  /** File with positions of IP addresses; undefined: they are unknown. */
   readonly geoipFile: string | undefined;
-  /** Where metrics are served; undefined: nowhere. */
+  /** Undefined: metrics are not served. */
   readonly metrics: MetricsConfig | undefined;
-  /** Where internal operations are served; undefined: nowhere. */
+  /** Undefined: internal operations are not served. */
   readonly internal: InternalConfig | undefined;
   readonly mail: MailConfig;
   readonly logLevel: SettingValues["logLevel"];
@@ -49,7 +50,7 @@ export interface TlsFiles {
   readonly keyFile: string;
 }
 
-/** How long things are kept after the last sign of life of their session, in days; 0: for ever. */
+/** Retention after a session's last sign of life, in days; 0: for ever. */
 export interface SessionRetention {
   readonly sessions: number;
   readonly recordings: number;
@@ -60,12 +61,12 @@ export interface InternalConfig {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** What each request must carry. */
+  /** The token that each request must carry. */
   readonly token: string;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-/** Values of flags, by the name of their setting. */
+/** Values of flags, by the names of their settings. */
 export type Flags = Readonly<Partial<Record<SettingName, string>>>;
 
 /** One or more settings have a wrong value; the message has a line for each. */
@@ -75,7 +76,7 @@ export class ConfigError extends OperatorError {
 
 type Reading<T> = { readonly value: T } | { readonly problem: string };
 
-/** A flag wins over its variable; an empty variable counts as one that is not set. */
+/** Reads a setting. A flag wins over its variable; an empty variable counts as not set. */
 function read(setting: Setting, flag: string | undefined, environment: Environment): Reading<unknown> {
   const refused = flag === undefined ? undefined : setting.refusedAsFlag?.(flag);
   if (refused) {
@@ -105,8 +106,8 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
 }
 
 /**
- * The value of one setting that is no setting of the service, from the environment.
- * @throws ConfigError when it is wrong or, where it must not be, missing
+ * Reads a setting that does not belong to the service, from the environment.
+ * @throws ConfigError when the value is wrong, or is missing although it is required
  */
 export function readVariable<T extends z.ZodType>(
   setting: Setting<T>,
@@ -117,13 +118,13 @@ export function readVariable<T extends z.ZodType>(
   return reading.value as z.output<T>;
 }
 
-/** Where the database is: that of the setting, else the file in the data folder. */
+/** The location of the database: from the setting, else the file in the data folder. */
 export function databaseAt(url: string | undefined, dataDir: string, connections: number): DatabaseLocation {
   if (url === undefined) return { file: join(dataDir, "gatehouse.db") };
   return url.startsWith("file:") ? { file: resolve(url.slice("file:".length)) } : { url, connections };
 }
 
-/** @throws ConfigError a port without a token: whoever reaches it could do everything */
+/** @throws ConfigError a port without a token, which would let everybody use internal operations */
 function internalListener({
   internalHost,
   internalPort,
@@ -141,8 +142,8 @@ function internalListener({
 }
 
 /**
- * The values of the given settings.
- * @throws ConfigError naming every wrong one, with its variable and flag and what is allowed
+ * Reads the given settings.
+ * @throws ConfigError naming every wrong value, with its variable and flag and the allowed values
  */
 export function readSettings<K extends SettingName>(
   names: readonly K[],
@@ -170,10 +171,10 @@ function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefi
   );
 }
 
-/** Of mails that go into files. */
+/** Sender of mails that are written into files. */
 const LOCAL_SENDER = "gatehouse@localhost";
 
-/** @throws ConfigError a mail server without an address that mails come from */
+/** @throws ConfigError a mail server without a sender address */
 function mail({ smtpUrl, smtpTls, mailFrom }: SettingValues): MailConfig {
   if (smtpUrl === undefined) return { server: undefined, from: mailFrom ?? LOCAL_SENDER };
   if (mailFrom === undefined) {
@@ -182,14 +183,14 @@ function mail({ smtpUrl, smtpTls, mailFrom }: SettingValues): MailConfig {
       `${url.variable} is set without ${from.variable} (flag ${from.flag}): it must be ${from.allowed}`,
     );
   }
-  // Between two processes of one machine nobody is on the way, and a certificate for its name is rare.
+  // Between two processes of one machine nobody can listen, and a certificate for the server's name is rare.
   const local = smtpUrl.host === "localhost" || isLoopback(smtpUrl.host);
   return { server: { ...smtpUrl, tls: local ? "unchecked" : smtpTls }, from: mailFrom };
 }
 
 /**
- * Mails have links to the service, and a request's own Host header is no place to take them from: whoever sends it
- * would choose where a token goes.
+ * Links in mails need a configured public address: the Host header of a request is not trusted, since its sender would
+ * choose where a token goes.
  * @throws ConfigError a cloud instance without a public address
  */
 function checkPublicUrl({ edition, publicUrl }: SettingValues): void {
@@ -237,7 +238,7 @@ function certificatesIn(file: string): readonly string[] {
 }
 
 /**
- * How the service shall run, from the environment and the flags of `serve`.
+ * The configuration of the service, from the environment and the flags of `serve`.
  * @throws ConfigError see {@link readSettings}
  */
 export function readConfig(environment: Environment, flags: Flags): Config {

@@ -1,7 +1,7 @@
 import { setting } from "./setting.ts";
 import { wholeNumber } from "./values.ts";
 
-/** How long records are kept, and how much of them. */
+/** Settings of retention, and of the size of recordings. */
 export const retentionSettings = {
   auditRetention: setting({
     variable: "GATEHOUSE_AUDIT_RETENTION",

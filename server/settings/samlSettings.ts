@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { setting } from "./setting.ts";
 
-/** The identity provider whose users log in by SAML. */
+/** Settings of the identity provider whose users log in by SAML. */
 export const samlSettings = {
   samlIdpEntityId: setting({
     variable: "GATEHOUSE_SAML_IDP_ENTITY_ID",
@@ -65,13 +65,13 @@ export const samlSettings = {
 };
 
 const BEGIN = "-----BEGIN CERTIFICATE-----";
-/** Shortest RSA key whose signatures are believed, in bits. */
+/** Minimum length of a trusted RSA key, in bits. */
 const RSA_BITS = 2048;
 
 /**
- * The certificates of a PEM file, each as PEM. Their dates do not count: an identity provider's certificate carries
- * its key, and is trusted because it stands here.
- * @throws Error when the file cannot be read, has no certificate, or one whose key is too weak
+ * The certificates of a PEM file, each as PEM. Their dates do not count: a certificate carries the identity provider's
+ * key, which is trusted because it is in this file.
+ * @throws Error when the file cannot be read, has no certificate, or one with a weak key
  */
 export function readSamlCertificates(file: string): readonly string[] {
   const [, ...texts] = readFileSync(file, "utf8").split(BEGIN);

@@ -1,21 +1,21 @@
 import type { z } from "zod";
 
-/** One setting: an environment variable, and mostly a flag of `serve` that wins over it. */
+/** One setting: an environment variable and, for most, a flag of `serve` that wins over it. */
 export interface Setting<T extends z.ZodType = z.ZodType> {
   readonly variable: string;
-  /** Left out for a secret: arguments can be read by every user of the machine. */
+  /** Missing for a secret: every user of the machine can read arguments. */
   readonly flag?: string;
-  /** How the flag's value is called in the help. */
+  /** Name of the flag's value in the help. */
   readonly value: string;
   readonly about: string;
-  /** What is allowed, as the end of the sentence "it must be …". */
+  /** The allowed values, as the end of the sentence "it must be …". */
   readonly allowed: string;
   readonly fallback?: string;
-  /** The value is not repeated in messages, and may stand in a file that the variable `<variable>_FILE` names. */
+  /** Hides the value in messages, and allows a file that the variable `<variable>_FILE` names. @default false */
   readonly secret?: boolean;
-  /** Why a value must not be given as a flag; undefined when it may. */
+  /** Why a value must not be given as a flag; undefined if it may. */
   readonly refusedAsFlag?: (text: string) => string | undefined;
-  /** From text to the value that the service uses. */
+  /** Parses the text to the value that the service uses. */
   readonly schema: T;
 }
 

@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { normalRange } from "../addresses.ts";
 
-// Values of settings, from text to what the service uses.
+// Schemas of settings, from text to the value that the service uses.
 
 /** A whole number of at most nine digits. */
 export const wholeNumber = z
@@ -30,7 +30,7 @@ export function isPostgresql(text: string): boolean {
 export const address = z
   .string()
   .refine((text) => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text));
-/** A domain below which names are given; with such a name of 32 characters it is no longer than DNS allows. */
+/** A domain, short enough that DNS allows a name of 32 characters below it. */
 export const domain = z
   .string()
   .max(220)
@@ -38,7 +38,7 @@ export const domain = z
   .refine((text) => text.split(".").every((label) => !label.startsWith("-") && !label.endsWith("-")))
   .transform((text) => text.toLowerCase());
 
-/** Which container image: a repository, then a tag or a digest. */
+/** A reference of a container image: a repository, then a tag or a digest. */
 export const imageReference = z
   .string()
   .max(512)
@@ -47,7 +47,7 @@ export const imageReference = z
 /** A port to listen on; 0: any free one. */
 export const listeningPort = wholeNumber.refine((port) => port >= 0 && port <= 65535);
 
-/** A URL that has nothing but scheme, host and port; it ends without a slash. */
+/** A URL with only scheme, host and port; the value ends without a slash. */
 export const origin = z
   .string()
   .refine((text) => /^https?:\/\/[^/?#@\\\s]+\/?$/i.test(text) && URL.canParse(text))
