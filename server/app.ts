@@ -39,7 +39,7 @@ export interface AppOptions {
   readonly servers?: HttpServers;
 }
 
-/** What the routes are given: handlers, the check with billing, and transactional writes. */
+/** The behaviour of the routes: handlers, the check with billing, and transactional writes. */
 export const behaviour: Behaviour = {
   handlers,
   admit: askBilling,

@@ -101,7 +101,7 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [BusyError, 503],
 ]);
 
-/** Prisma's codes that a race can bring about: the check before the write saw another state. */
+/** Prisma's error codes of races: the state changed between the check and the write. */
 const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readonly message: string }>> = {
   P2002: { status: 409, message: "already exists" },
   P2003: { status: 404, message: "what the request refers to does not exist any more" },

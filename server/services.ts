@@ -66,7 +66,7 @@ export interface SamlSettings {
   readonly serviceUrl: string;
 }
 
-/** How namespaces of a cloud instance pay. */
+/** Billing of a cloud instance. */
 export interface BillingSettings {
   readonly gateway: "ledger";
   /** How long the gateway may take to answer, in milliseconds. */

@@ -108,7 +108,7 @@ export interface ConfirmedAddress {
 export interface SetupLink {
   readonly sign: string;
   readonly url: string;
-  /** A user exists, so the service refuses the link from now on. */
+  /** True once a user exists; the service then refuses the link. */
   readonly used: boolean;
 }
 

@@ -3,12 +3,12 @@ import type { RequestFacts } from "../http/requestFacts.ts";
 import type { Services } from "../services.ts";
 import type { Declared } from "./managedObject.ts";
 
-/** Someone at the administration socket of the service, who needs no login. */
+/** A person at the administration socket of the service, who needs no login. */
 export interface Operator {
   readonly kind: "operator";
 }
 
-/** A change as the audit trail keeps it. */
+/** A change as stored in the audit trail. */
 export interface Change {
   /** Null: the change is not about a namespace. */
   readonly tenantId: string | null;

@@ -10,11 +10,11 @@ export interface Database {
   readonly snapshots: Snapshots | undefined;
   /** Makes a durable write that changes nothing; rejects when the database cannot be written. */
   tryWrite(): Promise<void>;
-  /** Ends the use of the database. Statements that have begun end first; none can follow. */
+  /** Closes the database after the running statements have ended; no statement can follow. */
   close(): Promise<void>;
 }
 
-/** Where the service keeps its data. */
+/** The location of the service's database. */
 export type DatabaseLocation =
   | {
       /** Path of the SQLite file, which is created if missing and belongs to this process alone while it is open. */

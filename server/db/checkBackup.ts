@@ -2,13 +2,13 @@ import Sqlite from "better-sqlite3";
 import { DatabaseError } from "./DatabaseError.ts";
 import { type AppliedMigration, migrationsFolder, pendingMigrations, readMigrations } from "./migrations.ts";
 
-/** A signing key as the database keeps it. */
+/** A signing key as stored in the database. */
 export interface SealedKey {
   readonly kid: string;
   readonly sealed: string;
 }
 
-/** What a backup holds, for the person who restores it. */
+/** Row counts of a backup, for the person who restores it. */
 export interface BackupContent {
   readonly users: number;
   readonly namespaces: number;

@@ -42,7 +42,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
   }
 }
 
-/** Bytes that must be free on the disk: what most requests write, to the log and once more to the database. */
+/** Bytes that must be free on the disk: most requests write less, to the log and once more to the database. */
 const ROOM = 256 * 1024;
 
 /**

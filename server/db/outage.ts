@@ -12,7 +12,7 @@ const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^SQLITE_(BUSY|LOCKED)/, "busy"],
   [/^SQLITE_(CANTOPEN|PROTOCOL|IOERR_(READ|SHORT_READ|LOCK|ACCESS))/, "unreachable"],
   [/^SQLITE_(FULL|READONLY|PERM|IOERR)/, "unwritable"],
-  // No room on the disk, an error of the disk, a read-only transaction: a standby, or a server that is to be one.
+  // Disk full, disk error, read-only transaction (on a standby, or on a server that becomes one).
   [/^(53100|58030|25006)$/, "unwritable"],
   // Lock not available; a statement, and an idle transaction, that took too long; no memory.
   [/^(55P03|57014|25P03|53200)$/, "busy"],

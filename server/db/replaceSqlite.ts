@@ -4,7 +4,7 @@ import { moveDurably } from "../files/durableFile.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 import { openSqlite } from "./openSqlite.ts";
 
-/** Files that SQLite keeps beside a database; with another database they would destroy it. */
+/** Files that SQLite keeps beside a database; beside another database they would corrupt it. */
 const COMPANIONS = ["-wal", "-shm", "-journal"];
 
 /**

@@ -233,8 +233,8 @@ class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
 }
 
 /**
- * Prisma driver adapter over an open SQLite connection: our own, since no ready one has all that is asked for.
- * Tried with Prisma 7.10; `test/server/db` keeps what the choice rests on, `bench/sqlite.ts` gives the figures.
+ * Prisma driver adapter over an open SQLite connection: our own, since no other one meets all requirements.
+ * Compared with Prisma 7.10; `test/server/db` tests the reasons of the choice, `bench/sqlite.ts` measures them.
  *
  * | choice | install | acknowledged writes | memory after 100,000 writes |
  * |---|---|---|---|

@@ -4,7 +4,7 @@ import { fileMailer } from "./fileMailer.ts";
 import type { Mailer } from "./mail.ts";
 import { type SmtpServer, smtpMailer } from "./smtpMailer.ts";
 
-/** How mails leave the service. */
+/** Configuration of outgoing mails. */
 export interface MailConfig {
   /** Undefined: mails are written into files of the data folder. */
   readonly server: SmtpServer | undefined;

@@ -22,7 +22,7 @@ export const apiKeyObject: ManagedObject = {
 
 type WireApiKey = z.output<typeof apiKeys.apiKey>;
 
-/** An API key as the wire has it, without its secret, which is not stored (models section 6). */
+/** Converts an API key to its wire format, without the secret, which is not stored (models section 6). */
 export function presentApiKey(row: ApiKey): WireApiKey {
   return {
     tenant_id: row.tenantId,

@@ -7,7 +7,7 @@ import type { Services } from "../../services.ts";
 import { isFull } from "../devices/deviceLimit.ts";
 import { billingOf, isActive } from "./record.ts";
 
-/** @throws NotFoundError */
+/** @throws NotFoundError no such namespace */
 async function limitOf({ db }: Services, tenantId: string) {
   const namespace = await db.namespace.findUnique({
     where: { tenantId },

@@ -28,8 +28,8 @@ export class Enrolments {
   }
 
   /**
-   * To be called when a device of the namespace is accepted, rejected or deleted. A look before that is committed, or
-   * on another instance, may still take the namespace for full, for the time that this is remembered.
+   * To be called when a device of the namespace is accepted, rejected or deleted. Before the commit, or on another
+   * instance, the namespace may still count as full for some seconds.
    */
   noteRoom(tenantId: string): void {
     this.#full.delete(tenantId);

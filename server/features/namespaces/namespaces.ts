@@ -65,7 +65,7 @@ export const createNamespace: Handler<PublicOperations["createNamespace"]> = asy
   const user = await callingUser(services, identity);
   const row = await createOnce<{ readonly tenantId: string } | NewNamespaceRow>(context, {
     taken: "name or tenant: is taken",
-    // Found by owner: a former owner learns nothing of the namespace, whoever made it.
+    // Found by owner, so that a former owner learns nothing of the namespace.
     find: async (tx, made) => {
       const known = await tx.namespace.findUnique({
         where: { ownerId_creationKey: { ownerId: user.id, creationKey: made } },

@@ -33,8 +33,8 @@ export function queueMail(services: Services, mail: Mail): Promise<void> {
 }
 
 /**
- * Queues the mail about an account, which is sent if the account exists. The user is not looked up, so that the time it
- * takes does not show this. While such a request waits, another one adds nothing.
+ * Queues the mail about an account, which is sent if the account exists. The user is not looked up here, so that the
+ * response time does not show whether there is one. While such a request waits, another one adds nothing.
  */
 export function queueAccountMail(services: Services, request: AccountRequest): Promise<void> {
   return put(services, digestOf(`${request.purpose} ${request.account}`), { request });

@@ -12,7 +12,7 @@ const BODY_LIMIT = 128 * 1024;
 
 /**
  * Serves the SAML routes beside the operation that begins a login: identity providers read the metadata, and browsers
- * are sent to the other route with a form. SAML prescribes their form, so they are not operations.
+ * are sent to the other route with a form. SAML prescribes both routes, so they are not operations.
  */
 export async function serveSaml(
   app: FastifyInstance,

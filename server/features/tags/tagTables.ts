@@ -34,6 +34,7 @@ async function everywhere(tx: Transaction, statement: (table: Sql) => Sql): Prom
   for (const table of TABLES) await tx.$executeRaw(statement(table));
 }
 
+/** Renames a tag on all devices and in all filters of the namespace. */
 export function renameEverywhere(tx: Transaction, tenantId: string, from: string, to: string): Promise<void> {
   return everywhere(
     tx,
@@ -41,6 +42,7 @@ export function renameEverywhere(tx: Transaction, tenantId: string, from: string
   );
 }
 
+/** Removes a tag from all devices and filters of the namespace. */
 export function deleteEverywhere(tx: Transaction, tenantId: string, tag: string): Promise<void> {
   return everywhere(
     tx,

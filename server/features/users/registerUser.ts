@@ -80,7 +80,7 @@ async function register(services: Services, context: RegisterContext, passwordHa
   return user;
 }
 
-/** A new account (rules section 11). */
+/** Registers a new account (rules section 11). */
 export const registerUser: Handler<PublicOperations["registerUser"]> = async (context) => {
   const { services, body, signal } = context;
   await invitationOf(services, body);

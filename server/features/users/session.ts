@@ -95,7 +95,7 @@ export const getNamespaceToken: Handler<PublicOperations["getNamespaceToken"]> =
   return sessionOf(services, user, { tenant, role }, identity.token);
 };
 
-/** A session for a user whom a trusted service names. */
+/** Makes a session for a user whom a trusted service names. */
 export const createUserToken: Handler<InternalOperations["createUserToken"]> = async ({
   services,
   params,
