@@ -7,3 +7,6 @@ export class OperatorError extends Error {
   /** Exit code of the command that fails with it. */
   readonly exitCode: number = 1;
 }
+
+/** The message of a caught error, for a message that names what failed. */
+export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -11,7 +11,7 @@ import type { Services } from "../services.ts";
 import type { ConfirmedAddress } from "./requests.ts";
 
 /** A request at the administration socket that changes a user. */
-export interface UserCommand {
+interface UserCommand {
   readonly request: { readonly id: string };
   /** Username or e-mail. */
   readonly user: string;

@@ -7,7 +7,7 @@ import type {
   CreateAnnouncementRequest,
   ListedAnnouncement,
 } from "../admin/requests.ts";
-import { OperatorError } from "../OperatorError.ts";
+import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { Flags } from "../settings/readConfig.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { folderOf, subcommand } from "./subcommand.ts";
@@ -25,7 +25,7 @@ async function readContent(io: CommandIo, file: string | undefined): Promise<str
     try {
       return readFileSync(file, "utf8");
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       throw new OperatorError(`Cannot read the announcement ${file} (--file): ${reason}`, { cause: error });
     }
   }

@@ -8,7 +8,7 @@ import { openSqlite } from "../db/openSqlite.ts";
 import { OperatorError } from "../OperatorError.ts";
 
 /** Source and target of a move to PostgreSQL. */
-export interface MigrationRequest {
+interface MigrationRequest {
   readonly dataDir: string;
   /** Path of the SQLite database; it is read directly while no service runs. */
   readonly database: string;
@@ -18,7 +18,7 @@ export interface MigrationRequest {
 }
 
 /** Result of a move to PostgreSQL. */
-export interface MigrationResult {
+interface MigrationResult {
   readonly tables: readonly CopiedTable[];
   /** Rows that the service wrote during the copy, all missing from it; undefined: no service ran. */
   readonly missed: number | undefined;

@@ -10,7 +10,7 @@ import { sealerOf } from "../secrets/sealer.ts";
 import { openSigningKey } from "../secrets/signingKeys.ts";
 
 /** A backup, and the service that it is restored to. */
-export interface RestoreRequest {
+interface RestoreRequest {
   readonly backup: string;
   readonly dataDir: string;
   /** Path of the database. */
@@ -20,7 +20,7 @@ export interface RestoreRequest {
 }
 
 /** Content of the restored backup. */
-export interface Restored extends BackupContent {
+interface Restored extends BackupContent {
   /** Path at which the previous database is kept; undefined if there was none. */
   readonly kept: string | undefined;
 }

@@ -3,7 +3,7 @@ import { DatabaseError } from "./DatabaseError.ts";
 import { type AppliedMigration, migrationsFolder, pendingMigrations, readMigrations } from "./migrations.ts";
 
 /** A signing key as stored in the database. */
-export interface SealedKey {
+interface SealedKey {
   readonly kid: string;
   readonly sealed: string;
 }

@@ -1,4 +1,5 @@
 import { Client, type ClientConfig } from "pg";
+import { reasonOf } from "../OperatorError.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 import { type AppliedMigration, type Migration, pendingMigrations } from "./migrations.ts";
 
@@ -46,7 +47,7 @@ async function apply(client: Client, { name, sql, checksum }: Migration): Promis
     ]);
     await client.query("COMMIT");
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new DatabaseError(`The migration ${name} of the database ${client.database} failed: ${reason}`, {
       cause: error,
     });

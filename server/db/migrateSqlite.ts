@@ -1,6 +1,7 @@
 import { chmodSync, rmSync } from "node:fs";
 import type Sqlite from "better-sqlite3";
 import { moveDurably } from "../files/durableFile.ts";
+import { reasonOf } from "../OperatorError.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 import { type AppliedMigration, type Migration, pendingMigrations } from "./migrations.ts";
 
@@ -52,7 +53,7 @@ function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): voi
   try {
     take.immediate();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new DatabaseError(`The migration ${name} of ${sqlite.name} failed: ${reason}`, { cause: error });
   }
 }

@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
+import { reasonOf } from "../OperatorError.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 
 /** How long to wait for another process to release the file, in milliseconds. */
@@ -48,5 +49,5 @@ function reason(file: string, error: unknown): string {
   if (code.startsWith("SQLITE_BUSY"))
     return `The database ${file} is in use by another process: one service at a time may run on it`;
   if (code === "SQLITE_NOTADB") return `${file} is not a SQLite database`;
-  return `Cannot open the database ${file}: ${error instanceof Error ? error.message : String(error)}`;
+  return `Cannot open the database ${file}: ${reasonOf(error)}`;
 }

@@ -1,6 +1,7 @@
 import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { moveDurably } from "../files/durableFile.ts";
+import { reasonOf } from "../OperatorError.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 import { openSqlite } from "./openSqlite.ts";
 
@@ -25,7 +26,7 @@ export function replaceSqlite(file: string, replacement: string, kept: string): 
     moveDurably(replacement, file);
   } catch (error) {
     if (!existed) rmSync(file, { force: true });
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new DatabaseError(`Cannot replace the database ${file}: ${reason}`, { cause: error });
   } finally {
     // Kept open until now, so that no service can start on the old database, and go on writing to it unnoticed.

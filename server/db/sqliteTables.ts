@@ -1,7 +1,7 @@
 import type Sqlite from "better-sqlite3";
 
 /** A column of a SQLite database that Prisma's migrations made. */
-export interface SqliteColumn {
+interface SqliteColumn {
   readonly name: string;
   /** As declared: TEXT, INTEGER, BIGINT, REAL, BOOLEAN or DATETIME. */
   readonly type: string;

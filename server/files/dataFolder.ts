@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { OperatorError } from "../OperatorError.ts";
+import { OperatorError, reasonOf } from "../OperatorError.ts";
 
 /** Permission bits of the group and of others; Windows does not have them. */
-export const othersMayWrite = 0o022;
+const othersMayWrite = 0o022;
 export const othersMayDoAnything = 0o077;
 /** Permission bits of others alone, without the group. */
 export const strangersMayDoAnything = 0o007;
@@ -22,7 +22,7 @@ export function prepareDataFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new OperatorError(`Cannot make the data folder ${folder}: ${reason}`, { cause: error });
   }
   if (openToOthers(folder, othersMayWrite)) {

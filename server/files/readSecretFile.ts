@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { OperatorError } from "../OperatorError.ts";
+import { OperatorError, reasonOf } from "../OperatorError.ts";
 
 /**
  * The secret in a file, without the line break at its end.
@@ -10,7 +10,7 @@ export function readSecretFile(file: string): string {
   try {
     text = readFileSync(file, "utf8").replace(/\r?\n$/, "");
   } catch (error) {
-    throw new OperatorError(`cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new OperatorError(`cannot read ${file}: ${reasonOf(error)}`);
   }
   if (text === "") throw new OperatorError(`${file} is empty`);
   return text;

@@ -34,7 +34,12 @@ export class Exhausted {
   readonly #until = new Map<string, number>();
 
   add(key: string, endsAt: number, time: number): void {
-    for (const [known, end] of this.#until) if (hasEnded(end, time, WINDOW)) this.#until.delete(known);
+    for (const [known, end] of this.#until) {
+      // Those behind it were added later: none is looked at twice.
+      if (!hasEnded(end, time, WINDOW)) break;
+      this.#until.delete(known);
+    }
+    this.#until.delete(key);
     this.#until.set(key, endsAt);
   }
 

@@ -19,7 +19,7 @@ const FEW = 1000;
 /** From this offset on the list is counted first, since the page may be nearer to its end. */
 const DEEP = 10_000;
 
-export interface ListRequest {
+interface ListRequest {
   /** Condition of the rows that the caller may see. */
   readonly where: Sql;
   readonly filter: string | undefined;

@@ -1,7 +1,7 @@
 import { type Sql, sql } from "../db/sql.ts";
 
 /** The type of a field with one value. */
-export type FieldType = "text" | "number" | "boolean" | "date";
+type FieldType = "text" | "number" | "boolean" | "date";
 
 /** A field with one value; null counts as absent. */
 export interface ValueField {

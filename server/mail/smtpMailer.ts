@@ -45,14 +45,14 @@ export function smtpMailer(server: SmtpServer, from: string): Mailer {
       try {
         await transport.sendMail(message);
       } catch (error) {
-        throw new MailError(`${host}:${port} did not take it: ${reasonOf(error)}`);
+        throw new MailError(`${host}:${port} did not take it: ${codesOf(error)}`);
       }
     },
   };
 }
 
 /** The codes of the library and the server; the server's text may repeat the address. */
-function reasonOf(error: unknown): string {
+function codesOf(error: unknown): string {
   const { code, command, responseCode } = error as Readonly<Record<string, unknown>>;
   const parts = [
     code ?? "unknown error",

@@ -15,7 +15,7 @@ export interface PageSource {
 }
 
 /** A page with its path, and the operations that it needs. */
-export interface LinkedPage extends PageSource {
+interface LinkedPage extends PageSource {
   readonly path: string;
   readonly needs: readonly OperationId[];
 }

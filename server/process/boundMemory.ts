@@ -15,7 +15,7 @@ const NEW_SPACE_GIVEN = /^--(max|min)[-_]semi[-_]space[-_]size\b/;
 const ARENAS = { MALLOC_ARENA_MAX: "2" };
 
 /** Flags and environment with which Node uses little memory. */
-export interface BoundedStart {
+interface BoundedStart {
   /** Flags of Node, including those of the present process. */
   readonly flags: readonly string[];
   readonly environment: NodeJS.ProcessEnv;

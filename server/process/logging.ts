@@ -1,6 +1,6 @@
 import type { FastifyServerOptions } from "fastify";
 
-export type LogLevel = "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
+type LogLevel = "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
 
 /** Query parameters whose values are logged; the value of any other may be a secret (`sign`, `token`, a code). */
 const harmless = new Set(["page", "per_page", "filter", "sort_by", "order_by", "status", "agent_version"]);

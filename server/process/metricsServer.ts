@@ -1,11 +1,10 @@
-import { timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
 import { HttpServers } from "../http/HttpServers.ts";
 import { schemaController } from "../http/schemaController.ts";
-import { OperatorError } from "../OperatorError.ts";
-import { digestOf } from "../secrets/digest.ts";
+import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { isSameSecret } from "../secrets/digest.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Minimum length of the token that guards the metrics, in characters. */
@@ -28,7 +27,7 @@ export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsO
   });
   servers.closeWith(app);
   app.get("/metrics", async (request, reply) => {
-    if (token !== undefined && !isBearer(request.headers.authorization, token)) {
+    if (token !== undefined && !isSameSecret(request.headers.authorization ?? "", `Bearer ${token}`)) {
       return reply
         .code(401)
         .header("WWW-Authenticate", "Bearer")
@@ -37,12 +36,6 @@ export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsO
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
   });
   return app;
-}
-
-function isBearer(header: string | undefined, token: string): boolean {
-  // Digests have the same length, which the comparison needs.
-  const [given, expected] = [header ?? "", `Bearer ${token}`].map((text) => Buffer.from(digestOf(text)));
-  return given !== undefined && expected !== undefined && timingSafeEqual(given, expected);
 }
 
 /**
@@ -54,7 +47,7 @@ export function readMetricsToken(file: string): string {
   try {
     token = readFileSync(file, "utf8").trim();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new OperatorError(
       `Cannot read the token of the metrics ${file} (GATEHOUSE_METRICS_TOKEN_FILE): ${reason}`,
       { cause: error },

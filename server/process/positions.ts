@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { LRUCache } from "lru-cache";
 import { type CityResponse, Reader } from "mmdb-lib";
 import { isPublic, normalAddress } from "../addresses.ts";
-import { OperatorError } from "../OperatorError.ts";
+import { OperatorError, reasonOf } from "../OperatorError.ts";
 
 /** A geographic position in degrees; 0,0 if it is unknown (models section 3). */
 export interface Position {
@@ -18,10 +18,7 @@ const KEPT = 10_000;
 /** @throws OperatorError the file cannot be read, or is not a database in the MaxMind format */
 function open(file: string): Reader<CityResponse> {
   const fail = (what: string, error: unknown) =>
-    new OperatorError(
-      `${what} ${file} (GATEHOUSE_GEOIP_FILE): ${error instanceof Error ? error.message : String(error)}`,
-      { cause: error },
-    );
+    new OperatorError(`${what} ${file} (GATEHOUSE_GEOIP_FILE): ${reasonOf(error)}`, { cause: error });
   let bytes: Buffer;
   try {
     bytes = readFileSync(file);

@@ -26,7 +26,7 @@ import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddr
 import { readTls } from "./tls.ts";
 
 /** A service that accepts requests. */
-export interface RunningService {
+interface RunningService {
   readonly log: FastifyInstance["log"];
   /** Logs the address of the service. Signals must be handled before: a reader of that line may send one. */
   announce(): void;

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
 import type { TlsIdentity } from "../http/HttpServers.ts";
-import { OperatorError } from "../OperatorError.ts";
+import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { TlsFiles } from "../settings/readConfig.ts";
 
 /**
@@ -36,7 +36,7 @@ function readPem(what: string, file: string, variable: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new OperatorError(`Cannot read the TLS ${what} ${file} (${variable}): ${reason}`, { cause: error });
   }
 }

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { hash, verify } from "@node-rs/bcrypt";
-import { BusyError } from "../errors.ts";
+import { Slots } from "./Slots.ts";
 
 /** bcrypt cost (rules section 11). */
 const COST = 10;
@@ -11,57 +11,10 @@ export const DUMMY_HASH = "$2b$10$BRITdGgaCbR5A82Is9c0FeNeu99MDP0yxI.wHzYUMS/427
 /** Maximum number of waiting passwords: some seconds' work of two cores. */
 const MAXIMUM_WAITING = 100;
 
-/** Lets a limited number of jobs run at once, in the order of their calls; a limited number may wait. */
-export class Slots {
-  #free: number;
-  readonly #maximumWaiting: number;
-  readonly #waiting = new Set<() => void>();
-
-  constructor(count: number, maximumWaiting: number) {
-    this.#free = count;
-    this.#maximumWaiting = maximumWaiting;
-  }
-
-  /**
-   * @param signal drops the job if it still waits when the signal is aborted
-   * @throws BusyError too many jobs wait already
-   */
-  async run<T>(job: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    signal?.throwIfAborted();
-    if (this.#free > 0) this.#free -= 1;
-    else await this.#wait(signal);
-    try {
-      return await job();
-    } finally {
-      const [next] = this.#waiting;
-      if (next) next();
-      else this.#free += 1;
-    }
-  }
-
-  #wait(signal: AbortSignal | undefined): Promise<void> {
-    if (this.#waiting.size >= this.#maximumWaiting) {
-      throw new BusyError("too many logins at once, try again", { "Retry-After": "5" });
-    }
-    return new Promise((resolve, reject) => {
-      const abort = () => {
-        this.#waiting.delete(begin);
-        reject(signal?.reason);
-      };
-      const begin = () => {
-        this.#waiting.delete(begin);
-        signal?.removeEventListener("abort", abort);
-        resolve();
-      };
-      this.#waiting.add(begin);
-      signal?.addEventListener("abort", abort, { once: true });
-    });
-  }
-}
-
 // bcrypt runs in libuv's thread pool (4 threads by default), which signing and file access use too: a flood of
 // logins must leave room for them.
-const slots = new Slots(Math.max(1, Math.min(3, availableParallelism())), MAXIMUM_WAITING);
+const threads = Math.max(1, Math.min(3, availableParallelism()));
+const slots = new Slots(threads, MAXIMUM_WAITING, "too many logins at once, try again");
 
 /**
  * The bcrypt hash of a password, computed off the main thread.

@@ -4,7 +4,7 @@ import { isLoopback } from "../addresses.ts";
 import type { DatabaseLocation } from "../db/Database.ts";
 import { readSecretFile } from "../files/readSecretFile.ts";
 import type { MailConfig } from "../mail/mailerOf.ts";
-import { OperatorError } from "../OperatorError.ts";
+import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { SamlSettings, ServiceSettings } from "../services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./index.ts";
 import { readSamlCertificates } from "./samlSettings.ts";
@@ -93,7 +93,7 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
   try {
     text = flag ?? variable ?? (file === undefined ? setting.fallback : readSecretFile(file));
   } catch (error) {
-    return { problem: `${setting.variable}_FILE: ${error instanceof Error ? error.message : String(error)}` };
+    return { problem: `${setting.variable}_FILE: ${reasonOf(error)}` };
   }
   const parsed = setting.schema.safeParse(text);
   if (parsed.success) return { value: parsed.data };
@@ -232,7 +232,7 @@ function certificatesIn(file: string): readonly string[] {
     return readSamlCertificates(resolve(file));
   } catch (error) {
     const { variable, allowed } = settings.samlCertificateFile;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = reasonOf(error);
     throw new ConfigError(`${variable}: ${why}: it must be ${allowed}`);
   }
 }

@@ -4,7 +4,7 @@ import { sql } from "../../db/sql.ts";
 import { inOrder } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
 
-export interface TaggedDevice extends Device {
+interface TaggedDevice extends Device {
   readonly tags: readonly DeviceTag[];
 }
 

@@ -1,9 +1,8 @@
-import { timingSafeEqual } from "node:crypto";
 import type { invitations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
-import { digestOf } from "../../secrets/digest.ts";
+import { digestOf, isSameSecret } from "../../secrets/digest.ts";
 import { invitationLink } from "./invitationLink.ts";
 import { acceptMembership, isOpen, makeInvitation, openInvitation, putMember } from "./invitations.ts";
 import { checkAuthority } from "./members.ts";
@@ -31,9 +30,6 @@ const generateInvitationLink: Handler<PublicOperations["generateInvitationLink"]
   return { link: new URL("/login", origin).href };
 };
 
-const sameDigest = (left: string, right: string): boolean =>
-  left.length === right.length && timingSafeEqual(Buffer.from(left), Buffer.from(right));
-
 const lookupUserStatus: Handler<PublicOperations["lookupUserStatus"]> = async ({
   services,
   params,
@@ -46,7 +42,7 @@ const lookupUserStatus: Handler<PublicOperations["lookupUserStatus"]> = async ({
   if (!member?.invitation || !isOpen(member, services.now())) {
     throw new NotFoundError("no open invitation of this user to this namespace");
   }
-  if (!sameDigest(member.invitation, digestOf(query.sig))) throw new ForbiddenError("sig: is wrong");
+  if (!isSameSecret(member.invitation, digestOf(query.sig))) throw new ForbiddenError("sig: is wrong");
   return { status: member.user.status as "invited" | "not-confirmed" | "confirmed" };
 };
 

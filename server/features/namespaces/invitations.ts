@@ -14,7 +14,7 @@ const INVITATION_LIFE = 7 * 24 * 60 * 60_000;
 const OPEN_INVITATIONS = 100;
 
 /** The input of a new invitation. */
-export interface NewInvitation {
+interface NewInvitation {
   readonly tenantId: string;
   /** In lower case. */
   readonly email: string;

@@ -1,17 +1,17 @@
 import { generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import { Slots } from "../../secrets/passwords.ts";
+import { Slots } from "../../secrets/Slots.ts";
 
 const MODULUS = 4096;
 /** Jobs that may wait; making a key pair takes about a second. */
 const MAXIMUM_WAITING = 20;
 
 // One at a time: each occupies a thread that logins need too.
-const slots = new Slots(1, MAXIMUM_WAITING);
+const slots = new Slots(1, MAXIMUM_WAITING, "too many keys at once, try again");
 
 /** A key pair in the form that an SSH entry uses. */
-export interface RsaKeyPair {
+interface RsaKeyPair {
   /** Private key, PEM (PKCS#1). */
   readonly pem: string;
   /** MD5 of the public key (models section 0). */

@@ -9,7 +9,7 @@ const SKEW = 60_000;
 const NAME_LENGTH = 256;
 
 /** The values that an assertion must have. */
-export interface Expected {
+interface Expected {
   readonly issuer: string;
   /** Address at which the service receives responses. */
   readonly recipient: string;

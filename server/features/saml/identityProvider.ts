@@ -1,4 +1,5 @@
 import type { SAML } from "@node-saml/node-saml";
+import { reasonOf } from "../../OperatorError.ts";
 import type { SamlSettings, Services } from "../../services.ts";
 import { type Assertion, readAssertion } from "./assertion.ts";
 import { newRequestId } from "./requestIds.ts";
@@ -88,7 +89,7 @@ async function verified(library: SAML, encoded: string): Promise<string> {
     const xml = profile?.getAssertionXml?.();
     if (xml) return xml;
   } catch (error) {
-    throw new SamlError(error instanceof Error ? error.message : String(error));
+    throw new SamlError(reasonOf(error));
   }
   throw new SamlError("no assertion");
 }

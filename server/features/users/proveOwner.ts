@@ -6,7 +6,7 @@ import { countFailure, forgetFailures, lockEnd, lockedOut } from "./lockout.ts";
 import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
 
 /** The credentials that prove a user's identity. */
-export interface Proof {
+interface Proof {
   readonly password: string;
   /** A TOTP code; may be empty. */
   readonly code?: string | undefined;

@@ -1,20 +1,15 @@
-import { timingSafeEqual } from "node:crypto";
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ForbiddenError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
+import { isSameSecret } from "../../secrets/digest.ts";
 import { hashPassword } from "../../secrets/passwords.ts";
 import { setupSign } from "../../secrets/setupSign.ts";
 import { insertNamespace } from "../namespaces/insertNamespace.ts";
 import { declaredNamespace } from "../namespaces/objects.ts";
 import { WELCOME } from "../namespaces/welcome.ts";
 import { insertUser } from "./createUser.ts";
-
-function sameText(left: string, right: string): boolean {
-  const [a, b] = [Buffer.from(left), Buffer.from(right)];
-  return a.length === b.length && timingSafeEqual(a, b);
-}
 
 /**
  * Name of the first user's namespace: the username. Characters that a host-name label cannot hold (rules section 5.2)
@@ -33,7 +28,7 @@ export const setup: Handler<PublicOperations["setup"]> = async (context) => {
   const { services, query, body, signal, request } = context;
   const done = () => new ForbiddenError("setup is done already");
   if ((await services.db.user.count()) > 0) throw done();
-  if (!sameText(query.sign, setupSign(services.keys)))
+  if (!isSameSecret(query.sign, setupSign(services.keys)))
     throw new ForbiddenError("sign: is not the setup link's");
   const passwordHash = await hashPassword(body.password, signal);
   await inTransaction(services, async (tx) => {

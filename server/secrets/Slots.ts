@@ -1,0 +1,52 @@
+import { BusyError } from "../errors.ts";
+
+/** Lets a limited number of jobs run at once, in the order of their calls; a limited number may wait. */
+export class Slots {
+  #free: number;
+  readonly #maximumWaiting: number;
+  readonly #refusal: string;
+  readonly #waiting = new Set<() => void>();
+
+  /** @param refusal the message for a job that finds too many jobs waiting */
+  constructor(count: number, maximumWaiting: number, refusal: string) {
+    this.#free = count;
+    this.#maximumWaiting = maximumWaiting;
+    this.#refusal = refusal;
+  }
+
+  /**
+   * @param signal drops the job if it still waits when the signal is aborted
+   * @throws BusyError too many jobs wait already
+   */
+  async run<T>(job: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted();
+    if (this.#free > 0) this.#free -= 1;
+    else await this.#wait(signal);
+    try {
+      return await job();
+    } finally {
+      const [next] = this.#waiting;
+      if (next) next();
+      else this.#free += 1;
+    }
+  }
+
+  #wait(signal: AbortSignal | undefined): Promise<void> {
+    if (this.#waiting.size >= this.#maximumWaiting) {
+      throw new BusyError(this.#refusal, { "Retry-After": "5" });
+    }
+    return new Promise((resolve, reject) => {
+      const abort = () => {
+        this.#waiting.delete(begin);
+        reject(signal?.reason);
+      };
+      const begin = () => {
+        this.#waiting.delete(begin);
+        signal?.removeEventListener("abort", abort);
+        resolve();
+      };
+      this.#waiting.add(begin);
+      signal?.addEventListener("abort", abort, { once: true });
+    });
+  }
+}
