@@ -1,3 +1,4 @@
+import { otherScheme, placeOf } from "./address.ts";
 import { jsonKind } from "./case.ts";
 import { JSON_TYPE, type Operation } from "./contract/index.ts";
 import {
@@ -16,7 +17,6 @@ import {
   ValidationError,
 } from "./errors.ts";
 import { expiredAt } from "./jwt.ts";
-import { otherScheme, placeOf } from "./place.ts";
 import { LOGIN_OPERATIONS, parseRetryAfter } from "./retry.ts";
 
 /** Response headers by lower-case name. */

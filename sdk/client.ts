@@ -1,20 +1,16 @@
-import { abortable } from "./abortable.ts";
-import {
-  type Authorization,
-  type Authorizer,
-  type AuthorizerHost,
-  authorizerOf,
-  type Identity,
-} from "./authorizer.ts";
+import { ApiKeyAuthorizer } from "./apiKeyAuthorizer.ts";
+import type { Authorization, Authorizer, AuthorizerHost, Identity } from "./authorizer.ts";
 import { fromWire } from "./case.ts";
 import type { CallOptions, CallResult, Client, ClientCore, ClientOptions } from "./clientTypes.ts";
 import { type Operation, operations } from "./contract/index.ts";
+import type { Credential } from "./credentials.ts";
 import { AuthenticationError, TransportError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, RequestOf, ResponseOf } from "./operations.ts";
 import { iteratePages, type Page } from "./pages.ts";
 import { buildRequest, type RequestParts, type WireRequest } from "./request.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
 import { type Answer, Transport } from "./transport.ts";
+import { sharedSession, UserSession } from "./userSession.ts";
 
 const DEFAULTS = {
   connectTimeout: 5000,
@@ -36,10 +32,19 @@ interface Shared {
 class Core implements ClientCore {
   readonly #shared: Shared;
   readonly #tenant: string | undefined;
+  readonly #host: AuthorizerHost;
 
   constructor(shared: Shared, tenant: string | undefined) {
     this.#shared = shared;
     this.#tenant = tenant;
+    this.#host = {
+      timing: shared.transport.timing,
+      call: async (id, parts, authorization) => {
+        const request = buildRequest(operations[id], parts as RequestParts);
+        const answer = await this.#send(operations[id], request, {}, authorization);
+        return this.#result(id, answer).body;
+      },
+    };
   }
 
   get url(): string {
@@ -52,8 +57,7 @@ class Core implements ClientCore {
   ): Promise<CallResult<Id>> {
     const operation: Operation = operations[id];
     const request = buildRequest(operation, (parts ?? {}) as RequestParts);
-    const answer = await this.#authorized(operation, request, options ?? {});
-    return this.#result(id, answer);
+    return this.#result(id, await this.#authorized(operation, request, options ?? {}));
   }
 
   async *iterate<Id extends ListId>(
@@ -82,7 +86,7 @@ class Core implements ClientCore {
   }
 
   identity(options: Pick<CallOptions, "signal"> = {}): Promise<Identity> {
-    return abortable(() => this.#shared.authorizer.identity(this.#host(), this.#tenant), options.signal);
+    return abortable(() => this.#shared.authorizer.identity(this.#host, this.#tenant), options.signal);
   }
 
   close(): Promise<void> {
@@ -100,17 +104,13 @@ class Core implements ClientCore {
   }
 
   async #authorized(operation: Operation, request: WireRequest, options: CallOptions): Promise<Answer> {
-    if (operation.auth.includes("none")) {
-      return this.#send(operation, request, options, undefined);
-    }
+    if (operation.auth.includes("none")) return this.#send(operation, request, options);
     const authorization = await this.#authorize(operation, request, options);
     try {
       return await this.#accepted(operation, request, options, authorization);
     } catch (error) {
-      if (!this.#renewed(operation, authorization, error)) {
-        throw error;
-      }
-      // Refused with 401, so it had no effect and may be sent again, whatever it is.
+      if (!this.#renewed(operation, authorization, error)) throw error;
+      // A request that was refused with 401 had no effect, so that any may be sent again.
       const again = await this.#authorize(operation, request, options);
       return this.#accepted(operation, request, options, again);
     }
@@ -123,22 +123,19 @@ class Core implements ClientCore {
     authorization: Authorization,
   ): Promise<Answer> {
     const answer = await this.#send(operation, request, options, authorization);
-    if (authorization.token !== undefined) {
-      this.#shared.authorizer.accepted(authorization.token);
-    }
+    if (authorization.token !== undefined) this.#shared.authorizer.accepted?.(authorization.token);
     return answer;
   }
 
   /** True when `error` means that the token was refused, and another one can be had. */
   #renewed(operation: Operation, { token }: Authorization, error: unknown): boolean {
-    if (!(error instanceof AuthenticationError) || token === undefined) {
-      return false;
-    }
+    if (!(error instanceof AuthenticationError) || token === undefined) return false;
     const ofRequest = CODE_OPERATIONS.has(operation.id) && error.expiredAt === undefined;
-    return !ofRequest && this.#shared.authorizer.renew(this.#host(), token);
+    return !ofRequest && (this.#shared.authorizer.renew?.(this.#host, token) ?? false);
   }
 
   async #authorize(operation: Operation, request: WireRequest, options: CallOptions): Promise<Authorization> {
+    const { signal } = options;
     const details = {
       operation: operation.id,
       method: operation.method,
@@ -149,29 +146,25 @@ class Core implements ClientCore {
     let authorization: Authorization | undefined;
     try {
       authorization = await abortable(
-        () => this.#shared.authorizer.authorize(this.#host(), this.#tenant),
-        options.signal,
+        () => this.#shared.authorizer.authorize(this.#host, this.#tenant),
+        signal,
       );
     } catch (error) {
-      if (options.signal?.aborted && error === options.signal.reason) {
-        throw new TransportError("aborted by the caller before it was sent", details, "aborted", error);
-      }
-      throw error;
+      if (!signal?.aborted || error !== signal.reason) throw error;
+      throw new TransportError("aborted by the caller before it was sent", details, "aborted", error);
     }
-    if (!authorization) {
-      throw new AuthenticationError(
-        "needs a credential: set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD",
-        details,
-      );
-    }
-    return authorization;
+    if (authorization) return authorization;
+    throw new AuthenticationError(
+      "needs a credential: set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD",
+      details,
+    );
   }
 
   #send(
     operation: Operation,
     request: WireRequest,
     options: CallOptions,
-    authorization: Authorization | undefined,
+    authorization?: Authorization,
   ): Promise<Answer> {
     const { transport, authorizer, retry } = this.#shared;
     const { signal, idempotencyKey, ifMatch } = options;
@@ -189,35 +182,47 @@ class Core implements ClientCore {
       ...(token !== undefined && { token }),
     });
   }
-
-  /** Calls of the authorizer itself: not authorized by it again, and not ended by one caller's signal. */
-  #host(): AuthorizerHost {
-    const send = async <Id extends OperationId>(
-      id: Id,
-      parts: RequestOf<Id>,
-      authorization: Authorization | undefined,
-    ) => {
-      const operation: Operation = operations[id];
-      const request = buildRequest(operation, parts as RequestParts);
-      const answer = await this.#send(operation, request, {}, authorization);
-      return this.#result(id, answer).body;
-    };
-    return {
-      timing: this.#shared.transport.timing,
-      call: <Id extends OperationId>(id: Id, parts: RequestOf<Id>, token?: string) =>
-        send(id, parts, token === undefined ? undefined : { headers: bearer(token), token }),
-      callWithKey: async <Id extends OperationId>(id: Id, parts: RequestOf<Id>) =>
-        send(id, parts, await this.#shared.authorizer.authorize(this.#host())),
-    };
-  }
-}
-
-function bearer(token: string): Record<string, string> {
-  return { authorization: `Bearer ${token}` };
 }
 
 function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/**
+ * The result of `start`, or a rejection with the reason of `signal` as soon as that aborts. Nothing is started after
+ * an abort; what is running then goes on, as other callers may wait for it too.
+ */
+async function abortable<T>(start: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return start();
+  signal.throwIfAborted();
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    start()
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+const anonymous: Authorizer = {
+  knownTenant: undefined,
+  authorize: async () => undefined,
+  identity: async () => ({ kind: "anonymous" }),
+  secrets: () => [],
+};
+
+/** What authorizes requests to the service at `address`. */
+function authorizerOf(address: string, credential: Credential | undefined): Authorizer {
+  switch (credential?.kind) {
+    case undefined:
+      return anonymous;
+    case "apiKey":
+      return new ApiKeyAuthorizer(credential);
+    case "token":
+      return new UserSession(credential);
+    case "password":
+      return sharedSession(address, credential);
+  }
 }
 
 function viewOf(shared: Shared, tenant: string | undefined): Client {

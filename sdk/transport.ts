@@ -1,11 +1,13 @@
+import { X509Certificate } from "node:crypto";
+import { getCACertificates } from "node:tls";
 import { Agent, type Dispatcher, request as send } from "undici";
+import { serviceAddress } from "./address.ts";
 import { type AnswerContext, bodyOf, errorOf, type RawAnswer, type ResponseHeaders } from "./answer.ts";
 import type { Operation } from "./contract/index.ts";
 import { ConfigurationError, RateLimitError, RequestError, ServerError, TransportError } from "./errors.ts";
 import type { WireRequest } from "./request.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
 import { failureOf } from "./transportFailure.ts";
-import { trusted } from "./trust.ts";
 
 /** What a hook learns of one attempt; no secrets, no query, no bodies. */
 export interface RequestReport {
@@ -54,26 +56,20 @@ export interface Answer {
 }
 
 /**
- * The address without a trailing slash.
- * @throws ConfigurationError when it is none of a service. The text is not repeated: it may hold a password.
+ * What TLS trusts: the authorities of this process (Node's own, the system's with `--use-system-ca`, those of
+ * NODE_EXTRA_CA_CERTS), and beside them `ca`, certificates as PEM.
+ * @throws ConfigurationError when `ca` holds no certificate
  */
-export function serviceAddress(text: string): string {
-  if (!URL.canParse(text)) {
-    throw new ConfigurationError("the URL of the service is not a URL; it looks like https://host");
-  }
-  const url = new URL(text);
-  if (url.protocol !== "https:" && url.protocol !== "http:") {
-    throw new ConfigurationError("the URL of the service must begin with https:// or http://");
-  }
-  if (url.username !== "" || url.password !== "") {
+export function trusted(ca: string): string[] {
+  try {
+    new X509Certificate(ca);
+  } catch (cause) {
     throw new ConfigurationError(
-      "the URL of the service must not hold a user name or password; give them as a credential",
+      "the certificates of authorities (ca, GATEHOUSE_CA_FILE) are no PEM: a file of them has lines -----BEGIN CERTIFICATE-----",
+      { cause },
     );
   }
-  if (url.search !== "" || url.hash !== "") {
-    throw new ConfigurationError("the URL of the service must not have a query or fragment");
-  }
-  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+  return [...getCACertificates("default"), ca];
 }
 
 /**
@@ -110,9 +106,7 @@ export class Transport {
 
   /** Waits for running requests, then closes the connections; a dispatcher from outside stays open. */
   async close(): Promise<void> {
-    if (!this.#options.dispatcher) {
-      await this.#agent.close();
-    }
+    if (!this.#options.dispatcher) await this.#agent.close();
   }
 
   /**

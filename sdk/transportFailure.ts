@@ -1,3 +1,4 @@
+import { otherScheme, placeOf } from "./address.ts";
 import type { AnswerContext } from "./answer.ts";
 import {
   ConfigurationError,
@@ -7,7 +8,6 @@ import {
   TransportError,
   type TransportFailure,
 } from "./errors.ts";
-import { otherScheme, placeOf } from "./place.ts";
 
 const TIMEOUTS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 const UNREADABLE = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);

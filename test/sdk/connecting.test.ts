@@ -144,7 +144,7 @@ describe.skipIf(!openssl)("with a certificate of one's own", () => {
     });
     expect(await connect(String(url), { ca: String(ca) }).getTags()).toEqual([]);
     const { getCACertificates, rootCertificates } = await import("node:tls");
-    const { trusted } = await import("../../sdk/trust.ts");
+    const { trusted } = await import("../../sdk/transport.ts");
     const list = trusted(readFileSync(cert, "utf8"));
     expect(list).toEqual(expect.arrayContaining([...getCACertificates("default")]));
     expect(list.length).toBeGreaterThan(rootCertificates.length);

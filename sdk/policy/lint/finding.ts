@@ -1,10 +1,4 @@
-import type { LintCode } from "./lintRules.ts";
-
-/**
- * How much a finding weighs: `error`, the policy does not say what it means; `warning`, it lets in more or does less
- * than it seems to; `info`, it can be simpler or clearer.
- */
-export type Severity = "error" | "warning" | "info";
+import type { LintCode, Severity } from "./lintRules.ts";
 
 /** What a finding is about. */
 export interface FindingObject {

@@ -1,4 +1,8 @@
-import type { Severity } from "./finding.ts";
+/**
+ * How much a finding weighs: `error`, the policy does not say what it means; `warning`, it lets in more or does less
+ * than it seems to; `info`, it can be simpler or clearer.
+ */
+export type Severity = "error" | "warning" | "info";
 
 /** A kind of finding, for people. */
 export interface LintRule {
