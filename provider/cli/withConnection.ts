@@ -22,16 +22,7 @@ export async function withConnection<T>(
   }
 }
 
-/** Does work with a service; where it fails, and the service is of another release, says that beside the error. */
-export async function tellingOf<T>(
-  stderr: Output,
-  connection: Connection,
-  work: () => Promise<T>,
-): Promise<T> {
-  const { tellingRelease } = await import("../resources/serviceVersion.ts");
-  return tellingRelease(
-    () => connection,
-    (line) => stderr.write(`${line}\n`),
-    work,
-  );
+/** Does work with a service, and writes beside an error which other release the service is of, if it is. */
+export function tellingOf<T>(stderr: Output, connection: Connection, work: () => Promise<T>): Promise<T> {
+  return connection.telling((line) => stderr.write(`${line}\n`), work);
 }

@@ -41,12 +41,7 @@ function ask<T>({ tenant }: LookupOptions, question: (opened: TenantClient) => P
 
 async function asking<T>(question: (service: Connection) => Promise<T>): Promise<T> {
   const service = await (serviceOfRun() ?? connect());
-  const { tellingRelease } = await import("../resources/serviceVersion.ts");
-  return tellingRelease(
-    () => service,
-    console.log,
-    () => question(service),
-  );
+  return service.telling(console.log, () => question(service));
 }
 
 async function allOf([first, ...others]: readonly Filter[]): Promise<{ filter?: Filter }> {

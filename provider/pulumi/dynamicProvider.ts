@@ -4,16 +4,9 @@ import { bring } from "../resources/bring.ts";
 import { check } from "../resources/check.ts";
 import { TwinError } from "../resources/claims.ts";
 import type { Connection } from "../resources/connection.ts";
-import {
-  type Existing,
-  type IsClaimed,
-  type Origin,
-  PartialFailure,
-  type ResourceDefinition,
-} from "../resources/definition.ts";
+import { type Existing, PartialFailure, type ResourceDefinition } from "../resources/definition.ts";
 import { diff } from "../resources/diff.ts";
 import { isMissing, isNoToken, isSilent } from "../resources/missing.ts";
-import { tellingRelease } from "../resources/serviceVersion.ts";
 import { canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import { LOGICAL_ID, STATE_ID } from "./closure.ts";
 import type { Creator, Run } from "./run.ts";
@@ -47,7 +40,10 @@ export function dynamicProvider(
   const withTenant = (given: Values): Values =>
     definition.inputs.tenant && !given.tenant ? { ...given, tenant: defaultTenant() } : given;
   // The engines show what a provider prints as a message of the run.
-  const telling = <T>(step: () => Promise<T>) => tellingRelease(connection, console.log, step);
+  const onService = async <T>(step: (service: Connection) => Promise<T>) => {
+    const service = connection();
+    return service.telling(console.log, () => step(service));
+  };
   return {
     async configure({ config }) {
       configure((key) => config.get(key));
@@ -75,16 +71,21 @@ export function dynamicProvider(
     async create(inputs: Values) {
       const given = ownInputs(inputs);
       const origin = run.origin(definition, whoIs(inputs), given);
-      const made = await attempt(definition, inputs, origin, () =>
-        telling(() => bring(definition, connection(), given, origin)),
-      );
-      run.created(definition, logicalId(inputs), made);
-      return { id: made.id, outs: outputs(definition, inputs, made.state) };
+      try {
+        const made = await onService((service) => bring(definition, service, given, origin));
+        run.created(definition, logicalId(inputs), made);
+        return { id: made.id, outs: outputs(definition, inputs, made.state) };
+      } catch (error) {
+        if (!(error instanceof PartialFailure)) throw error;
+        origin.claim(error.id);
+        throw new ResourceInitError(definition, error, inputs);
+      }
     },
 
     async update(id, olds: Values, news: Values) {
-      const step = () => definition.update(connection(), id, ownInputs(olds), ownInputs(news));
-      const changed = await telling(step).catch((error: unknown) => {
+      const changed = await onService((service) =>
+        definition.update(service, id, ownInputs(olds), ownInputs(news)),
+      ).catch((error: unknown) => {
         throw isMissing(error) ? gone(definition, id, error) : error;
       });
       return { outs: outputs(definition, news, changed) };
@@ -94,8 +95,9 @@ export function dynamicProvider(
       const given = ownInputs(props);
       const isImport = !isState(definition, given);
       const state = isImport ? {} : given;
-      const step = () => definition.read(connection(), id, state);
-      const found = await telling(() => goneIsUndefined(connection(), state.tenant, step));
+      const found = await onService((service) =>
+        goneIsUndefined(service, state.tenant, () => definition.read(service, id, state)),
+      );
       if (!found) return {};
       const kept = keepVolatile(definition, state, found);
       // Inputs are what a program said, and only an import has none; elsewhere drift shows in the outputs.
@@ -106,13 +108,14 @@ export function dynamicProvider(
     async delete(id, props: Values) {
       if (run.isHeld(definition, id)) return;
       const state = ownInputs(props);
-      const isClaimed: IsClaimed = (key) => run.isClaimed(key);
-      const step = () => definition.delete(connection(), id, state, isClaimed);
-      const isThere = async () => {
-        await connection().forget();
-        return (await definition.read(connection(), id, state))?.id === id;
-      };
-      await telling(() => goneIsUndefined(connection(), state.tenant, step, isThere));
+      await onService((service) => {
+        const step = () => definition.delete(service, id, state, (key) => run.isClaimed(key));
+        const isThere = async () => {
+          await service.forget();
+          return (await definition.read(service, id, state))?.id === id;
+        };
+        return goneIsUndefined(service, state.tenant, step, isThere);
+      });
     },
   };
 }
@@ -258,20 +261,5 @@ class ResourceInitError extends Error {
     this.id = failure.id;
     this.properties = outputs(definition, inputs, failure.state);
     this.reasons = [failure.reason];
-  }
-}
-
-async function attempt<T>(
-  definition: ResourceDefinition,
-  inputs: Values,
-  origin: Origin,
-  step: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await step();
-  } catch (error) {
-    if (!(error instanceof PartialFailure)) throw error;
-    origin.claim(error.id);
-    throw new ResourceInitError(definition, error, inputs);
   }
 }

@@ -1,4 +1,4 @@
-import { type Client, ConfigurationError } from "@gatehouse-access/sdk";
+import { type Client, ConfigurationError, isNotFound } from "@gatehouse-access/sdk";
 import type { Listing } from "./listing.ts";
 import {
   type ApiKey,
@@ -12,8 +12,7 @@ import {
   publicKeyListing,
   ruleListing,
 } from "./listings.ts";
-import { type Release, releaseOf } from "./serviceVersion.ts";
-import { TagWork } from "./tagWork.ts";
+import { type Release, releaseNote, releaseOf } from "./serviceVersion.ts";
 
 /** A client whose calls act on one namespace, and what the run knows of it. */
 export interface TenantClient {
@@ -48,6 +47,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   #home: Promise<string> | undefined;
   #release: Promise<Release | undefined> | undefined;
+  #releaseTold = false;
 
   constructor(client: Client, options: ConnectionOptions = {}) {
     this.client = client;
@@ -93,10 +93,28 @@ export class Connection {
     return headers.etag !== undefined;
   }
 
-  /** What the service says that it is, asked once; undefined where it does not say. */
+  /** The release that the service says it is of, asked once; undefined where it does not say. */
   release(): Promise<Release | undefined> {
     this.#release ??= releaseOf(this.client);
     return this.#release;
+  }
+
+  /**
+   * Does work with the service. When a request of it fails, and the service is of another release than the one that
+   * this provider is made for, `tell` hears that, once for the connection. The error is thrown as it is.
+   */
+  async telling<T>(tell: (line: string) => void, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const note = this.#releaseTold ? undefined : await releaseNote(error, () => this.release());
+      // Others may have failed, and told it, meanwhile.
+      if (note !== undefined && !this.#releaseTold) {
+        this.#releaseTold = true;
+        tell(note);
+      }
+      throw error;
+    }
   }
 
   /** Forgets what was read, where the truth must be looked at again. */
@@ -156,7 +174,86 @@ export class Connection {
       keys: publicKeyListing(client),
       rules: ruleListing(client, tenant),
       apiKeys: apiKeyListing(client),
-      tagWork: new TagWork(),
+      tagWork: new TagWork(client, tenant),
     };
+  }
+}
+
+/** Milliseconds without any work on tags after which a tag that is missing will not come. */
+const QUIET = 5_000;
+
+/**
+ * The writes of tags in a namespace, in this run. The service refuses a filter with a tag that nothing carries (rules
+ * section 16.4), so that who names a tag may have to wait until another resource has given it to a device.
+ */
+export class TagWork {
+  readonly #client: Client;
+  readonly #tenant: string;
+  readonly #waiting = new Set<() => void>();
+  #running = 0;
+  #ended = 0;
+
+  constructor(client: Client, tenant: string) {
+    this.#client = client;
+    this.#tenant = tenant;
+  }
+
+  /** Runs work that gives tags to a device. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.#running += 1;
+    try {
+      return await work();
+    } finally {
+      this.#running -= 1;
+      this.#ended += 1;
+      for (const wake of this.#waiting) wake();
+    }
+  }
+
+  /**
+   * Sends a request that names tags in a filter, again as often as tags may have come since it was refused.
+   * @param input the filter's tags, as errors name them
+   * @throws Error naming the tags that nothing carries, when no more work on tags is under way
+   */
+  async needing<T>(tags: readonly string[] | undefined, input: string, send: () => Promise<T>): Promise<T> {
+    let cameMeanwhile = false;
+    for (;;) {
+      const seen = this.#ended;
+      try {
+        return await send();
+      } catch (error) {
+        if (!tags || !isNotFound(error)) throw error;
+        const known = await this.#client.getTags();
+        const missing = tags.filter((tag) => !known.includes(tag));
+        // All are known: they came since it was sent, or it is something else that was not found.
+        if (missing.length === 0 && cameMeanwhile) throw error;
+        cameMeanwhile = missing.length === 0;
+        if (missing.length > 0 && !(await this.#moreThan(seen))) {
+          throw new Error(
+            `${input}: nothing in the namespace ${this.#tenant} carries the tag ${missing.join(", ")}; give it to a device first, or check its spelling`,
+            { cause: error },
+          );
+        }
+      }
+    }
+  }
+
+  /** True when more writes have ended than `seen`; false when none runs and none ends for a while. */
+  async #moreThan(seen: number): Promise<boolean> {
+    while (this.#ended === seen) {
+      await this.#endOrPause();
+      if (this.#running === 0) break;
+    }
+    return this.#ended > seen;
+  }
+
+  #endOrPause(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, QUIET);
+    this.#waiting.add(resolve);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      this.#waiting.delete(resolve);
+    });
   }
 }

@@ -4,7 +4,6 @@ import { defineResource, type InputValues, optional, output, required } from "./
 import { filterInput, filterState, tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
 import type { FirewallRule } from "./listings.ts";
-import { withTags } from "./tagWork.ts";
 import { sameValue } from "./values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;
@@ -48,7 +47,7 @@ export const firewallRule = defineResource({
   async create(connection, inputs, { idempotencyKey }) {
     const opened = await connection.tenant(inputs.tenant);
     const { tenant, client, rules } = opened;
-    const made = await withTags(opened, inputs.filter.tags, "FirewallRule.filter.tags", () =>
+    const made = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule.filter.tags", () =>
       client.createFirewallRule({ body: bodyOf(inputs) }, { idempotencyKey }),
     );
     rules.put(made);
@@ -66,7 +65,7 @@ export const firewallRule = defineResource({
     const { tenant, ruleId } = splitId(id, "FirewallRule", "tenant", "ruleId");
     const opened = await connection.tenant(tenant);
     const { client, rules } = opened;
-    const changed = await withTags(opened, inputs.filter.tags, "FirewallRule.filter.tags", () =>
+    const changed = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule.filter.tags", () =>
       client.updateFirewallRule({ params: { id: ruleId }, body: bodyOf(inputs) }),
     );
     rules.put(changed);

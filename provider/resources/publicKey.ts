@@ -4,7 +4,6 @@ import { defineResource, output, required } from "./definition.ts";
 import { filterInput, filterState, tenantInput } from "./fields.ts";
 import { splitId } from "./ids.ts";
 import type { PublicKey } from "./listings.ts";
-import { withTags } from "./tagWork.ts";
 
 const wire = publicKeys.createPublicKey.body.shape;
 
@@ -60,7 +59,7 @@ export const publicKey = defineResource({
     const { tenant, client, keys } = opened;
     const { name, username, filter, data } = inputs;
     const body = { data: toBase64(data), name, username, filter };
-    const made = await withTags(opened, filter.tags, "PublicKey.filter.tags", () =>
+    const made = await opened.tagWork.needing(filter.tags, "PublicKey.filter.tags", () =>
       client.createPublicKey({ body }, { idempotencyKey }),
     );
     keys.put(made);
@@ -78,7 +77,7 @@ export const publicKey = defineResource({
     const opened = await connection.tenant(tenant);
     const { client, keys } = opened;
     const { name, username, filter } = inputs;
-    const changed = await withTags(opened, filter.tags, "PublicKey.filter.tags", () =>
+    const changed = await opened.tagWork.needing(filter.tags, "PublicKey.filter.tags", () =>
       client.updatePublicKey({ params: { fingerprint }, body: { name, username, filter } }),
     );
     keys.put(changed);

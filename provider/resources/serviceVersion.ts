@@ -1,5 +1,4 @@
 import { type Client, ProtocolError, RequestError, TransportError } from "@gatehouse-access/sdk";
-import type { Connection } from "./connection.ts";
 
 /** The release of the service that this provider is made for. */
 const KNOWN: Release = { major: 0, minor: 19 };
@@ -51,39 +50,20 @@ function differenceMet(error: RequestError): string {
 }
 
 /**
- * Why a request may have failed, in one line, where the service is of another release; else undefined. Nothing is asked
- * where no service answered.
+ * Why work with a service may have failed, in one line, where the service is of another release than this provider is
+ * made for; undefined where it is not, or where the error is about no request that a service answered.
+ * @param release asks the service for its release
  */
-export async function otherRelease(connection: Connection, error: RequestError): Promise<string | undefined> {
-  if (error instanceof TransportError) return undefined;
-  const release = await connection.release();
-  if (!release || releaseText(release) === releaseText(KNOWN)) return undefined;
-  const difference = isNewer(release) ? differenceMet(error) : "";
-  return `the service is ${releaseText(release)}, this release knows ${releaseText(KNOWN)}${difference}`;
-}
-
-const told = new WeakSet<Connection>();
-
-/**
- * Does work with a service. Where it fails by a request, and the service is of another release, `tell` hears that, once
- * for each connection; the error stays as it is.
- */
-export async function tellingRelease<T>(
-  connection: () => Connection,
-  tell: (line: string) => void,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const failed = requestIn(error);
-    const line = failed && !told.has(connection()) && (await otherRelease(connection(), failed));
-    if (line && !told.has(connection())) {
-      told.add(connection());
-      tell(line);
-    }
-    throw error;
-  }
+export async function releaseNote(
+  error: unknown,
+  release: () => Promise<Release | undefined>,
+): Promise<string | undefined> {
+  const failed = requestIn(error);
+  if (!failed || failed instanceof TransportError) return undefined;
+  const found = await release();
+  if (!found || releaseText(found) === releaseText(KNOWN)) return undefined;
+  const difference = isNewer(found) ? differenceMet(failed) : "";
+  return `the service is ${releaseText(found)}, this release knows ${releaseText(KNOWN)}${difference}`;
 }
 
 /** The failed request that an error is about. */

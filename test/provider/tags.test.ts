@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { Connection } from "../../provider/resources/connection.ts";
-import { withTags } from "../../provider/resources/tagWork.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
@@ -47,7 +46,7 @@ it("a filter waits for tags that the same run is still giving", async () => {
   };
   let sent = 0;
   const refused = Promise.withResolvers<unknown>();
-  const made = withTags(opened, ["soon"], "PublicKey.filter.tags", async () => {
+  const made = opened.tagWork.needing(["soon"], "PublicKey.filter.tags", async () => {
     sent += 1;
     try {
       return await fleet.client.createPublicKey({ body });
