@@ -13,7 +13,7 @@ export async function withConnection<T>(
   configuration: ReadonlyMap<string, string> = new Map(),
 ): Promise<T> {
   // Loaded here: the other commands need no client, and it would slow the start of them all.
-  const { newConnection } = await import("../pulumi/session.ts");
+  const { newConnection } = await import("../pulumi/newConnection.ts");
   const opened = newConnection((key) => configuration.get(key), env);
   try {
     return await tellingOf(stderr, opened, () => work(opened));

@@ -1,7 +1,7 @@
 import { definitions } from "../resources/index.ts";
 import { dynamicProvider } from "./dynamicProvider.ts";
+import { configure, connection, defaultTenant, isReplacementAsked } from "./newConnection.ts";
 import { Run } from "./run.ts";
-import { configure, connection, defaultTenant, isReplacementAsked } from "./session.ts";
 
 const runtime = { run: new Run(), configure, connection, defaultTenant, isReplacementAsked };
 

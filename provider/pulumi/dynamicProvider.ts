@@ -6,7 +6,7 @@ import { TwinError } from "../resources/claims.ts";
 import type { Connection } from "../resources/connection.ts";
 import { type Existing, PartialFailure, type ResourceDefinition } from "../resources/definition.ts";
 import { diff } from "../resources/diff.ts";
-import { isMissing, isNoToken, isSilent } from "../resources/missing.ts";
+import { isMissingObject, isNoToken, isSilent } from "../resources/missingObject.ts";
 import { canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import { LOGICAL_ID, STATE_ID } from "./closure.ts";
 import type { Creator, Run } from "./run.ts";
@@ -86,7 +86,7 @@ export function dynamicProvider(
       const changed = await onService((service) =>
         definition.update(service, id, ownInputs(olds), ownInputs(news)),
       ).catch((error: unknown) => {
-        throw isMissing(error) ? gone(definition, id, error) : error;
+        throw isMissingObject(error) ? gone(definition, id, error) : error;
       });
       return { outs: outputs(definition, news, changed) };
     },
@@ -191,7 +191,7 @@ async function goneIsUndefined<T>(
   try {
     return await step();
   } catch (error) {
-    if (isMissing(error)) {
+    if (isMissingObject(error)) {
       if (isSilent(error) && (await isThere())) throw error;
       return undefined;
     }
@@ -222,7 +222,7 @@ async function isGone({ client, namespaces }: Connection, tenant: string): Promi
     await client.getNamespace({ params: { tenant } });
     return false;
   } catch (error) {
-    if (isMissing(error)) {
+    if (isMissingObject(error)) {
       if (!isSilent(error)) return true;
       namespaces.forget();
       return (await namespaces.all()).every(({ tenantId }) => tenantId !== tenant);

@@ -13,9 +13,9 @@ import {
   type State,
 } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
-import { splitId } from "./ids.ts";
 import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "./listings.ts";
-import { undefinedIfMissing } from "./missing.ts";
+import { undefinedIfMissing } from "./missingObject.ts";
+import { splitId } from "./splitId.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];

@@ -12,7 +12,7 @@ import {
   publicKeyListing,
   ruleListing,
 } from "./listings.ts";
-import { type Release, releaseNote, releaseOf } from "./serviceVersion.ts";
+import { type Release, releaseNote, releaseOf } from "./release.ts";
 
 /** A client whose calls act on one namespace, and what the run knows of it. */
 export interface TenantClient {

@@ -5,8 +5,8 @@ import type { TenantClient } from "./connection.ts";
 import { defineResource, optional, output, PartialFailure } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
-import { splitId } from "./ids.ts";
 import type { Device } from "./listings.ts";
+import { splitId } from "./splitId.ts";
 
 const status = z.enum(["accepted", "rejected"]);
 

@@ -5,9 +5,9 @@ import type { TenantClient } from "./connection.ts";
 import { defineResource, type Origin, output, required } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
-import { splitId } from "./ids.ts";
 import type { Device } from "./listings.ts";
-import { undefinedIfMissing } from "./missing.ts";
+import { undefinedIfMissing } from "./missingObject.ts";
+import { splitId } from "./splitId.ts";
 
 export const deviceTagAttachment = defineResource({
   name: "DeviceTagAttachment",

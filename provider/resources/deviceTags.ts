@@ -4,8 +4,8 @@ import { defineResource, output, required } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
 import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
 import { tenantInput } from "./fields.ts";
-import { splitId } from "./ids.ts";
 import type { Device } from "./listings.ts";
+import { splitId } from "./splitId.ts";
 
 export const deviceTags = defineResource({
   name: "DeviceTags",

@@ -2,8 +2,8 @@ import { firewall } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { defineResource, type InputValues, optional, output, required } from "./definition.ts";
 import { filterInput, filterState, tenantInput } from "./fields.ts";
-import { splitId } from "./ids.ts";
 import type { FirewallRule } from "./listings.ts";
+import { splitId } from "./splitId.ts";
 import { sameValue } from "./values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;

@@ -1,5 +1,5 @@
 import type { Page } from "@gatehouse-access/sdk";
-import { undefinedIfMissing } from "./missing.ts";
+import { undefinedIfMissing } from "./missingObject.ts";
 
 /** Where a {@link Listing} reads from. */
 export interface Source<T> {

@@ -4,9 +4,9 @@ import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import { defineResource, output, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
-import { splitId } from "./ids.ts";
 import type { Namespace } from "./listings.ts";
-import { isNewer, releaseText } from "./serviceVersion.ts";
+import { isNewer, releaseText } from "./release.ts";
+import { splitId } from "./splitId.ts";
 
 type Wire = Namespace["members"][number];
 

@@ -2,8 +2,8 @@ import { fingerprint, parseSshPublicKey, publicKeys, sshPublicKeyLine } from "@g
 import { z } from "zod";
 import { defineResource, output, required } from "./definition.ts";
 import { filterInput, filterState, tenantInput } from "./fields.ts";
-import { splitId } from "./ids.ts";
 import type { PublicKey } from "./listings.ts";
+import { splitId } from "./splitId.ts";
 
 const wire = publicKeys.createPublicKey.body.shape;
 

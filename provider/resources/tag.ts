@@ -3,8 +3,8 @@ import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import type { TenantClient } from "./connection.ts";
 import { defineResource, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
-import { splitId } from "./ids.ts";
-import { isMissing, isSilent } from "./missing.ts";
+import { isMissingObject, isSilent } from "./missingObject.ts";
+import { splitId } from "./splitId.ts";
 
 export const tag = defineResource({
   name: "Tag",
@@ -62,7 +62,7 @@ async function rename(
       );
     }
     // Nothing carries the old name: nothing is to be renamed, or an earlier try did it.
-    if (!isMissing(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;
+    if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;
   }
   for (const listing of [devices, keys, rules]) listing.forget();
 }

@@ -10,7 +10,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import type { TenantClient } from "../resources/connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace } from "../resources/listings.ts";
-import { isSilent } from "../resources/missing.ts";
+import { isSilent } from "../resources/missingObject.ts";
 import { byText, byTexts } from "./words/order.ts";
 
 /** The most recent sessions of a namespace whose login names and addresses are looked at. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { dynamicProvider } from "../../../provider/pulumi/dynamicProvider.ts";
+import { opens } from "../../../provider/pulumi/newConnection.ts";
 import { Run } from "../../../provider/pulumi/run.ts";
-import { opens } from "../../../provider/pulumi/session.ts";
 import { Connection } from "../../../provider/resources/connection.ts";
 import { definitions } from "../../../provider/resources/index.ts";
 import { type Client, createClient, passwordCredential } from "../../../sdk/index.ts";

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { newConnection, settings } from "../../provider/pulumi/session.ts";
+import { newConnection, settings } from "../../provider/pulumi/newConnection.ts";
 import { makeCertificate, openssl } from "../support/certificate.ts";
 import { testFolder } from "../support/folder.ts";
 

@@ -13,7 +13,7 @@ export function isNoToken(error: unknown): boolean {
  * True where the service says that there is no such object. Lists and logins name none: a 404 to them comes from
  * something before the service.
  */
-export function isMissing(error: unknown): error is NotFoundError {
+export function isMissingObject(error: unknown): error is NotFoundError {
   return isNotFound(error) && !isNoToken(error) && namesObject(error.operation);
 }
 
@@ -39,7 +39,7 @@ export async function undefinedIfMissing<T>(
   try {
     return await answer;
   } catch (error) {
-    if (!isMissing(error) || (isSilent(error) && (await isThere()))) throw error;
+    if (!isMissingObject(error) || (isSilent(error) && (await isThere()))) throw error;
     return undefined;
   }
 }

@@ -1,13 +1,13 @@
-import type { Access } from "./access.ts";
-import { brokenPatterns } from "./lint/brokenPatterns.ts";
-import { defaultDeny } from "./lint/defaultDeny.ts";
-import { type ExpiryOptions, expiryFindings } from "./lint/expiry.ts";
-import type { Finding } from "./lint/finding.ts";
-import { keyFilters } from "./lint/keyFilters.ts";
-import { patternUses } from "./lint/patternUses.ts";
-import { ruleFindings } from "./lint/ruleFindings.ts";
-import { tagsNowhere } from "./lint/tagsNowhere.ts";
-import { unanchoredPatterns } from "./lint/unanchoredPatterns.ts";
+import type { Access } from "../access.ts";
+import { brokenPatterns } from "./brokenPatterns.ts";
+import { defaultDeny } from "./defaultDeny.ts";
+import { type ExpiryOptions, expiryFindings } from "./expiry.ts";
+import type { Finding } from "./finding.ts";
+import { keyFilters } from "./keyFilters.ts";
+import { patternUses } from "./patternUses.ts";
+import { ruleFindings } from "./ruleFindings.ts";
+import { tagsNowhere } from "./tagsNowhere.ts";
+import { unanchoredPatterns } from "./unanchoredPatterns.ts";
 
 /** What is linted beside the policy, and how. */
 export type LintOptions = ExpiryOptions;
