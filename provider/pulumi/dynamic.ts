@@ -1,9 +1,30 @@
+import { UrnPatterns } from "../engine/embedded/targets.ts";
+import type { Connection } from "../resources/connection.ts";
 import { definitions } from "../resources/index.ts";
-import { dynamicProvider } from "./dynamicProvider.ts";
-import { configure, connection, defaultTenant, isReplacementAsked } from "./newConnection.ts";
+import { dynamicProvider, type Runtime } from "./dynamicProvider.ts";
+import { defaultTenant, type Lookup, newConnection } from "./newConnection.ts";
 import { Run } from "./run.ts";
 
-const runtime = { run: new Run(), configure, connection, defaultTenant, isReplacementAsked };
+let configuration: Lookup = () => undefined;
+let opened: Connection | undefined;
+let replaced: UrnPatterns | undefined;
+
+/** What the providers share in this process, which serves one run. */
+const runtime: Runtime = {
+  run: new Run(),
+  configure(lookup) {
+    configuration = lookup;
+  },
+  defaultTenant: () => defaultTenant(configuration),
+  connection() {
+    opened ??= newConnection(configuration);
+    return opened;
+  },
+  isReplacementAsked(resource) {
+    replaced ??= new UrnPatterns(JSON.parse(process.env.GATEHOUSE_REPLACE ?? "[]") as string[]);
+    return replaced.has(resource);
+  },
+};
 
 /**
  * What the provider text in a state finds: one dynamic provider for each resource. The names are part of every

@@ -9,6 +9,7 @@ import { diff } from "../resources/diff.ts";
 import { isMissingObject, isNoToken, isSilent } from "../resources/missingObject.ts";
 import { canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import { LOGICAL_ID, STATE_ID } from "./closure.ts";
+import type { Lookup } from "./newConnection.ts";
 import type { Creator, Run } from "./run.ts";
 
 type Values = Record<string, unknown>;
@@ -21,13 +22,16 @@ const HIDDEN: readonly string[] = [PROVIDER, LOGICAL_ID, STATE_ID];
 /** What the providers of one run share. */
 export interface Runtime {
   readonly run: Run;
-  /** Called by an engine before all else. */
-  configure(lookup: (key: string) => string | undefined): void;
-  /** The namespace that is meant where a resource names none, as far as settings tell. */
+  /** Takes the stack's configuration; an engine calls it before all else. */
+  configure(lookup: Lookup): void;
+  /** The namespace of resources that name none, as far as settings tell. */
   defaultTenant(): string | undefined;
-  /** True where the run was told to replace the resource of this logical id. */
-  isReplacementAsked(resource: string): boolean;
-  /** Opened when the first resource needs the service. */
+  /** True when `gatehouse` was told to replace the resource of this URN; no engine shows that to a provider. */
+  isReplacementAsked(urn: string): boolean;
+  /**
+   * The connection of the run, opened when the first resource needs the service.
+   * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
+   */
   connection(): Connection;
 }
 

@@ -7,7 +7,6 @@ import {
   credentialsFromEnvironment,
 } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
-import { UrnPatterns } from "../engine/embedded/targets.ts";
 import { Connection } from "../resources/connection.ts";
 
 /** Stack configuration keys that stand for an environment variable, for those who keep settings there. */
@@ -33,32 +32,8 @@ const CREDENTIALS: readonly string[] = [
 
 const USER_AGENT = "gatehouse-provider";
 
-type Lookup = (key: string) => string | undefined;
-
-let configuration: Lookup = () => undefined;
-let current: Connection | undefined;
-
-/** Keeps the stack's configuration until a resource needs the service; called by the engine before any other. */
-export function configure(lookup: Lookup): void {
-  configuration = lookup;
-}
-
-/**
- * The one connection of this process. Environment variables win over the stack's configuration.
- * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
- */
-export function connection(): Connection {
-  current ??= newConnection(configuration);
-  return current;
-}
-
-let replaced: UrnPatterns | undefined;
-
-/** True where `gatehouse` was told to replace this resource: an engine would not show what is replaced. */
-export function isReplacementAsked(urn: string): boolean {
-  replaced ??= new UrnPatterns(JSON.parse(process.env.GATEHOUSE_REPLACE ?? "[]") as string[]);
-  return replaced.has(urn);
-}
+/** A stack's configuration, by `namespace:key`; undefined for a key that is not set. */
+export type Lookup = (key: string) => string | undefined;
 
 /**
  * A connection for whoever asks, who closes its client.
@@ -103,10 +78,7 @@ export async function opens(service: ClientOptions, secret: string): Promise<boo
  * The namespace that is meant where a resource names none; undefined: the credential's.
  * @throws ConfigurationError when GATEHOUSE_TENANT is no id of a namespace
  */
-export function defaultTenant(
-  lookup: Lookup = configuration,
-  env: NodeJS.ProcessEnv = process.env,
-): string | undefined {
+export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.env): string | undefined {
   const { GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE } = settings(lookup, env);
   const { tenant } = credentialsFromEnvironment({ GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE });
   const result = tenantId.optional().safeParse(tenant);
