@@ -1,24 +1,22 @@
 export {
   type DeviceLookup,
   getApiKeys,
-  getDevices,
-  getFirewallRules,
-  getMembers,
-  getNamespace,
-  getPublicKeys,
-  getTags,
-  type LookupOptions,
-} from "./helpers/lookups.ts";
-export {
   getApiKeysOutput,
+  getDevices,
   getDevicesOutput,
+  getFirewallRules,
   getFirewallRulesOutput,
+  getMembers,
   getMembersOutput,
+  getNamespace,
   getNamespaceOutput,
+  getPublicKeys,
   getPublicKeysOutput,
+  getTags,
   getTagsOutput,
   type LookupInputs,
-} from "./helpers/outputLookups.ts";
+  type LookupOptions,
+} from "./helpers/lookups.ts";
 export { cidr, hostname, login } from "./helpers/patterns.ts";
 export { sshKeyFile } from "./helpers/sshKeyFile.ts";
 export * from "./pulumi/generated/resources.ts";

@@ -106,8 +106,8 @@ function contentOf(path: string, variable: string): string {
   return text;
 }
 
-/** Address, authorities and credential, each where it is given. */
-export interface Connection {
+/** What environment variables say of a service and its user; each part is absent where none says it. */
+export interface EnvironmentSettings {
   readonly url?: string;
   /** Certificates (PEM) of authorities to trust beside those that Node does. */
   readonly ca?: string;
@@ -122,7 +122,7 @@ export interface Connection {
  * the authorities may be given as `…_FILE`, the path of a file that holds it.
  * @throws ConfigurationError when more than one kind is given, one is incomplete, or a file can not be read.
  */
-export function credentialsFromEnvironment(env: Environment = process.env): Connection {
+export function credentialsFromEnvironment(env: Environment = process.env): EnvironmentSettings {
   const url = read(env, "GATEHOUSE_URL");
   const ca = env.GATEHOUSE_CA_FILE ? contentOf(env.GATEHOUSE_CA_FILE, "GATEHOUSE_CA_FILE") : undefined;
   const credential = credentialFrom(env);

@@ -14,10 +14,12 @@ export * from "./contract/index.ts";
 export {
   type ApiKeyCredential,
   apiKeyCredential,
-  type Connection,
   type Credential,
   credentialsFromEnvironment,
   type Environment,
+  type EnvironmentSettings,
+  /** @deprecated Use {@link EnvironmentSettings}. */
+  type EnvironmentSettings as Connection,
   type PasswordCredential,
   passwordCredential,
   type TokenCredential,

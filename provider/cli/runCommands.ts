@@ -16,13 +16,21 @@ import {
   withoutValues,
 } from "../engine/index.ts";
 import { OutdatedPlanError } from "../review/savedPlan/OutdatedPlanError.ts";
-import { addStackFlags, createOption, type StackFlags, stackOptionsOf } from "./flags.ts";
+import {
+  addReplaceFlag,
+  addStackFlags,
+  addTargetFlags,
+  createOption,
+  type StackFlags,
+  stackOptionsOf,
+  type TargetFlags,
+  targetsOf,
+} from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
 import { openOnService, type Service } from "./openOnService.ts";
 import { addNoTestsFlag, hasPolicyTests, printTested, TESTS_FAILED, type Tested } from "./policyTestRun.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
 import { OUTDATED, upAsReviewed } from "./reviewedPlan.ts";
-import { addReplaceFlag, addTargetFlags, type TargetFlags, targetsOf } from "./targetFlags.ts";
 import { tellingOf } from "./withConnection.ts";
 
 type Flags = TargetFlags &

@@ -4,7 +4,7 @@ import { bring } from "../resources/bring.ts";
 import { check } from "../resources/check.ts";
 import { TwinError } from "../resources/claims.ts";
 import type { Connection } from "../resources/connection.ts";
-import { type Existing, PartialFailure, type ResourceDefinition } from "../resources/definition.ts";
+import { type Existing, type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
 import { diff } from "../resources/diff.ts";
 import { isMissingObject, isNoToken, isSilent } from "../resources/missingObject.ts";
 import { canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
@@ -80,7 +80,7 @@ export function dynamicProvider(
         run.created(definition, logicalId(inputs), made);
         return { id: made.id, outs: outputs(definition, inputs, made.state) };
       } catch (error) {
-        if (!(error instanceof PartialFailure)) throw error;
+        if (!(error instanceof UnfinishedError)) throw error;
         origin.claim(error.id);
         throw new ResourceInitError(definition, error, inputs);
       }
@@ -260,7 +260,7 @@ class ResourceInitError extends Error {
   readonly properties: Values;
   readonly reasons: string[];
 
-  constructor(definition: ResourceDefinition, failure: PartialFailure, inputs: Values) {
+  constructor(definition: ResourceDefinition, failure: UnfinishedError, inputs: Values) {
     super(failure.message);
     this.id = failure.id;
     this.properties = outputs(definition, inputs, failure.state);

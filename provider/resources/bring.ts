@@ -5,8 +5,8 @@ import {
   type Adopt,
   type Existing,
   type Origin,
-  PartialFailure,
   type ResourceDefinition,
+  UnfinishedError,
 } from "./definition.ts";
 import { diff, type FieldChange } from "./diff.ts";
 
@@ -109,7 +109,7 @@ async function changed(
     const state = await definition.update(connection, existing.id, existing.state, inputs);
     return { id: existing.id, state };
   } catch (error) {
-    throw new PartialFailure(existing.id, existing.state, error);
+    throw new UnfinishedError(existing.id, existing.state, error);
   }
 }
 

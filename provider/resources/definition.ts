@@ -209,8 +209,8 @@ const adoptInput = optional(z.union([z.boolean(), z.literal("overwrite")]), {
  * The object was made, but a later step failed: an engine keeps id and state, and the next run updates it
  * instead of making a twin.
  */
-export class PartialFailure extends Error {
-  override readonly name = "PartialFailure";
+export class UnfinishedError extends Error {
+  override readonly name = "UnfinishedError";
   readonly id: string;
   readonly state: Readonly<Record<string, unknown>>;
   readonly reason: string;

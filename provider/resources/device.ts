@@ -2,7 +2,7 @@ import { ValidationError } from "@gatehouse-access/sdk";
 import { dateTime, devices, uid as uidSchema } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { TenantClient } from "./connection.ts";
-import { defineResource, optional, output, PartialFailure } from "./definition.ts";
+import { defineResource, optional, output, UnfinishedError } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
 import type { Device } from "./listings.ts";
@@ -69,7 +69,7 @@ export const device = defineResource({
       return { id, state: toState(opened.tenant, settings, await bringTo(opened, found, inputs)) };
     } catch (error) {
       // Name and status are two requests: the first may have been done.
-      throw new PartialFailure(id, toState(opened.tenant, settings, found), error);
+      throw new UnfinishedError(id, toState(opened.tenant, settings, found), error);
     }
   },
 

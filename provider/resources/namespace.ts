@@ -2,7 +2,7 @@ import { type Client, where } from "@gatehouse-access/sdk";
 import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
-import { defineResource, optional, output, PartialFailure, required } from "./definition.ts";
+import { defineResource, optional, output, required, UnfinishedError } from "./definition.ts";
 import type { Namespace as Wire } from "./listings.ts";
 
 const wireSettings = namespaces.editNamespace.body.shape.settings.unwrap().shape;
@@ -66,7 +66,7 @@ export const namespace = defineResource({
       const { client } = await connection.tenant(made.tenantId);
       return { id: made.tenantId, state: await edit(client, made.tenantId, inputs) };
     } catch (error) {
-      throw new PartialFailure(made.tenantId, state, error);
+      throw new UnfinishedError(made.tenantId, state, error);
     }
   },
 
