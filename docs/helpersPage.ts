@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { exampleOf } from "./examples.ts";
+import { exampleOf } from "../provider/pulumi/exampleOf.ts";
 
 interface Documented {
   readonly name: string;
@@ -44,7 +44,7 @@ Exported by \`@gatehouse-access/provider\`, beside the [resources](resources.md)
   return [
     note,
     head,
-    `\`\`\`ts\n${readFileSync(exampleOf("helpers"), "utf8").trim()}\n\`\`\``,
+    `\`\`\`ts\n${exampleOf("helpers")}\n\`\`\``,
     "From `examples/resources/helpers.ts`, which a test runs.",
     "## Values for inputs",
     ...[...documented("patterns.ts"), ...documented("sshKeyFile.ts")].map(helperSection),

@@ -1,7 +1,8 @@
-import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { DIFFERENCES } from "../provider/engine/embedded/differences.ts";
 import { UNSUPPORTED } from "../provider/engine/embedded/unsupported.ts";
+import { idSentence } from "../provider/pulumi/classSource.ts";
+import { exampleOf } from "../provider/pulumi/exampleOf.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
 import {
@@ -13,7 +14,6 @@ import {
 } from "../sdk/contract/index.ts";
 import { HEARTBEAT_DELAY } from "../server/features/devices/heartbeats.ts";
 import { settings } from "../server/settings/index.ts";
-import { exampleOf } from "./examples.ts";
 import { helpersPage } from "./helpersPage.ts";
 import { internalOperationsPage } from "./internalOperationsPage.ts";
 import { jsonSchemas } from "./jsonSchemas.ts";
@@ -44,20 +44,25 @@ function typeName(schema: Schema): string {
   return schema.type ?? "string";
 }
 
-function defaultOf(field: InputField): string {
-  if (field.required) return "required";
-  return field.default === undefined ? "" : `\`${JSON.stringify(field.default)}\``;
-}
+const defaultText = (value: unknown) => (value === undefined ? "" : `\`${JSON.stringify(value)}\``);
 
 /** A row for the field, and one for each member of an object, or of any of its forms. */
 function inputRows(name: string, field: InputField): string[][] {
   const schema = schemaOf(field.schema);
   const replaces = field.replaces ? "yes" : "";
+  const fallback = field.required ? "required" : defaultText(field.default);
+  const defaults = (field.default ?? {}) as Readonly<Record<string, unknown>>;
   const members = [schema, ...(schema.anyOf ?? [])]
     .flatMap(({ properties = {} }) => Object.entries(properties))
     .filter(([, inner]) => !inner.not)
-    .map(([member, inner]) => [`\`${name}.${member}\``, typeName(inner), "", "", inner.description ?? ""]);
-  return [[`\`${name}\``, typeName(schema), defaultOf(field), replaces, field.description], ...members];
+    .map(([member, inner]) => [
+      `\`${name}.${member}\``,
+      typeName(inner),
+      defaultText(defaults[member]),
+      "",
+      inner.description ?? "",
+    ]);
+  return [[`\`${name}\``, typeName(schema), fallback, replaces, field.description], ...members];
 }
 
 const outputRow = (name: string, field: OutputField) => [
@@ -76,13 +81,13 @@ function resourceSection(definition: ResourceDefinition): string {
   return [
     `## ${definition.name}`,
     definition.description,
-    `Id: \`${definition.idFormat}\`.`,
+    idSentence(definition),
     table(
       ["Input", "Type", "Default", "Replaces", "Meaning"],
       Object.entries(definition.inputs).flatMap(([name, field]) => inputRows(name, field)),
     ),
     ...outputTable(definition),
-    `\`\`\`ts\n${readFileSync(exampleOf(definition.name), "utf8").trim()}\n\`\`\``,
+    `\`\`\`ts\n${exampleOf(definition.name)}\n\`\`\``,
   ].join("\n\n");
 }
 

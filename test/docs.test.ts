@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { pages, schemaFiles } from "../docs/pages.ts";
 import { classSource } from "../provider/pulumi/classSource.ts";
+import { exampleOf } from "../provider/pulumi/exampleOf.ts";
 import { defineResource, optional, output } from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
 
@@ -32,12 +33,53 @@ const described = (inner: z.ZodType, description: string, outer = "An input.") =
   } as never) as never;
 
 it("the build fails where a field has no description, naming it", () => {
-  expect(() => classSource([described(z.string().describe("A member."), "An output.")])).not.toThrow();
-  expect(() => classSource([described(z.string().describe("A member."), "")])).toThrow(
-    "Thing.output needs a description",
-  );
-  expect(() => classSource([described(z.string().describe("A member."), "An output.", " ")])).toThrow(
-    "Thing.input needs a description",
-  );
-  expect(() => classSource([described(z.string(), "An output.")])).toThrow("inner needs a description");
+  const build = (...parts: Parameters<typeof described>) => classSource([described(...parts)], () => "");
+  const member = z.string().describe("A member.");
+  expect(() => build(member, "An output.")).not.toThrow();
+  expect(() => build(member, "")).toThrow("Thing.output needs a description");
+  expect(() => build(member, "An output.", " ")).toThrow("Thing.input needs a description");
+  expect(() => build(z.string(), "An output.")).toThrow("inner needs a description");
 });
+
+describe.each(definitions.map((definition) => ({ name: definition.name, definition })))(
+  "the class $name",
+  ({ name, definition }) => {
+    const source = classSource([definition], exampleOf);
+    /** The lines of the doc comment that stands before some code. */
+    const commentBefore = (code: string) => {
+      const before = source.slice(0, source.indexOf(`\n${code}`));
+      return before
+        .slice(before.lastIndexOf("/**"))
+        .split("\n")
+        .map((line) => line.replace(/^ *\* ?/, ""));
+    };
+
+    it("shows the program of examples/resources", () => {
+      const comment = commentBefore(`export class ${name} `).join("\n");
+      expect(comment).toContain(`@example\n\`\`\`ts\n${exampleOf(name)}\n\`\`\`\n`);
+    });
+
+    it("shows an import by an id that the resource takes", () => {
+      const { id, inputs, outputs } = definition;
+      expect(commentBefore(`export class ${name} `)).toContain(
+        `new ${name}("imported", args, { import: "${id.example}" });`,
+      );
+      const values = id.example.split("/");
+      for (const [index, part] of id.text.split("/").entries()) {
+        const { schema } = inputs[part] ?? outputs[part] ?? {};
+        expect(schema?.safeParse(values[index]), part).toMatchObject({ success: true });
+      }
+    });
+
+    it("says the default of every input that has one", () => {
+      for (const [input, field] of Object.entries(definition.inputs)) {
+        const tags = commentBefore(`  ${input}${field.required ? "" : "?"}: `).filter((line) =>
+          /@default/.test(line),
+        );
+        expect(tags, input).toEqual(
+          field.default === undefined ? [] : [`@default ${JSON.stringify(field.default)}`],
+        );
+      }
+    });
+  },
+);

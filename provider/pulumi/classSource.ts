@@ -17,11 +17,23 @@ interface Schema {
 
 const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "input" }) as Schema;
 
-/** A TypeScript type, `wrap` saying how each value that a program gives is wrapped. */
-function typeOf(schema: Schema, wrap: (type: string) => string, indent: string): string {
+/** How a field is written: what a program gives may be an output, and may be left out for its default. */
+interface Form {
+  readonly wrap: (type: string) => string;
+  readonly withDefaults: boolean;
+}
+
+const INPUT: Form = { wrap: (type) => `pulumi.Input<${type}>`, withDefaults: true };
+const OUTPUT: Form = { wrap: (type) => type, withDefaults: false };
+
+/**
+ * The TypeScript type of a schema.
+ * @param fallback what is meant where a program leaves the value out
+ */
+function typeOf(schema: Schema, form: Form, indent: string, fallback?: unknown): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
-  if (schema.anyOf) return [...new Set(schema.anyOf.map((part) => typeOf(part, wrap, indent)))].join(" | ");
+  if (schema.anyOf) return [...new Set(schema.anyOf.map((part) => typeOf(part, form, indent)))].join(" | ");
   switch (schema.type) {
     case "string":
     case "boolean":
@@ -30,9 +42,9 @@ function typeOf(schema: Schema, wrap: (type: string) => string, indent: string):
     case "number":
       return "number";
     case "array":
-      return `${parenthesised(wrap(typeOf(schema.items ?? {}, wrap, indent)))}[]`;
+      return `${parenthesised(form.wrap(typeOf(schema.items ?? {}, form, indent)))}[]`;
     case "object":
-      return objectType(schema, wrap, indent);
+      return objectType(schema, form, indent, fallback);
     default:
       throw new Error(`no TypeScript type for ${JSON.stringify(schema)}`);
   }
@@ -40,43 +52,80 @@ function typeOf(schema: Schema, wrap: (type: string) => string, indent: string):
 
 const parenthesised = (type: string) => (type.includes(" | ") ? `(${type})` : type);
 
-function objectType(schema: Schema, wrap: (type: string) => string, indent: string): string {
+function objectType(schema: Schema, form: Form, indent: string, fallback: unknown): string {
   const { additionalProperties: values } = schema;
   if (!schema.properties && typeof values === "object") {
-    return `{ [key: string]: ${wrap(typeOf(values, wrap, indent))} }`;
+    return `{ [key: string]: ${form.wrap(typeOf(values, form, indent))} }`;
   }
   const inner = `${indent}  `;
+  const defaults = (fallback ?? {}) as Readonly<Record<string, unknown>>;
   const members = Object.entries(schema.properties ?? {}).map(([name, member]) => {
     const mark = schema.required?.includes(name) ? "" : "?";
-    const type = member.not ? "never" : wrap(typeOf(member, wrap, inner));
-    return `${comment(member.description, inner, name)}${inner}${name}${mark}: ${type};`;
+    const type = member.not ? "never" : form.wrap(typeOf(member, form, inner));
+    return `${fieldComment(name, member.description, form, inner, defaults[name])}${inner}${name}${mark}: ${type};`;
   });
   return `{\n${members.join("\n")}\n${indent}}`;
 }
 
 /** @throws Error naming a field without a description: the classes and the reference have nothing to say of it */
-function comment(text: string | undefined, indent: string, field: string): string {
-  if (!text?.trim()) throw new Error(`${field} needs a description`);
-  return `${indent}/** ${text.replaceAll("*/", "*\\/")} */\n`;
+function fieldComment(
+  field: string,
+  description: string | undefined,
+  form: Form,
+  indent: string,
+  fallback?: unknown,
+): string {
+  if (!description?.trim()) throw new Error(`${field} needs a description`);
+  const hasDefault = form.withDefaults && fallback !== undefined;
+  return docComment([description, ...(hasDefault ? [`@default ${JSON.stringify(fallback)}`] : [])], indent);
 }
 
-const input = (type: string) => `pulumi.Input<${type}>`;
-const plain = (type: string) => type;
-
-function argsInterface(definition: ResourceDefinition): string {
-  const members = Object.entries(definition.inputs).map(([name, field]) => {
-    const type = typeOf(jsonSchema(field.schema), input, "  ");
-    return `${comment(field.description, "  ", `${definition.name}.${name}`)}  ${name}${field.required ? "" : "?"}: ${input(type)};`;
-  });
-  return `/** Inputs of {@link ${definition.name}}. */\nexport interface ${definition.name}Args {\n${members.join("\n")}\n}`;
+function docComment(lines: readonly string[], indent = ""): string {
+  const [first, ...others] = lines.map((line) => line.replaceAll("*/", "*\\/"));
+  if (others.length === 0) return `${indent}/** ${first} */\n`;
+  const starred = [first, ...others].map((line) => `${indent} * ${line}`.trimEnd());
+  return `${indent}/**\n${starred.join("\n")}\n${indent} */\n`;
 }
 
-function resourceClass(definition: ResourceDefinition): string {
+function argsInterface({ name, inputs }: ResourceDefinition): string {
+  const members = Object.entries(inputs).map(
+    ([input, { schema, description, required, default: fallback }]) => {
+      const type = INPUT.wrap(typeOf(jsonSchema(schema), INPUT, "  ", fallback));
+      return `${fieldComment(`${name}.${input}`, description, INPUT, "  ", fallback)}  ${input}${required ? "" : "?"}: ${type};`;
+    },
+  );
+  return `/** Inputs of {@link ${name}}. */\nexport interface ${name}Args {\n${members.join("\n")}\n}`;
+}
+
+/** What the ids of a resource look like. */
+export const idSentence = ({ id, idNote }: ResourceDefinition): string =>
+  `Id: \`${id.text}\`${idNote === undefined ? "" : ` (${idNote})`}, for example \`${id.example}\`.`;
+
+function classComment(definition: ResourceDefinition, example: string): string {
+  const { name, description, id, inputs } = definition;
+  const instead = inputs.adopt ? ", there `adopt: true` does the same" : "";
+  return docComment([
+    description,
+    "",
+    idSentence(definition),
+    "",
+    "@example",
+    "```ts",
+    ...example.split("\n"),
+    "```",
+    `@example An object that is there already is imported under the embedded engine; the Pulumi CLI cannot import dynamic resources${instead}.`,
+    "```ts",
+    `new ${name}("imported", args, { import: "${id.example}" });`,
+    "```",
+  ]);
+}
+
+function resourceClass(definition: ResourceDefinition, example: string): string {
   const { name, inputs, outputs } = definition;
   const kept = Object.fromEntries(Object.entries(inputs).filter(([, field]) => !field.transient));
   const properties = Object.entries({ ...kept, ...outputs }).map(
     ([property, field]) =>
-      `${comment(field.description, "  ", `${name}.${property}`)}  declare readonly ${property}: pulumi.Output<${typeOf(jsonSchema(field.schema), plain, "  ")}>;`,
+      `${fieldComment(`${name}.${property}`, field.description, OUTPUT, "  ")}  declare readonly ${property}: pulumi.Output<${typeOf(jsonSchema(field.schema), OUTPUT, "  ")}>;`,
   );
   // An output is there only when it is named at registration; a required input always is.
   const unset = Object.entries({ ...kept, ...outputs })
@@ -94,12 +143,7 @@ function resourceClass(definition: ResourceDefinition): string {
     tags && "gives" in tags ? `    givesTags(this, { ...args }, "${tags.gives}", options);\n` : "";
   const secrets = Object.keys(outputs).filter((property) => outputs[property]?.secret);
   const type = `pulumi-nodejs:dynamic/gatehouse:${name}`;
-  return `/**
- * ${definition.description}
- *
- * Id: \`${definition.idFormat}\`.
- */
-export class ${name} extends pulumi.CustomResource {
+  return `${classComment(definition, example)}export class ${name} extends pulumi.CustomResource {
 ${properties.join("\n")}
 
   constructor(name: string, args: ${name}Args, options?: pulumi.CustomResourceOptions) {
@@ -124,9 +168,16 @@ function optionsOf({ tags }: ResourceDefinition, secrets: readonly string[]): st
 
 /**
  * The source of the Pulumi classes of these resources.
+ * @param exampleOf a program that shows the resource of this name
  * @throws Error naming a field that has no description
  */
-export function classSource(definitions: readonly ResourceDefinition[]): string {
-  const parts = definitions.flatMap((definition) => [argsInterface(definition), resourceClass(definition)]);
+export function classSource(
+  definitions: readonly ResourceDefinition[],
+  exampleOf: (resource: string) => string,
+): string {
+  const parts = definitions.flatMap((definition) => [
+    argsInterface(definition),
+    resourceClass(definition, exampleOf(definition.name)),
+  ]);
   return `import * as pulumi from "@pulumi/pulumi";\nimport { afterTags, givesTags, identifying } from "../program.ts";\n\n${parts.join("\n\n")}\n`;
 }

@@ -2,10 +2,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { definitions } from "../resources/index.ts";
 import { classSource } from "./classSource.ts";
+import { exampleOf } from "./exampleOf.ts";
 
 const folder = new URL("./generated/", import.meta.url);
 const file = new URL("resources.ts", folder);
-const text = classSource(definitions);
+const text = classSource(definitions, exampleOf);
 
 mkdirSync(folder, { recursive: true });
 let existing = "";

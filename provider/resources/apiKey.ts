@@ -13,9 +13,9 @@ import {
   type State,
 } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
+import { IdForm } from "./idForm.ts";
 import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "./listings.ts";
 import { undefinedIfMissing } from "./missingObject.ts";
-import { splitId } from "./splitId.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];
@@ -47,12 +47,12 @@ const inputs = {
     replaces: true,
   }),
   rotateBefore: optional(days.max(364), {
-    description: "The first up in this many days before it expires replaces it by a new one. Default: 0.",
+    description: "The first up in this many days before it expires replaces it by a new one.",
     default: 0,
   }),
   overlap: optional(days.max(90), {
     description:
-      "Days for which a replaced key goes on working; the first up after them revokes it. Default: 0, it ends with the up that replaces it.",
+      "Days for which a replaced key goes on working; the first up after them revokes it. 0: it ends with the up that replaces it.",
     default: 0,
   }),
   keepers: optional(z.record(z.string(), z.string()), {
@@ -84,11 +84,14 @@ type KeyState = Readonly<State<typeof inputs, typeof outputs>>;
 type Identified = KeyIdentity & Pick<KeyState, "tenant" | "name">;
 type Previous = z.output<typeof previous>;
 
+const ids = new IdForm("ApiKey", "tenant", "name");
+
 export const apiKey = defineResource({
   name: "ApiKey",
   description:
     "An API key of a namespace. Its secret is known only here; it can be rotated before it expires, the old one going on for a while.",
-  idFormat: "tenant/name at creation",
+  id: ids,
+  idNote: "the name at creation",
   inputs,
   outputs,
   identity: {
@@ -127,7 +130,7 @@ export const apiKey = defineResource({
   },
 
   async read(connection, id, state) {
-    const { tenant, name } = splitApiKeyId(id);
+    const { tenant, name } = ids.split(id);
     const opened = await connection.tenant(tenant);
     const { createdAt, createdBy } = state;
     const found = createdAt
@@ -145,7 +148,7 @@ export const apiKey = defineResource({
   },
 
   async update(connection, id, state, inputs) {
-    const { tenant } = splitApiKeyId(id);
+    const { tenant } = ids.split(id);
     const opened = await connection.tenant(tenant);
     const { name = state.name, role = state.role } = inputs;
     if (name !== state.name || role !== state.role) {
@@ -158,19 +161,12 @@ export const apiKey = defineResource({
   },
 
   async delete(connection, id, state, isClaimed) {
-    const { tenant } = splitApiKeyId(id);
+    const { tenant } = ids.split(id);
     for (const key of [...state.previous, { ...state, tenant }]) {
       if (!isClaimed(claimOfKey(key))) await revoke(connection, key);
     }
   },
 });
-
-/** The namespace and the first name of a key; of the two only the name may hold slashes. */
-function splitApiKeyId(id: string): { readonly tenant: string; readonly name: string } {
-  const slash = id.indexOf("/");
-  const { tenant } = splitId(`${id.slice(0, slash)}`, "ApiKey", "tenant");
-  return { tenant, name: id.slice(slash + 1) };
-}
 
 const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 

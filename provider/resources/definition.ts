@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
+import type { IdForm } from "./idForm.ts";
 
 /** An input of a resource: what a program declares. */
 export interface InputField<S extends z.ZodType = z.ZodType, Required extends boolean = boolean> {
@@ -118,8 +119,10 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   readonly description: string;
   readonly inputs: I;
   readonly outputs: O;
-  /** How the id is made, and what an import takes. */
-  readonly idFormat: string;
+  /** The form of the ids, which an import takes too. */
+  readonly id: Pick<IdForm<never>, "text" | "example">;
+  /** What {@link id} does not say of the ids. */
+  readonly idNote?: string;
   readonly identity?: Identity<I>;
   /** Inputs that hold tags: what it gives devices, and what its filter needs the namespace to know. */
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };

@@ -5,8 +5,8 @@ import type { TenantClient } from "./connection.ts";
 import { defineResource, optional, output, UnfinishedError } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
+import { IdForm } from "./idForm.ts";
 import type { Device } from "./listings.ts";
-import { splitId } from "./splitId.ts";
 
 const status = z.enum(["accepted", "rejected"]);
 
@@ -20,11 +20,13 @@ const info = z.object({
   platform: z.string().describe("How the agent runs."),
 });
 
+const ids = new IdForm("Device", "tenant", "uid");
+
 export const device = defineResource({
   name: "Device",
   description:
     "Name and status of a device. Devices enrol by themselves: declaring one changes it, and makes none.",
-  idFormat: "tenant/uid",
+  id: ids,
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
@@ -36,7 +38,7 @@ export const device = defineResource({
       description: "accepted or rejected; an accepted device cannot be rejected. Left out: as it is.",
     }),
     onDestroy: optional(z.enum(["keep", "remove"]), {
-      description: "What destroying the resource does to the device. Default: keep.",
+      description: "What destroying the resource does to the device.",
       default: "keep",
     }),
   },
@@ -74,7 +76,7 @@ export const device = defineResource({
   },
 
   async read(connection, id, state) {
-    const { tenant, uid } = splitId(id, "Device", "tenant", "uid");
+    const { tenant, uid } = ids.split(id);
     const found = await followDevice(await connection.tenant(tenant), uid, state.device);
     if (!found) return undefined;
     const settings = { device: found.selector, onDestroy: state.onDestroy ?? "keep" };
@@ -82,7 +84,7 @@ export const device = defineResource({
   },
 
   async update(connection, id, state, inputs) {
-    const { tenant, uid } = splitId(id, "Device", "tenant", "uid");
+    const { tenant, uid } = ids.split(id);
     const opened = await connection.tenant(tenant);
     const { name, status } = await bringTo(opened, { uid, name: state.name, status: state.status }, inputs);
     return { ...state, name, status, device: inputs.device, onDestroy: inputs.onDestroy ?? "keep" };
@@ -90,7 +92,7 @@ export const device = defineResource({
 
   async delete(connection, id, state) {
     if (state.onDestroy !== "remove") return;
-    const { tenant, uid } = splitId(id, "Device", "tenant", "uid");
+    const { tenant, uid } = ids.split(id);
     const { client, devices: listing } = await connection.tenant(tenant);
     await client.deleteDevice({ params: { uid } });
     listing.drop(uid);

@@ -5,15 +5,17 @@ import type { TenantClient } from "./connection.ts";
 import { defineResource, type Origin, output, required } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
+import { IdForm } from "./idForm.ts";
 import type { Device } from "./listings.ts";
 import { undefinedIfMissing } from "./missingObject.ts";
-import { splitId } from "./splitId.ts";
+
+const ids = new IdForm("DeviceTagAttachment", "tenant", "uid", "tag");
 
 export const deviceTagAttachment = defineResource({
   name: "DeviceTagAttachment",
   description:
     "One tag on a device; other tags of the device are left alone. Not together with DeviceTags on one device.",
-  idFormat: "tenant/uid/tag",
+  id: ids,
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
@@ -57,7 +59,7 @@ export const deviceTagAttachment = defineResource({
   },
 
   async read(connection, id, state) {
-    const { tenant, uid, tag } = splitId(id, "DeviceTagAttachment", "tenant", "uid", "tag");
+    const { tenant, uid, tag } = ids.split(id);
     const found = await followDevice(await connection.tenant(tenant), uid, state.device);
     return found?.device.tags.includes(tag) ? existing(tenant, found.selector, found.device, tag) : undefined;
   },
@@ -68,7 +70,7 @@ export const deviceTagAttachment = defineResource({
   },
 
   async delete(connection, id) {
-    const { tenant, uid, tag } = splitId(id, "DeviceTagAttachment", "tenant", "uid", "tag");
+    const { tenant, uid, tag } = ids.split(id);
     await removeTag(await connection.tenant(tenant), uid, tag);
   },
 });

@@ -4,14 +4,16 @@ import { defineResource, output, required } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
 import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
 import { tenantInput } from "./fields.ts";
+import { IdForm } from "./idForm.ts";
 import type { Device } from "./listings.ts";
-import { splitId } from "./splitId.ts";
+
+const ids = new IdForm("DeviceTags", "tenant", "uid");
 
 export const deviceTags = defineResource({
   name: "DeviceTags",
   description:
     "All tags of a device: what it carries besides is removed. Keys and rules choose devices by tag. Tags that are equal already are taken over also without adopt, and go with the resource.",
-  idFormat: "tenant/uid",
+  id: ids,
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
@@ -55,14 +57,14 @@ export const deviceTags = defineResource({
   },
 
   async read(connection, id, state) {
-    const { tenant, uid } = splitId(id, "DeviceTags", "tenant", "uid");
+    const { tenant, uid } = ids.split(id);
     const found = await followDevice(await connection.tenant(tenant), uid, state.device);
     if (!found) return undefined;
     return { id: `${tenant}/${found.device.uid}`, state: toState(tenant, found.selector, found.device) };
   },
 
   async update(connection, id, state, inputs) {
-    const { tenant, uid } = splitId(id, "DeviceTags", "tenant", "uid");
+    const { tenant, uid } = ids.split(id);
     const { client, tagWork } = await connection.tenant(tenant);
     const tags = [...inputs.tags];
     await tagWork.during(() => client.updateDeviceTags({ params: { uid }, body: { tags } }));
@@ -70,7 +72,7 @@ export const deviceTags = defineResource({
   },
 
   async delete(connection, id, state, isClaimed) {
-    const { tenant, uid } = splitId(id, "DeviceTags", "tenant", "uid");
+    const { tenant, uid } = ids.split(id);
     const opened = await connection.tenant(tenant);
     // A program may go over from DeviceTags to DeviceTagAttachments in one run.
     for (const tag of state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)))) {

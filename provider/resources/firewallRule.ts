@@ -2,8 +2,8 @@ import { firewall } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { defineResource, type InputValues, optional, output, required } from "./definition.ts";
 import { filterInput, filterState, tenantInput } from "./fields.ts";
+import { IdForm } from "./idForm.ts";
 import type { FirewallRule } from "./listings.ts";
-import { splitId } from "./splitId.ts";
 import { sameValue } from "./values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;
@@ -24,13 +24,15 @@ const inputs = {
     description: "Pattern (RE2, not anchored) on the login name: `^root$` is for root only.",
   }),
   filter: filterInput,
-  active: optional(z.boolean(), { description: "False: the rule is skipped. Default: true.", default: true }),
+  active: optional(z.boolean(), { description: "False: the rule is skipped.", default: true }),
 };
+
+const ids = new IdForm("FirewallRule", "tenant", "ruleId");
 
 export const firewallRule = defineResource({
   name: "FirewallRule",
   description: "A rule that allows or denies connections by address, login name and device.",
-  idFormat: "tenant/ruleId",
+  id: ids,
   inputs,
   outputs: {
     ruleId: output(z.string(), { description: "Id of the rule." }),
@@ -55,14 +57,14 @@ export const firewallRule = defineResource({
   },
 
   async read(connection, id) {
-    const { tenant, ruleId } = splitId(id, "FirewallRule", "tenant", "ruleId");
+    const { tenant, ruleId } = ids.split(id);
     const { rules } = await connection.tenant(tenant);
     const found = await rules.find(ruleId);
     return found && existing(tenant, found);
   },
 
   async update(connection, id, _state, inputs) {
-    const { tenant, ruleId } = splitId(id, "FirewallRule", "tenant", "ruleId");
+    const { tenant, ruleId } = ids.split(id);
     const opened = await connection.tenant(tenant);
     const { client, rules } = opened;
     const changed = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule.filter.tags", () =>
@@ -73,7 +75,7 @@ export const firewallRule = defineResource({
   },
 
   async delete(connection, id) {
-    const { tenant, ruleId } = splitId(id, "FirewallRule", "tenant", "ruleId");
+    const { tenant, ruleId } = ids.split(id);
     const { client, rules } = await connection.tenant(tenant);
     await client.deleteFirewallRule({ params: { id: ruleId } });
     rules.drop(ruleId);

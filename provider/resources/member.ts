@@ -4,19 +4,21 @@ import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import { defineResource, output, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
+import { IdForm } from "./idForm.ts";
 import type { Namespace } from "./listings.ts";
 import { isNewer, releaseText } from "./release.ts";
-import { splitId } from "./splitId.ts";
 
 type Wire = Namespace["members"][number];
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
+const ids = new IdForm("Member", "tenant", "userId");
+
 export const member = defineResource({
   name: "Member",
   description:
     "A user's membership of a namespace. The owner is not a Member: ownership comes with the namespace.",
-  idFormat: "tenant/userId",
+  id: ids,
   inputs: {
     tenant: tenantInput,
     email: required(email, {
@@ -58,14 +60,14 @@ export const member = defineResource({
   },
 
   async read(connection, id, state) {
-    const { tenant, userId } = splitId(id, "Member", "tenant", "userId");
+    const { tenant, userId } = ids.split(id);
     // An import may name the user by e-mail address, which no user id looks like.
     const isMeant = (entry: Wire) => entry.id === userId || hasEmail(entry, userId);
     return findMember(connection, tenant, state.email, isMeant);
   },
 
   async update(connection, id, state, inputs) {
-    const { tenant, userId } = splitId(id, "Member", "tenant", "userId");
+    const { tenant, userId } = ids.split(id);
     const { client } = await connection.tenant(tenant);
     // Only an invitation sent again gets a new end; a change of role would leave it expired.
     if (isExpired(state, new Date())) return (await invite(connection, client, tenant, inputs)).state;
@@ -74,7 +76,7 @@ export const member = defineResource({
   },
 
   async delete(connection, id) {
-    const { tenant, userId } = splitId(id, "Member", "tenant", "userId");
+    const { tenant, userId } = ids.split(id);
     const { client } = await connection.tenant(tenant);
     await client.removeMember({ params: { tenant, uid: userId } });
   },

@@ -3,14 +3,15 @@ import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/co
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import { defineResource, optional, output, required, UnfinishedError } from "./definition.ts";
+import { IdForm } from "./idForm.ts";
 import type { Namespace as Wire } from "./listings.ts";
 
 const wireSettings = namespaces.editNamespace.body.shape.settings.unwrap().shape;
 
 const settings = z.strictObject({
-  sessionRecord: wireSettings.session_record.describe("Record what happens in sessions. Default: true."),
+  sessionRecord: wireSettings.session_record.describe("Record what happens in sessions."),
   connectionAnnouncement: wireSettings.connection_announcement.describe(
-    "Text shown to whoever connects, at most 4096 characters. Default: none.",
+    "Text shown to whoever connects, at most 4096 characters.",
   ),
 });
 
@@ -20,7 +21,8 @@ export const namespace = defineResource({
   name: "Namespace",
   description:
     "A tenant of the service: its members, keys and devices live in it. Made by a user, who owns it.",
-  idFormat: "tenant; an import also takes the name",
+  id: new IdForm("Namespace", "tenant"),
+  idNote: "an import also takes the name",
   inputs: {
     name: required(namespaces.namespaceName, {
       description: "Name, unique on the service: one host-name label, stored in lower case.",
@@ -28,7 +30,7 @@ export const namespace = defineResource({
     }),
     settings: optional(settings, { description: "Settings of the namespace.", default: DEFAULT_SETTINGS }),
     forceDestroy: optional(z.boolean(), {
-      description: "Delete the namespace although it has devices. Default: false.",
+      description: "Delete the namespace although it has devices.",
       default: false,
     }),
   },

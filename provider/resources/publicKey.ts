@@ -2,8 +2,8 @@ import { fingerprint, parseSshPublicKey, publicKeys, sshPublicKeyLine } from "@g
 import { z } from "zod";
 import { defineResource, output, required } from "./definition.ts";
 import { filterInput, filterState, tenantInput } from "./fields.ts";
+import { IdForm } from "./idForm.ts";
 import type { PublicKey } from "./listings.ts";
-import { splitId } from "./splitId.ts";
 
 const wire = publicKeys.createPublicKey.body.shape;
 
@@ -15,10 +15,12 @@ const line = z.string().superRefine((text, context) => {
   }
 });
 
+const ids = new IdForm("PublicKey", "tenant", "fingerprint");
+
 export const publicKey = defineResource({
   name: "PublicKey",
   description: "An SSH public key, the logins it may use and the devices it opens.",
-  idFormat: "tenant/fingerprint",
+  id: ids,
   inputs: {
     tenant: tenantInput,
     name: required(wire.name, { description: "Name of the key, for people." }),
@@ -67,13 +69,13 @@ export const publicKey = defineResource({
   },
 
   async read(connection, id) {
-    const { tenant, fingerprint } = splitId(id, "PublicKey", "tenant", "fingerprint");
+    const { tenant, fingerprint } = ids.split(id);
     const { keys } = await connection.tenant(tenant);
     return existing(tenant, await keys.find(fingerprint));
   },
 
   async update(connection, id, _state, inputs) {
-    const { tenant, fingerprint } = splitId(id, "PublicKey", "tenant", "fingerprint");
+    const { tenant, fingerprint } = ids.split(id);
     const opened = await connection.tenant(tenant);
     const { client, keys } = opened;
     const { name, username, filter } = inputs;
@@ -85,7 +87,7 @@ export const publicKey = defineResource({
   },
 
   async delete(connection, id) {
-    const { tenant, fingerprint } = splitId(id, "PublicKey", "tenant", "fingerprint");
+    const { tenant, fingerprint } = ids.split(id);
     const { client, keys } = await connection.tenant(tenant);
     await client.deletePublicKey({ params: { fingerprint } });
     keys.drop(fingerprint);

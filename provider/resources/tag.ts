@@ -3,14 +3,17 @@ import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import type { TenantClient } from "./connection.ts";
 import { defineResource, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
+import { IdForm } from "./idForm.ts";
 import { isMissingObject, isSilent } from "./missingObject.ts";
-import { splitId } from "./splitId.ts";
+
+const ids = new IdForm("Tag", "tenant", "name");
 
 export const tag = defineResource({
   name: "Tag",
   description:
     "The name of a tag, for other resources to refer to. Changing it renames the tag at once on every device, key and rule of the namespace, so that no filter misses a device meanwhile. A tag exists while something carries it: declaring one makes nothing, and removing the declaration removes nothing.",
-  idFormat: "tenant/name at creation",
+  id: ids,
+  idNote: "the name at creation",
   inputs: {
     tenant: tenantInput,
     name: required(tagSchema, { description: "The tag: 3 to 255 letters and digits." }),
@@ -29,13 +32,13 @@ export const tag = defineResource({
   },
 
   async read(_connection, id, state) {
-    const { tenant, name } = splitId(id, "Tag", "tenant", "name");
+    const { tenant, name } = ids.split(id);
     // Whether anything carries the tag today says nothing about it.
     return { id, state: { tenant, name: state.name ?? name } };
   },
 
   async update(connection, id, state, inputs) {
-    const { tenant } = splitId(id, "Tag", "tenant", "name");
+    const { tenant } = ids.split(id);
     const opened = await connection.tenant(tenant);
     if (state.name !== inputs.name)
       await opened.tagWork.during(() => rename(opened, state.name, inputs.name));
