@@ -29,14 +29,14 @@ export interface RawAnswer {
   readonly text: string;
 }
 
-/** What is known of the request an answer belongs to. */
+/** What is known of the request that an answer belongs to. */
 export interface AnswerContext {
   readonly operation: Operation;
   readonly path: string;
   /** Of the service, without credentials or query. */
   readonly address: string;
   readonly attempts: number;
-  /** An earlier attempt got no answer, and may have taken effect. */
+  /** True when an earlier attempt got no answer, so that it may have taken effect. */
   readonly unclear: boolean;
   readonly now: number;
   /** The JWT that was sent. */
@@ -47,10 +47,10 @@ export interface AnswerContext {
 
 const MESSAGE_LENGTH = 500;
 
-/** The server's words without secrets, control characters (terminals obey them) and excess. */
+/** A server's text, shortened, without secrets and without control characters, which terminals would obey. */
 function clean(message: string, secrets: readonly string[]): string {
   let text = message;
-  // Of those that begin alike, the longest one is meant.
+  // The longest first: a secret may begin like another one.
   for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {
     text = text.replaceAll(secret, "[secret]");
   }
@@ -82,7 +82,7 @@ function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fi
   };
 }
 
-/** How servers with TLS answer a request without it. */
+/** What servers with TLS say to a request without TLS. */
 const PLAIN_HTTP = /HTTP request (was sent )?to (an )?HTTPS (port|server)/i;
 
 function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: "none" | "unknown" | "done") {
@@ -99,7 +99,7 @@ function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: "none" | 
   };
 }
 
-/** The error that an answer with a status other than 2xx means. */
+/** The error for an answer with a status other than 2xx. */
 export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError {
   const { operation } = context;
   const { status, headers } = answer;
@@ -131,7 +131,7 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
     case 403:
       return new PermissionError(`not allowed (403)${hintFor403(context)}`, details);
     case 404:
-      // Elsewhere a 404 decides that an object is gone: a page of whatever stands before the service must not.
+      // A NotFoundError makes callers take an object for gone. The error page of a proxy must not do that.
       return answer.text.trim() === "" || body.message !== undefined
         ? new NotFoundError("not found (404)", details)
         : new ProtocolError("a 404 that is not the service's own; is the URL of the service right?", details);
@@ -160,7 +160,7 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
   }
 }
 
-/** What a 401 of a login without a password is about, by operation. */
+/** What was wrong when a login without a password is answered with 401, by operation. */
 const SECRETS_OF_LOGINS: Readonly<Record<string, string>> = {
   authMfa: "MFA token or code",
   recoverMfa: "user or recovery code",
@@ -207,23 +207,19 @@ function lockoutError(headers: ResponseHeaders, details: RequestErrorDetails): L
 /** Where a redirect leads, without what may be secret in it. */
 function redirectHint(headers: ResponseHeaders): string {
   const location = headers.location;
-  if (!location || !URL.canParse(location)) {
-    return "; is the URL of the service right?";
-  }
+  if (!location || !URL.canParse(location)) return "; is the URL of the service right?";
   const { protocol, host } = new URL(location);
   return `, a redirect to ${protocol}//${host}; is the URL of the service right?`;
 }
 
 /**
- * The body of a successful answer: a text as it came, JSON in the wire's spelling.
- * @throws ProtocolError when it is not JSON, or an object where the contract has a list (or the reverse).
+ * The body of a successful answer: JSON in the wire's spelling, or a text where the contract says so.
+ * @throws ProtocolError when it is not JSON, or an object where the contract has a list (or the reverse)
  */
 export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   const { operation } = context;
   const schema = operation.success.body;
-  if (!schema || (answer.text === "" && operation.success.mayBeEmpty)) {
-    return undefined;
-  }
+  if (!schema || (answer.text === "" && operation.success.mayBeEmpty)) return undefined;
   if (operation.success.mediaType !== JSON_TYPE) return answer.text;
   const outcome = operation.method === "GET" ? "none" : "done";
   const fail = (what: string, cause?: unknown) =>
@@ -236,7 +232,7 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   try {
     body = JSON.parse(answer.text);
   } catch {
-    // The parser's own message quotes the body, which may hold a secret: it is no cause to keep.
+    // The parser's error is not kept as the cause: it quotes the body, which may hold a secret.
     const type = clean(answer.headers["content-type"] ?? "none", context.secrets);
     throw fail(`the answer is ${answer.text === "" ? "empty" : `not JSON (content type ${type})`}`);
   }

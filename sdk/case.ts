@@ -10,14 +10,14 @@ type CamelParts<
 /** `tenant_id` → `tenantId`, `user-id` → `userId`: the spelling of a wire key in TypeScript. */
 export type CamelKey<K> = K extends string ? CamelParts<CamelParts<K, "-">, "_"> : K;
 
-/** `T` with the keys of all its objects in camelCase. Index signatures (records) keep theirs. */
+/** `T` with the keys of all its objects in camelCase; the keys of records stay as they are. */
 export type Camelised<T> = T extends readonly (infer Item)[]
   ? Camelised<Item>[]
   : T extends object
     ? { [K in keyof T as CamelKey<K>]: Camelised<T[K]> }
     : T;
 
-/** As {@link Camelised}, for values that are handed in: lists may be read-only. */
+/** {@link Camelised} for what a caller gives: its lists may be read-only. */
 export type CamelisedInput<T> = T extends readonly (infer Item)[]
   ? readonly CamelisedInput<Item>[]
   : T extends object
@@ -32,34 +32,24 @@ export function camelKey(key: string): string {
     .join("");
 }
 
-/** A set of schemas a value may have, and what follows from them for its keys and items. */
+/** How the keys of values are converted that fit one of several schemas. */
 interface Plan {
-  /** Every value is a text. */
+  /** True when all values are texts. */
   readonly isText: boolean;
   readonly keys: ReadonlyMap<string, { readonly camel: string; readonly value: () => Plan }>;
   readonly items: () => Plan;
   readonly values: () => Plan;
 }
 
-/** Schemas without what only wraps them: optional, nullable, default, catch, refinement, union, …  */
+/** The schemas inside of those that only wrap others: optional, nullable, default, catch, refinement, union, … */
 function leaves(schemas: readonly z.core.$ZodType[], seen = new Set<z.core.$ZodType>()): z.core.$ZodType[] {
   return schemas.flatMap((schema) => {
-    if (seen.has(schema)) {
-      return [];
-    }
+    if (seen.has(schema)) return [];
     seen.add(schema);
-    if (schema instanceof z.ZodUnion) {
-      return leaves(schema.options, seen);
-    }
-    if (schema instanceof z.ZodIntersection) {
-      return leaves([schema.def.left, schema.def.right], seen);
-    }
-    if (schema instanceof z.ZodPipe) {
-      return leaves([schema.def.in, schema.def.out], seen);
-    }
-    if (schema instanceof z.ZodLazy) {
-      return leaves([schema.def.getter()], seen);
-    }
+    if (schema instanceof z.ZodUnion) return leaves(schema.options, seen);
+    if (schema instanceof z.ZodIntersection) return leaves([schema.def.left, schema.def.right], seen);
+    if (schema instanceof z.ZodPipe) return leaves([schema.def.in, schema.def.out], seen);
+    if (schema instanceof z.ZodLazy) return leaves([schema.def.getter()], seen);
     const inner = (schema._zod.def as { innerType?: z.core.$ZodType }).innerType;
     return inner ? leaves([inner], seen) : [schema];
   });
@@ -67,17 +57,13 @@ function leaves(schemas: readonly z.core.$ZodType[], seen = new Set<z.core.$ZodT
 
 const plans = new WeakMap<z.core.$ZodType, Plan>();
 
-/** The plan of values that fit one of `schemas`; made once for a single schema. */
+/** The plan for values that fit one of `schemas`; that for a single schema is made once. */
 function planOf(schemas: readonly z.core.$ZodType[]): Plan {
   const only = schemas.length === 1 ? schemas[0] : undefined;
   const known = only && plans.get(only);
-  if (known) {
-    return known;
-  }
+  if (known) return known;
   const plan = makePlan(leaves(schemas));
-  if (only) {
-    plans.set(only, plan);
-  }
+  if (only) plans.set(only, plan);
   return plan;
 }
 
@@ -98,9 +84,7 @@ function makePlan(schemas: readonly z.core.$ZodType[]): Plan {
       for (const [key, child] of Object.entries(schema.shape as Record<string, z.core.$ZodType>)) {
         children.set(key, [...(children.get(key) ?? []), child]);
       }
-      if (schema.def.catchall) {
-        values.push(schema.def.catchall);
-      }
+      if (schema.def.catchall) values.push(schema.def.catchall);
     } else if (schema instanceof z.ZodRecord) {
       values.push(schema.valueType);
     } else if (schema instanceof z.ZodArray) {
@@ -127,9 +111,7 @@ function makePlan(schemas: readonly z.core.$ZodType[]): Plan {
 }
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== "object" || value === null) {
-    return false;
-  }
+  if (typeof value !== "object" || value === null) return false;
   const prototype = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
@@ -139,12 +121,10 @@ function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): 
     const items = plan.items();
     return value.map((item) => convert(items, item, direction));
   }
-  if (!isPlainObject(value)) {
-    return value;
-  }
-  // Servers after 0.19 send a tag as an object that has its name.
+  if (!isPlainObject(value)) return value;
+  // Servers after 0.19 send a tag as an object with a name.
   if (direction === "fromWire" && plan.isText && typeof value.name === "string") return value.name;
-  // What the schema does not know goes first, so that a known key of the same spelling wins.
+  // Keys that the schema does not know come first, so that a known key of the same spelling replaces them.
   const unknown: [string, unknown][] = [];
   const known: [string, unknown][] = [];
   const rest = { ...value };
@@ -162,22 +142,22 @@ function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): 
 }
 
 /**
- * `value` with the keys that `schema` knows in the wire's spelling. Everything the schema does not know
- * (other keys, records, unknown content) stays as it is; nothing is dropped or validated.
+ * `value` with the keys that `schema` knows in the wire's spelling. All other keys, also those of records, stay as they
+ * are; nothing is left out or checked.
  */
 export function toWire(schema: z.core.$ZodType, value: unknown): unknown {
   return convert(planOf([schema]), value, "toWire");
 }
 
 /**
- * The opposite of {@link toWire}: `value` as a server sent it, with known keys in camelCase. An object in place of a text
- * becomes its `name`.
+ * The opposite of {@link toWire}: a value that a server sent, with the keys that `schema` knows in camelCase. Where the
+ * schema has a text and the value an object, the text is the object's `name`.
  */
 export function fromWire(schema: z.core.$ZodType, value: unknown): unknown {
   return convert(planOf([schema]), value, "fromWire");
 }
 
-/** The kind of JSON a schema describes at the top; `any` where it allows several. */
+/** Whether values of a schema are objects or arrays; `any` for all else. */
 export function jsonKind(schema: z.core.$ZodType): "object" | "array" | "any" {
   const kinds = new Set(
     leaves([schema]).map((leaf) =>

@@ -12,7 +12,8 @@ import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from 
 import { type Answer, Transport } from "./transport.ts";
 import { sharedSession, UserSession } from "./userSession.ts";
 
-const DEFAULTS = {
+/** What {@link ClientOptions} mean where they are left out. */
+export const DEFAULTS = {
   connectTimeout: 5000,
   headersTimeout: 30_000,
   bodyTimeout: 30_000,
@@ -21,7 +22,7 @@ const DEFAULTS = {
   userAgent: "gatehouse-sdk",
 };
 
-/** What all views of a client share. */
+/** What the views of a client share: one for each namespace that {@link ClientCore.forTenant} was asked for. */
 interface Shared {
   readonly transport: Transport;
   readonly authorizer: Authorizer;
@@ -242,8 +243,8 @@ function viewOf(shared: Shared, tenant: string | undefined): Client {
 }
 
 /**
- * A client of one service. It keeps connections open: close it, or let the process end.
- * @throws ConfigurationError when the URL is not one of a service, or `ca` no certificate.
+ * Makes a client of one service. It keeps connections open until it is closed or the process ends.
+ * @throws ConfigurationError when the URL is not one of a service, or `ca` is no certificate
  * @example
  * const client = createClient({ url: "https://gatehouse.example.com", credential: apiKeyCredential(key) });
  * const devices = await client.getDevices({ query: { filter: where("tags").contains(["prod"]) } });

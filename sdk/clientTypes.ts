@@ -2,105 +2,147 @@ import type { Dispatcher } from "undici";
 import type { ResponseHeaders } from "./answer.ts";
 import type { Identity } from "./authorizer.ts";
 import type { Credential } from "./credentials.ts";
+import type { PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, ResponseOf } from "./operations.ts";
 import type { Page } from "./pages.ts";
 import type { RetryPolicy, Timing } from "./retry.ts";
-import type { RequestReport } from "./transport.ts";
+
+/** What {@link ClientOptions.onRequest} is told of one attempt; no secrets, no query, no bodies. */
+export interface RequestReport {
+  /** Id of the operation. */
+  readonly operation: string;
+  readonly method: string;
+  /** Path with its parameters filled in, without the query. */
+  readonly path: string;
+  /** Absent when no answer came. */
+  readonly status?: number;
+  /** Milliseconds from sending to the end of the answer. */
+  readonly ms: number;
+  /** From 1. */
+  readonly attempt: number;
+}
 
 /** Settings of a client; times in milliseconds. */
 export interface ClientOptions {
   /** Address of the service, for example https://gatehouse.example.com; a path in it is kept. */
   readonly url: string;
-  /** Without one, only operations that need none can be called. */
+  /** Proves the caller to the service. Left out, only operations that need none can be called. */
   readonly credential?: Credential;
-  /** To have a connection, TLS included. Default 5,000. */
+  /**
+   * Time to make a connection, TLS included.
+   * @default 5000
+   */
   readonly connectTimeout?: number;
-  /** Until the answer begins. Default 30,000. */
+  /**
+   * Time until the answer begins.
+   * @default 30000
+   */
   readonly headersTimeout?: number;
-  /** Between two parts of the answer. Default 30,000. */
+  /**
+   * Time between two parts of the answer.
+   * @default 30000
+   */
   readonly bodyTimeout?: number;
-  /** Connections at a time. Default 16. */
+  /**
+   * Most connections at a time.
+   * @default 16
+   */
   readonly connections?: number;
-  /** Bytes of an answer. Default 64 MiB. */
+  /**
+   * Most bytes of an answer: 64 MiB.
+   * @default 67108864
+   */
   readonly maxResponseSize?: number;
+  /**
+   * How often and how long requests are tried; what is left out stays as it is.
+   * @default DEFAULT_RETRY
+   */
   readonly retry?: Partial<RetryPolicy>;
-  /** Certificates (PEM) of authorities to trust beside those that Node does. */
+  /** Certificates (PEM) of authorities that are trusted beside those that Node trusts. */
   readonly ca?: string;
-  /** Default `gatehouse-sdk`. */
+  /**
+   * Sent as `User-Agent`.
+   * @default "gatehouse-sdk"
+   */
   readonly userAgent?: string;
   /** Called after every attempt. It must not throw: the call would fail with its error. */
   readonly onRequest?: (report: RequestReport) => void;
-  /** Clock, chance and sleep, for tests. */
+  /** Replaces the clock, the random numbers and the waiting, for tests. */
   readonly timing?: Partial<Timing>;
-  /** Sends the requests instead of the client's own pool (for a proxy); the caller closes it. */
+  /** Sends the requests in place of the client's own connections, for a proxy say; the caller closes it. */
   readonly dispatcher?: Dispatcher;
 }
 
 /** What may be set for a single call. */
 export interface CallOptions {
+  /** Ends the call when it aborts. */
   readonly signal?: AbortSignal;
-  /** Further request headers; those of the credential can not be replaced. */
+  /** Further request headers; those of the credential cannot be replaced. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Sent as `Idempotency-Key`: a server that knows it makes one object of repeated creations. Repeating them is
-   * the caller's part: the client can not tell whether the server does.
+   * Sent as `Idempotency-Key`. A server that knows the header makes one object of all creations under one key. Other
+   * servers ignore it, and the client cannot tell them apart: whether to repeat a creation is left to the caller.
    */
   readonly idempotencyKey?: string;
   /**
-   * Sent as `If-Match`: the `ETag` of the object as it was read, quotes included. A server that knows it changes
-   * nothing when the object has changed since, and the call fails with a PreconditionFailedError; others ignore it.
+   * Sent as `If-Match`: the `ETag` of the object as it was read, quotes included. If the object has changed since, a
+   * server that knows the header changes nothing, and the call fails with a {@link PreconditionFailedError}. Other
+   * servers ignore it.
    */
   readonly ifMatch?: string;
+  /** How often and how long this call is tried; what is left out is as the client's options say. */
   readonly retry?: Partial<RetryPolicy>;
 }
 
-/** A whole answer; `headers` by lower-case name. */
+/** A whole answer. */
 export interface CallResult<Id extends OperationId> {
   readonly status: number;
+  /** By lower-case name. */
   readonly headers: ResponseHeaders;
   readonly body: ResponseOf<Id>;
 }
 
-/** The methods that exist beside those of the operations. */
+/** The methods of a client beside those of the operations. */
 export interface ClientCore {
   /** Address of the service, without a trailing slash. */
   readonly url: string;
   /**
-   * Calls an operation; gives status and headers beside the body.
+   * Calls an operation by its id, for the status and the headers beside the body.
    * @throws RequestError one of its classes, when it fails
-   * @throws ConfigurationError when the request can not be sent as it is
+   * @throws ConfigurationError when the request cannot be sent as it is
    */
   call<Id extends OperationId>(id: Id, ...args: RequestArguments<Id, CallOptions>): Promise<CallResult<Id>>;
   /**
-   * The items of a list, page after page (100 a page where `perPage` is not given). Where a list can be
-   * sorted and `sortBy` is not given, by name: the servers' own orders move while one reads.
+   * The items of a list, page after page: 100 items a page where the request has no `perPage`. A list that can be sorted
+   * is sorted by name where the request has no `sortBy`, since the servers' own orders change while one reads.
    */
   iterate<Id extends ListId>(
     id: Id,
     ...args: RequestArguments<Id, CallOptions>
   ): AsyncGenerator<ItemOf<Id>, void, undefined>;
-  /** The same in pages, each with how many items the list has in all. */
+  /** The items of a list as {@link iterate} gives them, in pages that say how many items the list has in all. */
   pages<Id extends ListId>(
     id: Id,
     ...args: RequestArguments<Id, CallOptions>
   ): AsyncGenerator<Page<ItemOf<Id>>, void, undefined>;
   /**
-   * A view of this client whose calls are for namespace `tenant`; the same client when that is known to be
-   * its own. Nothing is sent before the first call. For another namespace a user's token is exchanged once,
-   * and the user's preferred namespace, which the exchange changes, is set back; an API key of another namespace is refused with a
-   * PermissionError before the call is sent.
+   * A view of this client whose calls are for the namespace `tenant`; the same client when that is known to be its own.
+   * Nothing is sent before the first call. A user's token is then exchanged once for one of the other namespace; the
+   * exchange changes the user's preferred namespace, which is set back. With an API key of another namespace every call
+   * fails with a {@link PermissionError} before it is sent.
    */
   forTenant(tenant: string): Client;
-  /** Who the client calls as. Asks the server only for an API key (once), or to log in. */
+  /** Who the client calls as. It sends requests only to log in, and to find out the namespace of an API key. */
   identity(options?: Pick<CallOptions, "signal">): Promise<Identity>;
-  /** Waits for running requests and closes the connections, also those of its views. */
+  /** Waits for running requests, and closes the connections of this client and all its views. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A method for every operation, named by its id, that gives the body of the answer. */
+/** A method for each operation, which has the operation's id as its name and gives the body of the answer. */
 export type OperationMethods = {
   readonly [Id in OperationId]: (...args: RequestArguments<Id, CallOptions>) => Promise<ResponseOf<Id>>;
 };
 
+/** A client of one service, as `createClient` makes it. */
 export type Client = ClientCore & OperationMethods;

@@ -3,16 +3,19 @@ import * as OTPAuth from "otpauth";
 import { ConfigurationError } from "./errors.ts";
 import { Secret } from "./secret.ts";
 
+/** An API key: it belongs to one namespace, and cannot do what takes a user. */
 export interface ApiKeyCredential {
   readonly kind: "apiKey";
   readonly key: Secret;
 }
 
+/** A user's token, which expires after days. */
 export interface TokenCredential {
   readonly kind: "token";
   readonly token: Secret;
 }
 
+/** A user's name and password; the client logs in when it first needs a token. */
 export interface PasswordCredential {
   readonly kind: "password";
   /** User name or e-mail. */
@@ -22,10 +25,7 @@ export interface PasswordCredential {
   readonly totpSecret?: Secret;
 }
 
-/**
- * Who calls (rules section 1). An API key belongs to one namespace and can not do what takes a user; a token
- * is a user's, and ends after days; user name and password get a token when one is needed.
- */
+/** What proves to the service who calls (rules section 1). */
 export type Credential = ApiKeyCredential | TokenCredential | PasswordCredential;
 
 function headerValue(text: string, what: string): Secret {
@@ -35,17 +35,26 @@ function headerValue(text: string, what: string): Secret {
   return new Secret(text);
 }
 
-/** @throws ConfigurationError when it can not be sent in a header. */
+/**
+ * The credential of an API key.
+ * @throws ConfigurationError when the key cannot be sent in a header
+ */
 export function apiKeyCredential(key: string): ApiKeyCredential {
   return { kind: "apiKey", key: headerValue(key, "the API key") };
 }
 
-/** @throws ConfigurationError when it can not be sent in a header. */
+/**
+ * The credential of a token, with or without `Bearer` before it.
+ * @throws ConfigurationError when the token cannot be sent in a header
+ */
 export function tokenCredential(token: string): TokenCredential {
   return { kind: "token", token: headerValue(token.replace(/^Bearer\s+/i, ""), "the token") };
 }
 
-/** @throws ConfigurationError when a part is empty, or the TOTP secret is not base32. */
+/**
+ * The credential of a user with a password, and with the secret of a second factor where the user has one.
+ * @throws ConfigurationError when user name or password is empty, or the TOTP secret is not base32
+ */
 export function passwordCredential(input: {
   readonly username: string;
   readonly password: string;
@@ -74,7 +83,7 @@ function totpSecret(text: string): Secret {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * A variable's value, or that of the file which `<name>_FILE` names, without its last newline. An empty
+ * The value of a variable, or the content of the file that `<name>_FILE` names, without its last newline. An empty
  * variable counts as absent.
  */
 function read(env: Environment, name: string): string | undefined {
@@ -84,13 +93,14 @@ function read(env: Environment, name: string): string | undefined {
   if (value !== undefined && path !== undefined) {
     throw new ConfigurationError(`${name} and ${fileName} are both set; set one of them`);
   }
-  if (path === undefined) {
-    return value;
-  }
+  if (path === undefined) return value;
   return contentOf(path, fileName);
 }
 
-/** A file's text without its last newline; `variable` named it. */
+/**
+ * A file's text without its last newline.
+ * @param variable the one that names the file, for errors
+ */
 function contentOf(path: string, variable: string): string {
   let content: string;
   try {
@@ -109,18 +119,19 @@ function contentOf(path: string, variable: string): string {
 /** What environment variables say of a service and its user; each part is absent where none says it. */
 export interface EnvironmentSettings {
   readonly url?: string;
-  /** Certificates (PEM) of authorities to trust beside those that Node does. */
+  /** Certificates (PEM) of authorities that are trusted beside those that Node trusts. */
   readonly ca?: string;
   readonly credential?: Credential;
-  /** Id of the namespace that is meant where none is named. */
+  /** Id of the namespace of resources that name none. */
   readonly tenant?: string;
 }
 
 /**
  * Reads GATEHOUSE_URL, GATEHOUSE_TENANT, the file that GATEHOUSE_CA_FILE names, and one credential: GATEHOUSE_API_KEY,
- * GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). Each but
- * the authorities may be given as `…_FILE`, the path of a file that holds it.
- * @throws ConfigurationError when more than one kind is given, one is incomplete, or a file can not be read.
+ * GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). In place
+ * of each of them but GATEHOUSE_CA_FILE, the same name with `_FILE` behind it may give the path of a file that holds it.
+ * @param env the environment variables
+ * @throws ConfigurationError when there is more than one credential, one is incomplete, or a file cannot be read
  */
 export function credentialsFromEnvironment(env: Environment = process.env): EnvironmentSettings {
   const url = read(env, "GATEHOUSE_URL");
@@ -161,8 +172,6 @@ function credentialFrom(env: Environment): Credential | undefined {
       "GATEHOUSE_TOTP_SECRET is set without GATEHOUSE_USERNAME/GATEHOUSE_PASSWORD",
     );
   }
-  if (apiKey !== undefined) {
-    return apiKeyCredential(apiKey);
-  }
+  if (apiKey !== undefined) return apiKeyCredential(apiKey);
   return token === undefined ? undefined : tokenCredential(token);
 }

@@ -1,9 +1,15 @@
-/** Any error this package raises on purpose. */
+/**
+ * The base of every error that this package throws on purpose. Thrown itself only when a server answers the request for
+ * the token of one namespace with the token of another.
+ */
 export class GatehouseError extends Error {
   override readonly name: string = "GatehouseError";
 }
 
-/** Options, environment or arguments do not make sense; nothing was sent. */
+/**
+ * Thrown when options, environment variables or arguments are missing or wrong; nothing was sent. When the server finds
+ * a request wrong, a {@link ValidationError} is thrown.
+ */
 export class ConfigurationError extends GatehouseError {
   override readonly name = "ConfigurationError";
 }
@@ -11,37 +17,42 @@ export class ConfigurationError extends GatehouseError {
 /**
  * What a failed request did on the server:
  * - `none`: nothing; it never arrived, was refused, or only reads
- * - `unknown`: it may have taken effect, so look before repeating it
- * - `done`: it took effect, only its answer is unusable
+ * - `unknown`: it may have taken effect, so look before sending it again
+ * - `done`: it took effect, only its answer cannot be read
  */
 export type Outcome = "none" | "unknown" | "done";
 
+/** What is known of a failed request. */
 export interface RequestErrorDetails {
-  readonly operation: string;
-  readonly method: string;
-  readonly path: string;
-  readonly status?: number;
-  readonly requestId?: string;
-  readonly serverMessage?: string;
-  readonly outcome: Outcome;
-  readonly attempts: number;
-}
-
-/** A request failed. Also used itself, for a status that has no class of its own. */
-export class RequestError extends GatehouseError {
-  override readonly name: string = "RequestError";
   /** Id of the operation, as in the contract. */
   readonly operation: string;
   readonly method: string;
   /** Path with its parameters filled in, without the query. */
   readonly path: string;
+  /** Status of the answer; absent when no answer came. */
   readonly status?: number;
   /** The server's `X-Request-ID`, for finding the request in its log. */
   readonly requestId?: string;
   /** The message of the server's answer, if it had one. */
   readonly serverMessage?: string;
   readonly outcome: Outcome;
-  /** How many times the request was sent or tried. */
+  /** How often the request was tried; 0 when it failed before the first try. */
+  readonly attempts: number;
+}
+
+/**
+ * The base of the errors of requests. Thrown itself for a status of 4xx that has no class of its own; when the server
+ * cannot be reached or breaks off, a {@link TransportError} is thrown.
+ */
+export class RequestError extends GatehouseError implements RequestErrorDetails {
+  override readonly name: string = "RequestError";
+  readonly operation: string;
+  readonly method: string;
+  readonly path: string;
+  readonly status?: number;
+  readonly requestId?: string;
+  readonly serverMessage?: string;
+  readonly outcome: Outcome;
   readonly attempts: number;
 
   constructor(what: string, details: RequestErrorDetails, options?: ErrorOptions) {
@@ -67,10 +78,13 @@ export class RequestError extends GatehouseError {
   }
 }
 
-/** 400, 415 or 422: the server finds the request invalid (rules section 8). */
+/**
+ * Thrown when the server finds the request invalid (400, 415 or 422; rules section 8). When it is valid, but in
+ * conflict with an object that exists, a {@link ConflictError} is thrown.
+ */
 export class ValidationError extends RequestError {
   override readonly name = "ValidationError";
-  /** Names of the fields that are at fault, on the wire's spelling, where the server lists them. */
+  /** Names of the fields that are at fault, in the wire's spelling, where the server lists them. */
   readonly fields: readonly string[];
 
   constructor(what: string, details: RequestErrorDetails, fields: readonly string[] = []) {
@@ -79,10 +93,14 @@ export class ValidationError extends RequestError {
   }
 }
 
-/** 401, or no credential where one is needed. */
+/**
+ * Thrown when a request needs a credential and has none, or one that is wrong or has expired (401). When the credential
+ * is right but may not do this, a {@link PermissionError} is thrown; when too many wrong passwords were sent, a
+ * {@link LockoutError}.
+ */
 export class AuthenticationError extends RequestError {
   override readonly name = "AuthenticationError";
-  /** When the token ended, if that is why. */
+  /** When the token expired, if that is why. */
   readonly expiredAt?: Date;
   readonly #mfaToken?: string;
 
@@ -97,28 +115,35 @@ export class AuthenticationError extends RequestError {
   }
 
   /**
-   * The password was right and the user has MFA: what authMfa needs beside the code (rules section 10).
-   * A getter, so that printing the error does not show it.
+   * Present when the password was right and the user has MFA: the operation `authMfa` takes it together with the code
+   * (rules section 10). Printing the error does not show it.
    */
   get mfaToken(): string | undefined {
     return this.#mfaToken;
   }
 }
 
-/** 402 or 403: known, but not allowed; or a credential that can not do it, found out before sending. */
+/**
+ * Thrown when the credential is right but may not do this (403), when a limit or the billing forbids it (402), and,
+ * before anything is sent, when an API key would be used for a namespace that is not known to be its own. When the
+ * credential itself is wrong, an {@link AuthenticationError} is thrown.
+ */
 export class PermissionError extends RequestError {
   override readonly name = "PermissionError";
 }
 
 /**
- * 404 in the service's form, `{message}` or without a body (rules section 8): no such object in the credential's
- * namespace. Any other 404, a proxy's page for instance, is a {@link ProtocolError}.
+ * Thrown when there is no such object in the credential's namespace: a 404 in the service's form, `{message}` or without
+ * a body (rules section 8). Any other 404, such as a proxy's page, is a {@link ProtocolError}.
  */
 export class NotFoundError extends RequestError {
   override readonly name = "NotFoundError";
 }
 
-/** 409: it exists already. */
+/**
+ * Thrown when the object, or one with the same name, exists already (409). When the object is not as `ifMatch` says, a
+ * {@link PreconditionFailedError} is thrown.
+ */
 export class ConflictError extends RequestError {
   override readonly name = "ConflictError";
   /** Names of the fields that are taken, in the wire's spelling, where the server lists them. */
@@ -130,12 +155,19 @@ export class ConflictError extends RequestError {
   }
 }
 
-/** 412: the object is not as `ifMatch` says, so that nothing was done. Read it again before changing it. */
+/**
+ * Thrown when the object is no longer as `ifMatch` says (412): read it again before changing it. When an object is in the
+ * way of a new one, a {@link ConflictError} is thrown.
+ */
 export class PreconditionFailedError extends RequestError {
   override readonly name = "PreconditionFailedError";
 }
 
-/** 429 of a login: too many wrong passwords (rules section 9). Never repeated by the client. */
+/**
+ * Thrown when a login is refused because too many wrong passwords came before it (429; rules section 9). The client never
+ * repeats it. When a single password is wrong, an {@link AuthenticationError} is thrown; when there are too many requests
+ * of any kind, a {@link RateLimitError}.
+ */
 export class LockoutError extends RequestError {
   override readonly name = "LockoutError";
   /** When the lock ends, if the server said so. */
@@ -147,7 +179,10 @@ export class LockoutError extends RequestError {
   }
 }
 
-/** 424: the payment gateway of a cloud instance refused, or failed (rules section 18). */
+/**
+ * Thrown when the payment gateway of a cloud instance refuses a payment or fails (424; rules section 18). When something
+ * is not allowed because it was not paid for, a {@link PermissionError} is thrown.
+ */
 export class PaymentError extends RequestError {
   override readonly name = "PaymentError";
   /** What went wrong, as the gateway calls it: `card_declined`, `processing_error`, … */
@@ -170,24 +205,36 @@ class RetryAfterError extends RequestError {
   }
 }
 
-/** 429 that is no lockout: too many requests. A login is not repeated by the client. */
+/**
+ * Thrown when too many requests came (429), after the client repeated the request as often as its retry policy allows; a
+ * login is never repeated. When wrong passwords are the reason, a {@link LockoutError} is thrown.
+ */
 export class RateLimitError extends RetryAfterError {
   override readonly name = "RateLimitError";
 }
 
-/** 500 and up. */
+/**
+ * Thrown when the server fails (500 and up). When it does not answer at all, a {@link TransportError} is thrown; when
+ * its answer cannot be understood, a {@link ProtocolError}.
+ */
 export class ServerError extends RetryAfterError {
   override readonly name = "ServerError";
 }
 
 /**
- * Why there is no answer: `unreachable` (no connection, so nothing was sent), `untrusted` (no TLS, or a
- * certificate that is not trusted: nothing was sent), `interrupted` (the connection broke), `timeout`, `aborted` (by the
- * caller's signal).
+ * Why there is no answer:
+ * - `unreachable`: there is no connection, so nothing was sent
+ * - `untrusted`: the other side speaks no TLS, or its certificate is not trusted; nothing was sent
+ * - `interrupted`: the connection broke
+ * - `timeout`: no complete answer came in time
+ * - `aborted`: the caller's signal ended the call
  */
 export type TransportFailure = "unreachable" | "untrusted" | "interrupted" | "timeout" | "aborted";
 
-/** No complete answer came. */
+/**
+ * Thrown when no complete answer came; `reason` says why. When an answer came that is not one of this service, a
+ * {@link ProtocolError} is thrown.
+ */
 export class TransportError extends RequestError {
   override readonly name = "TransportError";
   readonly reason: TransportFailure;
@@ -198,12 +245,16 @@ export class TransportError extends RequestError {
   }
 }
 
-/** An answer came that this service does not give: a redirect, no JSON, the wrong kind of JSON, a foreign 404. */
+/**
+ * Thrown when an answer came that this service does not give: a redirect, no JSON, the wrong kind of JSON, a 404 in
+ * another form, or more bytes than allowed. Often the URL is that of something else. When the service says that an object
+ * is not there, a {@link NotFoundError} is thrown.
+ */
 export class ProtocolError extends RequestError {
   override readonly name = "ProtocolError";
 }
 
-/** True when the object that was asked for does not exist (404). */
+/** True for a {@link NotFoundError}: the object that was asked for does not exist. */
 export function isNotFound(error: unknown): error is NotFoundError {
   return error instanceof NotFoundError;
 }

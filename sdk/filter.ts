@@ -16,10 +16,10 @@ type Clause = readonly Property[];
 
 /** Longest filter a server takes, in characters of base64. */
 const MAX_LENGTH = 16_384;
-/** More clauses than this can not fit into {@link MAX_LENGTH}. */
+/** More clauses than this cannot fit into {@link MAX_LENGTH}. */
 const MAX_CLAUSES = 256;
 
-/** Fields that lists are usually filtered by; any other stored field works too. */
+/** Fields that lists are often filtered by; any other stored field works too. */
 export type FilterField =
   | "name"
   | "tags"
@@ -32,11 +32,11 @@ export type FilterField =
   | "filter.hostname";
 
 /**
- * A condition on the items of a list (rules section 6). Its string form is what the `filter` parameter
- * takes: base64 of a JSON array.
+ * A condition on the items of a list (rules section 6), which `where`, `and` and `or` make. Its string form is the value
+ * of the `filter` parameter: base64 of a JSON array.
  */
 export class Filter {
-  /** All clauses must hold: the only nesting the wire has is "all of (any of …)". */
+  /** All of these must hold, each by one of its properties: the wire has no other nesting than "all of (any of …)". */
   readonly clauses: readonly Clause[];
 
   constructor(clauses: readonly Clause[]) {
@@ -44,13 +44,13 @@ export class Filter {
   }
 
   /**
-   * The filter for the wire.
-   * @throws ConfigurationError when it is longer than servers take.
+   * The filter as the wire has it.
+   * @throws ConfigurationError when it is longer than servers take
    */
   toString(): string {
     const items = this.clauses.flatMap((clause) => [
       ...clause,
-      // Every group is closed: what an open one means differs between lists.
+      // Every group gets its operator: lists differ in what they make of one without.
       { type: "operator", params: { name: clause.length > 1 ? "or" : "and" } },
     ]);
     // ASCII only, so that a server that decodes bytes as Latin-1 reads the same.
@@ -86,7 +86,7 @@ export interface Comparisons {
 }
 
 /**
- * Starts a condition on a field, which may be dotted.
+ * Begins a condition on a field; dots lead to fields inside of it.
  * @example where("tags").contains(["prod"])
  */
 export function where<Name extends string = FilterField>(
@@ -101,15 +101,15 @@ export function where<Name extends string = FilterField>(
   };
 }
 
-/** All of the conditions hold. */
+/** The condition that all of these hold. */
 export function and(first: Filter, ...others: readonly Filter[]): Filter {
   return new Filter([first, ...others].flatMap((filter) => filter.clauses));
 }
 
 /**
- * At least one of the conditions holds. An `and` inside is multiplied out, as the wire only knows
- * "all of (any of …)".
- * @throws ConfigurationError when that makes more groups than a server takes.
+ * The condition that at least one of these holds. An `and` inside of it is multiplied out, since the wire has no other
+ * nesting than "all of (any of …)".
+ * @throws ConfigurationError when that makes more groups than a server takes
  */
 export function or(first: Filter, ...others: readonly Filter[]): Filter {
   const clauses = others.reduce<readonly Clause[]>((sofar, filter) => {

@@ -9,6 +9,7 @@ export type {
   ClientCore,
   ClientOptions,
   OperationMethods,
+  RequestReport,
 } from "./clientTypes.ts";
 export * from "./contract/index.ts";
 export {
@@ -31,4 +32,3 @@ export type { ItemOf, ListId, OperationId, RequestOf, ResponseOf } from "./opera
 export type { Page } from "./pages.ts";
 export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
 export { Secret } from "./secret.ts";
-export type { RequestReport } from "./transport.ts";

@@ -1,8 +1,8 @@
-/** What the client reads of a token (rules section 2). Its signature is the server's to check. */
+/** What the client reads of a token (rules section 2). It does not check the signature, which only the server can. */
 export interface TokenClaims {
   readonly tenant?: string;
   readonly userId?: string;
-  /** When the token ends. */
+  /** When the token expires. */
   readonly expiresAt?: Date;
 }
 
@@ -10,22 +10,18 @@ function text(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** The claims of a JWT, without checking it; undefined when `token` is none. */
+/** The claims of a JWT, which is not checked; undefined for a text that is no JWT. */
 export function readClaims(token: string): TokenClaims | undefined {
   const [, payload, signature] = token.split(".");
-  if (!payload || signature === undefined) {
-    return undefined;
-  }
+  if (!payload || signature === undefined) return undefined;
   let claims: unknown;
   try {
     claims = JSON.parse(Buffer.from(payload, "base64url").toString("utf8"));
   } catch {
-    // Not JSON, so not a JWT: the server decides what to make of such a token.
+    // No JSON, so no JWT. The server decides what to make of such a token.
     return undefined;
   }
-  if (typeof claims !== "object" || claims === null) {
-    return undefined;
-  }
+  if (typeof claims !== "object" || claims === null) return undefined;
   const { tenant, id, exp } = claims as Record<string, unknown>;
   const expiresAt = typeof exp === "number" ? new Date(exp * 1000) : undefined;
   return {
@@ -35,7 +31,7 @@ export function readClaims(token: string): TokenClaims | undefined {
   };
 }
 
-/** The end of a token that is over at `now` (milliseconds), else undefined. */
+/** When a token expired, if that was before `now` (milliseconds); undefined for any other one. */
 export function expiredAt(token: string, now: number): Date | undefined {
   const end = readClaims(token)?.expiresAt;
   return end && end.getTime() <= now ? end : undefined;

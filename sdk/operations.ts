@@ -6,7 +6,7 @@ import type { Filter } from "./filter.ts";
 /** Id of a public operation; also the name of the client's method. */
 export type OperationId = keyof Operations;
 
-/** Undefined for a part without fields. */
+/** What a caller gives for a schema of the contract; undefined for an object without fields. */
 type InputOf<S> =
   S extends z.ZodObject<infer Shape>
     ? [keyof Shape] extends [never]
@@ -16,12 +16,12 @@ type InputOf<S> =
       ? CamelisedInput<z.input<S>>
       : undefined;
 
-/** A filter may be given as built by `where()`. */
+/** A query, whose filter may also be given as `where()` makes it. */
 type QueryOf<Q> = Q extends undefined
   ? undefined
   : { [K in keyof Q]: K extends "filter" ? Q[K] | Filter : Q[K] };
 
-/** One part of a request: absent without fields, optional when all its fields are. */
+/** One part of a request: none where it has no fields, optional where all its fields are. */
 type Part<Name extends string, Value> = [Value] extends [undefined]
   ? unknown
   : Record<never, never> extends Value
@@ -55,7 +55,7 @@ export type ListId = {
 /** One item of a list. */
 export type ItemOf<Id extends ListId> = ResponseOf<Id> extends readonly (infer Item)[] ? Item : never;
 
-/** Arguments of a call: the request may be left out where nothing in it is required. */
+/** The arguments of a call; the request may be left out where nothing in it is required. */
 export type RequestArguments<Id extends OperationId, Options> =
   Record<never, never> extends RequestOf<Id>
     ? [request?: RequestOf<Id>, options?: Options]

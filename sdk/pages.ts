@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import type { ResponseHeaders } from "./answer.ts";
 import type { Operation } from "./contract/index.ts";
 
-/** Most items a server puts on a page (rules section 6). */
-export const MAX_PAGE_SIZE = 100;
+/** Most items that a server puts on a page (rules section 6). */
+const MAX_PAGE_SIZE = 100;
 
-/** Items a server puts on a page when it is asked for none (rules section 6). */
+/** Items that a server puts on a page of size 0 (rules section 6). */
 const DEFAULT_PAGE_SIZE = 10;
 
 /** One page of a list. */
@@ -15,8 +15,8 @@ export interface Page<Item> {
   readonly total: number | undefined;
 }
 
-/** One page as it came. */
-interface Answer<Item> {
+/** A page as the server sends it. */
+interface Fetched<Item> {
   readonly headers: ResponseHeaders;
   readonly items: readonly Item[];
 }
@@ -32,15 +32,17 @@ function pageSizeOf(asked: number): number {
 }
 
 /**
- * The pages of a list, one after the other, until `X-Total-Count` items came; without that header, until a page
- * is empty or shorter than the one before. `page` and `perPage` are moved into their bounds as servers do
- * (rules section 6). Items that are added or removed meanwhile can move others over a page's edge, and so be
- * given twice or not at all.
+ * The pages of a list, one after the other, until as many items came as the header `X-Total-Count` says; without that
+ * header, until a page is empty or shorter than the one before. `page` and `perPage` are moved into their bounds as
+ * servers do (rules section 6). When items are added or removed meanwhile, others may move to the next or previous page:
+ * such an item comes twice, or not at all.
+ * @param query of the first page
+ * @param fetch gets the page of a query
  */
 export async function* iteratePages<Item>(
   operation: Pick<Operation, "query">,
   query: unknown,
-  fetch: (query: Record<string, unknown>) => Promise<Answer<Item>>,
+  fetch: (query: Record<string, unknown>) => Promise<Fetched<Item>>,
 ): AsyncGenerator<Page<Item>, void, undefined> {
   const asked = (query ?? {}) as { page?: number; perPage?: number; sortBy?: string };
   const perPage = pageSizeOf(asked.perPage ?? MAX_PAGE_SIZE);
@@ -57,15 +59,11 @@ export async function* iteratePages<Item>(
     });
     const total = totalOf(headers);
     // A server that knows no pages gives the same one for ever.
-    if (items.length === 0 || (total === undefined && isDeepStrictEqual(items, before))) {
-      return;
-    }
+    if (items.length === 0 || (total === undefined && isDeepStrictEqual(items, before))) return;
     yield { items, total };
-    // Counted in pages as long as the one that came, not as asked for: a server may make them smaller still.
+    // Pages that were left out are counted with the length of this one: a server may make them shorter than asked for.
     seen = (seen ?? (firstPage - 1) * items.length) + items.length;
-    if (total === undefined ? items.length < before.length : seen >= total) {
-      return;
-    }
+    if (total === undefined ? items.length < before.length : seen >= total) return;
     before = items;
   }
 }

@@ -11,7 +11,7 @@ export interface RequestParts {
 
 /** A request as it goes out, without credentials. */
 export interface WireRequest {
-  /** Path with its parameters, without the query: what logs and errors may show. */
+  /** Path with its parameters filled in, without the query: logs and errors may show it. */
   readonly path: string;
   /** Path and query. */
   readonly target: string;
@@ -23,12 +23,8 @@ export interface WireRequest {
 const SECRET_KEY = /password|secret|token|code|^key$|^sign$/;
 
 function secretsIn(value: unknown, key = ""): string[] {
-  if (typeof value === "string") {
-    return SECRET_KEY.test(key) && value !== "" ? [value] : [];
-  }
-  if (Array.isArray(value)) {
-    return value.flatMap((item) => secretsIn(item, key));
-  }
+  if (typeof value === "string") return SECRET_KEY.test(key) && value !== "" ? [value] : [];
+  if (Array.isArray(value)) return value.flatMap((item) => secretsIn(item, key));
   if (typeof value === "object" && value !== null) {
     return Object.entries(value).flatMap(([name, item]) => secretsIn(item, name));
   }
@@ -39,7 +35,7 @@ function record(value: unknown): Record<string, unknown> {
   return (value ?? {}) as Record<string, unknown>;
 }
 
-/** One escaped segment. "." and ".." would be resolved away by the URL, and so name another object. */
+/** One escaped segment of a path. "." and ".." are refused: a URL resolves them, and would name another object. */
 function segment(operation: Operation, name: string, value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);
   if (text === "" || text === "." || text === "..") {
@@ -50,14 +46,14 @@ function segment(operation: Operation, name: string, value: unknown): string {
   return encodeURIComponent(text);
 }
 
-/** Servers of 0.19 look for a tag that is removed in a body (rules D17); others ignore it there. */
-function repeated({ method }: Operation, { tag }: Record<string, unknown>): object | undefined {
+/** The body of a tag's removal: servers of 0.19 look for the tag there (rules D17), others in the path alone. */
+function bodyOfTagRemoval({ method }: Operation, { tag }: Record<string, unknown>): object | undefined {
   return method === "DELETE" && tag !== undefined ? { tag } : undefined;
 }
 
 /**
- * Puts a request into the wire's form. Values are not checked: the server's rules count, and servers differ.
- * @throws ConfigurationError when a path parameter is missing or can not be part of a path.
+ * Puts a request into the wire's form. Values are not checked: servers differ in what they allow.
+ * @throws ConfigurationError when a path parameter is missing or cannot be part of a path
  */
 export function buildRequest(operation: Operation, parts: RequestParts): WireRequest {
   const params = record(toWire(operation.params, parts.params ?? {}));
@@ -67,11 +63,9 @@ export function buildRequest(operation: Operation, parts: RequestParts): WireReq
   const query = record(toWire(operation.query, parts.query ?? {}));
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null) {
-      search.append(name, String(value));
-    }
+    if (value !== undefined && value !== null) search.append(name, String(value));
   }
-  const body = operation.body ? toWire(operation.body, parts.body) : repeated(operation, params);
+  const body = operation.body ? toWire(operation.body, parts.body) : bodyOfTagRemoval(operation, params);
   return {
     path,
     target: search.size > 0 ? `${path}?${search}` : path,

@@ -4,16 +4,29 @@ import { RateLimitError, ServerError, TransportError } from "./errors.ts";
 
 /** How often and how long a request is tried. */
 export interface RetryPolicy {
-  /** Most times a request is sent; 1 means never again. Default 4. */
+  /**
+   * How often a request is sent at most; 1: it is never repeated.
+   * @default 4
+   */
   readonly attempts: number;
-  /** Milliseconds for a call with all its attempts and pauses. Default 60,000. */
+  /**
+   * Milliseconds for a call with all its attempts and pauses.
+   * @default 60000
+   */
   readonly deadline: number;
-  /** Upper bound of the first pause in milliseconds; it doubles with each. Default 250. */
+  /**
+   * Longest first pause in milliseconds; each further one may be twice as long.
+   * @default 250
+   */
   readonly baseDelay: number;
-  /** Upper bound of every pause in milliseconds, but for a longer `Retry-After`. Default 10,000. */
+  /**
+   * Longest pause in milliseconds, unless the server asks for a longer one by `Retry-After`.
+   * @default 10000
+   */
   readonly maxDelay: number;
 }
 
+/** The policy of a client whose options say nothing of it. */
 export const DEFAULT_RETRY: RetryPolicy = {
   attempts: 4,
   deadline: 60_000,
@@ -21,7 +34,7 @@ export const DEFAULT_RETRY: RetryPolicy = {
   maxDelay: 10_000,
 };
 
-/** Clock, chance and sleep; replaced in tests. */
+/** Clock, random numbers and waiting; tests replace them. */
 export interface Timing {
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -31,13 +44,14 @@ export interface Timing {
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
+/** The real ones. */
 export const SYSTEM_TIMING: Timing = {
   now: Date.now,
   random: Math.random,
   sleep: (ms, signal) => wait(ms, undefined, signal ? { signal } : {}),
 };
 
-/** Logins are never repeated by the client: three wrong ones lock the account (rules section 9). */
+/** The logins, which the client never repeats: three wrong ones lock the account (rules section 9). */
 export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
   "login",
   "authUser",
@@ -47,8 +61,8 @@ export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Operations with a token whose 401 may be about a code in the request instead (rules section 10): sending it
- * again under another token would be a second guess.
+ * Operations with a token that answer 401 also when a code in the request is wrong (rules section 10). They are not sent
+ * again under another token: that would be a second guess of the code.
  */
 export const CODE_OPERATIONS: ReadonlySet<string> = new Set(["enableMfa"]);
 
@@ -56,21 +70,17 @@ export const CODE_OPERATIONS: ReadonlySet<string> = new Set(["enableMfa"]);
 const PASSING_STATUSES = [502, 503, 504];
 
 /**
- * True when `error` lets `operation` be sent again: it never arrived, the server refused it before doing
- * anything (429), or running it twice changes nothing more. An idempotency key does not count: the client can
- * not tell a server that knows it from one that ignores it, and would make two objects there.
+ * True when a request that failed with `error` may be sent again: it never arrived, the server refused it before it did
+ * anything (429), or doing it twice changes nothing more. An idempotency key makes no difference: the client cannot tell
+ * a server that knows it from one that ignores it, where a repeated creation would make two objects.
  */
 export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error: unknown): boolean {
-  if (LOGIN_OPERATIONS.has(operation.id)) {
-    return false;
-  }
+  if (LOGIN_OPERATIONS.has(operation.id)) return false;
   if (error instanceof TransportError) {
     const unclear = error.reason === "interrupted" || error.reason === "timeout";
     return error.reason === "unreachable" || (unclear && operation.repeatable);
   }
-  if (error instanceof RateLimitError) {
-    return true;
-  }
+  if (error instanceof RateLimitError) return true;
   if (error instanceof ServerError) {
     return operation.repeatable && PASSING_STATUSES.includes(error.status ?? 0);
   }
@@ -78,8 +88,10 @@ export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error
 }
 
 /**
- * Milliseconds to wait after failed attempt number `attempt` (from 1): exponential with full jitter, and
- * never less than what the server asked for.
+ * Milliseconds to wait after a failed attempt: a random part of a bound that doubles each time, and never less than what
+ * the server asks for.
+ * @param attempt which one failed, from 1
+ * @param retryAfter milliseconds that the server asks for
  */
 export function pauseAfter(
   attempt: number,
@@ -96,12 +108,8 @@ export function pauseAfter(
 /** Milliseconds that a `Retry-After` header asks to wait (RFC 9110, section 10.2.3), or undefined. */
 export function parseRetryAfter(header: string | undefined, now: number): number | undefined {
   const value = header?.trim();
-  if (!value) {
-    return undefined;
-  }
-  if (/^\d+$/.test(value)) {
-    return Number(value) * 1000;
-  }
+  if (!value) return undefined;
+  if (/^\d+$/.test(value)) return Number(value) * 1000;
   const date = Date.parse(value);
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 
-/** A value that printing, inspection, string conversion and JSON do not show. */
+/** A value that is not shown when it is printed, inspected, or converted to a string or JSON. */
 export class Secret {
   readonly #value: string;
 

@@ -3,41 +3,23 @@ import { getCACertificates } from "node:tls";
 import { Agent, type Dispatcher, request as send } from "undici";
 import { serviceAddress } from "./address.ts";
 import { type AnswerContext, bodyOf, errorOf, type RawAnswer, type ResponseHeaders } from "./answer.ts";
+import type { ClientOptions } from "./clientTypes.ts";
 import type { Operation } from "./contract/index.ts";
 import { ConfigurationError, RateLimitError, RequestError, ServerError, TransportError } from "./errors.ts";
 import type { WireRequest } from "./request.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
 import { failureOf } from "./transportFailure.ts";
 
-/** What a hook learns of one attempt; no secrets, no query, no bodies. */
-export interface RequestReport {
-  readonly operation: string;
-  readonly method: string;
-  readonly path: string;
-  /** Absent when no answer came. */
-  readonly status?: number;
-  /** Milliseconds from sending to the end of the answer. */
-  readonly ms: number;
-  /** From 1. */
-  readonly attempt: number;
-}
+/** What a {@link Transport} needs of a client's options. */
+export type TransportOptions = Pick<ClientOptions, "url" | "ca" | "dispatcher" | "onRequest"> &
+  Required<
+    Pick<
+      ClientOptions,
+      "connectTimeout" | "headersTimeout" | "bodyTimeout" | "connections" | "maxResponseSize" | "userAgent"
+    >
+  > & { readonly timing: Timing };
 
-/** Settings of a {@link Transport}; times in milliseconds. */
-export interface TransportOptions {
-  readonly url: string;
-  readonly connectTimeout: number;
-  readonly headersTimeout: number;
-  readonly bodyTimeout: number;
-  readonly connections: number;
-  readonly maxResponseSize: number;
-  readonly ca?: string;
-  readonly dispatcher?: Dispatcher;
-  readonly userAgent: string;
-  readonly onRequest?: (report: RequestReport) => void;
-  readonly timing: Timing;
-}
-
-/** What belongs to one call. */
+/** What one call adds to its request. */
 export interface SendOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly retry: RetryPolicy;
@@ -72,10 +54,7 @@ export function trusted(ca: string): string[] {
   return [...getCACertificates("default"), ca];
 }
 
-/**
- * Milliseconds from the first try to the last one to have a connection: who waits for an address that is wrong should
- * learn it soon.
- */
+/** Milliseconds in which connections are tried again: whoever gave a wrong address should learn it soon. */
 const CONNECTING = 2000;
 
 const isUnreachable = (error: RequestError) =>
@@ -142,14 +121,12 @@ export class Transport {
     }
   }
 
-  /** Sleeps; a caller who gives up meanwhile gets the error there was, as aborted. */
+  /** Waits. A caller who gives up meanwhile gets the last attempt's error as the cause of one that says so. */
   async #pause(ms: number, signal: AbortSignal | undefined, last: RequestError): Promise<void> {
     try {
       await this.timing.sleep(ms, signal);
     } catch (cause) {
-      if (!signal?.aborted) {
-        throw cause;
-      }
+      if (!signal?.aborted) throw cause;
       throw new TransportError("aborted by the caller", last, "aborted", last);
     }
   }
@@ -179,14 +156,10 @@ export class Transport {
       const raw = await this.#exchange(operation, request, options, state.left, (code) => {
         status = code;
       });
-      if (raw.status < 200 || raw.status > 299) {
-        throw errorOf(context, raw);
-      }
+      if (raw.status < 200 || raw.status > 299) throw errorOf(context, raw);
       return { status: raw.status, headers: raw.headers, body: bodyOf(context, raw) };
     } catch (error) {
-      if (error instanceof RequestError || error instanceof ConfigurationError) {
-        throw error;
-      }
+      if (error instanceof RequestError || error instanceof ConfigurationError) throw error;
       throw failureOf(context, error, { aborted: options.signal?.aborted ?? false, sent: true });
     } finally {
       this.#options.onRequest?.({

@@ -11,9 +11,9 @@ import {
 
 const TIMEOUTS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 const UNREADABLE = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);
-/** The client itself was closed, or the request could not be put on the wire. */
+/** The client was closed, or the request has a form that cannot be sent. */
 const UNSENT = new Set(["UND_ERR_INVALID_ARG", "UND_ERR_CLOSED"]);
-/** No certificate was looked at: the other side does not speak TLS. */
+/** The other side does not speak TLS. */
 const NO_TLS =
   /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/;
 const UNTRUSTED =
@@ -25,7 +25,7 @@ function property(error: unknown, name: "code" | "syscall" | "message"): string 
   return typeof value === "string" ? value : "";
 }
 
-/** A name that resolves to several addresses fails with one error for each; they fail alike. */
+/** The first error of a connection that was tried at several addresses of one name; the others are alike. */
 function firstOf(error: unknown): unknown {
   return error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
 }
@@ -36,14 +36,12 @@ function reasonOf(error: unknown): TransportFailure {
   if (["connect", "getaddrinfo"].includes(property(first, "syscall")) || code === "UND_ERR_CONNECT_TIMEOUT") {
     return "unreachable";
   }
-  if (UNTRUSTED.test(code) || NO_TLS.test(code)) {
-    return "untrusted";
-  }
+  if (UNTRUSTED.test(code) || NO_TLS.test(code)) return "untrusted";
   const timedOut = error instanceof DOMException && error.name === "TimeoutError";
   return timedOut || TIMEOUTS.has(code) ? "timeout" : "interrupted";
 }
 
-/** What happened, and what to try. */
+/** What happened, and what to do about it. */
 function wordsOf(reason: TransportFailure, code: string, address: string): string {
   const place = placeOf(address);
   const named = code === "" ? "" : ` (${code})`;
@@ -91,7 +89,7 @@ function whyUntrusted(code: string): string {
 
 /**
  * The error for a request that got no complete answer.
- * @param how `aborted`: the caller gave up; `sent`: the request may have left this process
+ * @param how whether the caller aborted it, and whether it may have been sent before
  */
 export function failureOf(
   context: AnswerContext,

@@ -74,9 +74,7 @@ async function make(
   origin: Origin,
 ): Promise<Existing<Values>> {
   const made = await definition.create(connection, inputs, origin);
-  if (origin.isOthers(made.id)) {
-    return make(definition, connection, inputs, origin.after(made.id));
-  }
+  if (origin.isOthers(made.id)) return make(definition, connection, inputs, origin.after(made.id));
   origin.claim(made.id);
   const changes = differences(definition, made, inputs);
   if (changes.length === 0) return made;

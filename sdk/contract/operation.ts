@@ -189,9 +189,7 @@ const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknow
 /** What every operation of the scope may answer. */
 function commonErrors(scope: Scope, conditional: boolean): Record<number, string> {
   const common: Record<number, string> = { 500: "internal error" };
-  if (INTERNAL_SCOPES.includes(scope)) {
-    common[403] = "X-Internal-Token missing or wrong";
-  }
+  if (INTERNAL_SCOPES.includes(scope)) common[403] = "X-Internal-Token missing or wrong";
   if (scope === "forwarded" || (scope !== "public" && !INTERNAL_SCOPES.includes(scope))) {
     common[401] = CREDENTIAL_REFUSED;
   }

@@ -18,12 +18,8 @@ export interface SshPublicKey {
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
   const text = line.trim();
-  if (text.includes("\n")) {
-    throw new Error("must be one OpenSSH public key line, not several");
-  }
-  if (text.includes("PRIVATE KEY")) {
-    throw new Error("must be a public key; this is a private one");
-  }
+  if (text.includes("\n")) throw new Error("must be one OpenSSH public key line, not several");
+  if (text.includes("PRIVATE KEY")) throw new Error("must be a public key; this is a private one");
   const [type = "", encoded = ""] = text.split(/\s+/, 2);
   const form = SSH_KEY_FORMS.get(type);
   if (!form) {

@@ -24,12 +24,8 @@ export interface DeviceFacts {
  * @param broken the answer for a pattern that does not compile, see {@link patternFound}
  */
 export function filterMatches(filter: DeviceFilter, device: DeviceFacts, broken = false): boolean {
-  if (filter.hostname) {
-    return patternFound(filter.hostname, device.name, broken);
-  }
-  if (filter.tags && filter.tags.length > 0) {
-    return filter.tags.some((tag) => device.tags.includes(tag));
-  }
+  if (filter.hostname) return patternFound(filter.hostname, device.name, broken);
+  if (filter.tags && filter.tags.length > 0) return filter.tags.some((tag) => device.tags.includes(tag));
   return true;
 }
 

@@ -1,0 +1,16 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { DEFAULTS } from "../../sdk/client.ts";
+import { DEFAULT_RETRY } from "../../sdk/index.ts";
+
+/** What the doc comments of a file's fields call their defaults, those alone that are values. */
+function documented(file: string): Record<string, unknown> {
+  const source = readFileSync(new URL(`../../sdk/${file}`, import.meta.url), "utf8");
+  const found = source.matchAll(/@default ([^A-Z\n]+)\n\s*\*\/\n\s*readonly (\w+)\?*:/g);
+  return Object.fromEntries([...found].map(([, value = "", name = ""]) => [name, JSON.parse(value)]));
+}
+
+test("comments say the defaults that options have", () => {
+  expect(documented("clientTypes.ts")).toEqual(DEFAULTS);
+  expect(documented("retry.ts")).toEqual(DEFAULT_RETRY);
+});
