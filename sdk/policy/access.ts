@@ -3,34 +3,34 @@ import { type DeviceSet, DeviceSets } from "./deviceSets.ts";
 import type { AccessDomain, AccessKey, AccessPolicy, AccessRule } from "./facts.ts";
 import { strongestFirst } from "./firewallDecides.ts";
 import type { DeviceFilter } from "./keyAdmits.ts";
-import { patternFound } from "./patternFound.ts";
+import { patternFound } from "./pattern.ts";
 import { type RuleSet, RuleSets } from "./ruleSets.ts";
 
-/** Devices on which one rule decides, or none does, about logins of one name from one address. */
+/** The devices on which one rule decides about logins of one name from one address, or on which no rule does. */
 export interface Share {
-  /** Null: no rule matches, which allows. */
+  /** Null where no rule matches, so that the login is allowed. */
   readonly rule: AccessRule | null;
   readonly devices: DeviceSet;
 }
 
 /** What the firewall says to logins of one name from one address. */
 export interface Verdict {
-  /** Strongest rule first; last the devices on which none matches. */
+  /** The strongest rule first; last the devices on which no rule matches. */
   readonly shares: readonly Share[];
-  /** The devices that it lets through to. */
+  /** The devices on which the logins are allowed. */
   readonly open: DeviceSet;
 }
 
 /**
- * A policy over a domain: every decision at once, as sets of devices, instead of one by one. It says of each what
- * `keyAdmits` and `firewallDecides` say.
+ * All decisions of a policy about the login names and addresses of a domain, each as a set of devices. They are those of
+ * `keyAdmits` and `firewallDecides`, which decide about one login at a time.
  */
 export class Access {
   readonly policy: AccessPolicy;
   readonly domain: AccessDomain;
-  /** Uids of the devices; sets of devices hold places in this list. */
+  /** Uids of devices; a {@link DeviceSet} holds places in this list. */
   readonly uids: readonly string[];
-  /** Rules that decide about a login, strongest first. */
+  /** The active rules, strongest first; a {@link RuleSet} holds places in this list. */
   readonly rules: readonly AccessRule[];
   readonly #sets: DeviceSets;
   readonly #byLogin: RuleSets;
@@ -38,7 +38,7 @@ export class Access {
   readonly #byBoth = new Map<RuleSet, Map<RuleSet, Verdict>>();
   readonly #verdicts = new Map<string, Verdict>();
 
-  /** @param uids the policy's own where they are left out; with more, policies can be compared by their sets */
+  /** @param uids by default those of the policy's devices; two policies with the same ones can be compared */
   constructor(
     policy: AccessPolicy,
     domain: AccessDomain,
@@ -55,29 +55,29 @@ export class Access {
 
   /**
    * The devices that a filter is for.
-   * @param broken whether a pattern that does not compile is for every device, or for none
+   * @param broken whether a pattern that does not compile is for every device (true), or for none
    */
   devicesOf(filter: DeviceFilter, broken: boolean): DeviceSet {
     return this.#sets.of(filter, broken);
   }
 
-  /** The devices that the key admits a login name on, whatever the firewall says. */
+  /** The devices on which the key admits a login name, whatever the firewall says; undefined for none. */
   admitted(key: AccessKey, login: string): DeviceSet | undefined {
     if (!patternFound(key.username, login, false)) return undefined;
     return this.#sets.of(key.filter, false);
   }
 
-  /** Places in `rules` of those for a login name; the same set for names that are all the same to the rules. */
+  /** The rules whose pattern is found in a login name. Names in which the same ones are found get the same object. */
   rulesForLogin(login: string): RuleSet {
     return this.#byLogin.of(login);
   }
 
-  /** The same for an address. */
+  /** The rules whose pattern is found in an address, as {@link rulesForLogin}. */
   rulesForAddress(address: string): RuleSet {
     return this.#byAddress.of(address);
   }
 
-  /** What the firewall says; of logins that are all the same to the rules, the same object. */
+  /** What the firewall says. Logins that the same rules match get the same object. */
   verdict(login: string, address: string): Verdict {
     const named = this.rulesForLogin(login);
     const placed = this.rulesForAddress(address);
@@ -129,7 +129,7 @@ export class Access {
   }
 }
 
-/** Of sets many of which are the same object. */
+/** The union of sets, many of which are the same object. */
 function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
   const union = new TypedFastBitSet();
   for (const set of new Set(sets)) if (set) union.union(set);

@@ -1,17 +1,16 @@
 import { TypedFastBitSet } from "typedfastbitset";
 import type { AccessDevice } from "./facts.ts";
 import type { DeviceFilter } from "./keyAdmits.ts";
-import { NamedDevices } from "./namedDevices.ts";
-import { patternOf } from "./pattern.ts";
+import { type Pattern, patternOf } from "./pattern.ts";
 
-/** Devices, each by its place in a list of uids. */
+/** A set of devices, each by its place in a list of uids. */
 export type DeviceSet = TypedFastBitSet;
 
-/** Finds the devices of filters, each filter once. */
+/** Finds the devices that filters are for, once for each filter. */
 export class DeviceSets {
   readonly all: DeviceSet = new TypedFastBitSet();
   readonly #names: NamedDevices;
-  /** Lists, not sets: a set takes room for all devices, which is too much where each device has a tag of its own. */
+  /** Lists, not sets: a set takes memory for all devices, too much where each device has a tag of its own. */
   readonly #byTag = new Map<string, number[]>();
   readonly #byTags = new Map<string, DeviceSet>();
   readonly #byPattern = new Map<string, DeviceSet | undefined>();
@@ -58,5 +57,47 @@ export class DeviceSets {
   #find(pattern: string): DeviceSet | undefined {
     const compiled = patternOf(pattern);
     return compiled && new TypedFastBitSet(this.#names.matching(compiled));
+  }
+}
+
+type Named = readonly [name: string, place: number];
+
+/** Devices by their names. A pattern that says how names begin is tried on such names alone. */
+class NamedDevices {
+  /** In the order of their memory: going through all of them is ten times faster than in the sorted list. */
+  readonly #devices: readonly Named[];
+  /** Sorted by name, so that names that begin alike are neighbours. */
+  readonly #sorted: readonly Named[];
+
+  constructor(devices: readonly Named[]) {
+    this.#devices = devices;
+    this.#sorted = devices.toSorted(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0));
+  }
+
+  /** Places of the devices in whose name the pattern is found. */
+  *matching({ begins, test }: Pattern): Generator<number> {
+    if (!begins || begins.includes("")) {
+      for (const [name, place] of this.#devices) if (test(name)) yield place;
+      return;
+    }
+    for (const begin of begins) {
+      for (let index = this.#firstFrom(begin); index < this.#sorted.length; index += 1) {
+        const [name, place] = this.#sorted[index] as Named;
+        if (!name.startsWith(begin)) break;
+        if (test(name)) yield place;
+      }
+    }
+  }
+
+  /** The place of the first name that does not sort before the text. */
+  #firstFrom(text: string): number {
+    let low = 0;
+    let high = this.#sorted.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#sorted[middle]?.[0] ?? "") < text) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 }

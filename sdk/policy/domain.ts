@@ -9,21 +9,23 @@ export const ANY_LOGIN = "someone";
 /** An address that stands for every one that no rule names: of a network for documentation (RFC 5737). */
 export const ANY_ADDRESS = "192.0.2.1";
 
-/** What a domain has beside what the patterns of the policies name. */
+/** What a domain holds beside what the patterns of the policies name. */
 export interface DomainOptions {
+  /** Login names. */
   readonly logins?: readonly string[];
+  /** Client addresses. */
   readonly addresses?: readonly string[];
 }
 
-/** Ends that make an address of the begin of one, as a pattern on the first parts of addresses has it. */
+/** Ends that make an address of its beginning; patterns often spell only the first parts of addresses. */
 const ENDS = ["", ".0.0.1", ".0.1", ".1", "0.0.1", "0.1", "1", ":1", "::1"];
-/** What almost any character of an address may be: dots are often not escaped, and parts written as `.+`. */
+/** What stands for any character in a pattern on addresses: dots are often not escaped, and parts written as `.+`. */
 const FILLERS = [".", "1"];
 
 /**
- * What policies are to be evaluated for: {@link DEFAULT_LOGIN}, {@link ANY_LOGIN} and {@link ANY_ADDRESS}, what is asked
- * for, and what the patterns of their keys and rules name. What a pattern has that spells nothing (`[a-z]+`) is there
- * with one example.
+ * The login names and addresses for which policies are evaluated: {@link DEFAULT_LOGIN}, {@link ANY_LOGIN} and
+ * {@link ANY_ADDRESS}, those of the options, and those that the patterns of keys and rules spell. A part of a pattern
+ * that spells no text, such as `[a-z]+`, gives one example.
  */
 export function domainOf(policies: readonly AccessPolicy[], options: DomainOptions = {}): AccessDomain {
   const logins = new Set([DEFAULT_LOGIN, ANY_LOGIN, ...(options.logins ?? [])]);
@@ -43,7 +45,7 @@ export function domainOf(policies: readonly AccessPolicy[], options: DomainOptio
   return { logins: [...logins], addresses: [...addresses] };
 }
 
-/** The address that a text is, or begins; undefined where it does neither. */
+/** The text as an address, completed where it is the beginning of one; undefined where it is neither. */
 export function addressFrom(begin: string): string | undefined {
   return ENDS.map((end) => begin + end).find((text) => isIP(text) !== 0);
 }

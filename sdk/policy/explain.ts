@@ -1,20 +1,21 @@
 import type { AccessDevice, AccessKey, AccessPolicy, AccessQuestion, AccessRule } from "./facts.ts";
 import { firewallDecides, strongestFirst } from "./firewallDecides.ts";
 import { filterMatches } from "./keyAdmits.ts";
-import { patternFound } from "./patternFound.ts";
+import { patternFound } from "./pattern.ts";
 
-/** What of a rule does not match a login. */
+/** A part of a rule that does not match a login; `inactive` when the rule is skipped. */
 export type Mismatch = "inactive" | "login" | "address" | "device";
 
-/** A rule as it stands to one login. */
+/** A rule, and what it has to do with one login. */
 export interface ConsideredRule {
   readonly rule: AccessRule;
   /**
-   * - `decides`: the strongest that matches;
-   * - `would decide`: matches, and a stronger one decides;
-   * - `misses`: does not match, by what is named.
+   * - `decides`: it is the strongest rule that matches;
+   * - `would decide`: it matches, but a stronger rule decides;
+   * - `misses`: it does not match; `misses` names the parts.
    */
   readonly role: "decides" | "would decide" | "misses";
+  /** The parts that do not match. */
   readonly misses: readonly Mismatch[];
 }
 
@@ -22,21 +23,24 @@ export interface ConsideredRule {
 export interface Explanation {
   readonly allowed: boolean;
   /**
-   * What refuses it, undefined when it is allowed: `key`, nobody has registered it; `login`, the key is for other
-   * login names; `device`, it is for other devices; `rule`, the firewall denies it.
+   * What refuses the login; undefined when it is allowed.
+   * - `key`: the namespace has no such key;
+   * - `login`: the key is for other login names;
+   * - `device`: the key is for other devices;
+   * - `rule`: the firewall denies it.
    */
   readonly refusedBy: "key" | "login" | "device" | "rule" | undefined;
   readonly key: AccessKey | undefined;
   readonly device: AccessDevice;
-  /** The rule that decides; null where none matches, which allows. Also said where the key refuses already. */
+  /** The rule that decides, also where the key refuses already; null where no rule matches, which allows. */
   readonly rule: AccessRule | null;
   /** All rules of the namespace, strongest first. */
   readonly considered: readonly ConsideredRule[];
 }
 
 /**
- * Explains one decision (rules sections 13 and 14).
- * @throws RangeError the policy has no device of the uid
+ * Explains the decision about one login (rules sections 13 and 14).
+ * @throws RangeError when the policy has no device with the question's uid
  */
 export function explain(policy: AccessPolicy, question: AccessQuestion): Explanation {
   const { login, address } = question;

@@ -3,25 +3,25 @@ import type { DeviceFacts, KeyRule } from "./keyAdmits.ts";
 
 /** A device as the policy sees it. */
 export interface AccessDevice extends DeviceFacts {
-  /** What tells devices apart, and a device before a change from the same one after it. */
+  /** Identifies the device, before and after a change. */
   readonly uid: string;
 }
 
 /** A public key as the policy sees it. */
 export interface AccessKey extends KeyRule {
-  /** What tells keys apart. */
+  /** Identifies the key. */
   readonly fingerprint: string;
-  /** Its name on the service, which need not be its own. */
+  /** Its name, which other keys may have too. */
   readonly name: string;
 }
 
 /** A firewall rule as the policy sees it. */
 export interface AccessRule extends FirewallRuleFacts {
-  /** What tells rules apart: the service's id, or of a planned one the resource's name. */
+  /** Identifies the rule: its id on the service, or the resource's name where it is still to be made. */
   readonly id: string;
 }
 
-/** All of a namespace that decides who can reach what. */
+/** What a namespace has that decides who can reach what. */
 export interface AccessPolicy {
   readonly devices: readonly AccessDevice[];
   readonly keys: readonly AccessKey[];
@@ -29,14 +29,14 @@ export interface AccessPolicy {
   readonly rules: readonly AccessRule[];
 }
 
-/** The login names and client addresses that a policy is evaluated for; devices and keys are the policy's own. */
+/** The login names and client addresses for which a policy is evaluated. */
 export interface AccessDomain {
   readonly logins: readonly string[];
   /** As text, IPv4 in its dotted form. */
   readonly addresses: readonly string[];
 }
 
-/** One login: may who holds the key's private half log in as `login`, from the address, on the device? */
+/** The question whether the holder of a key may log in: as `login`, from `address`, on the device `uid`. */
 export interface AccessQuestion {
   readonly fingerprint: string;
   readonly login: string;

@@ -1,12 +1,12 @@
 import { type DeviceFilter, filterMatches } from "./keyAdmits.ts";
-import { patternFound } from "./patternFound.ts";
+import { patternFound } from "./pattern.ts";
 
-/** What of a firewall rule decides. */
+/** The parts of a firewall rule that decide about logins. */
 export interface FirewallRuleFacts {
   readonly action: "allow" | "deny";
   /** An inactive rule is skipped. */
   readonly active: boolean;
-  /** Of the rules that match, the one of the highest number decides. */
+  /** Of the rules that match, the one with the highest number decides. */
   readonly priority: number;
   /** Pattern on the client's address. */
   readonly sourceIp: string;
@@ -20,7 +20,7 @@ export interface LoginAttempt {
   readonly deviceName: string;
   readonly deviceTags: readonly string[];
   readonly login: string;
-  /** The client's address as text: of IPv4, and of IPv4 mapped into IPv6, the dotted form. */
+  /** The client's address; IPv4, also where it is mapped into IPv6, in its dotted form. */
   readonly sourceIp: string;
 }
 
@@ -32,10 +32,10 @@ export interface FirewallDecision<R> {
 }
 
 /**
- * Decides about a login by the firewall rules of the device's namespace (rules section 14): the active rule of the
- * highest priority that matches login, address and device; of several of one priority the one made last; without
- * any the login is allowed. Empty patterns match everything. A pattern that does not compile matches in a rule
- * that denies, and not in one that allows.
+ * Decides about a login by the firewall rules of the device's namespace (rules section 14). Of the active rules that
+ * match login, address and device, the one with the highest priority decides; of several with that priority, the one
+ * that was made last. Where no rule matches, the login is allowed. Empty patterns match everything. A pattern that does
+ * not compile matches in a rule that denies, and does not in one that allows.
  * @param rules in any order, but those of one priority in the order in which they were made
  */
 export function firewallDecides<R extends FirewallRuleFacts>(
@@ -50,9 +50,9 @@ export function firewallDecides<R extends FirewallRuleFacts>(
   return { allowed: decisive?.action !== "deny", rule: decisive };
 }
 
-/** Rules of a namespace in the order in which they decide; see {@link firewallDecides} for theirs. */
+/** The rules of a namespace, the strongest first; they are given as to {@link firewallDecides}. */
 export function strongestFirst<R extends FirewallRuleFacts>(rules: readonly R[]): R[] {
-  // Of rules alike in priority the one made last comes first; sorting keeps the reversed order.
+  // Of rules with one priority the one that was made last comes first: sorting keeps the reversed order.
   return rules.toReversed().sort((left, right) => right.priority - left.priority);
 }
 

@@ -2,19 +2,22 @@ import type { Access } from "./access.ts";
 import type { DeviceSet } from "./deviceSets.ts";
 import type { AccessDomain, AccessKey, AccessRule } from "./facts.ts";
 
-/** What one key may do, by one rule. */
+/** Logins that one rule allows the holder of one key. */
 export interface Grant {
   readonly key: AccessKey;
   readonly login: string;
-  /** Those of the domain from which it is so. */
+  /** The addresses of the domain from which they are allowed. */
   readonly addresses: readonly string[];
-  /** The rule that allows it; null where none matches. */
+  /** The rule that allows them; null where no rule matches. */
   readonly rule: AccessRule | null;
-  /** Uids, in the order of the access's list. */
+  /** Uids, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
-/** Everything that a policy allows over its domain, key by key; addresses that make no difference are in one grant. */
+/**
+ * Everything that a policy allows over its domain, key by key. Addresses from which the same is allowed share a grant.
+ * @param keys by default all keys of the policy
+ */
 export function* grantsOf(access: Access, keys = access.policy.keys): Generator<Grant> {
   const allowed = access.domain.logins.map((login) => [login, allowedTo(access, login)] as const);
   for (const key of keys) {
@@ -32,7 +35,7 @@ export function* grantsOf(access: Access, keys = access.policy.keys): Generator<
   }
 }
 
-/** What the firewall allows to logins of one name, whatever the key. */
+/** What the firewall allows logins of one name, whatever the key. */
 function allowedTo(access: Access, login: string): Group<AccessRule | null>[] {
   const groups = new Groups<AccessRule | null>();
   const alike = Map.groupBy(access.domain.addresses, (address) => access.verdict(login, address));
@@ -44,20 +47,20 @@ function allowedTo(access: Access, login: string): Group<AccessRule | null>[] {
   return [...groups.in(access.domain)];
 }
 
-/** Which devices a key gains or loses for a login name. */
+/** The devices that a key gains or loses for a login name. */
 export interface AccessChange {
-  /** As it is after the change; of one that is gone, as it was. */
+  /** The key after the change, or before it where the change removes the key. */
   readonly key: AccessKey;
   readonly login: string;
   readonly addresses: readonly string[];
   readonly change: "gained" | "lost";
-  /** Uids, in the order of the accesses' list. */
+  /** Uids, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
 /**
- * What a change of the policy means: every login that only one of the two allows.
- * @param before and `after` must have the same domain and list of uids
+ * What a change of the policy means: every login that is allowed before it or after it, but not both.
+ * @param before must have the same domain and list of uids as `after`
  */
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {
   const old = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
@@ -87,11 +90,11 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
   }
 }
 
-/** Addresses from which two firewalls let logins of one name through to the same devices. */
+/** Addresses from which logins of one name are allowed on the same devices, before a change and after it. */
 interface AlikeAddresses {
   readonly openBefore: DeviceSet;
   readonly openAfter: DeviceSet;
-  /** Devices that only one of the two has. */
+  /** Devices that are in one of the two sets only. */
   readonly changed: DeviceSet;
   readonly addresses: readonly string[];
 }
@@ -129,7 +132,7 @@ interface OpenGroup<Label> {
   readonly parts: (readonly string[])[];
 }
 
-/** Addresses that have the same devices under one label belong together. */
+/** Collects addresses: those with the same devices under one label come into one group. */
 class Groups<Label> {
   readonly #all: OpenGroup<Label>[] = [];
   readonly #byLabel = new Map<Label, OpenGroup<Label>[]>();

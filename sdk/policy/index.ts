@@ -18,9 +18,9 @@ export {
 } from "./firewallDecides.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
 export { type DeviceFacts, type DeviceFilter, filterMatches, type KeyRule, keyAdmits } from "./keyAdmits.ts";
-export { expiryOf, type LintedApiKey, type LintedInvitation } from "./lint/expiry.ts";
+export { expiryOf, type LintedApiKey, type LintedInvitation, type LintOptions } from "./lint/expiry.ts";
 export type { Counterexample, Evidence, Field, Finding, FindingObject } from "./lint/finding.ts";
-export { type LintOptions, lint } from "./lint/lint.ts";
+export { lint } from "./lint/lint.ts";
 export { type LintCode, type LintRule, lintRules, type Severity } from "./lint/lintRules.ts";
 export { compilePattern, PATTERN_CACHE_SIZE, type Pattern, PatternError, patternOf } from "./pattern.ts";
 export { samplesOf } from "./samples.ts";

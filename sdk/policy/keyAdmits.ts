@@ -1,4 +1,4 @@
-import { patternFound } from "./patternFound.ts";
+import { patternFound } from "./pattern.ts";
 
 /** Which devices something is for: by name pattern or by tags. */
 export interface DeviceFilter {
@@ -6,14 +6,14 @@ export interface DeviceFilter {
   readonly tags?: readonly string[];
 }
 
-/** What of a public key decides whom it admits. */
+/** The parts of a public key that decide whom it admits. */
 export interface KeyRule {
   /** Pattern on the login name. */
   readonly username: string;
   readonly filter: DeviceFilter;
 }
 
-/** What of a device decides which keys are for it. */
+/** The parts of a device that decide which keys are for it. */
 export interface DeviceFacts {
   readonly name: string;
   readonly tags: readonly string[];
@@ -21,7 +21,7 @@ export interface DeviceFacts {
 
 /**
  * True when the filter is for the device; an empty one is for every device (rules section 13).
- * @param broken the answer for a pattern that does not compile, see {@link patternFound}
+ * @param broken the answer for a pattern that does not compile, see `patternFound`; by default false
  */
 export function filterMatches(filter: DeviceFilter, device: DeviceFacts, broken = false): boolean {
   if (filter.hostname) return patternFound(filter.hostname, device.name, broken);

@@ -1,22 +1,23 @@
 import type { AST } from "@eslint-community/regexpp";
 import { literalOf, patternTree } from "./patternTree.ts";
 
-/** Most texts that the alternatives of a pattern may spell out. */
+/** Most texts that a pattern may spell. */
 const TEXTS_MAX = 64;
 
 /**
- * What can be said of a pattern without a regular expression engine, which is a hundred times slower:
- * - `whole`, `start`, `end`, `part`: it is found in exactly those texts that are one of `texts`, or begin with, end
- *   with or contain one;
- * - `line`: in those that begin with one and have no line break after it;
- * - `needs`: only in texts that begin with one of them, and whether in those, the engine must say.
+ * The texts in which a pattern is found, as far as it can be told without a regular expression engine, which is a
+ * hundred times slower:
+ * - `whole`: those that are one of `texts`;
+ * - `start`, `end`, `part`: those that begin with, end with or contain one of `texts`;
+ * - `line`: those that begin with one of `texts` and have no line break after it;
+ * - `needs`: some of those that begin with one of `texts`; which of them, only the engine knows.
  */
 export interface Literals {
   readonly kind: "whole" | "start" | "line" | "end" | "part" | "needs";
   readonly texts: readonly string[];
 }
 
-/** See {@link Literals}; undefined where nothing can be said. */
+/** The {@link Literals} of a pattern; undefined where nothing can be told. */
 export function literalsOf(text: string): Literals | undefined {
   const tree = patternTree(text);
   if (!tree) return undefined;
@@ -25,7 +26,7 @@ export function literalsOf(text: string): Literals | undefined {
   const texts = parts.flatMap((part) => part?.texts ?? []);
   if (!first || texts.length > TEXTS_MAX || parts.some((part) => part === undefined)) return undefined;
   if (parts.every((part) => part?.kind === first.kind)) return { kind: first.kind, texts };
-  // Of different kinds, only what all of them need can be said.
+  // Alternatives of different kinds have in common that a text must begin with one of theirs.
   const anchored = parts.every((part) => part && part.kind !== "end" && part.kind !== "part");
   return anchored ? { kind: "needs", texts } : undefined;
 }
@@ -56,7 +57,7 @@ function branch({ elements }: AST.Alternative): Literals | undefined {
   return isAnything(first) && second === undefined ? { kind: "part", texts } : undefined;
 }
 
-/** The texts that the elements spell until one comes that stands for more than a few texts. */
+/** The texts that the first elements spell, and the rest: from the first element that stands for too many texts. */
 function spell(elements: readonly AST.Element[]): { texts: string[]; rest: readonly AST.Element[] } {
   let texts = [""];
   for (const [index, element] of elements.entries()) {

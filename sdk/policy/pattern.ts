@@ -1,7 +1,7 @@
 import { RE2JS } from "re2js";
 import { type Literals, literalsOf } from "./literals.ts";
 
-/** A pattern is not a regular expression in RE2 syntax. */
+/** Thrown when a pattern is not a regular expression in RE2 syntax. */
 export class PatternError extends Error {
   override readonly name = "PatternError";
 }
@@ -15,15 +15,15 @@ export interface Pattern {
   test(input: string): boolean;
 }
 
-/** Compiled patterns that are kept; the least recently used one goes first. */
+/** How many compiled patterns are kept; the least recently used one is dropped first. */
 export const PATTERN_CACHE_SIZE = 1000;
 
 const cache = new Map<string, Pattern>();
 
 /**
- * Compiles a regular expression in RE2 syntax. Time to match grows with the length of the input only,
- * whatever the pattern (no backtracking).
- * @throws PatternError when it is not one.
+ * Compiles a regular expression in RE2 syntax. It does not backtrack: the time of a test grows with the length of the
+ * input alone, whatever the pattern.
+ * @throws PatternError when the text is no regular expression
  */
 export function compilePattern(text: string): Pattern {
   let pattern = cache.get(text);
@@ -40,7 +40,7 @@ export function compilePattern(text: string): Pattern {
   return pattern;
 }
 
-/** The compiled pattern; undefined for a text that is none, as older servers stored some. */
+/** The compiled pattern; undefined for a text that is no regular expression: older servers stored such patterns. */
 export function patternOf(text: string): Pattern | undefined {
   try {
     return compilePattern(text);
@@ -48,6 +48,15 @@ export function patternOf(text: string): Pattern | undefined {
     if (error instanceof PatternError) return undefined;
     throw error;
   }
+}
+
+/**
+ * True when the pattern is found in the text; an empty one is found in every text.
+ * @param broken the answer for a pattern that does not compile: false where a match lets somebody in, true where it
+ * keeps somebody out, so that nobody gets in by accident
+ */
+export function patternFound(pattern: string, text: string, broken: boolean): boolean {
+  return pattern === "" || (patternOf(pattern)?.test(text) ?? broken);
 }
 
 function compile(text: string): Pattern {
@@ -63,7 +72,7 @@ function compile(text: string): Pattern {
   return { text, begins, test: matcher(literals, (input) => expression.test(input)) };
 }
 
-/** Most patterns of policies are literals, of which no engine need be asked. */
+/** The test of a pattern. Most patterns of policies are literals, which need no engine. */
 function matcher(literals: Literals | undefined, engine: Pattern["test"]): Pattern["test"] {
   if (literals === undefined) return engine;
   const { kind, texts } = literals;

@@ -3,27 +3,24 @@ import { type AST, RegExpParser } from "@eslint-community/regexpp";
 const parser = new RegExpParser();
 
 /**
- * What RE2 reads in another way than JavaScript, or JavaScript does not know: escapes with letters (`\Q`, `\pN`, `\A`, …)
- * other than the common classes, groups with flags or names, classes of classes, a class that begins with `]`, counts
- * with leading zeros (literals to RE2), and characters beyond U+FFFF or halves of them (RE2 reads code points).
+ * Finds what RE2 and JavaScript read differently, and what JavaScript does not know: escapes with letters (`\Q`, `\pN`,
+ * `\A`, …) other than the common classes, groups with flags or names, classes of classes, a class that begins with `]`,
+ * counts with leading zeros (literals to RE2), and characters beyond U+FFFF or halves of them (RE2 reads code points).
  */
 const DIFFERENT = /\\[^\W_dDwWsSbB]|\(\?(?!:)|\[\^?\]|\[[^\]]*\[|\{(?:\d+,)?0\d|[\ud800-\udfff]/;
 
-/**
- * The tree of a pattern, where RE2 and JavaScript read it alike; undefined for every other one, about which only RE2
- * itself can be asked.
- */
+/** The syntax tree of a pattern; undefined for a pattern that RE2 and JavaScript do not read alike. */
 export function patternTree(text: string): AST.Pattern | undefined {
   if (DIFFERENT.test(text)) return undefined;
   try {
     return parser.parsePattern(text);
   } catch {
-    // No pattern in JavaScript's syntax: RE2 alone knows what it is.
+    // JavaScript does not know its syntax.
     return undefined;
   }
 }
 
-/** The character that a node stands for: written as it is, or punctuation behind a backslash. */
+/** The character that a node stands for, written plainly or as punctuation behind a backslash; undefined for none. */
 export function literalOf(node: AST.Node): string | undefined {
   if (node.type !== "Character") return undefined;
   const { raw } = node;

@@ -2,12 +2,12 @@ import { TypedFastBitSet } from "typedfastbitset";
 import type { AccessRule } from "./facts.ts";
 import { type Pattern, patternOf } from "./pattern.ts";
 
-/** Rules, each by its place in a list. */
+/** A set of rules, each by its place in a list. */
 export type RuleSet = TypedFastBitSet;
 
-/** Finds the rules whose pattern is found in a text, each text once. */
+/** Finds the rules whose pattern is found in a text, once for each text. */
 export class RuleSets {
-  /** Rules of one pattern are asked once; compiled patterns are held, as there may be more than are kept elsewhere. */
+  /** Rules with the same pattern share a test. The compiled patterns are held here: the cache may hold fewer. */
   readonly #patterns: readonly { readonly test: Pattern["test"]; readonly rules: RuleSet }[];
   readonly #byText = new Map<string, RuleSet>();
   readonly #byRules = new Map<string, RuleSet>();
@@ -23,7 +23,7 @@ export class RuleSets {
     });
   }
 
-  /** The same object for texts that are all the same to the rules. */
+  /** The rules of a text. Texts with the same rules get the same object. */
   of(text: string): RuleSet {
     const known = this.#byText.get(text);
     if (known) return known;
@@ -37,6 +37,6 @@ export class RuleSets {
   }
 }
 
-/** The answers of `patternFound`. */
+/** The test of a pattern; it answers as `patternFound`. */
 const testOf = (pattern: string, broken: boolean): Pattern["test"] =>
   patternOf(pattern)?.test ?? (() => broken);

@@ -2,16 +2,16 @@ import type { AST } from "@eslint-community/regexpp";
 import { patternOf } from "./pattern.ts";
 import { literalOf, patternTree } from "./patternTree.ts";
 
-/** Most texts that the alternatives of a sequence are combined to. */
+/** Most combinations of alternatives that are written out. */
 const COMBINATIONS_MAX = 16;
 /** Most repetitions that are written out. */
 const REPEATS_MAX = 64;
 
 /**
- * Texts in which a pattern is found, made from its literals: of each alternative the shortest. Each alternative is in
- * one at least; all combinations of them are there while they are few. A pattern whose form is not understood, or that
- * does not compile, gives none; what is given was tried on the pattern itself.
- * @param filler what stands where the pattern takes almost any character
+ * Some texts in which a pattern is found, made of its literals. Each alternative of the pattern is in at least one of
+ * them, and where they are few all combinations are there. Each text was tried on the pattern. There are none for a
+ * pattern that does not compile, or that RE2 and JavaScript do not read alike.
+ * @param filler stands where the pattern takes almost any character; by default `x`
  */
 export function samplesOf(pattern: string, filler = "x"): string[] {
   const tree = patternTree(pattern);
@@ -31,7 +31,7 @@ class Sampler {
     this.#filler = filler;
   }
 
-  /** @param most combinations that all branches together may have */
+  /** @param most how many combinations the branches may have together */
   alternatives(branches: readonly AST.Alternative[], most: number): string[] {
     const share = Math.floor(most / branches.length);
     return branches.flatMap(({ elements }) => this.#sequence(elements, share));

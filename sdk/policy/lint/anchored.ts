@@ -3,15 +3,15 @@ import { literalsOf } from "../literals.ts";
 import type { Subject } from "./finder.ts";
 import { quoted } from "./wording.ts";
 
-/** True for a pattern that is plainly meant as a beginning: `^web-`, `^10\.0\.`. */
+/** True for a pattern that is meant as the beginning of a text, such as `^web-` and `^10\.0\.`. */
 export function isBeginning(pattern: string): boolean {
   const literals = literalsOf(pattern);
   return literals?.kind === "start" && literals.texts.every((text) => /[.:_-]$/.test(text));
 }
 
 /**
- * How to write a pattern so that it admits what it says: with the helpers where it is a literal.
- * @param isDevice whether a device of the name is there
+ * The sentence that says how to write a pattern with both ends anchored; for literals, with the helpers.
+ * @param isDevice whether there is a device of this name
  */
 export function anchored(pattern: string, subject: Subject, isDevice: (name: string) => boolean): string {
   if (subject === "address") return anchoredAddress(pattern);
@@ -27,13 +27,13 @@ export function anchored(pattern: string, subject: Subject, isDevice: (name: str
     : `Write ${exact} for that name alone, or ${opened(pattern)} for all that it is found in now.`;
 }
 
-/** The texts that a pattern is, but for its anchors; none where it is more than that. */
+/** The texts that a pattern spells, its anchors aside; none where it is more than literals. */
 function spelt(pattern: string): readonly string[] {
   const literals = pattern.includes(".*") ? undefined : literalsOf(pattern);
   return !literals || literals.kind === "needs" ? [] : literals.texts.filter((text) => text !== "");
 }
 
-/** A pattern that spells an address, or the beginning of one, means that; its dots may be escaped or not. */
+/** The same for a pattern on addresses. One that spells an address or its beginning means that, its dots escaped or not. */
 function anchoredAddress(pattern: string): string {
   const text = withoutAnchors(pattern).replaceAll("\\.", ".");
   const octets = text.replace(/\.$/, "").split(".");
@@ -45,12 +45,12 @@ function anchoredAddress(pattern: string): string {
   return `Write ${begin ? `^${text}.*$` : closed(pattern)}.`;
 }
 
-/** Exactly what the pattern spells. */
+/** The pattern, found in exactly what it spells. */
 function closed(pattern: string): string {
   return isAlternation(pattern) ? `^(?:${pattern})$` : `^${withoutAnchors(pattern)}$`;
 }
 
-/** What the pattern is found in, written out. */
+/** The pattern, found in the same texts as before, with its open ends written out. */
 function opened(pattern: string): string {
   if (isAlternation(pattern)) return `^.*(?:${pattern}).*$`;
   const before = pattern.startsWith("^") ? "" : ".*";

@@ -9,7 +9,7 @@ const MEANS = {
   deny: ({ subject }: PatternUse) => `so the rule denies every ${subject} that the rest of it matches`,
 } as const;
 
-/** Patterns that do not compile, and what that means where they are. */
+/** Findings for patterns that do not compile. */
 export function brokenPatterns(uses: readonly PatternUse[]): Finding[] {
   return uses
     .filter(({ pattern }) => finderOf(pattern) === undefined)

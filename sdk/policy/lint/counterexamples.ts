@@ -3,23 +3,23 @@ import { literalsOf } from "../literals.ts";
 import { samplesOf } from "../samples.ts";
 import { type Finder, finderOf, type Subject } from "./finder.ts";
 
-/** Most texts of the domain that a pattern is tried on; those that are made up find the rest. */
+/** Most texts of the domain that are looked at; further ones are made up. */
 const FOUND_MAX = 100;
 
-/** What a text is made longer by, the plainest first. */
+/** What makes texts longer, the plainest first. */
 const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, after: string])[]>> = {
   login: [["not", ""], ...around(["x", "1", "-", "_", ".", "@"])],
   address: around(["1", "2", "f", "0", "1."]),
   device: [["not-", ""], ...around(["x", "1", "-", "_"])],
 };
 
-/** Names that there can be. */
+/** Names that a login or a device can have. */
 const POSSIBLE = { login: /^[\w.@-]+$/, device: /^[\w-]+$/ } as const;
 
 /**
- * A text in which a pattern is found, and which is not what it spells from end to end; undefined when there seems to be
- * none. Of addresses only real ones are given.
- * @param known texts of the domain in which it may be found
+ * A text in which a pattern is found although its whole is not what the pattern spells; undefined when there seems to be
+ * none. An address among them is a real one.
+ * @param known texts of the domain in which the pattern may be found
  */
 export function counterexampleOf(
   pattern: string,
@@ -34,7 +34,7 @@ export function counterexampleOf(
   if (!finds || !spells) return undefined;
   const found = firstFew(known, finds);
   const madeUp = () => longer(pattern, subject, found);
-  // Those of the domain were made from the same patterns: of addresses, the made up ones say more.
+  // The addresses of a domain are made from the same patterns, so that made-up ones say more.
   const texts = subject === "address" ? [...madeUp(), ...found] : [...found, ...madeUp()];
   return texts.find((text) => finds(text) && !spells(text));
 }

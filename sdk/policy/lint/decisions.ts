@@ -9,26 +9,28 @@ interface Decision {
   readonly devices: DeviceSet;
 }
 
-/** Two rules that disagree about a login without one being above the other. */
+/** Two rules of one priority that decide differently about a login. */
 export interface Disagreement {
-  /** Places of the rule that decides, because it was made later, and of the other. */
+  /** Place of the rule that decides, because it was made later. */
   readonly winner: number;
+  /** Place of the other rule. */
   readonly loser: number;
   readonly login: string;
   readonly address: string;
   readonly uid: string;
 }
 
-/** What the rules do to each other, over all of the domain. */
+/** Which rules decide over a domain, and what would happen without each. Rules are named by their places. */
 export class Decisions {
-  /** Places of the rules that match a login, and of those that decide about one. */
+  /** The rules that match some login. */
   readonly matching = new Set<number>();
+  /** The rules that decide about some login. */
   readonly deciding = new Set<number>();
-  /** Of those that decide, the ones without which some login would be decided otherwise. */
+  /** The rules without which the decision about some login would be another one. */
   readonly needed = new Set<number>();
-  /** Of a rule that does not decide, those that do where it matches. */
+  /** For a rule that never decides: the rules that decide where it matches. */
   readonly stronger = new Map<number, Set<number>>();
-  /** Of a rule that is not needed, those that would decide without it. */
+  /** For a rule that is not needed: the rules that would decide without it. */
   readonly weaker = new Map<number, Set<number>>();
   readonly #disagreements = new Map<string, Disagreement>();
   readonly #access: Access;
@@ -70,7 +72,7 @@ export class Decisions {
     return decisions;
   }
 
-  /** What would be decided without the rule. */
+  /** Finds out what would be decided without the rule of a decision. */
   #without({ place, devices }: Decision, rest: readonly number[]): void {
     if (this.needed.has(place)) return;
     const { action } = this.#ruleAt(place);
@@ -89,7 +91,7 @@ export class Decisions {
     if (action === "deny" && !left.isEmpty()) this.needed.add(place);
   }
 
-  /** Weaker rules that are weaker only because they were made earlier. */
+  /** Finds rules of the same priority that would decide differently, had they been made later. */
   #compare({ place, devices }: Decision, rest: readonly number[], { login, address }: Situation): void {
     const { action, priority } = this.#ruleAt(place);
     for (const other of rest) {

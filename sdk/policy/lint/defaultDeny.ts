@@ -3,7 +3,7 @@ import type { AccessRule } from "../facts.ts";
 import { isEveryDevice, isEverything } from "./finder.ts";
 import type { Finding } from "./finding.ts";
 
-/** Whether somebody denies what no rule matches. */
+/** A finding where no rule denies what the others do not match. */
 export function defaultDeny({ policy, rules }: Access): Finding[] {
   if (policy.keys.length === 0 || rules.some(deniesEverything)) return [];
   const none = rules.length === 0;
@@ -21,7 +21,7 @@ export function defaultDeny({ policy, rules }: Access): Finding[] {
   ];
 }
 
-/** A pattern that does not compile matches everything in a rule that denies. */
+// A pattern that does not compile matches everything in a rule that denies.
 const deniesEverything = ({ action, username, sourceIp, filter }: AccessRule): boolean =>
   action === "deny" &&
   isEverything(username, "login", true) &&

@@ -1,30 +1,40 @@
 import type { Finding, FindingObject } from "./finding.ts";
 import { quoted } from "./wording.ts";
 
-/** An API key, as far as linting goes. */
+/** What lint looks at in an API key. */
 export interface LintedApiKey {
   readonly name: string;
   readonly role: string;
-  /** Null: never; see {@link expiryOf}. */
+  /** Null for never; {@link expiryOf} makes it of what servers say. */
   readonly expiresAt: Date | null;
 }
 
-/** A pending invitation, as far as linting goes. */
+/** What lint looks at in a pending invitation. */
 export interface LintedInvitation {
   readonly email: string;
   readonly role: string;
-  /** Null: never; see {@link expiryOf}. */
+  /** Null for never; {@link expiryOf} makes it of what servers say. */
   readonly expiresAt: Date | null;
 }
 
-/** What is linted beside the policy. */
-export interface ExpiryOptions {
+/** What `lint` looks at beside the policy. */
+export interface LintOptions {
+  /** @default [] */
   readonly apiKeys?: readonly LintedApiKey[];
-  /** Pending ones. */
+  /**
+   * Pending invitations.
+   * @default []
+   */
   readonly invitations?: readonly LintedInvitation[];
-  /** Days that are soon; 14 where it is left out. */
+  /**
+   * What expires within so many days is a finding.
+   * @default 14
+   */
   readonly soonDays?: number;
-  /** The present where it is left out. */
+  /**
+   * The time from which these days count.
+   * @default new Date()
+   */
   readonly now?: Date;
 }
 
@@ -32,8 +42,9 @@ const SOON_DAYS = 14;
 const DAY = 24 * 60 * 60 * 1000;
 
 /**
- * When something ends, as servers say it (rules section 15, models section 0): API keys in seconds since 1970, -1 being
- * never; invitations as RFC 3339, the zero date (of year 1) being never.
+ * When something expires; null for never (rules section 15, models section 0).
+ * @param expires as servers say it: of API keys in seconds since 1970, with -1 for never; of invitations as RFC 3339,
+ * with the first day of year 1 for never
  * @throws RangeError when the text is no date
  */
 export function expiryOf(expires: number | string): Date | null {
@@ -42,8 +53,8 @@ export function expiryOf(expires: number | string): Date | null {
   return date.getTime() > 0 ? date : null;
 }
 
-/** Credentials that never end, and what ends soon. */
-export function expiryFindings(options: ExpiryOptions): Finding[] {
+/** Findings for API keys that never expire, and for what expires soon. */
+export function expiryFindings(options: LintOptions): Finding[] {
   const { apiKeys = [], invitations = [] } = options;
   return [
     ...apiKeys.flatMap(({ name, role, expiresAt }) => {
@@ -78,7 +89,7 @@ function soon(
   what: string,
   expiresAt: Date,
   suggestion: string,
-  { soonDays = SOON_DAYS, now = new Date() }: ExpiryOptions,
+  { soonDays = SOON_DAYS, now = new Date() }: LintOptions,
 ): Finding[] {
   const left = expiresAt.getTime() - now.getTime();
   if (left <= 0 || left > soonDays * DAY) return [];

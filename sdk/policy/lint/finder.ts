@@ -1,18 +1,18 @@
 import type { DeviceFilter } from "../keyAdmits.ts";
 import { patternOf } from "../pattern.ts";
 
-/** What a pattern is searched in. */
+/** What a pattern is about. */
 export type Subject = "login" | "address" | "device";
 
-/** Whether a text is meant. */
+/** Tells whether a pattern is found in a text. */
 export type Finder = (text: string) => boolean;
 
-/** The test of a pattern, made once for many texts; undefined when it does not compile. */
+/** The test of a pattern; undefined when it does not compile. */
 export const finderOf = (pattern: string): Finder | undefined => patternOf(pattern)?.test;
 
 const LETTERS = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"];
 
-/** Texts that have so little in common that a pattern which is found in all of them is found in every text. */
+/** Texts with nothing in common: a pattern that is found in all of them is found in every text. */
 const PROBES: Readonly<Record<Subject, readonly string[]>> = {
   login: [...LETTERS, ".", "@", "root", "ana.reis@example.com"],
   address: [
@@ -28,15 +28,18 @@ const PROBES: Readonly<Record<Subject, readonly string[]>> = {
 };
 
 /**
- * True when a pattern leaves nothing out, whatever the domain has.
- * @param broken the answer for one that does not compile
+ * True when a pattern is found in every text.
+ * @param broken the answer for a pattern that does not compile
  */
 export function isEverything(pattern: string, subject: Subject, broken: boolean): boolean {
   const finds = finderOf(pattern);
   return finds ? PROBES[subject].every(finds) : broken;
 }
 
-/** True when a filter leaves no device out, whatever devices there are; `broken` as with {@link isEverything}. */
+/**
+ * True when a filter is for every device that there can be.
+ * @param broken the answer for a pattern that does not compile
+ */
 export function isEveryDevice({ hostname, tags }: DeviceFilter, broken: boolean): boolean {
   return hostname ? isEverything(hostname, "device", broken) : !tags?.length;
 }

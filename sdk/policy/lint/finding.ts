@@ -9,7 +9,7 @@ export interface FindingObject {
   readonly name: string;
 }
 
-/** Where a finding can be seen; what makes no difference is left out. */
+/** A login in which a finding shows; what makes no difference is left out. */
 export interface Counterexample {
   readonly login?: string;
   readonly address?: string;
@@ -17,18 +17,18 @@ export interface Counterexample {
   readonly device?: string;
 }
 
-/** What a finding rests on. */
+/** Why there is a finding. */
 export interface Evidence {
   readonly counterexample?: Counterexample;
-  /** Ids of the other rules that it is about. */
+  /** Ids of other rules that the finding is about. */
   readonly rules?: readonly string[];
   /** Tags that no device has. */
   readonly tags?: readonly string[];
-  /** When it ends, RFC 3339. */
+  /** When the object expires, RFC 3339. */
   readonly expiresAt?: string;
 }
 
-/** One thing about a policy that somebody should look at. */
+/** Something about a policy that somebody should look at. */
 export interface Finding {
   readonly rule: LintCode;
   readonly severity: Severity;
@@ -41,7 +41,7 @@ export interface Finding {
   readonly evidence?: Evidence;
 }
 
-/** What of an object a finding is about. */
+/** The field of an object that a finding is about. */
 export type Field =
   | "username"
   | "sourceIp"

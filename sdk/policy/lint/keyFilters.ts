@@ -1,11 +1,10 @@
 import type { Access } from "../access.ts";
 import type { AccessKey } from "../facts.ts";
-import { fieldOf, filterText } from "./filterText.ts";
 import { finderOf, isEveryDevice, isEverything } from "./finder.ts";
 import type { Finding } from "./finding.ts";
-import { keyName, keyObject } from "./wording.ts";
+import { fieldOf, filterText, keyName, keyObject } from "./wording.ts";
 
-/** Keys that are for no device, and keys that are for everything. */
+/** Findings for keys that are for no device, and for keys that are for every login on every device. */
 export function keyFilters(access: Access): Finding[] {
   const { keys, devices } = access.policy;
   return keys.flatMap((key) => {

@@ -1,7 +1,7 @@
 import type { Access } from "../access.ts";
 import { brokenPatterns } from "./brokenPatterns.ts";
 import { defaultDeny } from "./defaultDeny.ts";
-import { type ExpiryOptions, expiryFindings } from "./expiry.ts";
+import { expiryFindings, type LintOptions } from "./expiry.ts";
 import type { Finding } from "./finding.ts";
 import { keyFilters } from "./keyFilters.ts";
 import { patternUses } from "./patternUses.ts";
@@ -9,12 +9,9 @@ import { ruleFindings } from "./ruleFindings.ts";
 import { tagsNowhere } from "./tagsNowhere.ts";
 import { unanchoredPatterns } from "./unanchoredPatterns.ts";
 
-/** What is linted beside the policy, and how. */
-export type LintOptions = ExpiryOptions;
-
 /**
- * What somebody should look at in a policy; `lintRules` says what each kind of finding means. What a rule or key does is
- * judged over the access's domain; inactive rules are left alone.
+ * What somebody should look at in a policy; `lintRules` says what each kind of finding means. What rules and keys do is
+ * judged by the logins and addresses of the access's domain. Inactive rules are left out.
  */
 export function lint(access: Access, options: LintOptions = {}): Finding[] {
   const uses = patternUses(access);

@@ -1,20 +1,22 @@
 /**
- * How much a finding weighs: `error`, the policy does not say what it means; `warning`, it lets in more or does less
- * than it seems to; `info`, it can be simpler or clearer.
+ * How serious a finding is:
+ * - `error`: the policy cannot be meant as it is written;
+ * - `warning`: it lets in more, or does less, than it seems to;
+ * - `info`: it could be simpler or clearer.
  */
 export type Severity = "error" | "warning" | "info";
 
-/** A kind of finding, for people. */
+/** A kind of finding, described for people. */
 export interface LintRule {
   readonly title: string;
-  /** What a finding of it may weigh. */
+  /** The severities that such findings may have. */
   readonly severities: readonly Severity[];
   readonly means: string;
   readonly matters: string;
   readonly mend: string;
 }
 
-/** Every kind of finding by its code, which never changes. */
+/** All kinds of findings by their codes, which never change. */
 export const lintRules = {
   "broken-pattern": {
     title: "A pattern does not compile",

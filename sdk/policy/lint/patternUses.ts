@@ -4,12 +4,12 @@ import type { Subject } from "./finder.ts";
 import type { Field, FindingObject } from "./finding.ts";
 import { keyName, keyObject, ruleName, ruleObject } from "./wording.ts";
 
-/** A pattern where it is used. */
+/** A pattern, and the key or rule that has it. */
 export interface PatternUse {
   readonly object: FindingObject;
-  /** The object at the beginning of a sentence. */
+  /** The name of the object at the beginning of a sentence. */
   readonly who: string;
-  /** What is done to the logins that match. */
+  /** What the object does with the logins that match. */
   readonly effect: "admit" | "allow" | "deny";
   readonly field: Field;
   readonly subject: Subject;

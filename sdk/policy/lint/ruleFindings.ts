@@ -1,13 +1,12 @@
 import type { Access } from "../access.ts";
 import type { AccessRule } from "../facts.ts";
 import { Decisions, type Disagreement } from "./decisions.ts";
-import { fieldOf, filterText } from "./filterText.ts";
 import { finderOf } from "./finder.ts";
 import type { Field, Finding } from "./finding.ts";
 import { Situations } from "./situations.ts";
-import { listed, quoted, ruleName, ruleObject, ruleText } from "./wording.ts";
+import { fieldOf, filterText, listed, quoted, ruleName, ruleObject, ruleText } from "./wording.ts";
 
-/** What the active rules do over the domain, and what they do not. */
+/** Findings for active rules that never match, never decide, change nothing or contradict each other. */
 export function ruleFindings(access: Access): Finding[] {
   const { policy, domain, rules } = access;
   if (policy.devices.length === 0 || domain.logins.length === 0 || domain.addresses.length === 0) return [];
@@ -60,7 +59,7 @@ function neverMatches(
   place: number,
 ): Finding[] {
   const { action, username, sourceIp, filter } = rule;
-  // That is said of the broken pattern already.
+  // The finding for the broken pattern says it already.
   if (action === "allow" && [username, sourceIp, filter.hostname ?? ""].some((text) => !finderOf(text)))
     return [];
   const noDevice = access.devicesOf(filter, action === "deny").isEmpty();

@@ -1,7 +1,7 @@
 import type { Access } from "../access.ts";
 import type { RuleSet } from "../ruleSets.ts";
 
-/** Texts that are all the same to the rules. */
+/** Texts in which the patterns of the same rules are found. */
 export interface TextClass {
   /** The first of them. */
   readonly text: string;
@@ -9,7 +9,7 @@ export interface TextClass {
   readonly rules: RuleSet;
 }
 
-/** A login name and an address, which stand for all that the same rules match. */
+/** A login name and an address; they stand for all others that the same rules match. */
 export interface Situation {
   readonly login: string;
   readonly address: string;
@@ -17,7 +17,7 @@ export interface Situation {
   readonly rules: readonly number[];
 }
 
-/** The login names and addresses of a domain, as far as they are different to its rules. */
+/** The login names and addresses of a domain, one for each set of rules that match. */
 export class Situations {
   readonly logins: readonly TextClass[];
   readonly addresses: readonly TextClass[];

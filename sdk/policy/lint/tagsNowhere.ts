@@ -3,7 +3,7 @@ import type { DeviceFilter } from "../keyAdmits.ts";
 import type { Finding, FindingObject } from "./finding.ts";
 import { keyName, keyObject, listed, ruleName, ruleObject } from "./wording.ts";
 
-/** Filters of which some tags, and not all, are on no device. */
+/** Findings for filters that have a tag which no device has, beside tags that devices have. */
 export function tagsNowhere({ policy, rules }: Access): Finding[] {
   const known = new Set(policy.devices.flatMap(({ tags }) => tags));
   const check = (who: string, object: FindingObject, { hostname, tags = [] }: DeviceFilter): Finding[] => {

@@ -8,7 +8,7 @@ import { quoted } from "./wording.ts";
 
 const ADMITS = { admit: "admits", allow: "allows", deny: "denies" } as const;
 
-/** Patterns that admit more texts than they say. */
+/** Findings for patterns that are found in more texts than they spell. */
 export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]): Finding[] {
   const { logins, addresses } = access.domain;
   const nameOf = new Map(access.policy.devices.map(({ uid, name }) => [uid, name]));
@@ -16,7 +16,7 @@ export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]):
   const known: Readonly<Record<Subject, (pattern: string) => readonly string[]>> = {
     login: () => logins,
     address: () => addresses,
-    // The access keeps them: a pattern is tried on 10,000 names once.
+    // The access keeps its answers, so that a pattern is tried only once on 10,000 names.
     device: (hostname) =>
       access.uidsOf(access.devicesOf({ hostname }, false)).flatMap((uid) => nameOf.get(uid) ?? []),
   };

@@ -1,10 +1,11 @@
 import type { AccessKey, AccessRule } from "../facts.ts";
+import type { DeviceFilter } from "../keyAdmits.ts";
 import type { FindingObject } from "./finding.ts";
 
 /** Most names that a sentence lists. */
 const NAMES_MAX = 3;
 
-/** A text from outside within a sentence: quoted, so that it ends where it ends. */
+/** A text that somebody else chose, within a sentence. */
 export const quoted = (text: string): string => JSON.stringify(text);
 
 /** Names within a sentence. */
@@ -34,3 +35,15 @@ export const ruleName = (rule: AccessRule): string => `Rule ${ruleText(rule)}`;
 /** A rule within a sentence. */
 export const ruleText = ({ id, action, priority }: AccessRule): string =>
   `${quoted(id)} (${action}, priority ${priority})`;
+
+/** A filter within a sentence. */
+export function filterText({ hostname, tags = [] }: DeviceFilter): string {
+  if (hostname) return `filter.hostname ${quoted(hostname)}`;
+  return tags.length > 0 ? `filter.tags ${listed(tags)}` : "empty filter";
+}
+
+/** The field of a filter that says which devices it is for. */
+export function fieldOf({ hostname, tags = [] }: DeviceFilter) {
+  if (hostname) return "filter.hostname";
+  return tags.length > 0 ? "filter.tags" : "filter";
+}
