@@ -8,7 +8,7 @@ const part = "Authentication and users";
 // The list allows resendEmail 3 to 20 characters; users with a longer name could then never get their mail again.
 const account = z.union([username, email]).describe("Username or e-mail");
 
-/** From a mail; 128 random bits in the form of a uuid, which need not be one of a version. */
+/** A token from a mail: 128 random bits in the form of a uuid, of whatever version. */
 export const mailToken = z
   .string()
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i, "must be a uuid")

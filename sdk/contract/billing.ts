@@ -24,9 +24,10 @@ export const SUBSCRIPTION_STATUSES = [
   "paused",
   "to_cancel_at_end_of_period",
 ] as const;
+/** A state of a subscription. */
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
-/** True for the states in which billing is active, so that the limits of a free namespace do not hold (models section 4). */
+/** True when billing is active in this state, so that the limits of a free namespace do not hold (models section 4). */
 export function isActiveSubscription(status: SubscriptionStatus): boolean {
   return ["active", "trialing", "past_due", "to_cancel_at_end_of_period"].includes(status);
 }
@@ -115,6 +116,7 @@ export const portalUrl = model(
 
 /** Actions of a namespace that the payment gateway may refuse (rules section 18). */
 export const REPORTED_ACTIONS = ["device_accept", "namespace_delete"] as const;
+/** An action of a namespace that the payment gateway may refuse. */
 export type ReportedAction = (typeof REPORTED_ACTIONS)[number];
 
 /** The query of reports, on both listeners. */

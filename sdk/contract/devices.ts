@@ -18,6 +18,7 @@ const part = "Devices and agents";
 const BELOW_OPERATOR = "caller's role is below operator";
 const UNKNOWN = "no such device in the namespace";
 
+/** What has become of a device, or of its wish to enrol. */
 export const DEVICE_STATUSES = ["accepted", "rejected", "pending", "removed", "unused"] as const;
 
 const deviceInfo = z.object({

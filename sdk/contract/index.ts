@@ -59,13 +59,13 @@ export {
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
-/** The operations a part's module exports, beside its schemas. */
+/** The operations among what the module of a part exports. */
 function operationsOf<M extends object>(module: M): OperationsOf<M> {
   const entries = Object.entries(module).filter(([id, value]) => value?.id === id && "method" in value);
   return Object.fromEntries(entries) as OperationsOf<M>;
 }
 
-/** Operations of the specification, by id: what the server serves and the client calls. */
+/** The operations of the specification, by id. */
 export const publicOperations = {
   ...operationsOf(users),
   ...operationsOf(accounts),
@@ -90,20 +90,23 @@ export const publicOperations = {
   ...operationsOf(tunnels),
 };
 
+/** The type of {@link publicOperations}. */
 export type PublicOperations = typeof publicOperations;
 
-/** Operations that only this service has. */
+/** The operations that only this service has, by id. */
 export const additionalOperations = { ...operationsOf(audit), ...operationsOf(addresses) };
 
-/** Everything that the public listener serves and the client calls, by id. */
+/** All operations that the public listener serves and the client has methods for, by id. */
 export const operations = { ...publicOperations, ...additionalOperations };
 
+/** The type of {@link operations}. */
 export type Operations = typeof operations;
 
 /**
- * Operations for trusted services on the private network, by id: an SSH entry and the edge. They are served on a
- * listener of their own, and the client has no methods for them (clients section 7).
+ * The operations for trusted services on the private network, such as an SSH entry, by id. They are served on a listener
+ * of their own, and the client has no methods for them (clients section 7).
  */
 export const internalOperations = { ...operationsOf(internal), ...operationsOf(sessionEntry) };
 
+/** The type of {@link internalOperations}. */
 export type InternalOperations = typeof internalOperations;

@@ -13,7 +13,7 @@ import { userSession } from "./users.ts";
  */
 export const INTERNAL_TOKEN = "X-Internal-Token";
 
-/** Names of the headers that tell services behind the edge who is calling (rules section 3). */
+/** Headers by which the edge tells the services behind it who is calling (rules section 3). */
 export const IDENTITY_HEADERS = [
   "X-Tenant-ID",
   "X-Role",
@@ -112,7 +112,7 @@ export const evaluatePublicKey = defineOperation({
   method: "POST",
   path: "/internal/sshkeys/public-keys/evaluate/{fingerprint}/{username}",
   params: { fingerprint, username: z.string().min(1).max(255) },
-  // Of the whole device that is sent, what decides.
+  // Only the fields of the device that decide: callers send all of them.
   body: z.object({
     name: z.string().max(255),
     tenant_id: tenantId,

@@ -19,8 +19,8 @@ function bound(how: string, limit: number | bigint, origin: string): string {
 }
 
 /**
- * What is allowed, as the end of a sentence that a field's name begins: "must have at least 3 characters". For zod, in
- * place of its own words: `schema.safeParse(value, { error: issueText })`. A schema's own message wins.
+ * What a value must be, as the end of a sentence that begins with the field's name: "must have at least 3 characters".
+ * It replaces zod's own messages, but not those of a schema: `schema.safeParse(value, { error: issueText })`.
  */
 export function issueText(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {

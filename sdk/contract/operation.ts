@@ -1,13 +1,14 @@
 import { z } from "zod";
 
 /**
- * Who may call an operation. `internal` is the private listener of the service; the others are
- * credentials of a public request, listed in rules section 1.
+ * A kind of credential that an operation takes (rules section 1). `internal` stands for a trusted service on the private
+ * listener.
  */
 export type AuthKind = "none" | "jwt" | "apikey" | "device" | "internal";
 
 /** Roles of a namespace's members, weakest first (rules section 4). */
 export const ROLES = ["observer", "operator", "administrator", "owner"] as const;
+/** A role of a namespace's member. */
 export type Role = (typeof ROLES)[number];
 
 /** True when `role` is at least `minimum` (rules section 4). */
@@ -15,15 +16,17 @@ export function roleAtLeast(role: Role, minimum: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(minimum);
 }
 
-/** How often an operation may be called; the server's settings say the figures. */
+/** How often an operation may be called. The server's settings say how many times that is. */
 export interface RequestLimit {
-  /** `login`: few, for each address and account; `report`: many, for each address. */
+  /** `login`: a few times, for each address and account; `report`: many times, for each address. */
   readonly kind: "login" | "report";
-  /** Field of the body that names the account. */
+  /** The field of the body that names the account. */
   readonly account?: string;
 }
 
+/** The editions of the service, each with all that the ones before it have. */
 export type Edition = "community" | "enterprise" | "cloud";
+/** Methods of HTTP that operations have. */
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /**
@@ -33,11 +36,11 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
  * - `namespace`: the role in the credential's namespace
  * - `path`: the role in the credential's namespace, which must be the `{tenant}` of the path, else 403
  * - `member`: the role in the `{tenant}` of the path, whichever namespace the credential is for
- * - `device`: as `namespace`; or a device, which is the one of the path where that has a `{uid}`
- * - `session`: as `namespace`; or a device, whose handler finds sessions of that device alone
- * - `internal`: a trusted service on the private listener, about any namespace
- * - `tenant`: the same, about the namespace that its header `X-Tenant-ID` names
- * - `forwarded`: a trusted service there, asking about the caller whose credential its request carries
+ * - `device`: as `namespace`; or the caller is a device, and the one that `{uid}` in the path names, if it is there
+ * - `session`: as `namespace`; or the caller is a device, which sees its own sessions only
+ * - `internal`: the caller is a trusted service on the private listener, and acts on any namespace
+ * - `tenant`: as `internal`, for the namespace that the header `X-Tenant-ID` names
+ * - `forwarded`: as `internal`, for the user whose credential the request carries
  */
 export type Scope =
   | "public"
@@ -55,8 +58,8 @@ export type Scope =
 const INTERNAL_SCOPES: readonly Scope[] = ["internal", "tenant", "forwarded"];
 
 /**
- * Kinds of objects that people declare. Each has a revision over what they declare of it; the tags of a device, which
- * are declared by themselves, are an object of their own.
+ * Kinds of objects that people declare. Each has a revision, which changes with what people declare of it. The tags of a
+ * device are declared apart from the device, so they are an object of their own.
  */
 export type ObjectKind =
   | "namespace"
@@ -72,61 +75,7 @@ export type ObjectKind =
 
 type Shape = Record<string, z.ZodType>;
 
-interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, R extends z.ZodType> {
-  readonly id: string;
-  readonly part: string;
-  readonly summary: string;
-  readonly method: Method;
-  /** Path with `{parameters}`, relative to the service's address. */
-  readonly path: string;
-  readonly aliases?: readonly string[];
-  readonly edition?: Edition;
-  /** `always`: also on lower editions, where it answers that it is not there. */
-  readonly routed?: "always";
-  readonly auth: readonly AuthKind[];
-  readonly scope: Scope;
-  readonly minRole?: Role;
-  readonly params?: P;
-  readonly query?: Q;
-  readonly body?: B;
-  readonly success?: {
-    readonly status?: number;
-    /** Response headers a client may read, in the wire's spelling. */
-    readonly headers?: readonly string[];
-    readonly body?: R;
-    /** Media type of the body; one that is not JSON is a text. Default: {@link JSON_TYPE}. */
-    readonly mediaType?: string;
-    /** The body is left out in a case that `summary` states. */
-    readonly mayBeEmpty?: boolean;
-    /** Media types of texts that a caller can ask for instead of the body, by `Accept`. */
-    readonly alternatives?: readonly string[];
-  };
-  /** What each error status means here; {@link defineOperation} adds those that all of the scope have. */
-  readonly errors?: Readonly<Record<number, string>>;
-  /**
-   * The request may be sent again after an unclear failure. GET, PUT and DELETE always may; a POST or
-   * PATCH only where this says so, because its second run changes nothing more.
-   */
-  readonly repeatable?: boolean;
-  /**
-   * The object that the operation is about. Its answer carries the object's revision as `ETag`; a write takes
-   * `If-Match` and is recorded in the audit trail. An addition of this service.
-   */
-  readonly object?: ObjectKind;
-  /** The operation makes the object, so there is nothing that `If-Match` could mean. */
-  readonly creates?: boolean;
-  /**
-   * Takes the header `Idempotency-Key`: while the object lives that a request with a key made, the same key
-   * answers with that object and makes no other one; 409 where the request names another one. An addition of this service; others ignore the header.
-   */
-  readonly idempotencyKey?: boolean;
-  /** Largest request body in bytes; default 64 KiB. */
-  readonly bodyLimit?: number;
-  /** Requests that come too often are answered with 429 and `Retry-After`. An addition of this service. */
-  readonly limit?: RequestLimit;
-}
-
-/** One operation of the service: the single description that routes, client, OpenAPI and tests derive from. */
+/** One operation of the service. Routes, client, OpenAPI document and tests are derived from it. */
 export interface Operation<
   Id extends string = string,
   P extends Shape = Shape,
@@ -137,43 +86,120 @@ export interface Operation<
   A extends AuthKind = AuthKind,
 > {
   readonly id: Id;
+  /** The part of the service that it belongs to, for people. */
   readonly part: string;
+  /** What it does, for people. */
   readonly summary: string;
   readonly method: Method;
+  /** Path with `{parameters}`, relative to the service's address. */
   readonly path: string;
+  /**
+   * Other paths under which it is served.
+   * @default []
+   */
   readonly aliases: readonly string[];
+  /**
+   * The lowest edition that has it.
+   * @default "community"
+   */
   readonly edition: Edition;
+  /**
+   * `always`: lower editions serve it too, and answer that they do not have it.
+   * @default "by edition"
+   */
   readonly routed: "always" | "by edition";
   readonly auth: readonly A[];
   readonly scope: S;
+  /**
+   * The weakest role that may call it; null: any.
+   * @default null
+   */
   readonly minRole: Role | null;
   readonly params: z.ZodObject<P>;
   readonly query: z.ZodObject<Q>;
   readonly body: B;
   readonly success: {
+    /** @default 200 */
     readonly status: number;
+    /**
+     * Response headers that a client may read, in the wire's spelling.
+     * @default []
+     */
     readonly headers: readonly string[];
     readonly body: R;
+    /**
+     * Media type of the body; a body that is not JSON is a text.
+     * @default JSON_TYPE
+     */
     readonly mediaType: string;
+    /**
+     * True when there is no body in a case that `summary` states.
+     * @default false
+     */
     readonly mayBeEmpty: boolean;
+    /**
+     * Media types of texts that a caller can ask for in place of the body, by `Accept`.
+     * @default []
+     */
     readonly alternatives: readonly string[];
   };
+  /** What each error status means here, those included that every operation of the scope has. */
   readonly errors: Readonly<Record<number, string>>;
+  /**
+   * True when the request may be sent again after a failure that leaves open what it did.
+   * @default true for GET, PUT and DELETE, false for POST and PATCH
+   */
   readonly repeatable: boolean;
+  /**
+   * True when it takes the header `Idempotency-Key`: while the object lives that a request with a key made, the same key
+   * answers with that object and makes no other one; 409 when the request names another one. An addition of this
+   * service; others ignore the header.
+   * @default false
+   */
   readonly idempotencyKey: boolean;
+  /**
+   * The object that it is about. Its answer carries the object's revision as `ETag`; a write takes `If-Match`, and is
+   * recorded in the audit trail. An addition of this service.
+   * @default null
+   */
   readonly object: ObjectKind | null;
+  /**
+   * True when it makes the object, so that there is nothing that `If-Match` could mean.
+   * @default false
+   */
   readonly creates: boolean;
+  /**
+   * Largest request body in bytes: 64 KiB.
+   * @default 65536
+   */
   readonly bodyLimit: number;
+  /**
+   * Requests that come too often are answered with 429 and `Retry-After`. An addition of this service.
+   * @default null
+   */
   readonly limit: RequestLimit | null;
 }
 
-/** Media type of bodies, unless the operation says another one. */
+type Given = "id" | "part" | "summary" | "method" | "path" | "auth" | "scope";
+type Schemas = "params" | "query" | "body" | "success";
+
+/** What describes an operation, without what follows from the rest. */
+interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, R extends z.ZodType>
+  extends Pick<Operation, Exclude<Given, "id" | "auth" | "scope">>,
+    Partial<Omit<Operation, Given | Schemas>> {
+  readonly params?: P;
+  readonly query?: Q;
+  readonly body?: B;
+  readonly success?: Partial<Omit<Operation["success"], "body">> & { readonly body?: R };
+}
+
+/** Media type of bodies of operations that say no other one. */
 export const JSON_TYPE = "application/json";
 
-/** What 400 means where there is no value that could be wrong. */
+/** What 400 means for an operation without values that could be wrong. */
 export const MALFORMED = "the request is malformed";
 
-/** Room for the largest value that most operations take, a public key of 32 KiB, with the rest. */
+/** Enough for the largest value of most operations, a public key of 32 KiB, and what comes with it. */
 const BODY_LIMIT = 64 * 1024;
 
 /** True for an operation that changes an object that people declare. */
@@ -186,7 +212,7 @@ export const takesIfMatch = (operation: Operation): boolean => writesObject(oper
 
 const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
 
-/** What every operation of the scope may answer. */
+/** The errors that every operation of a scope may answer with. */
 function commonErrors(scope: Scope, conditional: boolean): Record<number, string> {
   const common: Record<number, string> = { 500: "internal error" };
   if (INTERNAL_SCOPES.includes(scope)) common[403] = "X-Internal-Token missing or wrong";
@@ -198,10 +224,8 @@ function commonErrors(scope: Scope, conditional: boolean): Record<number, string
 }
 
 /**
- * Describes an operation, filling in what follows from the rest: errors every operation has, and whether
- * its method may be repeated.
- * @throws Error when `{parameters}` of the path and `params` differ, or the scope does not fit the
- * credentials: a contract that contradicts itself must not reach a server.
+ * Describes an operation; what is left out has the defaults of {@link Operation}, and the errors of its scope are added.
+ * @throws Error when `{parameters}` of the path and `params` differ, or the scope does not fit the credentials
  */
 export function defineOperation<
   const Id extends string,
@@ -212,7 +236,7 @@ export function defineOperation<
   const S extends Scope = Scope,
   const A extends AuthKind = AuthKind,
 >(
-  input: Omit<OperationInput<P, Q, NonNullable<B>, NonNullable<R>>, "id" | "scope" | "auth"> & {
+  input: OperationInput<P, Q, NonNullable<B>, NonNullable<R>> & {
     readonly id: Id;
     readonly scope: S;
     readonly auth: readonly A[];
@@ -229,36 +253,31 @@ export function defineOperation<
     throw new Error(`${input.id}: scope "${input.scope}" does not fit auth "${input.auth}"`);
   }
   const creates = input.creates ?? false;
-  const conditional = input.object !== undefined && input.method !== "GET" && !creates;
+  const conditional = Boolean(input.object) && input.method !== "GET" && !creates;
   return {
-    id: input.id,
-    part: input.part,
-    summary: input.summary,
-    method: input.method,
-    path: input.path,
-    aliases: input.aliases ?? [],
-    edition: input.edition ?? "community",
-    routed: input.routed ?? "by edition",
-    auth: input.auth,
-    scope: input.scope,
-    minRole: input.minRole ?? null,
+    aliases: [],
+    edition: "community",
+    routed: "by edition",
+    minRole: null,
+    repeatable: !["POST", "PATCH"].includes(input.method),
+    idempotencyKey: false,
+    object: null,
+    bodyLimit: BODY_LIMIT,
+    limit: null,
+    ...input,
+    creates,
     params: z.object((input.params ?? {}) as P),
     query: z.object((input.query ?? {}) as Q),
     body: input.body as B,
     success: {
-      status: input.success?.status ?? 200,
-      headers: input.success?.headers ?? [],
+      status: 200,
+      headers: [],
+      mediaType: JSON_TYPE,
+      mayBeEmpty: false,
+      alternatives: [],
+      ...input.success,
       body: input.success?.body as R,
-      mediaType: input.success?.mediaType ?? JSON_TYPE,
-      mayBeEmpty: input.success?.mayBeEmpty ?? false,
-      alternatives: input.success?.alternatives ?? [],
     },
     errors: { ...commonErrors(input.scope, conditional), ...input.errors },
-    repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),
-    idempotencyKey: input.idempotencyKey ?? false,
-    object: input.object ?? null,
-    creates,
-    bodyLimit: input.bodyLimit ?? BODY_LIMIT,
-    limit: input.limit ?? null,
   };
 }

@@ -1,33 +1,33 @@
 import { RE2JS } from "re2js";
 
 /**
- * Largest {@link patternSize} of a pattern. RE2 has such a bound on its program; that of the engine in use here is
- * some seven hundred times as wide, and so many instructions take seconds to compile and to match.
+ * Largest {@link patternSize} of a pattern. RE2 itself has such a bound. The engine that is used here allows some seven
+ * hundred times as much, which takes seconds to compile and to match.
  */
 export const PATTERN_SIZE_MAX = 2000;
 
-/** What building the tables of a Unicode class costs, in instructions; repeating it does not build them again. */
+/** The cost of a Unicode class's tables, in instructions. They are made once, however often the class is repeated. */
 const UNICODE_CLASS = 10;
-/** The same of a range beyond ASCII whose letter case is ignored: the engine goes through all letters. */
+/** The cost of a range beyond ASCII in any letter case, in instructions: the engine goes through all its letters. */
 const FOLDED_RANGE = 100;
 
-// Read by the engine itself, which does not backtrack.
+// Compiled by the engine itself, which does not backtrack.
 const TOKEN = RE2JS.compile(
   [
     String.raw`\\Q(?:.*?)(?:\\E|\z)`,
     String.raw`\\[pPx]\{[^}]*\}|\\.`,
-    // A bracket may be the first item of a class, and that of a named class does not end it. What is never closed
-    // is no pattern, and is one token, so that it is gone through once.
+    // The first item of a class may be a closing bracket, and one that ends a named class does not end the class
+    // around it. A class that is never closed is one token too, so that the text is read only once.
     String.raw`\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]?`,
     String.raw`\(\?(?:P?<[^>]*>?|[^:)]*[:)]?)`,
-    // A count with leading zeros is none: its characters are literals.
+    // With leading zeros it is no count, and its characters are literals.
     String.raw`\{(?:0|[1-9]\d*)(?:,(?:0|[1-9]\d*)?)?\}`,
     ".",
   ].join("|"),
   RE2JS.DOTALL,
 );
 
-/** A group that is open: what it holds so far, and the part of that which a repetition would repeat. */
+/** A group that is open: its size so far, and the size of its last item, which a repetition would repeat. */
 interface Group {
   size: number;
   last: number;
@@ -41,12 +41,12 @@ function repeatedSize(item: number, repetition: string): number {
 }
 
 /**
- * What a pattern in RE2 syntax costs, in instructions of the program that it is compiled to, without compiling it:
- * never less than the program has. Of a text that is no pattern the size means nothing.
+ * The size of a pattern in RE2 syntax: at least as many instructions as the program has that it is compiled to. The
+ * pattern is not compiled. For a text that is no pattern the size means nothing.
  */
 export function patternSize(text: string): number {
   const open: Group[] = [];
-  // Every program begins with an instruction to fail, and ends with one to match; in between is one at least.
+  // Every program has an instruction to fail, one to match, and at least one between them.
   let group: Group = { size: 3, last: 0 };
   let tables = 0;
   let foldsCase = false;
@@ -62,7 +62,7 @@ export function patternSize(text: string): number {
     const token = tokens.group() ?? "";
     if (token.startsWith("\\Q")) {
       group.size += token.length;
-      // Without a letter in it, what stands before is what a repetition repeats.
+      // After an empty quotation, a repetition repeats what stands before it.
       if (token !== "\\Q\\E") group.last = 1;
     } else if (token === ")") {
       const { size } = group;
@@ -72,7 +72,7 @@ export function patternSize(text: string): number {
       foldsCase ||= /^\(\?[a-zA-Z]*i/.test(token);
       if (token.endsWith(")")) continue;
       open.push(group);
-      // Where the group begins and ends is noted, and what is empty is one instruction too.
+      // One instruction each for the group's beginning, its end, and its content even where that is empty.
       group = { size: 3, last: 0 };
     } else if (token === "|") {
       group.size += 2;

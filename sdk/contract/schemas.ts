@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ROLES } from "./operation.ts";
 import { PATTERN_SIZE_MAX, patternSize } from "./patternSize.ts";
 
-/** Named schemas of the contract; each becomes a component of the OpenAPI document. */
+/** The named schemas of the contract; each becomes a component of the OpenAPI document. */
 export const models = z.registry<{ id: string; description?: string }>();
 
 /** Registers a schema under the name that models.md gives it. */
@@ -12,36 +12,41 @@ export function model<T extends z.ZodType>(id: string, description: string, sche
   return schema;
 }
 
-/** RFC 3339 instant in UTC. */
+/** A time as RFC 3339 writes it, in UTC. */
 export const dateTime = z.iso.datetime({ offset: false });
 
 /** How the wire says "no date" (models section 0). */
 export const ZERO_DATE = "0001-01-01T00:00:00Z";
 
-// Any uuid version: namespaces made by hand or by older servers carry others than 4.
+/** Id of a namespace: a uuid of any version, since those made by hand or by older servers have others than 4. */
 export const tenantId = z
   .string()
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, "must be a lower-case uuid")
   .describe("Namespace id, a uuid");
+/** Id of a user. */
 export const userId = z.string().regex(/^[0-9a-f]{24}$/, "must be 24 lower-case hex characters");
+/** Id of a device. */
 export const uid = z.string().regex(/^[0-9a-f]{64}$/, "must be 64 lower-case hex characters");
+/** Fingerprint of a public key. */
 export const fingerprint = z
   .string()
   .regex(/^([0-9a-f]{2}:){15}[0-9a-f]{2}$/, "must be 16 colon-separated lower-case hex pairs");
+/** Role of a namespace's member. */
 export const role = z.enum(ROLES);
 
-/** As long as mail servers take an address, and its part before the @ (RFC 5321, section 4.5.3.1). */
+/** E-mail address, of the length that mail servers take (RFC 5321, section 4.5.3.1). */
 export const email = z
   .email()
   .max(254)
   .regex(/^[^@]{1,64}@/, "must have at most 64 characters before the @");
+/** Name that a user logs in with. */
 export const username = z
   .string()
   .min(3)
   .max(30)
   .regex(/^[a-zA-Z0-9._@-]+$/, "may hold letters, digits and - _ . @");
 
-/** Longest password in bytes of UTF-8: bcrypt does not look at what follows. */
+/** Longest password in bytes of UTF-8: bcrypt ignores all further bytes. */
 export const PASSWORD_BYTES = 72;
 
 /** A new password (rules section 20). */
@@ -54,6 +59,7 @@ export const password = z
     `must have at most ${PASSWORD_BYTES} bytes in UTF-8`,
   );
 
+/** Name of a tag. */
 export const tag = z
   .string()
   .min(3)
@@ -68,7 +74,7 @@ export const tags = z
   .meta({ uniqueItems: true })
   .refine((list) => new Set(list).size === list.length, "must not repeat a tag");
 
-/** Longest user-given pattern, in characters. */
+/** Longest pattern, in characters. */
 export const PATTERN_MAX = 1024;
 
 /** A regular expression in RE2 syntax, unanchored (rules section 13). */
@@ -77,7 +83,7 @@ export const pattern = z
   .min(1)
   .max(PATTERN_MAX)
   .superRefine((text, context) => {
-    // A pattern of any length or size would be compiled otherwise, which takes seconds for one of a megabyte.
+    // The length has its own error. Such a pattern is not compiled: that takes seconds for one of a megabyte.
     if (text.length > PATTERN_MAX) return;
     const size = patternSize(text);
     if (size > PATTERN_SIZE_MAX) {
@@ -106,16 +112,18 @@ export const filter = model(
     ),
 );
 
-/** A filter in an answer: the variant in use (models section 5). Its values were checked when they came in. */
+/** A filter in an answer (models section 5). Its values were checked when they were stored. */
 export const wireFilter = z.object({
   hostname: z.string().optional(),
   tags: z.array(z.string()).optional(),
 });
 
+/** Body of an error. */
 export const message = model("Error", "What went wrong", z.object({ message: z.string() }));
 
 const page = z.int().min(1).max(1_000_000).default(1).describe("Page, from 1");
 const perPage = z.int().min(1).max(100).default(10).describe("Items in a page");
+/** Query fields of a list in pages. */
 export const paging = { page, per_page: perPage };
 
 const filterParameter = z
@@ -126,17 +134,21 @@ const filterParameter = z
     "Base64 of a JSON array of property and operator items: at most 100, which compare at most 100 values and " +
       "search texts, lists or counts at most 20 times",
   );
+/** Query fields of a list that can be filtered. */
 export const filtering = { filter: filterParameter, ...paging };
+/** Query fields of a list that can be sorted. */
 export const sorting = {
   sort_by: z.string().max(64).optional().describe("Field to sort by; an unknown one means the default"),
   order_by: z.enum(["asc", "desc"]).optional().describe("Default: desc"),
 };
 
+/** Header of a list in pages: how many items it has in all. */
 export const TOTAL_COUNT = "X-Total-Count";
 
-/** Header that makes the repeat of a creation harmless, on the operations that take it. */
+/** Header by which a repeated creation makes no second object, on the operations that take it. */
 export const IDEMPOTENCY_KEY = "Idempotency-Key";
 
+/** Value of {@link IDEMPOTENCY_KEY}. */
 export const idempotencyKey = z
   .string()
   .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters")
@@ -146,17 +158,17 @@ export const idempotencyKey = z
       "key, secret, e-mail address or tag) is refused with 409",
   );
 
-/** Header that makes a write depend on the object being as it was read. */
+/** Header by which a write is done only if the object has not changed since it was read. */
 export const IF_MATCH = "If-Match";
 
-/** Entity tags as RFC 9110 writes them, or `*`; whatever else it holds is nothing's revision. */
+/** Value of {@link IF_MATCH}: entity tags as RFC 9110 writes them, or `*`. No object has any other revision. */
 export const ifMatch = z
   .string()
   .describe(
     '`*`, or revisions (ETag) in quotes: "…", "…". The write is done only if the object has one of them, else 412',
   );
 
-/** A digest of what is declared of an object; other services of the interface send none. */
+/** Revision of an object: a digest of what is declared of it. Other services of the interface send none. */
 export const revision = z
   .string()
   .optional()

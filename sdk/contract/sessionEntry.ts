@@ -82,7 +82,7 @@ export const addSessionEvent = defineOperation({
   },
 });
 
-/** No body counts as an empty object. */
+/** A body that may be left out: then it counts as an empty object. */
 const isEmpty = (body: unknown): boolean =>
   typeof body === "object" && body !== null && Object.keys(body).length === 0;
 

@@ -8,10 +8,10 @@ const UNKNOWN = "no such session in the namespace";
 const NOTHING_RECORDED = "no such session, or nothing recorded for that seat";
 const BELOW_ADMINISTRATOR = "caller's role is below administrator";
 
-/** Media type of a recording as terminal players read it. */
+/** Media type of a recording in the form that terminal players read. */
 export const ASCIICAST = "application/x-asciicast";
 
-/** Highest seat: they number the channels of a session that are open at once. */
+/** Highest seat. Seats number the channels of a session that are open at the same time. */
 const SEAT_MAX = 9999;
 const seat = z.int().min(0).max(SEAT_MAX);
 const seatInPath = z
@@ -24,13 +24,13 @@ const MESSAGE_MAX = 32 * 1024;
 // A terminal's size has 32 bits (RFC 4254, section 6.2): a smaller bound would leave gaps in recordings.
 const size = z.int().min(0).max(4_294_967_295);
 
-// Flat, as all known events are: what is nested deeply would cost more than it weighs.
+/** What an event says. It is flat, as all known events are: reading deeply nested values would be costly. */
 export const eventData = z.record(
   z.string().max(64),
   z.union([z.string(), z.number(), z.boolean(), z.null()]),
 );
 
-/** What an SSH entry says of an event inside of a session; the names of events are open (models section 7). */
+/** An event inside of a session, as an SSH entry reports it; new kinds of events may come (models section 7). */
 export const sessionEvent = model(
   "SessionEvent",
   "Something that happened in a session: shell, exec, pty-req, …",

@@ -1,20 +1,20 @@
 import { createHash } from "node:crypto";
 import { SSH_KEY_FORMS } from "./sshKeyForms.ts";
 
-/** An SSH public key without what is not the key: comment, options, white space. */
+/** An SSH public key alone, without comment, options and white space. */
 export interface SshPublicKey {
   /** Algorithm, for instance `ssh-ed25519`. */
   readonly type: string;
-  /** The key itself, base64 as in an authorized_keys line. */
+  /** The key in base64, as in a line of an authorized_keys file. */
   readonly blob: string;
   /** MD5 of the key, 16 colon-separated lower-case hex pairs (models section 0). */
   readonly fingerprint: string;
 }
 
 /**
- * Reads one OpenSSH public key line: `type base64 [comment]`. Two lines with the same key give equal results,
- * whatever their comments and white space. What OpenSSH takes for no key of its type is none here.
- * @throws Error saying what is wrong with the line, without repeating it.
+ * Reads one OpenSSH public key line: `type base64 [comment]`. Two lines with the same key give equal results, whatever
+ * their comments and white space. A key that OpenSSH would refuse is refused.
+ * @throws Error saying what is wrong with the line, without repeating it
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
   const text = line.trim();
@@ -42,7 +42,7 @@ export function parseSshPublicKey(line: string): SshPublicKey {
   return { type, blob: padded, fingerprint: digest.match(/../g)?.join(":") ?? "" };
 }
 
-/** The line that stands for the key everywhere: no comment, no options, one space. */
+/** The one line that all lines with this key are turned into: no comment, no options, one space. */
 export function sshPublicKeyLine(key: SshPublicKey): string {
   return `${key.type} ${key.blob}`;
 }

@@ -2,7 +2,7 @@ import { createPublicKey } from "node:crypto";
 
 type FieldCheck = (field: Buffer) => boolean;
 
-/** What the blob of a key type holds after the type's name. */
+/** What the blob of a key must hold after the name of its type. */
 export interface SshKeyForm {
   /** One check for each field, in order. */
   readonly fields: readonly FieldCheck[];
@@ -10,7 +10,7 @@ export interface SshKeyForm {
   readonly allowed: string;
 }
 
-/** OpenSSH takes no smaller modulus, and no larger number (`SSH_RSA_MINIMUM_MODULUS_SIZE`, `SSHBUF_MAX_BIGNUM`). */
+/** Bounds of OpenSSH on an RSA modulus (`SSH_RSA_MINIMUM_MODULUS_SIZE`, `SSHBUF_MAX_BIGNUM`). */
 const MODULUS_BITS = { min: 1024, max: 16_384 };
 
 const anyText: FieldCheck = () => true;
@@ -25,7 +25,7 @@ const text =
   (field) =>
     field.toString("latin1") === expected;
 
-/** A point of a curve, uncompressed (RFC 5656, section 3.1), as OpenSSH demands it. */
+/** Checks for a point of a curve, uncompressed as OpenSSH demands it (RFC 5656, section 3.1). */
 const point =
   (crv: "P-256" | "P-384" | "P-521", size: number): FieldCheck =>
   (field) =>
@@ -38,14 +38,14 @@ function isOnCurve(crv: string, coordinates: Buffer, size: number): boolean {
     createPublicKey({ key: { kty: "EC", crv, x, y }, format: "jwk" });
     return true;
   } catch {
-    // Its only answer to a point that is off the curve.
+    // Node throws for a point that is not on the curve.
     return false;
   }
 }
 
 /**
- * Bits of a positive number (`mpint`, RFC 4251 section 5); 0 for one that is not positive, or has leading zeros:
- * these are forbidden, and would give one key several fingerprints.
+ * How many bits a positive number has (`mpint`, RFC 4251 section 5); 0 for a number that is not positive or has leading
+ * zeros. Those are forbidden: they would give one key several fingerprints.
  */
 function bitsOf(field: Buffer): number {
   const [first = 0, second = 0] = field;

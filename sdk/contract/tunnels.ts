@@ -6,10 +6,10 @@ const part = "Devices and agents";
 const BELOW_ADMINISTRATOR = "caller's role is below administrator";
 const UNKNOWN_DEVICE = "no such device in the namespace";
 
-/** Longest life of a tunnel that ends, in seconds (models section 10). */
+/** Longest life of a tunnel that expires, in seconds (models section 10). */
 export const TUNNEL_TTL_MAX = 9_223_372_036;
 
-/** Address of a tunnel: 128 random bits, and one label of a host name. */
+/** Address of a tunnel: 128 random bits as one label of a host name. */
 export const tunnelAddress = z.string().regex(/^[0-9a-f]{32}$/, "must be 32 lower-case hex characters");
 const port = z.int().min(1).max(65_535);
 

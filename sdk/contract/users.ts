@@ -4,7 +4,7 @@ import { email, model, password, role, tenantId, userId, username } from "./sche
 
 const part = "Authentication and users";
 
-/** What every login-type operation answers (models section 1). */
+/** What every login answers (models section 1). */
 export const userSession = model(
   "UserSession",
   "A user's token with what a client shows of the user",
@@ -178,7 +178,7 @@ export const getNamespaceToken = defineOperation({
 
 const orEmpty = <T extends z.ZodType>(schema: T) => z.union([schema, z.literal("")]).optional();
 
-/** What a user may change of itself, beside the password; empty: unchanged. */
+/** What users may change of themselves beside the password; an empty field stays as it is. */
 export const userFields = {
   name: orEmpty(z.string().max(64)),
   username: orEmpty(username),
@@ -192,9 +192,9 @@ export const pendingAddresses = model(
   z.object({ message: z.string(), pending: z.array(z.enum(["email", "recovery_email"])) }),
 );
 
-/** The user's present password; any other is wrong, whatever its length. */
+/** The user's current password. Its length is not checked: a wrong one is wrong whatever its length. */
 export const currentPassword = z.string().min(1).max(1024);
-/** A TOTP code where it may be left out. */
+/** A TOTP code that may be left out. */
 export const totpCode = z
   .union([z.string().regex(/^\d{6}$/, "must be 6 digits"), z.literal("")])
   .optional()
