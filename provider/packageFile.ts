@@ -4,8 +4,7 @@ import { dirname, join } from "node:path";
 const folder = dirname(createRequire(import.meta.url).resolve("@gatehouse-access/provider/package.json"));
 
 /**
- * The absolute path of a file that comes with this package, for modules that do not know whether they run compiled or
- * as they were written.
+ * The absolute path of a file of this package, the same whether the calling module runs compiled or from its source.
  * @param path below the package's folder
  */
 export const packageFile = (path: string): string => join(folder, path);

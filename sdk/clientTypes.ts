@@ -113,8 +113,8 @@ export interface ClientCore {
    */
   call<Id extends OperationId>(id: Id, ...args: RequestArguments<Id, CallOptions>): Promise<CallResult<Id>>;
   /**
-   * The items of a list, page after page: 100 items a page where the request has no `perPage`. A list that can be sorted
-   * is sorted by name where the request has no `sortBy`, since the servers' own orders change while one reads.
+   * The items of a list, page after page: 100 items a page where the request has no `perPage`. A list that can be
+   * sorted is sorted by name where the request has no `sortBy`, since the servers' own orders change while one reads.
    */
   iterate<Id extends ListId>(
     id: Id,

@@ -128,8 +128,9 @@ export interface EnvironmentSettings {
 
 /**
  * Reads GATEHOUSE_URL, GATEHOUSE_TENANT, the file that GATEHOUSE_CA_FILE names, and one credential: GATEHOUSE_API_KEY,
- * GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). In place
- * of each of them but GATEHOUSE_CA_FILE, the same name with `_FILE` behind it may give the path of a file that holds it.
+ * GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). In
+ * place of each of them but GATEHOUSE_CA_FILE, the same name with `_FILE` behind it may give the path of a file that
+ * holds it.
  * @param env the environment variables
  * @throws ConfigurationError when there is more than one credential, one is incomplete, or a file cannot be read
  */

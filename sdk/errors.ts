@@ -133,8 +133,8 @@ export class PermissionError extends RequestError {
 }
 
 /**
- * Thrown when there is no such object in the credential's namespace: a 404 in the service's form, `{message}` or without
- * a body (rules section 8). Any other 404, such as a proxy's page, is a {@link ProtocolError}.
+ * Thrown when there is no such object in the credential's namespace: a 404 in the service's form, `{message}` or
+ * without a body (rules section 8). Any other 404, such as a proxy's page, is a {@link ProtocolError}.
  */
 export class NotFoundError extends RequestError {
   override readonly name = "NotFoundError";
@@ -156,17 +156,17 @@ export class ConflictError extends RequestError {
 }
 
 /**
- * Thrown when the object is no longer as `ifMatch` says (412): read it again before changing it. When an object is in the
- * way of a new one, a {@link ConflictError} is thrown.
+ * Thrown when the object is no longer as `ifMatch` says (412): read it again before changing it. When an object is in
+ * the way of a new one, a {@link ConflictError} is thrown.
  */
 export class PreconditionFailedError extends RequestError {
   override readonly name = "PreconditionFailedError";
 }
 
 /**
- * Thrown when a login is refused because too many wrong passwords came before it (429; rules section 9). The client never
- * repeats it. When a single password is wrong, an {@link AuthenticationError} is thrown; when there are too many requests
- * of any kind, a {@link RateLimitError}.
+ * Thrown when a login is refused because too many wrong passwords came before it (429; rules section 9). The client
+ * never repeats it. When a single password is wrong, an {@link AuthenticationError} is thrown; when there are too many
+ * requests of any kind, a {@link RateLimitError}.
  */
 export class LockoutError extends RequestError {
   override readonly name = "LockoutError";
@@ -180,8 +180,8 @@ export class LockoutError extends RequestError {
 }
 
 /**
- * Thrown when the payment gateway of a cloud instance refuses a payment or fails (424; rules section 18). When something
- * is not allowed because it was not paid for, a {@link PermissionError} is thrown.
+ * Thrown when the payment gateway of a cloud instance refuses a payment or fails (424; rules section 18). When
+ * something is not allowed because it was not paid for, a {@link PermissionError} is thrown.
  */
 export class PaymentError extends RequestError {
   override readonly name = "PaymentError";
@@ -206,8 +206,8 @@ class RetryAfterError extends RequestError {
 }
 
 /**
- * Thrown when too many requests came (429), after the client repeated the request as often as its retry policy allows; a
- * login is never repeated. When wrong passwords are the reason, a {@link LockoutError} is thrown.
+ * Thrown when too many requests came (429), after the client repeated the request as often as its retry policy allows;
+ * a login is never repeated. When wrong passwords are the reason, a {@link LockoutError} is thrown.
  */
 export class RateLimitError extends RetryAfterError {
   override readonly name = "RateLimitError";
@@ -247,8 +247,8 @@ export class TransportError extends RequestError {
 
 /**
  * Thrown when an answer came that this service does not give: a redirect, no JSON, the wrong kind of JSON, a 404 in
- * another form, or more bytes than allowed. Often the URL is that of something else. When the service says that an object
- * is not there, a {@link NotFoundError} is thrown.
+ * another form, or more bytes than allowed. Often the URL is that of something else. When the service says that an
+ * object is not there, a {@link NotFoundError} is thrown.
  */
 export class ProtocolError extends RequestError {
   override readonly name = "ProtocolError";

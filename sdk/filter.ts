@@ -32,8 +32,8 @@ export type FilterField =
   | "filter.hostname";
 
 /**
- * A condition on the items of a list (rules section 6), which `where`, `and` and `or` make. Its string form is the value
- * of the `filter` parameter: base64 of a JSON array.
+ * A condition on the items of a list (rules section 6), which `where`, `and` and `or` make. Its string form is the
+ * value of the `filter` parameter: base64 of a JSON array.
  */
 export class Filter {
   /** All of these must hold, each by one of its properties: the wire has no other nesting than "all of (any of …)". */

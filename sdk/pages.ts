@@ -34,8 +34,8 @@ function pageSizeOf(asked: number): number {
 /**
  * The pages of a list, one after the other, until as many items came as the header `X-Total-Count` says; without that
  * header, until a page is empty or shorter than the one before. `page` and `perPage` are moved into their bounds as
- * servers do (rules section 6). When items are added or removed meanwhile, others may move to the next or previous page:
- * such an item comes twice, or not at all.
+ * servers do (rules section 6). When items are added or removed meanwhile, others may move to the next or previous
+ * page: such an item comes twice, or not at all.
  * @param query of the first page
  * @param fetch gets the page of a query
  */

@@ -61,8 +61,8 @@ export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Operations with a token that answer 401 also when a code in the request is wrong (rules section 10). They are not sent
- * again under another token: that would be a second guess of the code.
+ * Operations with a token that answer 401 also when a code in the request is wrong (rules section 10). They are not
+ * sent again under another token: that would be a second guess of the code.
  */
 export const CODE_OPERATIONS: ReadonlySet<string> = new Set(["enableMfa"]);
 
@@ -71,8 +71,8 @@ const PASSING_STATUSES = [502, 503, 504];
 
 /**
  * True when a request that failed with `error` may be sent again: it never arrived, the server refused it before it did
- * anything (429), or doing it twice changes nothing more. An idempotency key makes no difference: the client cannot tell
- * a server that knows it from one that ignores it, where a repeated creation would make two objects.
+ * anything (429), or doing it twice changes nothing more. An idempotency key makes no difference: the client cannot
+ * tell a server that knows it from one that ignores it, where a repeated creation would make two objects.
  */
 export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error: unknown): boolean {
   if (LOGIN_OPERATIONS.has(operation.id)) return false;
@@ -88,8 +88,8 @@ export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error
 }
 
 /**
- * Milliseconds to wait after a failed attempt: a random part of a bound that doubles each time, and never less than what
- * the server asks for.
+ * Milliseconds to wait after a failed attempt: a random part of a bound that doubles each time, and never less than
+ * what the server asks for.
  * @param attempt which one failed, from 1
  * @param retryAfter milliseconds that the server asks for
  */

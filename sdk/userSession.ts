@@ -216,7 +216,9 @@ const bearer = (token: string): Authorization => ({ headers: { authorization: `B
 /** Seconds a code is valid (rules section 10). */
 const STEP = 30;
 
-/** The last step that a code was made for, by hash of the secret. It is one for the process: the server counts per user. */
+/**
+ * The last step that a code was made for, by hash of the secret. It is one for the process: the server counts per user.
+ */
 const lastSteps = new Map<string, number>();
 
 /**

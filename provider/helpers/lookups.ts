@@ -4,29 +4,32 @@ import { perRun } from "../pulumi/perRun.ts";
 import type { Connection, TenantClient } from "../resources/connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../resources/listings.ts";
 
-/** Whose objects a lookup reads. */
+/** The namespace that a lookup reads. */
 export interface LookupOptions {
-  /** Namespace id. Left out: the stack's namespace. */
+  /**
+   * Id of the namespace.
+   * @default the stack's namespace
+   */
   readonly tenant?: string;
 }
 
-/** Which devices a lookup is for; what is left out does not matter. */
+/** Which devices a lookup finds: those that meet all conditions that are given. */
 export interface DeviceLookup extends LookupOptions {
   /** Devices that carry all of these tags. */
   readonly tags?: readonly string[];
   readonly status?: Device["status"];
-  /** The device of this name. */
+  /** The device with this name. */
   readonly name?: string;
-  /** Only those that reported within two minutes, or only those that did not. */
+  /** True for devices that reported within two minutes, false for those that did not. */
   readonly online?: boolean;
 }
 
 const PAGE = { perPage: 100, sortBy: "uid", orderBy: "asc" } as const;
 
-// Loaded by the first lookup: most programs need no client, and it would slow the start of them all.
+// Loaded by the first lookup: most programs need no client, which would slow their start.
 const sdk = () => import("@gatehouse-access/sdk");
 
-// Each run of a program has settings of its own.
+// Each run of a program has its own settings.
 const serviceOfRun = perRun("lookups", connect);
 
 async function connect(): Promise<Connection> {
@@ -56,8 +59,8 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 /**
- * The devices of a namespace. Like every lookup it asks the service while the program runs, so it sees what was
- * there before this run; what the run itself makes or changes, it does not.
+ * The devices of a namespace. Like every lookup it asks the service while the program runs: it sees what was there
+ * before this run, and not what the run itself makes or changes.
  */
 export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
   const { where } = await sdk();
@@ -72,7 +75,7 @@ export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
 }
 
 /**
- * A namespace with its members, by tenant or by name; left out, that of the stack.
+ * A namespace with its members, by tenant or by name; without either, the stack's namespace.
  * @throws Error when there is none
  */
 export async function getNamespace(
@@ -87,7 +90,7 @@ export async function getNamespace(
   const found = await asking(({ client }) => collect(client.iterate("getNamespaces", { query })));
   const namespace = found.find((candidate) => candidate.name === name.toLowerCase());
   if (!namespace) throw new Error(`getNamespace: the credential's user is in no namespace called "${name}"`);
-  // There is always the owner: lists of newer services leave the members out.
+  // Every namespace has its owner as a member; lists of newer services leave the members out.
   return namespace.members.length > 0 ? namespace : getNamespace({ tenant: namespace.tenantId });
 }
 
@@ -123,19 +126,26 @@ export async function getTags(lookup: LookupOptions = {}): Promise<string[]> {
 
 type Given<T> = T extends readonly (infer Item)[] ? readonly pulumi.Input<Item>[] : T;
 
-/** What a lookup takes, each part also as an output. */
+/** What a lookup takes, in which each part may also be an output. */
 export type LookupInputs<Lookup> = { readonly [Part in keyof Lookup]: pulumi.Input<Given<Lookup[Part]>> };
 
-/** The lookup as an output: it asks when what it is asked for is known. */
+/** The form of a lookup for outputs: it asks once all that it is given is known. */
 const withOutputs =
   <Lookup extends object, Found>(ask: (lookup?: Lookup) => Promise<Found>) =>
   (lookup?: LookupInputs<Lookup>): pulumi.Output<Found> =>
     pulumi.output(lookup ?? {}).apply((known) => ask(known as Lookup));
 
+/** {@link getDevices} for outputs. */
 export const getDevicesOutput = withOutputs(getDevices);
+/** {@link getNamespace} for outputs. */
 export const getNamespaceOutput = withOutputs(getNamespace);
+/** {@link getMembers} for outputs. */
 export const getMembersOutput = withOutputs(getMembers);
+/** {@link getPublicKeys} for outputs. */
 export const getPublicKeysOutput = withOutputs(getPublicKeys);
+/** {@link getFirewallRules} for outputs. */
 export const getFirewallRulesOutput = withOutputs(getFirewallRules);
+/** {@link getApiKeys} for outputs. */
 export const getApiKeysOutput = withOutputs(getApiKeys);
+/** {@link getTags} for outputs. */
 export const getTagsOutput = withOutputs(getTags);

@@ -28,7 +28,7 @@ function exactly(helper: string, names: readonly string[]): string {
   return more.length === 0 ? `^${first}$` : `^(${[first, ...more].join("|")})$`;
 }
 
-/** The text as a pattern of itself, in RE2 syntax. */
+/** The pattern in RE2 syntax that is found in this text only. */
 const quoted = (text: string) => text.replaceAll(/[\\^$.|?*+()[\]{}]/g, "\\$&");
 
 /**
@@ -54,7 +54,7 @@ function rangePattern(range: string): string {
     .join("\\.");
 }
 
-/** An octet of which the first `fixed` bits are given. */
+/** A pattern for the octets that have the first `fixed` bits of this one. */
 function octetPattern(range: string, octet: number, fixed: number): string {
   const size = 2 ** (8 - fixed);
   if (octet % size !== 0) {
@@ -63,7 +63,7 @@ function octetPattern(range: string, octet: number, fixed: number): string {
   return numbers(octet, octet + size - 1);
 }
 
-/** A pattern for the numbers from `low` to `high`, both within 0 to 255, without leading zeros. */
+/** A pattern for the numbers from `low` to `high`, which are from 0 to 255 and have no leading zeros. */
 function numbers(low: number, high: number): string {
   if (low === high) return String(low);
   if (low === 0 && high === 255) return "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";

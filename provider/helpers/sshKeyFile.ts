@@ -4,13 +4,13 @@ import type * as contract from "@gatehouse-access/sdk/contract";
 
 const require = createRequire(import.meta.url);
 
-/** Bytes that a file of public keys has at most; more is some other file. */
+/** Most characters of a public key's file; a longer one is some other file. */
 const MAX_SIZE = 64 * 1024;
 
 /**
- * The public key in a file, as `ssh-keygen` writes it: empty lines and comments are passed over. The path is
- * taken from the working directory, which in a Pulumi program is the program's folder.
- * @throws Error naming the file when it cannot be read, holds no public key, or more than one, or a private one
+ * The public key in a file, as `ssh-keygen` writes it. Empty lines and comments in the file are skipped. A relative
+ * path begins at the working directory, which in a Pulumi program is the program's folder.
+ * @throws Error naming the file when it cannot be read, or holds no public key, several, or a private one
  */
 export function sshKeyFile(path: string): string {
   const text = readFileSync(path, "utf8");
@@ -27,7 +27,7 @@ export function sshKeyFile(path: string): string {
   if (line === undefined || lines.length > 1) {
     throw new Error(`${path}: must hold one public key, and has ${lines.length} lines`);
   }
-  // Loaded where it is needed only: it would slow the start of every program.
+  // Loaded here, since it would slow the start of every program.
   const { parseSshPublicKey } = require("@gatehouse-access/sdk/contract") as typeof contract;
   try {
     parseSshPublicKey(line);

@@ -27,8 +27,8 @@ const runtime: Runtime = {
 };
 
 /**
- * What the provider text in a state finds: one dynamic provider for each resource. The names are part of every
- * state file there is, so they never change.
+ * The dynamic providers, one for each resource: the code in a state loads them by these names. The names are in every
+ * state file, so they never change.
  */
 const providers = Object.fromEntries(
   definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),

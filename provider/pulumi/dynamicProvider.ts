@@ -16,7 +16,7 @@ type Values = Record<string, unknown>;
 
 const PROVIDER = "__provider";
 
-/** What is not the definition's. */
+/** Inputs that no definition has. */
 const HIDDEN: readonly string[] = [PROVIDER, LOGICAL_ID, STATE_ID];
 
 /** What the providers of one run share. */
@@ -35,12 +35,12 @@ export interface Runtime {
   connection(): Connection;
 }
 
-/** The engine's view of one declarative resource. Check and diff make no request. */
+/** The dynamic provider of one declarative resource. Its check and diff make no request. */
 export function dynamicProvider(
   definition: ResourceDefinition,
   { run, configure, connection, defaultTenant, isReplacementAsked }: Runtime,
 ): dynamic.ResourceProvider {
-  // Said outright, the namespace is compared: else leaving it out would never be a change.
+  // An input that is left out is never compared. Filled in, the namespace is.
   const withTenant = (given: Values): Values =>
     definition.inputs.tenant && !given.tenant ? { ...given, tenant: defaultTenant() } : given;
   // The engines show what a provider prints as a message of the run.
@@ -57,7 +57,7 @@ export function dynamicProvider(
       const checked = check(definition, withTenant(ownInputs(news)));
       const failures = [...checked.failures];
       if (failures.length === 0) failures.push(...twins(run, definition, news, checked.inputs, olds));
-      // The reason names the field; told of the property as well, the engines would name it again.
+      // The reason names the property already, and engines would put it before the reason once more.
       const told = failures.map(({ reason }) => ({ property: "", reason }));
       return { inputs: { ...checked.inputs, ...hidden(news) }, failures: told };
     },
@@ -104,7 +104,8 @@ export function dynamicProvider(
       );
       if (!found) return {};
       const kept = keepVolatile(definition, state, found);
-      // Inputs are what a program said, and only an import has none; elsewhere drift shows in the outputs.
+      // Inputs are what the program says. Only for an import they are made of what was read; else drift shows in the
+      // outputs.
       const inputs = isImport ? inputsOf(definition, props, kept.state) : undefined;
       return { id: kept.id, props: outputs(definition, props, kept.state), ...(inputs && { inputs }) };
     },
@@ -124,7 +125,7 @@ export function dynamicProvider(
   };
 }
 
-/** True for what was read or made before; of an import an engine has no more than what the program says. */
+/** True for the values of a state; for an import, an engine gives the program's inputs at most. */
 function isState({ outputs }: ResourceDefinition, given: Values): boolean {
   const decided = Object.keys(outputs);
   return decided.length === 0
@@ -132,7 +133,7 @@ function isState({ outputs }: ResourceDefinition, given: Values): boolean {
     : decided.some((name) => given[name] !== undefined);
 }
 
-/** What belongs to the engines and to this file is not the definition's. */
+/** The values without those that no definition has. */
 function ownInputs(values: Values): Values {
   return Object.fromEntries(Object.entries(values).filter(([name]) => !HIDDEN.includes(name)));
 }
@@ -148,7 +149,7 @@ function logicalId(values: Values): string | undefined {
 
 function whoIs(values: Values): Creator {
   const { [STATE_ID]: state } = values;
-  // Unknown where a run is limited to other resources than the one that has the state's id.
+  // It is unknown when the run is limited to resources other than the one that holds the state's id.
   const isKnown = typeof state === "string" && !hasUnknown(state);
   return { resource: logicalId(values), state: isKnown ? state : undefined };
 }
@@ -164,13 +165,13 @@ function twins(run: Run, definition: ResourceDefinition, news: Values, inputs: V
   }
 }
 
-// The mark by which a provider tells the engines that a value is secret.
+// This key tells the engines that a value is secret.
 const secretMark = (value: unknown) => ({
   "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
   value,
 });
 
-// The engine refuses undefined in outputs only after the object was made, which would lose it.
+// An undefined value would make the engine refuse the outputs after the object was made, and so lose the object.
 function outputs(definition: ResourceDefinition, from: Values, state: Readonly<Values>): Values {
   const defined = Object.entries(state)
     .filter(([, value]) => value !== undefined)
@@ -183,8 +184,9 @@ function inputsOf(definition: ResourceDefinition, props: Values, state: Readonly
 }
 
 /**
- * An object that somebody else removed is gone: nothing is left to read or to delete.
- * @param isThere looks for it after an answer without a word, which may not come from the service
+ * Reads or deletes an object; undefined when somebody else removed it, or the namespace that it was in.
+ * @param isThere called after a 404 without a message, which may come from a proxy: true when the object is there
+ * @throws Error when the credential's user is no member of the namespace, so that nothing is known of the object
  */
 async function goneIsUndefined<T>(
   connection: Connection,
@@ -201,7 +203,7 @@ async function goneIsUndefined<T>(
     }
     const isRefused = isNoToken(error) || error instanceof AuthenticationError;
     if (!isRefused || typeof tenant !== "string") throw error;
-    // With a namespace that was deleted went the object; with a membership that was ended it did not.
+    // When the namespace was deleted, the object is gone too; when the user's membership was ended, it is not.
     if (await isGone(connection, tenant)) return undefined;
     throw isNoToken(error) ? noMember(tenant, error) : error;
   }
@@ -231,13 +233,13 @@ async function isGone({ client, namespaces }: Connection, tenant: string): Promi
       namespaces.forget();
       return (await namespaces.all()).every(({ tenantId }) => tenantId !== tenant);
     }
-    // 403: there is one, of others. No token for asking: then nothing is known, and nothing counts as gone.
+    // With 403 it is there, and others' own. Without a token nothing is known, so nothing counts as gone.
     if (error instanceof PermissionError || isNoToken(error)) return false;
     throw error;
   }
 }
 
-/** Counters that move by themselves are no drift: where nothing else changed, the state keeps its values. */
+/** The object as found, but with the state's volatile outputs where no input changed: such changes are no drift. */
 function keepVolatile(
   definition: ResourceDefinition,
   before: Values,
@@ -254,7 +256,7 @@ function keepVolatile(
   return { id: found.id, state: { ...found.state, ...Object.fromEntries(kept) } };
 }
 
-/** How the engine wants to hear of an object that was made but not completed. */
+/** An object that was made but not completed, in the form that engines expect. */
 class ResourceInitError extends Error {
   readonly id: string;
   readonly properties: Values;

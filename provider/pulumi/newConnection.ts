@@ -9,7 +9,7 @@ import {
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { Connection } from "../resources/connection.ts";
 
-/** Stack configuration keys that stand for an environment variable, for those who keep settings there. */
+/** The keys of the stack's configuration, each with the environment variable that it stands for. */
 const CONFIGURATION = {
   "gatehouse:url": "GATEHOUSE_URL",
   "gatehouse:caFile": "GATEHOUSE_CA_FILE",
@@ -21,7 +21,7 @@ const CONFIGURATION = {
   "gatehouse:totpSecret": "GATEHOUSE_TOTP_SECRET",
 } as const;
 
-/** The variables that together are one credential. */
+/** The variables of credentials. */
 const CREDENTIALS: readonly string[] = [
   "GATEHOUSE_API_KEY",
   "GATEHOUSE_TOKEN",
@@ -36,9 +36,9 @@ const USER_AGENT = "gatehouse-provider";
 export type Lookup = (key: string) => string | undefined;
 
 /**
- * A connection for whoever asks, who closes its client.
+ * Makes a connection; the caller closes its client.
  * @param lookup the stack's configuration
- * @param env the environment, whose variables win over it
+ * @param env the environment, whose variables win over the configuration; by default that of this process
  * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
  */
 export function newConnection(lookup: Lookup, env: NodeJS.ProcessEnv = process.env): Connection {
@@ -75,7 +75,7 @@ export async function opens(service: ClientOptions, secret: string): Promise<boo
 }
 
 /**
- * The namespace that is meant where a resource names none; undefined: the credential's.
+ * The namespace of resources that name none, where a setting says which.
  * @throws ConfigurationError when GATEHOUSE_TENANT is no id of a namespace
  */
 export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.env): string | undefined {
@@ -88,8 +88,9 @@ export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.e
 }
 
 /**
- * The settings that hold: the environment's, and the stack's configuration for what it leaves open. A credential
- * in the environment replaces the configured one as a whole, so that the two never mix.
+ * The settings as environment variables: those of the environment, and of the stack's configuration what the
+ * environment leaves open. A credential in the environment replaces the configured one as a whole, so that the two
+ * never mix.
  */
 export function settings(lookup: Lookup, env: NodeJS.ProcessEnv): Record<string, string> {
   const given = Object.entries(env).filter(

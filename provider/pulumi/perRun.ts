@@ -1,9 +1,10 @@
 import * as pulumi from "@pulumi/pulumi";
 
 /**
- * Something that each run of a program has one of, whatever number of copies of this package it has loaded: a process may
- * run several programs, as the Automation API does. Undefined outside of a run, as in unit tests with mocks.
- * @param name the same in all copies, and for nothing else
+ * A value that each run of a program has one of. A process may run several programs, as the Automation API does, and a
+ * program may have loaded several copies of this package, which share the value. It is undefined outside of a run, as
+ * in unit tests with mocks.
+ * @param name identifies the value in all copies of this package
  */
 export function perRun<T>(name: string, make: () => T): () => T | undefined {
   const key = Symbol.for(`gatehouse.${name}`);

@@ -5,10 +5,7 @@ import { stateIdentity } from "./stateIdentity.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
-/**
- * What every class adds to its arguments: who it is, in which state, by which the service and the provider know it
- * again.
- */
+/** The inputs that every class adds to its own: which resource it is, and in which state. */
 export function identifying(
   type: string,
   name: string,
@@ -23,8 +20,8 @@ export function identifying(
 }
 
 /**
- * An engine would take the option and leave it: one process serves all of a program's dynamic resources, with one
- * address and one credential.
+ * Refuses the option `provider`, which would have no effect: one process serves all dynamic resources of a program,
+ * with one address and one credential.
  * @throws Error saying how objects of two services are managed
  */
 function refuseProvider(type: string, name: string, options: pulumi.CustomResourceOptions = {}): void {
@@ -36,7 +33,7 @@ function refuseProvider(type: string, name: string, options: pulumi.CustomResour
   );
 }
 
-/** A resource of this program that gives a tag to a device. */
+/** A resource of this program that gives tags to a device. */
 interface Giver {
   readonly resource: pulumi.Resource;
   readonly tenant: unknown;
@@ -46,7 +43,11 @@ interface Giver {
 
 const giversOfRun = perRun("givers", (): Giver[] => []);
 
-/** Remembers what gives tags by literals alone, for {@link afterTags}. */
+/**
+ * Remembers a resource that gives tags to a device, for {@link afterTags}. Only those with plain values as inputs
+ * count.
+ * @param input the one that holds the tags
+ */
 export function givesTags(
   resource: pulumi.Resource,
   args: Args,
@@ -54,7 +55,7 @@ export function givesTags(
   options: pulumi.CustomResourceOptions | undefined,
 ): void {
   const { tenant, ...rest } = args;
-  // Whatever waits for another resource might wait for the very one that would wait for it.
+  // A resource that waits for others might wait for the one that would come to wait for it.
   const waits = options?.dependsOn !== undefined || Object.values(rest).some((value) => !isLiteral(value));
   if (waits) return;
   const given = [args[input]].flat().filter((tag) => typeof tag === "string");
@@ -62,9 +63,10 @@ export function givesTags(
 }
 
 /**
- * The options of a resource whose filter names tags by literals: it comes after one resource for each tag that
- * gives it to a device, wherever in the program that stands. Only one, because one is enough for the service to
- * know the tag, and a dependency on each of a thousand devices would be a thousand lines of state.
+ * The options of a resource with tags in its filter. For each tag that is a plain value, the resource depends on one
+ * other resource that gives the tag to a device, wherever in the program that is. One is enough for the service to know
+ * the tag; a dependency on each of a thousand devices would be a thousand lines of state.
+ * @param input the one that holds the filter
  */
 export function afterTags(
   args: Args,
@@ -87,7 +89,7 @@ export function afterTags(
   return pulumi.mergeOptions(options, { dependsOn: found });
 }
 
-/** Resolves when the part of the program that runs in one go has run. */
+/** Resolves when the part of the program has run that runs without waiting for anything. */
 const restOfProgram = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 const isText = (value: unknown): value is string => typeof value === "string";

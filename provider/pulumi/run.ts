@@ -4,26 +4,27 @@ import type { Existing, Origin, ResourceDefinition } from "../resources/definiti
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Who makes an object. */
+/** The resource that makes an object. */
 export interface Creator {
-  /** The resource's logical id. */
+  /** Its URN. */
   readonly resource: string | undefined;
   /** The id of the state that it is in. */
   readonly state: string | undefined;
 }
 
 /**
- * What this process, which serves one run, learns of it from checks and diffs. Neither may ask the service, so
- * all of it comes from the program and the state.
+ * What this process learns of the run that it serves. Checks and diffs may not ask the service, so all of it comes from
+ * the program and the state. Resources are named by their URNs.
  */
 export class Run {
   readonly #claims = new Claims();
-  /** By logical id: the inputs that the state holds, and the object as far as it was shown here. */
+  /** By resource: the inputs that the state holds, and the object if the engine showed it. */
   readonly #inState = new Map<string, { readonly inputs: Values; readonly existing?: Existing<Values> }>();
 
   /**
-   * @param before the inputs in the state; undefined without any
-   * @throws TwinError when another resource of the program means the same object
+   * Takes note of a check.
+   * @param before the inputs in the state; undefined where the resource is not in it
+   * @throws TwinError when another resource of the program declares the same object
    */
   checked(
     definition: ResourceDefinition,
@@ -33,13 +34,13 @@ export class Run {
   ): void {
     if (!resource) return;
     if (before && !this.#inState.has(resource)) this.#inState.set(resource, { inputs: before });
-    // Engines check once more, without what was, when they are about to replace an object for reasons of their own.
+    // Before a replacement engines check once more, without the inputs in the state.
     if (!before) this.#claims.letGo(resource);
     this.#claims.declare(definition, resource, inputs);
   }
 
   /**
-   * The object stays this resource's, unless it is replaced.
+   * Takes note of a diff: the object stays the resource's, unless it is replaced.
    * @throws TwinError when another resource of the program has this object
    */
   compared(
@@ -56,12 +57,12 @@ export class Run {
     this.#claims.keep(definition, resource, existing.state);
   }
 
-  /** Notes what a resource has after its create. */
+  /** Takes note of a create. */
   created(definition: ResourceDefinition, resource: string | undefined, made: Existing<Values>): void {
     this.#claims.keep(definition, resource ?? made.id, made.state);
   }
 
-  /** Where the create of this resource comes from. */
+  /** What the create of a resource must know beside its inputs. */
   origin(definition: ResourceDefinition, { resource, state }: Creator, inputs: Values): Origin {
     const before = resource === undefined ? undefined : this.#inState.get(resource);
     if (resource) this.#claims.letGo(resource);
@@ -88,7 +89,7 @@ export class Run {
     const claims = this.#claims;
     return {
       name: resource?.split("::").at(-1) ?? definition.name,
-      // Where no later run could say the same, it holds for this one alone.
+      // Without anything that a later run would know too, the key is for this run alone.
       idempotencyKey: creation ? digestOf(creation) : randomUUID(),
       ...before,
       claim: (id) => claims.hold(definition, resource ?? `::${definition.name}::${id}`, id),
@@ -98,8 +99,8 @@ export class Run {
   }
 
   /**
-   * True when a resource of the program has the object of this id, so that it must outlive another that had it:
-   * names move from one object to another, and an engine deletes only after it made and changed all else.
+   * True when a resource of the program has the object of this id, so that it must not be deleted for another resource
+   * that had it before: objects may pass from one resource to another, and engines delete after all else is done.
    */
   isHeld(definition: ResourceDefinition, id: string): boolean {
     return this.#claims.isHeld(definition, id);
@@ -112,9 +113,10 @@ export class Run {
 }
 
 /**
- * What is the same for every try to make one object from one state. What it is, as far as inputs say, and what it
- * replaces are part of it: else the service would answer the new object's creation with the old object. Its time as
- * well, because API keys that follow each other may have one name, and so one id.
+ * What is the same for every try to make one object from one state. The object's identity and the id of the object that
+ * it replaces are part of it: otherwise the service would answer the creation of the new object with the old one. So is
+ * the old object's time of creation, because API keys that follow each other may have the same name, and so the same
+ * id.
  */
 function creation(
   { identity }: ResourceDefinition,

@@ -6,8 +6,8 @@ import { perRun } from "./perRun.ts";
 const NAME = "StateIdentity";
 
 /**
- * What tells one state from another of the same program: a resource without an object on the service, whose random id
- * lies in the state before anything else of ours is made.
+ * Tells the states of one program apart: a resource without an object on the service, whose random id is in the state
+ * before any other resource of this package is made.
  */
 class StateIdentity extends pulumi.CustomResource {
   constructor() {
@@ -24,8 +24,8 @@ export function stateIdentity(): Readonly<Record<string, unknown>> {
 }
 
 /**
- * The same value, known only where it is known, of which nothing depends on the resource: a line in the state for each
- * resource, and a target that every run would have to name.
+ * The same value without the dependency on its resource. With it, every resource would have a line more in the state,
+ * and every run that is limited to some resources would have to name this one.
  */
 function withoutDependency(id: pulumi.Output<pulumi.ID>): pulumi.Output<unknown> {
   const { promise, isKnown } = id as unknown as {
@@ -38,7 +38,7 @@ function withoutDependency(id: pulumi.Output<pulumi.ID>): pulumi.Output<unknown>
 
 type Values = Record<string, unknown>;
 
-/** The provider of that resource: it makes an id, and never changes. */
+/** The provider of the resource: it makes an id, and never changes it. */
 export const stateIdentityProvider: pulumi.dynamic.ResourceProvider = {
   check: async (_olds: Values, inputs: Values) => ({ inputs, failures: [] }),
   diff: async () => ({ changes: false }),

@@ -98,11 +98,11 @@ export const apiKey = defineResource({
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) =>
       name === undefined ? [] : [{ key: `api key ${tenant ?? ""} ${name}`, property: "name" }],
-    // A key and the one that replaces it may have had one name.
+    // A key and the one that replaces it may have had the same name.
     ofId: () => [],
   },
 
-  // The engine deletes what was replaced, perhaps in a later run than the one that replaced it.
+  // The engine deletes a replaced key itself, perhaps in a later run.
   keeps: (state) => state.previous.map(claimOfKey),
 
   rules: ({ validDays, rotateBefore = 0 }) =>
@@ -170,24 +170,24 @@ export const apiKey = defineResource({
 
 const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 
-/** @throws Error where the key that is replaced would be cut off, because nothing tells which one it is */
+/** @throws Error when the replaced key is to go on working, but the engine does not show which one it is */
 function refuseUnseen({ tenant, overlap = 0 }: Inputs, { unseen }: Origin): void {
   if (!unseen || overlap === 0) return;
-  // Left out, it is the same one.
+  // A namespace that is left out is the same one.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
   throw new Error(
     "ApiKey.overlap: the engine replaces this key without showing it to its provider, so that it could not go on working; change keepers, which replaces it as well, or use gatehouse up --replace",
   );
 }
 
-/** A name that no other key has, and that shows which resource it belongs to. */
+/** A name that no other key has, and that begins with the resource's name. */
 function generatedName(resource: string): string {
   const suffix = `-${randomBytes(4).toString("hex")}`;
   const readable = resource.replaceAll(/[^A-Za-z0-9._-]+/g, "-").slice(0, MAX_NAME - suffix.length);
   return `${readable}${suffix}`;
 }
 
-/** Gives the key of these that has the new one's name another one, since both live for a while. */
+/** Renames the key of these that has the new key's name, since both are there for a while. */
 async function makeRoom(opened: TenantClient, own: readonly Identified[], name: string): Promise<void> {
   const mayHaveIt = own.filter((key) => key.name === name && key.tenant === opened.tenant);
   const keys = await Promise.all(mayHaveIt.map((key) => listed(opened, key)));
@@ -202,8 +202,8 @@ async function makeRoom(opened: TenantClient, own: readonly Identified[], name: 
 }
 
 /**
- * The secret is ours, so that a key whose answer was lost is known by it. The idempotency key is for this try alone:
- * what an earlier run made may be in use by somebody whose stack has the same name.
+ * Makes a key. Its secret is chosen here, so that a key whose answer was lost can be recognised. The idempotency key is
+ * for this try alone: somebody with a stack of the same name may use the key that an earlier run made.
  */
 async function makeKey(
   connection: Connection,
@@ -230,7 +230,7 @@ async function makeKey(
 
 type Made = Awaited<ReturnType<TenantClient["client"]["createApiKey"]>>;
 
-/** The new key with what it is known by later: not every service says in this answer who made it, and when. */
+/** The new key with its identity: not every service says in this answer who made it, and when. */
 async function whole({ apiKeys }: TenantClient, made: Made): Promise<ApiKey & { readonly id: string }> {
   const createdBy = made.createdBy ?? made.userId;
   if (createdBy !== undefined && made.createdAt) return { ...made, createdBy };
@@ -249,7 +249,7 @@ function clearer(error: unknown, name: string): unknown {
   );
 }
 
-/** The replaced key, and those that it had replaced itself: none may be lost from sight while it works. */
+/** The replaced key, and those that it had replaced: the state must name every key that goes on working. */
 function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {
   if (!replaced || overlap === 0) return [];
   const { tenant, name, createdAt, createdBy } = replaced;
@@ -260,8 +260,9 @@ function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] 
 const hasEnded = (old: Previous, now: Date) => Date.parse(old.until) <= now.getTime();
 
 /**
- * A key that somebody revoked while keys that it replaced go on working. Without it in the state nobody would ever
- * revoke those: it stays there as one that has expired, so that the next up makes a new one.
+ * The state of a key that somebody revoked, while keys that it replaced go on working; undefined where none of them
+ * does. If the key went out of the state, nobody would ever revoke those. So it stays as one that has expired, and the
+ * next up makes a new one.
  */
 async function endedAlone(connection: Connection, id: string, state: Readonly<Partial<KeyState>>) {
   const find = async (old: Previous) => listed(await connection.tenant(old.tenant), old);
@@ -272,14 +273,14 @@ async function endedAlone(connection: Connection, id: string, state: Readonly<Pa
   return { id, state: { ...(state as KeyState), expiresAt: hasExpired ? state.expiresAt : now } };
 }
 
-/** Revokes those whose time is over; answers the others. */
+/** Revokes the keys whose time is over, and gives the others. */
 async function revokeEnded(connection: Connection, keys: readonly Previous[]): Promise<Previous[]> {
   const now = new Date();
   for (const old of keys) if (hasEnded(old, now)) await revoke(connection, old);
   return keys.filter((old) => !hasEnded(old, now));
 }
 
-/** The key as it is listed today, under whatever name; undefined: it is gone. */
+/** The key as the service lists it today, under whatever name; undefined when it is gone. */
 async function listed(
   { apiKeys }: TenantClient,
   key: Omit<Identified, "tenant">,
@@ -288,13 +289,13 @@ async function listed(
   return (await apiKeys.find(`${identity} ${key.name}`)) ?? apiKeys.find(identity);
 }
 
-/** Looks again, where the service's answer left it open. */
+/** Asks the service once more whether the key is there. */
 async function isStillListed(opened: TenantClient, key: Omit<Identified, "tenant">): Promise<boolean> {
   opened.apiKeys.forget();
   return (await listed(opened, key)) !== undefined;
 }
 
-/** The name that the key has today: others may have changed it. */
+/** The name that the key has today; somebody else may have changed it. */
 async function nameOf(opened: TenantClient, key: Omit<Identified, "tenant">): Promise<string> {
   const found = await listed(opened, key);
   if (found) return found.name;

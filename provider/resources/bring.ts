@@ -13,12 +13,13 @@ import { diff, type FieldChange } from "./diff.ts";
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * Makes the object that the inputs declare, so that doing it again after any failure is safe:
- * - after an answer that was lost the request is repeated where the service knows idempotency keys; elsewhere an
- *   equal object is looked for first;
- * - an object that an earlier try made under the same idempotency key is brought to the inputs;
- * - one that was there before is taken over only where `adopt` says so.
+ * Makes the object that the inputs declare. It may be done again after any failure:
+ * - when an answer was lost, the request is sent again where the service knows idempotency keys; elsewhere an equal
+ *   object is looked for first;
+ * - when an earlier try made the object under the same idempotency key, that object is changed to the inputs;
+ * - when the object was there before, it is taken over only if `adopt` says so.
  * @throws Error naming the object that exists already, what differs, and how to adopt it
+ * @throws UnfinishedError when the object is there, but could not be changed to the inputs
  */
 export async function bring(
   definition: ResourceDefinition,
@@ -38,7 +39,7 @@ export async function bring(
     if (!unclear) throw await explained(definition, connection, inputs, error);
   }
   await connection.forget();
-  // A service that knows the key tells what it made from what others made alike; a look would not.
+  // A service that knows the key answers with what it made for it. A search might find the equal object of another.
   if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
     const existing = await definition.find?.(connection, inputs);
     if (existing) return takeOver(definition, connection, inputs, existing, origin, true);
@@ -50,7 +51,7 @@ export async function bring(
   }
 }
 
-/** In place of a conflict: what is in the way, and what to do. */
+/** The error to throw: for a conflict, one that names the object in the way, and what to do. */
 async function explained(
   definition: ResourceDefinition,
   connection: Connection,
@@ -64,8 +65,8 @@ async function explained(
 }
 
 /**
- * Creates the object. What an earlier try made for other inputs is brought to these ones, where that needs no other
- * object; what is another resource's by now is left to it.
+ * Creates the object. The service may answer with one that an earlier try made under the same key: that is changed to
+ * the inputs, unless a change would replace it. If it is another resource's by now, another one is made.
  */
 async function make(
   definition: ResourceDefinition,
@@ -114,7 +115,7 @@ async function changed(
 const differences = (definition: ResourceDefinition, { state }: Existing<Values>, inputs: Values) =>
   diff(definition, state, inputs);
 
-/** What to do about objects that resources of one program exchange. */
+/** What to do when resources of one program exchange their objects. */
 const IN_TURN = "change that one first, by an up of its own";
 
 function existsAlready(definition: ResourceDefinition, id: string, changes: readonly FieldChange[]): Error {

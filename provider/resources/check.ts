@@ -3,22 +3,22 @@ import type { z } from "zod";
 import type { Failure, InputField, ResourceDefinition } from "./definition.ts";
 import { canonicalInputs, hasUnknown } from "./values.ts";
 
-/** Canonical inputs, and what is wrong with them; never both complete and failed. */
+/** Canonical inputs; or inputs as they were given, and what is wrong with them. */
 export interface Checked {
   readonly inputs: Record<string, unknown>;
   readonly failures: readonly Failure[];
 }
 
 /**
- * Checks a program's inputs without any request, so that a preview already refuses what the service would.
- * Values that are not known yet are checked when they are.
+ * Checks a program's inputs without any request, so that a preview refuses what the service would refuse. Values that
+ * are not known yet are checked once they are.
  */
 export function check(definition: ResourceDefinition, given: Readonly<Record<string, unknown>>): Checked {
   const failures = [...unknownNames(definition, given)];
   for (const [name, field] of Object.entries(definition.inputs)) {
     failures.push(...checkField(name, field, given[name]));
   }
-  // A canonical form is for valid values only; and no engine takes undefined as an answer.
+  // Only valid values have a canonical form. No engine takes undefined values.
   const inputs = failures.length > 0 ? defined(given) : canonicalInputs(definition.inputs, given);
   if (failures.length === 0 && !hasUnknown(inputs)) failures.push(...(definition.rules?.(inputs) ?? []));
   return { inputs, failures: failures.map((failure) => named(definition, failure)) };

@@ -3,19 +3,23 @@ import { hasUnknown } from "./values.ts";
 
 interface Holder {
   readonly resource: string;
+  /** Name of the definition whose other resources may claim the same; undefined: none may. */
   readonly shared: string | undefined;
 }
 
 /**
- * Which resource of a run manages what. Two resources on one object would undo each other's changes for ever,
- * so the second one is an error that names both.
+ * Which resource of a program manages which object. Two resources on one object would undo each other's changes in
+ * every run, so the second one gets an error that names both.
  */
 export class Claims {
   readonly #holders = new Map<string, Holder[]>();
   readonly #declared = new Map<string, readonly string[]>();
   readonly #held = new Map<string, readonly string[]>();
 
-  /** Claims what the inputs mean, in place of what the resource declared before. */
+  /**
+   * Claims the object that the inputs describe, in place of what the resource declared before.
+   * @throws TwinError when another resource has it
+   */
   declare(definition: ResourceDefinition, resource: string, inputs: Readonly<Record<string, unknown>>): void {
     this.#releaseAll(this.#declared, resource);
     const { identity } = definition;
@@ -28,7 +32,10 @@ export class Claims {
     );
   }
 
-  /** Claims an object by its id. */
+  /**
+   * Claims an object by its id.
+   * @throws TwinError when another resource has it
+   */
   hold(definition: ResourceDefinition, resource: string, id: string): void {
     const claims = claimsOfId(definition, id);
     for (const claim of claims) this.#take(definition, resource, claim);
@@ -36,7 +43,7 @@ export class Claims {
     this.#held.set(resource, [...before, ...claims.map((claim) => claim.key)]);
   }
 
-  /** Claims what the state of a resource says lives on. Several may say so of one object. */
+  /** Claims the other objects that must stay because of a resource's state. Several resources may claim one. */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
     const keys = definition.keeps?.(state) ?? [];
     for (const key of keys) {
@@ -45,20 +52,19 @@ export class Claims {
     this.#held.set(resource, [...(this.#held.get(resource) ?? []), ...keys]);
   }
 
-  /** Gives up the objects that a resource claimed by id: it is about to have another one. */
+  /** Drops the claims of a resource by id and state: it is about to get another object. */
   letGo(resource: string): void {
     this.#releaseAll(this.#held, resource);
   }
 
   /**
-   * True when a resource of the program, other than `except`, has the object of this id, or all of what the object
-   * is a part of.
+   * True when a resource of the program, other than `except`, has the object of this id, or the whole it is part of.
    */
   isHeld(definition: ResourceDefinition, id: string, except?: string): boolean {
     return claimsOfId(definition, id).some((claim) => this.isHeldAlone(claim.key, except));
   }
 
-  /** True when a resource of the program, other than `except`, claims this for itself alone. */
+  /** True when a resource of the program, other than `except`, claims the key for itself alone. */
   isHeldAlone(key: string, except?: string): boolean {
     const holders = this.#holders.get(key) ?? [];
     return holders.some((holder) => holder.shared === undefined && holder.resource !== except);
@@ -93,9 +99,13 @@ export class Claims {
   }
 }
 
-/** Two resources of one program manage one object. */
+/**
+ * Thrown when two resources of one program manage one object. When the object was there before the program, the error
+ * says how to adopt it, and is a plain `Error`.
+ */
 export class TwinError extends Error {
   override readonly name = "TwinError";
+  /** The input that the error is about. */
   readonly property: string;
 
   constructor(property: string, reason: string) {
@@ -104,7 +114,7 @@ export class TwinError extends Error {
   }
 }
 
-/** What a resource claims that has the object of this id. */
+/** The claims of a resource that has the object of this id. */
 export function claimsOfId(definition: ResourceDefinition, id: string): readonly Claim[] {
   const identity: Identity | undefined = definition.identity;
   return (

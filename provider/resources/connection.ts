@@ -14,9 +14,11 @@ import {
 } from "./listings.ts";
 import { type Release, releaseNote, releaseOf } from "./release.ts";
 
-/** A client whose calls act on one namespace, and what the run knows of it. */
+/** One namespace, as all resources of a run see it. */
 export interface TenantClient {
+  /** Id of the namespace. */
   readonly tenant: string;
+  /** A client whose calls are for this namespace. */
   readonly client: Client;
   readonly devices: Listing<Device>;
   readonly keys: Listing<PublicKey>;
@@ -25,23 +27,30 @@ export interface TenantClient {
   readonly tagWork: TagWork;
 }
 
-/** So many namespaces are named where one is to be chosen. */
+/** Most namespaces that an error lists. */
 const LISTED = 20;
 
-/** What a {@link Connection} is made of beside its client. */
+/** What a {@link Connection} needs beside its client. */
 export interface ConnectionOptions {
-  /** Meant where a resource names no namespace; without it, the credential's is. */
+  /**
+   * The namespace of resources that name none.
+   * @default the only one that the credential is for
+   */
   readonly defaultTenant?: string | undefined;
-  /** True when the service accepts this secret of an API key. */
+  /**
+   * True when the service takes this secret as an API key.
+   * @default always false
+   */
   readonly opens?: (secret: string) => Promise<boolean>;
 }
 
 /**
- * What the resources share in one run: one login, one token for each namespace, one listing of each kind.
- * Nothing is requested before a resource needs it.
+ * The service, as all resources of a run see it: they share one login, one token for each namespace and one listing of
+ * each kind of object. Nothing is requested before a resource needs it.
  */
 export class Connection {
   readonly client: Client;
+  /** Those that the credential's user is a member of. */
   readonly namespaces: Listing<Namespace>;
   readonly #tenants = new Map<string, Promise<TenantClient>>();
   readonly #options: ConnectionOptions;
@@ -55,20 +64,21 @@ export class Connection {
     this.#options = options;
   }
 
-  /** The namespace that a setting names for resources that name none. */
+  /** The namespace of resources that name none, where a setting says which. */
   get defaultTenant(): string | undefined {
     return this.#options.defaultTenant;
   }
 
-  /** True when this secret of an API key works. */
+  /** True when the service takes this secret as an API key. */
   async opens(secret: string): Promise<boolean> {
     return (await this.#options.opens?.(secret)) ?? false;
   }
 
   /**
-   * The connection to a namespace. Whether there is one, and the credential is for it, its first request tells.
+   * A namespace. It may not exist, or not be the credential's: that shows when something is requested of it.
+   * @param tenant its id; undefined for that of resources that name none, as {@link home}
    * @throws AuthenticationError when the service refuses the credential
-   * @throws ConfigurationError when no namespace is named, and the credential belongs to none, or to several
+   * @throws ConfigurationError when no namespace is named, and the credential is for none, or for several
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
     const name = tenant ?? (await this.home());
@@ -76,15 +86,15 @@ export class Connection {
     if (!opened) {
       opened = this.#open(name);
       this.#tenants.set(name, opened);
-      // A failed exchange is not remembered: the namespace may be made later in the same run.
+      // A failure is forgotten: the namespace may be made later in the same run.
       opened.catch(() => this.#tenants.delete(name));
     }
     return opened;
   }
 
   /**
-   * True when the service answers a repeated creation with what the first one made. It does not say so; but one that
-   * gives a namespace a revision is this service, which always did.
+   * True when the service answers a repeated creation with what the first one made. It does not say so itself; but a
+   * service that gives namespaces a revision does.
    */
   async knowsIdempotencyKeys(tenant: string | undefined): Promise<boolean> {
     const name = tenant ?? this.#options.defaultTenant ?? (await this.client.identity()).tenant;
@@ -117,7 +127,7 @@ export class Connection {
     }
   }
 
-  /** Forgets what was read, where the truth must be looked at again. */
+  /** Forgets all that was read, so that the next read asks the service. */
   async forget(): Promise<void> {
     this.namespaces.forget();
     const opened = await Promise.allSettled(this.#tenants.values());
@@ -129,8 +139,8 @@ export class Connection {
   }
 
   /**
-   * The namespace of resources that name none: the one that was set, or else the only one that the credential is for. It
-   * is the same for all of a run, and does not depend on which one a user looked at last.
+   * The namespace of resources that name none: the one that a setting names, or else the only one that the credential
+   * is for. It stays the same for all of a run, and does not depend on which namespace the user looked at last.
    * @throws ConfigurationError when there is none, or more than one, with what to do
    */
   home(): Promise<string> {
@@ -139,7 +149,7 @@ export class Connection {
       const home = this.#onlyTenant();
       this.#home = home;
       home.catch((error: unknown) => {
-        // What could not be asked may be asked again; what was answered stays, whatever the run makes.
+        // A failed request may be repeated. An answer stays, whatever namespaces the run makes.
         if (!(error instanceof ConfigurationError)) this.#home = undefined;
       });
     }
@@ -148,7 +158,7 @@ export class Connection {
 
   async #onlyTenant(): Promise<string> {
     const { kind, tenant } = await this.client.identity();
-    // Keys and tokens are for one; which one a user's login is for changes with what the user does elsewhere.
+    // Keys and tokens are for one namespace. That of a login changes with what the user does elsewhere.
     if (kind !== "password" && tenant) return tenant;
     const [first, ...others] = await this.namespaces.all();
     if (!first) {
@@ -179,12 +189,12 @@ export class Connection {
   }
 }
 
-/** Milliseconds without any work on tags after which a tag that is missing will not come. */
+/** Milliseconds without any work on tags after which nobody waits for a missing tag any more. */
 const QUIET = 5_000;
 
 /**
- * The writes of tags in a namespace, in this run. The service refuses a filter with a tag that nothing carries (rules
- * section 16.4), so that who names a tag may have to wait until another resource has given it to a device.
+ * The writes of tags in one namespace during a run. The service refuses a filter with a tag that nothing carries (rules
+ * section 16.4), so a key or rule may have to wait until another resource has given the tag to a device.
  */
 export class TagWork {
   readonly #client: Client;
@@ -211,9 +221,10 @@ export class TagWork {
   }
 
   /**
-   * Sends a request that names tags in a filter, again as often as tags may have come since it was refused.
-   * @param input the filter's tags, as errors name them
-   * @throws Error naming the tags that nothing carries, when no more work on tags is under way
+   * Sends a request with tags in a filter. While work on tags goes on it is repeated for as long as the service refuses
+   * it because of a tag.
+   * @param input the input that holds the tags, for errors
+   * @throws Error naming the tags that nothing carries, once no work on tags goes on any more
    */
   async needing<T>(tags: readonly string[] | undefined, input: string, send: () => Promise<T>): Promise<T> {
     let cameMeanwhile = false;
@@ -225,7 +236,7 @@ export class TagWork {
         if (!tags || !isNotFound(error)) throw error;
         const known = await this.#client.getTags();
         const missing = tags.filter((tag) => !known.includes(tag));
-        // All are known: they came since it was sent, or it is something else that was not found.
+        // All are there: they came meanwhile, or something else was not found.
         if (missing.length === 0 && cameMeanwhile) throw error;
         cameMeanwhile = missing.length === 0;
         if (missing.length > 0 && !(await this.#moreThan(seen))) {

@@ -7,15 +7,15 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly schema: S;
   readonly description: string;
   readonly required: Required;
-  /** What leaving it out, null and "" mean; also where the service has a value of its own. */
+  /** What null, "" and leaving it out mean. */
   readonly default?: z.output<S>;
-  /** A change makes a new object. */
+  /** True when a change replaces the object by a new one. */
   readonly replaces: boolean;
-  /** Steers a run and is no part of the object: never compared. */
+  /** True for an input that says what a run does, and is no part of the object: it is never compared. */
   readonly transient: boolean;
-  /** Canonical form; idempotent. Two values with one canonical form are the same value. */
+  /** The canonical form of a value. Two values with one canonical form count as the same. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
-  /** True when the new value means the same object as the state although the text differs. */
+  /** True when a value means the object that the state holds, although the two texts differ. */
   readonly sameAs?: (state: Readonly<Record<string, unknown>>, value: z.output<S>) => boolean;
 }
 
@@ -23,96 +23,99 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
 export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly schema: S;
   readonly description: string;
-  /** Changes by itself (a counter, say): alone it is no drift, so a read keeps the state's value. */
+  /** True for what changes by itself, such as a counter: where nothing else changed, a read keeps the state's value. */
   readonly volatile: boolean;
-  /** Equal to the resource's id, which stays known while a preview plans an update. */
+  /** True for the output that is the resource's id, which stays known while a preview plans an update. */
   readonly isId: boolean;
-  /** Encrypted in the state, and never shown. */
+  /** True for what is encrypted in the state, and never shown. */
   readonly secret: boolean;
 }
 
+/** The inputs of a resource, by name. */
 export type Inputs = Readonly<Record<string, InputField>>;
+/** The outputs of a resource, by name. */
 export type Outputs = Readonly<Record<string, OutputField>>;
 
 type RequiredKeys<I extends Inputs> = {
   [K in keyof I]: I[K] extends InputField<z.ZodType, true> ? K : never;
 }[keyof I];
 
-/** Inputs after `check`: canonical, with defaults. */
+/** The values of inputs, in their canonical form and with defaults, as `check` makes them. */
 export type InputValues<I extends Inputs> = { -readonly [K in RequiredKeys<I>]: z.output<I[K]["schema"]> } & {
   -readonly [K in Exclude<keyof I, RequiredKeys<I>>]?: z.output<I[K]["schema"]>;
 };
 
-/** What is known of an object that exists: every input as it is on the service, and the outputs. */
+/** An object as it is on the service: the values of all inputs and outputs. */
 export type State<I extends Inputs, O extends Outputs> = {
   -readonly [K in keyof I]: z.output<I[K]["schema"]>;
 } & { -readonly [K in keyof O]: z.output<O[K]["schema"]> };
 
+/** An object that exists. */
 export interface Existing<S> {
   readonly id: string;
   readonly state: S;
 }
 
-/** A rule over several inputs that a program broke. */
+/** What is wrong with an input. */
 export interface Failure {
   readonly property: string;
   readonly reason: string;
 }
 
-/** A field that needs a change although no program made one. */
+/** An input that needs a change although the program did not change it. */
 export interface Stale {
   readonly field: string;
   readonly replaces: boolean;
 }
 
-/** Where a create comes from. */
+/** What a create must know of the resource beside its inputs. */
 export interface Origin {
   /** The resource's name in the program. */
   readonly name: string;
   /**
-   * The same for each try to make this object, or where nothing tells objects apart, for each try of this run. The
-   * object may pass to another resource afterwards, and its creation's key with it.
+   * The same for every try to make this object, also of later runs; where those could not know it, for every try of
+   * this run. When the object passes to another resource afterwards, its key does too.
    */
   readonly idempotencyKey: string;
-  /** What the state held before a replacement. */
+  /** The object that is replaced, as the state holds it. */
   readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
-  /** The inputs of an object that is replaced, where an engine showed no more of it. */
+  /** The inputs of the object that is replaced, where the engine did not show the object itself. */
   readonly unseen: Readonly<Record<string, unknown>> | undefined;
   /**
-   * Says that the object with this id is this resource's, so that no deletion in this run may remove it.
-   * @throws Error naming the resource of this program that has it already
+   * Makes the object with this id this resource's, so that no deletion in this run removes it.
+   * @throws TwinError when another resource of this program has it already
    */
   claim(id: string): void;
   /** True when another resource of this program has the object with this id. */
   isOthers(id: string): boolean;
-  /** The same create under another idempotency key, where the service answered this one with `id`. */
+  /** The same under another idempotency key, for when the service answered this one with the object `id`. */
   after(id: string): Origin;
 }
 
-/** A claim on something that two resources of one program must not both manage. */
+/** A claim of a resource on something that no other resource of the program may manage. */
 export interface Claim {
   readonly key: string;
-  /** The input that an error names. */
+  /** The input that errors name. */
   readonly property: string;
-  /** Resources of one definition may share it. */
+  /** True when several resources of one definition may claim it. */
   readonly shared?: boolean;
 }
 
-/** True when a resource of this program claims this for itself alone, by the key of a {@link Claim}. */
+/** True when a resource of this program claims this for itself alone; `key` is that of a {@link Claim}. */
 export type IsClaimed = (key: string) => boolean;
 
-/** What inputs, and later an id, make a resource the one that manages. */
+/** Which claims a resource has: before its object is made by its inputs, afterwards by the object's id. */
 export interface Identity<I extends Inputs = Inputs> {
-  /** The inputs that it depends on. */
+  /** The inputs that decide about the claims. */
   readonly fields: readonly (keyof I & string)[];
   ofInputs(inputs: InputValues<I>): readonly Claim[];
-  /** Default: the id itself. */
+  /** @default a claim on the id itself */
   ofId?(id: string): readonly Claim[];
 }
 
 /**
- * One declarative resource: the only description that Pulumi classes, schemas, replacement rules and the
- * reference derive from. Its functions talk to the service; everything else about it is data.
+ * One declarative resource. Pulumi classes, schemas, replacement rules and the reference derive from its data; its
+ * functions talk to the service.
  */
 export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs = Outputs> {
   readonly name: string;
@@ -124,20 +127,22 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   /** What {@link id} does not say of the ids. */
   readonly idNote?: string;
   readonly identity?: Identity<I>;
-  /** Inputs that hold tags: what it gives devices, and what its filter needs the namespace to know. */
+  /** The input with tags that the resource gives to devices, or with a filter whose tags must be there before it. */
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
-  /** Keys of claims on other objects that live as long as this state says, whoever had them. */
+  /** Keys of claims on other objects, which must stay as long as they are in this state. */
   keeps?(state: Readonly<State<I, O>>): readonly string[];
-  /** Rules over several inputs, all known and canonical. */
+  /** What is wrong with several inputs together. All values are known and canonical. */
   rules?(inputs: InputValues<I>): readonly Failure[];
-  /** Fields to change although no program changed them, for instance an invitation to send again. */
+  /** Inputs that need a change although the program did not change them, such as one that sends an invitation again. */
   stale?(state: Readonly<State<I, O>>, inputs: InputValues<I>, now: Date): readonly Stale[];
-  /** The object that a create with these inputs would meet, if there is one. Such objects can be adopted. */
+  /** The object that is in the way of a create with these inputs, if there is one. Such objects can be adopted. */
   find?(connection: Connection, inputs: InputValues<I>): Promise<Existing<State<I, O>> | undefined>;
-  /** A create writes over what it meets, without a word of the service: look first. */
+  /**
+   * True when a create overwrites the object that it meets, and the service does not refuse: it is looked for first.
+   */
   readonly overwrites?: boolean;
   create(connection: Connection, inputs: InputValues<I>, origin: Origin): Promise<Existing<State<I, O>>>;
-  /** The object as it is now; undefined when it is gone. `state` is empty at an import. */
+  /** The object as it is now; undefined when it is gone. For an import, `state` is empty. */
   read(
     connection: Connection,
     id: string,
@@ -149,7 +154,7 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
     state: Readonly<State<I, O>>,
     inputs: InputValues<I>,
   ): Promise<State<I, O>>;
-  /** Removes the object, but for the parts of it that resources of the program claim. */
+  /** Removes the object, without the parts that other resources of the program claim. */
   delete(
     connection: Connection,
     id: string,
@@ -179,6 +184,7 @@ export function optional<S extends z.ZodType>(
   return { replaces: false, transient: false, ...options, schema, required: false };
 }
 
+/** An output of a resource. */
 export function output<S extends z.ZodType>(
   schema: S,
   options: {
@@ -191,7 +197,7 @@ export function output<S extends z.ZodType>(
   return { volatile: false, isId: false, secret: false, ...options, schema };
 }
 
-/** Gives a definition's functions their types, and what can be found the input that takes it over. */
+/** Defines a resource. One that can find existing objects gets the input `adopt`. */
 export function defineResource<I extends Inputs, O extends Outputs>(
   definition: ResourceDefinition<I, O>,
 ): ResourceDefinition<I, O> {
@@ -199,7 +205,7 @@ export function defineResource<I extends Inputs, O extends Outputs>(
   return { ...definition, inputs: { ...definition.inputs, adopt: adoptInput } };
 }
 
-/** What `adopt` allows. */
+/** The value of the input `adopt`. */
 export type Adopt = boolean | "overwrite" | undefined;
 
 const adoptInput = optional(z.union([z.boolean(), z.literal("overwrite")]), {
@@ -209,8 +215,8 @@ const adoptInput = optional(z.union([z.boolean(), z.literal("overwrite")]), {
 });
 
 /**
- * The object was made, but a later step failed: an engine keeps id and state, and the next run updates it
- * instead of making a twin.
+ * Thrown when an object is there, but a later step of its create failed: the engine then keeps id and state, and the
+ * next run updates the object instead of making another one. When nothing was made, the error of the request is thrown.
  */
 export class UnfinishedError extends Error {
   override readonly name = "UnfinishedError";

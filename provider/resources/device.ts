@@ -70,7 +70,7 @@ export const device = defineResource({
     try {
       return { id, state: toState(opened.tenant, settings, await bringTo(opened, found, inputs)) };
     } catch (error) {
-      // Name and status are two requests: the first may have been done.
+      // Name and status are two requests, of which the first may have succeeded.
       throw new UnfinishedError(id, toState(opened.tenant, settings, found), error);
     }
   },
@@ -104,7 +104,7 @@ interface Declared {
   readonly status?: Status | undefined;
 }
 
-/** Gives a device the name and status that are declared; at most one request for each. */
+/** Gives a device the declared name and status, by at most one request for each. */
 async function bringTo<D extends { uid: string; name: string; status: string }>(
   { client }: TenantClient,
   found: D,
@@ -134,7 +134,7 @@ function toState(tenant: string, settings: { device: string; onDestroy: "keep" |
     tenant,
     ...settings,
     name: found.name,
-    // The service has more of them; what is neither of the two differs from any that is declared.
+    // The service has other statuses too; they differ from every declared one.
     status: found.status as Status,
     uid: found.uid,
     mac: found.identity.mac.toLowerCase(),

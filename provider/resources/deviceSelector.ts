@@ -3,7 +3,7 @@ import type { TenantClient } from "./connection.ts";
 import { required } from "./definition.ts";
 import { type Device, deviceKey } from "./listings.ts";
 
-/** How a resource names the device it is about. */
+/** The input for the device that a resource is about. */
 export const deviceInput = required(z.string().min(1).max(64), {
   description: "The device: its uid, MAC address or name. A MAC or name follows a device that enrols again.",
   replaces: true,
@@ -34,16 +34,16 @@ export async function deviceOf(opened: TenantClient, selector: string, resource:
   );
 }
 
-/** A device, and the selector under which a state holds it. */
+/** A device, and the selector that a state holds for it. */
 export interface Followed {
   readonly device: Device;
   readonly selector: string;
 }
 
 /**
- * The device of this uid, or where it is gone the one that the selector means today. Where the selector means another
- * accepted device by now, the state holds the first one by its uid: then a program that still says the selector
- * differs from it.
+ * The device with this uid, or if that is gone, the one that the selector means today. If the selector means another
+ * accepted device by now, the device is held by its uid instead: then the program, which still has the selector,
+ * differs from the state, and the next up moves to the other device.
  */
 export async function followDevice(
   { devices }: TenantClient,

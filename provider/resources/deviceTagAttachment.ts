@@ -64,7 +64,7 @@ export const deviceTagAttachment = defineResource({
     return found?.device.tags.includes(tag) ? existing(tenant, found.selector, found.device, tag) : undefined;
   },
 
-  // Every input replaces; only another selector of the same device comes here.
+  // A change of any input replaces. Only another selector of the same device is an update.
   async update(_connection, _id, state, inputs) {
     return { ...state, device: inputs.device };
   },
@@ -75,7 +75,7 @@ export const deviceTagAttachment = defineResource({
   },
 });
 
-/** Takes a tag from a device, where the device is there and has it. */
+/** Removes a tag from a device, if the device is there and has it. */
 export async function removeTag({ client, devices }: TenantClient, uid: string, tag: string): Promise<void> {
   await undefinedIfMissing(client.deleteDeviceTag({ params: { uid, tag } }), async () => {
     devices.forget();
@@ -83,10 +83,13 @@ export async function removeTag({ client, devices }: TenantClient, uid: string, 
   });
 }
 
-/** The key of the claim on one tag of a device; `id` is tenant/uid/tag. */
+/**
+ * The key of the claim on one tag of a device.
+ * @param id tenant/uid/tag
+ */
 export const claimOfTag = (id: string) => `tag of ${id}`;
 
-/** True when the tag that is replaced became the new one on the device itself, as a renamed Tag does. */
+/** True when the replaced tag became the new one on the device by itself, as it does when a Tag is renamed. */
 function wasRenamed(device: Device, tag: string, { replaced }: Origin): boolean {
   const old = replaced?.state;
   return old?.uid === device.uid && device.tags.includes(tag) && !device.tags.includes(String(old.tag));
@@ -100,7 +103,7 @@ async function attach(opened: TenantClient, uid: string, tag: string, origin: Or
   } catch (error) {
     const old = replaced?.state;
     if (!(error instanceof PermissionError) || old?.uid !== uid) throw error;
-    // A device has room for three tags: the one that is replaced must go first.
+    // A device may have three tags at most: the replaced one must go first.
     await removeTag(opened, uid, String(old.tag));
     await send();
   }

@@ -34,7 +34,7 @@ export const deviceTags = defineResource({
     ofId: (id) => [{ key: `tags of ${id}`, property: "device" }],
   },
 
-  // The device is there anyway; what would be lost are the tags it carries.
+  // What is adopted are the tags that the device carries.
   async find(connection, inputs) {
     const opened = await connection.tenant(inputs.tenant);
     const device = await deviceOf(opened, inputs.device, "DeviceTags");
@@ -74,7 +74,7 @@ export const deviceTags = defineResource({
   async delete(connection, id, state, isClaimed) {
     const { tenant, uid } = ids.split(id);
     const opened = await connection.tenant(tenant);
-    // A program may go over from DeviceTags to DeviceTagAttachments in one run.
+    // In one run a program may replace DeviceTags by DeviceTagAttachments, which keep their tags.
     for (const tag of state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)))) {
       await removeTag(opened, uid, tag);
     }

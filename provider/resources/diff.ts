@@ -10,9 +10,8 @@ export interface FieldChange {
 }
 
 /**
- * What would change if the program's inputs were applied to the state. No request is made.
- * An unknown value counts as a change, and in a field that replaces as a replacement: a plan must not promise
- * less than may happen.
+ * What would change if the program's inputs were applied to the state. No request is made. A value that is not known
+ * yet counts as a change, and in an input that replaces as a replacement: a plan must not promise less than may happen.
  */
 export function diff(
   definition: ResourceDefinition,
@@ -43,7 +42,7 @@ function differs(
 ): boolean {
   if (hasUnknown(value)) return true;
   const after = canonical(field, value);
-  // Left out and without a default: the service's own choice, which stays.
+  // It is left out and has no default: the service's own choice stays.
   if (after === undefined) return false;
   return !sameValue(field, state[name], after) && !(field.sameAs?.(state, after) ?? false);
 }

@@ -2,7 +2,7 @@ import { filter as filterSchema, tenantId } from "@gatehouse-access/sdk/contract
 import { z } from "zod";
 import { optional, required } from "./definition.ts";
 
-/** The namespace an object lives in; every resource but Namespace has it. */
+/** The input for the namespace that an object is in. */
 export const tenantInput = optional(tenantId, {
   description: "Namespace id. Left out: the stack's namespace.",
   replaces: true,
@@ -10,7 +10,7 @@ export const tenantInput = optional(tenantId, {
 
 const notBeside = (other: string) => z.never().optional().describe(`Not beside ${other}.`);
 
-/** Which devices a key or rule is for. */
+/** The input for the devices that a key or rule is for. */
 export const filterInput = required(
   z.union(
     [
@@ -30,7 +30,7 @@ export const filterInput = required(
   { description: "Which devices: by name or by tags, one of the two." },
 );
 
-/** A filter of the service, as a state holds it. */
+/** A filter that the service sent, as a state holds it. */
 export function filterState({
   hostname,
   tags,

@@ -39,7 +39,7 @@ export const firewallRule = defineResource({
   },
   tags: { needs: "filter" },
 
-  // Rules have no name: another one that says the same is as good.
+  // Rules have no name: any rule that says the same can be adopted.
   async find(connection, inputs) {
     const { tenant, rules } = await connection.tenant(inputs.tenant);
     const equal = (await rules.all()).find((rule) => saysTheSame(toState(tenant, rule), inputs));

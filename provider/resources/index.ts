@@ -9,7 +9,7 @@ import { namespace } from "./namespace.ts";
 import { publicKey } from "./publicKey.ts";
 import { tag } from "./tag.ts";
 
-/** Every declarative resource; engines, schemas, suites and the reference go through this list. */
+/** All declarative resources. */
 export const definitions = [
   namespace,
   member,

@@ -3,38 +3,42 @@ import { undefinedIfMissing } from "./missingObject.ts";
 
 /** Where a {@link Listing} reads from. */
 export interface Source<T> {
-  /** Names that an object can be asked for by; the first is its id. */
+  /** Names under which an object can be found; the first is its id. */
   keysOf(item: T): readonly string[];
-  /** All of them, in pages of {@link PAGE_SIZE} and in an order that does not move while they are read. */
+  /** All objects, in pages of {@link PAGE_SIZE} and in an order that does not change while they are read. */
   pages(): AsyncIterator<Page<T>>;
-  /** The object of this name, by a request of its own; undefined, or NotFoundError, when there is none. */
+  /** The object of this name, by a request of its own; undefined, or a NotFoundError, when there is none. */
   look(key: string): Promise<T | undefined>;
-  /** Which of two objects of one name is meant; undefined: neither, so that {@link look} tells. Default: the first. */
+  /**
+   * Which of two objects the name that they share means; undefined for neither, so that {@link look} decides.
+   * @default the first
+   */
   prefer?(left: T, right: T): T | undefined;
-  /** Rejects where what the objects are in cannot be read: then nothing is known of them. */
+  /** Rejects when the namespace of the objects cannot be read: then nothing is known of them. */
   requireReadable?(): Promise<unknown>;
 }
 
+/** Objects on a page of a list. */
 export const PAGE_SIZE = 100;
 
-/** Milliseconds in which reads are gathered before it is decided how to answer them. */
+/** Milliseconds in which reads are gathered, before it is decided whether to list all objects. */
 const WINDOW = 20;
-/** So many reads are answered one by one without asking how long the list is. */
+/** Up to so many reads are answered one by one, without asking how long the list is. */
 const FEW = 5;
-/** A run that asked for n objects at once will ask for more: the list may cost this many times n requests. */
+/** A run that asks for n objects will ask for more, so the list may cost this many times n requests. */
 const EXPECTED = 4;
 
 /**
- * Objects of one kind in a namespace, for all resources of a run. Few are read one by one, many by listing all:
- * 5 of 100,000 are 5 requests, 1,000 of 1,000 are 10. Absence in a list counts only after a second look, since
- * pages shift while objects come and go.
+ * Objects of one kind in a namespace, for all resources of a run. A few are read one by one, many by listing all of
+ * them: 5 of 100,000 are 5 requests, 1,000 of 1,000 are 10. An object that is not in the list is looked for by itself
+ * too, since pages shift while objects come and go.
  */
 export class Listing<T> {
   readonly #source: Source<T>;
   readonly #found = new Map<string, Promise<T | undefined>>();
   #waiting = new Map<string, PromiseWithResolvers<T | undefined>>();
   #all: Promise<ReadonlyMap<string, T | undefined>> | undefined;
-  /** A list that was begun, to see how long it is. */
+  /** A list whose first page was read, to see how long it is. */
   #begun: Begun<T> | undefined;
   #asked = 0;
 
@@ -42,7 +46,7 @@ export class Listing<T> {
     this.#source = source;
   }
 
-  /** The object of this name; undefined when there is none. Answers of one run may come from one list. */
+  /** The object of this name, as the run knows it or as the service says; undefined when there is none. */
   find(key: string): Promise<T | undefined> {
     const known = this.#found.get(key);
     if (known) return known;
@@ -51,31 +55,31 @@ export class Listing<T> {
     return answer;
   }
 
-  /** Every object. */
+  /** All objects. */
   async all(): Promise<T[]> {
     const all = await this.#listOnce();
     return [...new Set(all.values())].filter((item) => item !== undefined);
   }
 
-  /** Call after a write with what is there now, so that a later read need not ask. */
+  /** Takes an object as it is after a write, so that a later read does not ask for it. */
   put(item: T): void {
     for (const key of this.#source.keysOf(item)) this.#found.set(key, Promise.resolve(item));
   }
 
-  /** Call when what was read may no longer be true. */
+  /** Forgets all that was read, so that the next read asks the service. */
   forget(): void {
     this.#found.clear();
     this.#all = undefined;
     this.#begun = undefined;
   }
 
-  /** Call after a removal, with one of the object's names or with the object. */
+  /** Takes note that an object was removed, given by itself or by one of its names. */
   drop(removed: string | T): void {
     const keys = typeof removed === "string" ? [removed] : this.#source.keysOf(removed);
     for (const key of keys) this.#found.set(key, Promise.resolve(undefined));
   }
 
-  // What failed is not kept: the next read tries again.
+  // A failure is forgotten, so that the next read tries again.
   #remember(key: string, answer: Promise<T | undefined>): void {
     this.#found.set(key, answer);
     answer.catch(() => {
@@ -84,7 +88,7 @@ export class Listing<T> {
   }
 
   #gather(key: string): Promise<T | undefined> {
-    // Somebody may wait for it already: what was known is forgotten while reads are gathered.
+    // Somebody may wait for this name already: `forget` does not end the reads that are being gathered.
     const known = this.#waiting.get(key);
     if (known) return known.promise;
     if (this.#waiting.size === 0) setTimeout(() => void this.#answer(), WINDOW);
@@ -108,7 +112,7 @@ export class Listing<T> {
   async #listIsCheaper(): Promise<boolean> {
     if (this.#asked <= FEW) return false;
     const { total } = await this.#begin().first;
-    // A server that does not say how long its list is gives single objects no better.
+    // A server that does not say how long its lists are has no cheaper way to single objects.
     return total === undefined || Math.ceil(total / PAGE_SIZE) <= this.#asked * EXPECTED;
   }
 

@@ -1,10 +1,15 @@
 import { type Client, or, where } from "@gatehouse-access/sdk";
 import { Listing, PAGE_SIZE, type Source } from "./listing.ts";
 
+/** A namespace, as the service answers. */
 export type Namespace = Awaited<ReturnType<Client["getNamespace"]>>;
+/** A device, as the service answers. */
 export type Device = Awaited<ReturnType<Client["getDevice"]>>;
+/** A public key, as the service answers. */
 export type PublicKey = Awaited<ReturnType<Client["getPublicKeys"]>>[number];
+/** A firewall rule, as the service answers. */
 export type FirewallRule = Awaited<ReturnType<Client["getFirewallRule"]>>;
+/** An API key, as the service lists it. */
 export type ApiKey = Awaited<ReturnType<Client["listApiKeys"]>>[number];
 
 /** Namespaces that the credential's user is a member of, by tenant. */
@@ -19,28 +24,28 @@ export function namespaceListing(client: Client): Listing<Namespace> {
 const UID = /^[0-9a-f]{64}$/;
 const MAC = /^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
 
-/** The key in a device listing that a selector (uid, MAC address or name, in lower case) means. */
+/** The name in a device listing for a selector: a uid, MAC address or device name, in lower case. */
 export function deviceKey(selector: string): string {
   if (UID.test(selector)) return selector;
   return MAC.test(selector) ? `mac ${selector.replaceAll("-", ":")}` : `name ${selector}`;
 }
 
-/** Its MAC address as listings know it. */
+/** A device's MAC address, as listings write it. */
 export const macOf = (device: Pick<Device, "identity">): string =>
   device.identity.mac.toLowerCase().replaceAll("-", ":");
 
-/** What a device can be asked for by; see {@link deviceKey}. */
+/** The names of a device in a device listing; see {@link deviceKey}. */
 const keysOfDevice = (device: Device): string[] => [
   device.uid,
   `mac ${macOf(device)}`,
   `name ${device.name.toLowerCase()}`,
 ];
 
-/** Which of two devices of one name or MAC address is meant: the accepted one, or else the first. */
+/** The one of two devices that the name or MAC address means which they share: the accepted one, or else the first. */
 const meantDevice = (left: Device, right: Device): Device =>
   left.status !== "accepted" && right.status === "accepted" ? right : left;
 
-/** Devices that were read already, by the same keys and rules as {@link deviceListing} finds them. */
+/** Devices that were read already, by the same names as in {@link deviceListing}. */
 export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
   const found = new Map<string, Device>();
   for (const device of devices) {
@@ -49,11 +54,11 @@ export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, De
   return found;
 }
 
-/** Devices of a namespace, by uid, MAC address and name; of several, the accepted one. */
+/** Devices of a namespace, by uid, MAC address and name; of several with one name, the accepted one. */
 export function deviceListing(client: Client, tenant: string): Listing<Device> {
   const source: Source<Device> = {
     keysOf: keysOfDevice,
-    // By uid: heartbeats move a device in the usual order while pages are read.
+    // By uid, since reports of devices change the usual order while pages are read.
     pages: () => client.pages("getDevices", { query: { perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } }),
     requireReadable: () => client.getNamespace({ params: { tenant } }),
     prefer: meantDevice,
@@ -61,7 +66,7 @@ export function deviceListing(client: Client, tenant: string): Listing<Device> {
   };
   async function lookByText(key: string): Promise<Device | undefined> {
     const [kind = "", text = ""] = key.split(" ");
-    // A MAC address is kept as the agent sent it: with either separator, in any case.
+    // The service keeps a MAC address as the agent sent it: with either separator, in any letter case.
     const mac = where("identity.mac");
     const filter =
       kind === "mac"
@@ -103,23 +108,23 @@ export function ruleListing(client: Client, tenant: string): Listing<FirewallRul
   });
 }
 
-/** What tells an API key from others, whatever its name is by now. */
+/** What identifies an API key, whatever its name is by now. */
 export interface KeyIdentity {
   readonly createdAt: string;
-  /** Left out by states of a time when not every server's answer was understood. */
+  /** Absent in states that were written when not all servers' answers were understood. */
   readonly createdBy?: string | undefined;
 }
 
 /**
- * What never changes about an API key: it was made at this instant, by this user. Servers answer a creation with a finer
- * time than they keep.
+ * What never changes about an API key, as text: when it was made, and by whom. The time is cut to milliseconds, since
+ * servers answer a creation with a finer time than they keep.
  */
 export function apiKeyIdentity({ createdAt, createdBy }: KeyIdentity): string {
   const time = Date.parse(createdAt);
   return `${Number.isNaN(time) ? createdAt : new Date(time).toISOString()} ${createdBy ?? "somebody"}`;
 }
 
-/** API keys of a namespace, by what never changes about them, also together with the name, and by name. */
+/** API keys of a namespace, by identity and name, by identity, by time of creation, and by name. */
 export function apiKeyListing(client: Client): Listing<ApiKey> {
   const keysOf = (key: ApiKey) => {
     const identity = apiKeyIdentity(key);
@@ -130,7 +135,7 @@ export function apiKeyListing(client: Client): Listing<ApiKey> {
     keysOf,
     pages: () => client.pages("listApiKeys", { query }),
     prefer: () => undefined,
-    // The service has no request for a single one.
+    // The service has no request for a single key.
     async look(wanted) {
       const found: ApiKey[] = [];
       for await (const key of client.iterate("listApiKeys", { query })) {

@@ -25,7 +25,7 @@ export const member = defineResource({
       description: "E-mail address of the user's account when the membership is made.",
       replaces: true,
       canonical: (address) => address.toLowerCase(),
-      // The user changed it, and the program follows: still the same user.
+      // The user changed the address, and the program follows: it is still the same user.
       sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
     }),
     role: required(role, { description: "What the member may do: observer, operator or administrator." }),
@@ -61,7 +61,7 @@ export const member = defineResource({
 
   async read(connection, id, state) {
     const { tenant, userId } = ids.split(id);
-    // An import may name the user by e-mail address, which no user id looks like.
+    // An import may name the user by e-mail address; no user id looks like one.
     const isMeant = (entry: Wire) => entry.id === userId || hasEmail(entry, userId);
     return findMember(connection, tenant, state.email, isMeant);
   },
@@ -69,7 +69,7 @@ export const member = defineResource({
   async update(connection, id, state, inputs) {
     const { tenant, userId } = ids.split(id);
     const { client } = await connection.tenant(tenant);
-    // Only an invitation sent again gets a new end; a change of role would leave it expired.
+    // An expired invitation is sent again: a change of role alone would leave it expired.
     if (isExpired(state, new Date())) return (await invite(connection, client, tenant, inputs)).state;
     await client.updateMember({ params: { tenant, uid: userId }, body: { role: inputs.role } });
     return { ...state, role: inputs.role };
@@ -107,7 +107,8 @@ async function invite(
 }
 
 /**
- * Newer services answer with an invitation, to any address at all: nothing that a run can wait for, or take back.
+ * Refuses services that invite members instead of adding them: a run can neither wait for an invitation nor withdraw
+ * it.
  * @throws Error saying how to become a member there
  */
 async function requireAdding(connection: Connection, tenant: string, email: string): Promise<void> {
@@ -133,14 +134,14 @@ async function findMember(
 }
 
 /**
- * The namespace with its members: lists of newer services leave them out, and only who is in the namespace is told.
- * @throws Error where the service does not say who they are: then nobody counts as removed
+ * The namespace with its members, which lists of newer services leave out.
+ * @throws Error when the service does not say who they are, so that nobody counts as removed
  */
 async function withMembers(
   connection: Connection,
   listed: Namespace | undefined,
 ): Promise<Namespace | undefined> {
-  // There is always the owner.
+  // Every namespace has its owner as a member.
   if (!listed || listed.members.length > 0) return listed;
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });
@@ -158,7 +159,7 @@ function toState(tenant: string, declaredEmail: string, wire: Wire) {
     role: role.parse(wire.role),
     userId: wire.id,
     accountEmail: wire.email,
-    // Newer services list no other members than those who accepted.
+    // Newer services list only members who accepted.
     status: wire.status ?? "accepted",
     addedAt: wire.addedAt,
     expiresAt: wire.status === "pending" ? wire.expiresAt : "",

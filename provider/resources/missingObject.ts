@@ -2,16 +2,16 @@ import { isNotFound, type NotFoundError } from "@gatehouse-access/sdk";
 import { type Operation, operations } from "@gatehouse-access/sdk/contract";
 
 /**
- * True for a 404 to the request for a token of a namespace. It says nothing of any object: the service answers a
- * user who is no member (any more) like one who asks for a namespace that does not exist.
+ * True for a 404 to the request for a namespace's token. It does not say that an object is gone: the service answers so
+ * when there is no such namespace, but also when the user is no member of it (any more).
  */
 export function isNoToken(error: unknown): boolean {
   return isNotFound(error) && error.operation === "getNamespaceToken";
 }
 
 /**
- * True where the service says that there is no such object. Lists and logins name none: a 404 to them comes from
- * something before the service.
+ * True for a 404 to a request that names an object: there is none. Lists and logins name none, so a 404 to them comes
+ * from something else, such as a proxy.
  */
 export function isMissingObject(error: unknown): error is NotFoundError {
   return isNotFound(error) && !isNoToken(error) && namesObject(error.operation);
@@ -23,14 +23,14 @@ function namesObject(id: string): boolean {
 }
 
 /**
- * True for a 404 without a word. Some servers send most errors so; but so does whatever stands before one, and then the
- * object is there as ever.
+ * True for a 404 without a message. Some servers send most errors so; but a proxy before the service does so too, and
+ * then the object may well be there.
  */
 export const isSilent = ({ serverMessage }: NotFoundError): boolean => serverMessage === undefined;
 
 /**
  * The answer, or undefined where there is no such object.
- * @param isThere looks, after an answer without a word, whether the service lists the object all the same
+ * @param isThere called after a 404 without a message: true when the object is there all the same
  */
 export async function undefinedIfMissing<T>(
   answer: Promise<T>,

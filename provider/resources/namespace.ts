@@ -57,7 +57,7 @@ export const namespace = defineResource({
 
   async create(connection, inputs, { idempotencyKey }) {
     const body = { name: inputs.name };
-    // Which one is meant where none is named must not depend on whether this one was there already.
+    // Settled before this namespace is made: the one of resources that name none must not depend on it.
     await connection.home().catch(() => undefined);
     const made = await connection.client.createNamespace({ body }, { idempotencyKey });
     connection.namespaces.put(made);
@@ -73,7 +73,7 @@ export const namespace = defineResource({
   },
 
   async read({ client, namespaces }, id, state) {
-    // An import may name it.
+    // An import may give the name instead of the id.
     const isId = tenantId.safeParse(id).success;
     const found = isId ? await namespaces.find(id) : await byName(client, id.toLowerCase());
     return found && { id: found.tenantId, state: toState(found, state.forceDestroy) };

@@ -38,7 +38,7 @@ export const publicKey = defineResource({
     fingerprint: output(fingerprint, { description: "MD5 fingerprint, 16 hex pairs." }),
     createdAt: output(z.string(), {
       description: "When the key was registered; empty while the service has not said it.",
-      // Servers of 0.19 say it in lists and after changes, not when they register the key.
+      // Servers of 0.19 leave it out of the answer to a creation.
       volatile: true,
     }),
   },

@@ -1,36 +1,36 @@
 import { type Client, ProtocolError, RequestError, TransportError } from "@gatehouse-access/sdk";
 
-/** The release of the service that this provider is made for. */
+/** The release that this provider is made for. */
 const KNOWN: Release = { major: 0, minor: 19 };
 
-/** A release of the service; patches change nothing for its clients. */
+/** A release of the service, without its patch number: patches change nothing for clients. */
 export interface Release {
   readonly major: number;
   readonly minor: number;
 }
 
-/** As people write it: `0.27`. */
+/** A release as people write it: `0.27`. */
 export const releaseText = ({ major, minor }: Release): string => `${major}.${minor}`;
 
 /** True for a release after the one that this provider is made for. */
 export const isNewer = ({ major, minor }: Release): boolean =>
   major > KNOWN.major || (major === KNOWN.major && minor > KNOWN.minor);
 
-/** What the service says that it is; undefined where it says nothing that can be read. */
+/** The release that the service says it is of; undefined where it does not say, or cannot be asked. */
 export async function releaseOf(client: Client): Promise<Release | undefined> {
   try {
     const { version } = await client.getInfo({}, { retry: { deadline: 10_000 } });
     const [, major, minor] = /^v?(\d{1,4})\.(\d{1,4})(?!\d)/.exec(version) ?? [];
     return major && minor ? { major: Number(major), minor: Number(minor) } : undefined;
   } catch {
-    // It is asked beside something else, which says by itself what is wrong.
+    // Whatever needs the release goes on without it, and fails by itself where the service does.
     return undefined;
   }
 }
 
 const TAGS = "tags are objects there, made first and attached by other requests";
 
-/** What newer services do otherwise, by the operation that meets it. */
+/** What newer services do differently, by the operation that fails for it. */
 const DIFFERENCES: Readonly<Record<string, string>> = {
   createNamespace: "a community instance has one namespace there, and makes no other",
   deleteNamespace: "a community instance has one namespace there, and keeps it",

@@ -22,7 +22,7 @@ export const tag = defineResource({
   identity: {
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) => [{ key: `tag ${tenant ?? ""} ${name}`, property: "name" }],
-    // A tag that was renamed keeps its id, and another one may be declared under the name that came free.
+    // A renamed tag keeps its id, and another one may be declared under the old name.
     ofId: () => [],
   },
 
@@ -33,7 +33,7 @@ export const tag = defineResource({
 
   async read(_connection, id, state) {
     const { tenant, name } = ids.split(id);
-    // Whether anything carries the tag today says nothing about it.
+    // A tag that nothing carries is still declared.
     return { id, state: { tenant, name: state.name ?? name } };
   },
 
@@ -46,7 +46,7 @@ export const tag = defineResource({
   },
 
   async delete() {
-    // Whoever carries the tag goes on carrying it.
+    // Devices, keys and rules keep the tag.
   },
 });
 
@@ -64,7 +64,7 @@ async function rename(
         { cause: error },
       );
     }
-    // Nothing carries the old name: nothing is to be renamed, or an earlier try did it.
+    // Nothing carries the old name: there is nothing to rename, or an earlier try has done it.
     if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;
   }
   for (const listing of [devices, keys, rules]) listing.forget();

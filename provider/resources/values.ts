@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { InputField, Inputs } from "./definition.ts";
 
-/** How the engines write a value that is not known before another resource is made. */
+/** What engines give in place of a value that is not known before another resource is made. */
 export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
 /** True when the value, or anything inside it, is not known yet. */
@@ -14,8 +14,8 @@ export function hasUnknown(value: unknown): boolean {
 const isLeftOut = (value: unknown): boolean => value === undefined || value === null || value === "";
 
 /**
- * The one form that equal inputs share: null, "" and a missing value become the default, lists are sorted
- * sets, objects lose empty members, and the field's own rule is applied last. Unknown values stay.
+ * The form that all equal values of an input have: null, "" and a missing value become the default, lists become sorted
+ * sets, objects lose empty members, and the field's own rule comes last. Unknown values stay as they are.
  */
 export function canonical(field: InputField, value: unknown): unknown {
   const filled = isLeftOut(value) ? field.default : value;
@@ -24,7 +24,7 @@ export function canonical(field: InputField, value: unknown): unknown {
   return field.canonical ? field.canonical(plain) : plain;
 }
 
-/** An object given in part keeps the default of what it leaves out. */
+/** An object with the defaults of the members that it leaves out. */
 function withDefaults(value: unknown, fallback: unknown): unknown {
   if (!isObject(value) || !isObject(fallback)) return value;
   const given = Object.entries(value).filter(([, member]) => member !== undefined && member !== null);
@@ -42,7 +42,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The canonical inputs of a definition; members that stay without a value are left out. */
+/** The canonical values of inputs, without those that have no value and no default. */
 export function canonicalInputs(
   inputs: Inputs,
   values: Readonly<Record<string, unknown>>,
@@ -53,6 +53,7 @@ export function canonicalInputs(
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
+/** True when two values of an input have the same canonical form. */
 export function sameValue(field: InputField, left: unknown, right: unknown): boolean {
   return isDeepStrictEqual(canonical(field, left), canonical(field, right));
 }

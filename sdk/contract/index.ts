@@ -103,8 +103,8 @@ export const operations = { ...publicOperations, ...additionalOperations };
 export type Operations = typeof operations;
 
 /**
- * The operations for trusted services on the private network, such as an SSH entry, by id. They are served on a listener
- * of their own, and the client has no methods for them (clients section 7).
+ * The operations for trusted services on the private network, such as an SSH entry, by id. They are served on a
+ * listener of their own, and the client has no methods for them (clients section 7).
  */
 export const internalOperations = { ...operationsOf(internal), ...operationsOf(sessionEntry) };
 

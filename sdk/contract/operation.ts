@@ -1,8 +1,8 @@
 import { z } from "zod";
 
 /**
- * A kind of credential that an operation takes (rules section 1). `internal` stands for a trusted service on the private
- * listener.
+ * A kind of credential that an operation takes (rules section 1). `internal` stands for a trusted service on the
+ * private listener.
  */
 export type AuthKind = "none" | "jwt" | "apikey" | "device" | "internal";
 
@@ -58,8 +58,8 @@ export type Scope =
 const INTERNAL_SCOPES: readonly Scope[] = ["internal", "tenant", "forwarded"];
 
 /**
- * Kinds of objects that people declare. Each has a revision, which changes with what people declare of it. The tags of a
- * device are declared apart from the device, so they are an object of their own.
+ * Kinds of objects that people declare. Each has a revision, which changes with what people declare of it. The tags of
+ * a device are declared apart from the device, so they are an object of their own.
  */
 export type ObjectKind =
   | "namespace"
@@ -151,8 +151,8 @@ export interface Operation<
    */
   readonly repeatable: boolean;
   /**
-   * True when it takes the header `Idempotency-Key`: while the object lives that a request with a key made, the same key
-   * answers with that object and makes no other one; 409 when the request names another one. An addition of this
+   * True when it takes the header `Idempotency-Key`: while the object lives that a request with a key made, the same
+   * key answers with that object and makes no other one; 409 when the request names another one. An addition of this
    * service; others ignore the header.
    * @default false
    */
@@ -224,7 +224,8 @@ function commonErrors(scope: Scope, conditional: boolean): Record<number, string
 }
 
 /**
- * Describes an operation; what is left out has the defaults of {@link Operation}, and the errors of its scope are added.
+ * Describes an operation; what is left out has the defaults of {@link Operation}, and the errors of its scope are
+ * added.
  * @throws Error when `{parameters}` of the path and `params` differ, or the scope does not fit the credentials
  */
 export function defineOperation<

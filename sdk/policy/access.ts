@@ -22,8 +22,8 @@ export interface Verdict {
 }
 
 /**
- * All decisions of a policy about the login names and addresses of a domain, each as a set of devices. They are those of
- * `keyAdmits` and `firewallDecides`, which decide about one login at a time.
+ * All decisions of a policy about the login names and addresses of a domain, each as a set of devices. They are those
+ * of `keyAdmits` and `firewallDecides`, which decide about one login at a time.
  */
 export class Access {
   readonly policy: AccessPolicy;

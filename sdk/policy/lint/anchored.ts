@@ -33,7 +33,9 @@ function spelt(pattern: string): readonly string[] {
   return !literals || literals.kind === "needs" ? [] : literals.texts.filter((text) => text !== "");
 }
 
-/** The same for a pattern on addresses. One that spells an address or its beginning means that, its dots escaped or not. */
+/**
+ * The same for a pattern on addresses. One that spells an address or its beginning means that, its dots escaped or not.
+ */
 function anchoredAddress(pattern: string): string {
   const text = withoutAnchors(pattern).replaceAll("\\.", ".");
   const octets = text.replace(/\.$/, "").split(".");

@@ -17,8 +17,8 @@ const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, afte
 const POSSIBLE = { login: /^[\w.@-]+$/, device: /^[\w-]+$/ } as const;
 
 /**
- * A text in which a pattern is found although its whole is not what the pattern spells; undefined when there seems to be
- * none. An address among them is a real one.
+ * A text in which a pattern is found although its whole is not what the pattern spells; undefined when there seems to
+ * be none. An address among them is a real one.
  * @param known texts of the domain in which the pattern may be found
  */
 export function counterexampleOf(
