@@ -71,7 +71,7 @@ function fieldLine(c: Colours, step: Step, field: FieldChange): string {
 }
 
 /** One resource and its changed fields. A deletion shows none, all of it goes; a failure shows its reason. */
-export function stepLines(c: Colours, step: Step): string[] {
+function stepLines(c: Colours, step: Step): string[] {
   const failed = step.error === undefined ? "" : c.red(`  failed: ${step.error}`);
   const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${title(step)}`)}${failed}`;
   if (step.op === "delete" || step.op === "same" || step.error !== undefined) return [head];
@@ -84,7 +84,7 @@ export function stepLines(c: Colours, step: Step): string[] {
 }
 
 /** A message; an error names the resource as steps do, all else tells its urn, for a flag that wants it. */
-export function diagnosticLine(c: Colours, { severity, message, urn }: Diagnostic): string {
+function diagnosticLine(c: Colours, { severity, message, urn }: Diagnostic): string {
   const of = !urn
     ? ""
     : severity === "error"

@@ -76,7 +76,9 @@ export function dynamicProvider(
       const given = ownInputs(inputs);
       const origin = run.origin(definition, whoIs(inputs), given);
       try {
-        const made = await onService((service) => bring(definition, service, given, origin));
+        const made = await onService((connection) =>
+          bring({ definition, connection, inputs: given, origin }),
+        );
         run.created(definition, logicalId(inputs), made);
         return { id: made.id, outs: outputs(definition, inputs, made.state) };
       } catch (error) {

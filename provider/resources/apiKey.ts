@@ -13,9 +13,9 @@ import {
   type State,
 } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
+import { giveUpName, listed, nameOf, revoke } from "./heldKeys.ts";
 import { IdForm } from "./idForm.ts";
 import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "./listings.ts";
-import { undefinedIfMissing } from "./missingObject.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];
@@ -81,7 +81,6 @@ const outputs = {
 
 type Inputs = InputValues<typeof inputs>;
 type KeyState = Readonly<State<typeof inputs, typeof outputs>>;
-type Identified = KeyIdentity & Pick<KeyState, "tenant" | "name">;
 type Previous = z.output<typeof previous>;
 
 const ids = new IdForm("ApiKey", "tenant", "name");
@@ -121,7 +120,7 @@ export const apiKey = defineResource({
     const opened = await connection.tenant(inputs.tenant);
     const name = inputs.name ?? generatedName(origin.name);
     const replaced = origin.replaced?.state as KeyState | undefined;
-    if (replaced) await makeRoom(opened, [replaced, ...replaced.previous], name);
+    if (replaced) await giveUpName(opened, [replaced, ...replaced.previous], name, generatedName(name));
     const made = await makeKey(connection, opened, { ...inputs, name });
     const kept = overlapOf(replaced, inputs.overlap ?? 0);
     const previousKey = kept.length > 0 ? (replaced?.key ?? "") : "";
@@ -185,20 +184,6 @@ function generatedName(resource: string): string {
   const suffix = `-${randomBytes(4).toString("hex")}`;
   const readable = resource.replaceAll(/[^A-Za-z0-9._-]+/g, "-").slice(0, MAX_NAME - suffix.length);
   return `${readable}${suffix}`;
-}
-
-/** Renames the key of these that has the new key's name, since both are there for a while. */
-async function makeRoom(opened: TenantClient, own: readonly Identified[], name: string): Promise<void> {
-  const mayHaveIt = own.filter((key) => key.name === name && key.tenant === opened.tenant);
-  const keys = await Promise.all(mayHaveIt.map((key) => listed(opened, key)));
-  const found = keys.find((key) => key?.name === name);
-  if (!found) return;
-  const body = { name: generatedName(name) };
-  await undefinedIfMissing(opened.client.updateApiKey({ params: { key: name }, body }), () =>
-    isStillListed(opened, found),
-  );
-  opened.apiKeys.drop(found);
-  opened.apiKeys.put({ ...found, ...body });
 }
 
 /**
@@ -278,45 +263,6 @@ async function revokeEnded(connection: Connection, keys: readonly Previous[]): P
   const now = new Date();
   for (const old of keys) if (hasEnded(old, now)) await revoke(connection, old);
   return keys.filter((old) => !hasEnded(old, now));
-}
-
-/** The key as the service lists it today, under whatever name; undefined when it is gone. */
-async function listed(
-  { apiKeys }: TenantClient,
-  key: Omit<Identified, "tenant">,
-): Promise<ApiKey | undefined> {
-  const identity = apiKeyIdentity(key);
-  return (await apiKeys.find(`${identity} ${key.name}`)) ?? apiKeys.find(identity);
-}
-
-/** Asks the service once more whether the key is there. */
-async function isStillListed(opened: TenantClient, key: Omit<Identified, "tenant">): Promise<boolean> {
-  opened.apiKeys.forget();
-  return (await listed(opened, key)) !== undefined;
-}
-
-/** The name that the key has today; somebody else may have changed it. */
-async function nameOf(opened: TenantClient, key: Omit<Identified, "tenant">): Promise<string> {
-  const found = await listed(opened, key);
-  if (found) return found.name;
-  throw new Error(
-    `ApiKey: "${key.name}" is gone: somebody revoked it since the state was written; run with --refresh`,
-  );
-}
-
-async function revoke(connection: Connection, key: Identified): Promise<void> {
-  if (!key.createdAt) {
-    throw new Error(
-      `ApiKey: the state does not say when "${key.name}" was made, so that nothing tells it from another of that name; revoke it by hand, and remove it from the state`,
-    );
-  }
-  const opened = await connection.tenant(key.tenant);
-  const found = await listed(opened, key);
-  if (!found) return;
-  await undefinedIfMissing(opened.client.deleteApiKey({ params: { key: found.name } }), () =>
-    isStillListed(opened, key),
-  );
-  opened.apiKeys.drop(found);
 }
 
 const settingsOf = ({ rotateBefore = 0, overlap = 0, keepers = {} }: Partial<Inputs>) => ({

@@ -12,6 +12,14 @@ import { diff, type FieldChange } from "./diff.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
+/** The creation of one object. */
+export interface Creation {
+  readonly definition: ResourceDefinition;
+  readonly connection: Connection;
+  readonly inputs: Record<string, unknown>;
+  readonly origin: Origin;
+}
+
 /**
  * Makes the object that the inputs declare. It may be done again after any failure:
  * - when an answer was lost, the request is sent again where the service knows idempotency keys; elsewhere an equal
@@ -21,99 +29,80 @@ type Values = Readonly<Record<string, unknown>>;
  * @throws Error naming the object that exists already, what differs, and how to adopt it
  * @throws UnfinishedError when the object is there, but could not be changed to the inputs
  */
-export async function bring(
-  definition: ResourceDefinition,
-  connection: Connection,
-  inputs: Record<string, unknown>,
-  origin: Origin,
-): Promise<Existing<Values>> {
+export async function bring(creation: Creation): Promise<Existing<Values>> {
+  const { definition, connection, inputs } = creation;
   const adopt = inputs.adopt as Adopt;
   if (adopt || definition.overwrites) {
     const existing = await definition.find?.(connection, inputs);
-    if (existing) return takeOver(definition, connection, inputs, existing, origin, adopt);
+    if (existing) return takeOver(creation, existing, adopt);
   }
   try {
-    return await make(definition, connection, inputs, origin);
+    return await make(creation);
   } catch (error) {
     const unclear = error instanceof RequestError && error.outcome !== "none";
-    if (!unclear) throw await explained(definition, connection, inputs, error);
+    if (!unclear) throw await explained(creation, error);
   }
   await connection.forget();
   // A service that knows the key answers with what it made for it. A search might find the equal object of another.
   if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
     const existing = await definition.find?.(connection, inputs);
-    if (existing) return takeOver(definition, connection, inputs, existing, origin, true);
+    if (existing) return takeOver(creation, existing, true);
   }
   try {
-    return await make(definition, connection, inputs, origin);
+    return await make(creation);
   } catch (error) {
-    throw await explained(definition, connection, inputs, error);
+    throw await explained(creation, error);
   }
 }
 
 /** The error to throw: for a conflict, one that names the object in the way, and what to do. */
-async function explained(
-  definition: ResourceDefinition,
-  connection: Connection,
-  inputs: Record<string, unknown>,
-  error: unknown,
-): Promise<unknown> {
+async function explained({ definition, connection, inputs }: Creation, error: unknown): Promise<unknown> {
   if (!(error instanceof ConflictError)) return error;
   await connection.forget();
   const existing = await definition.find?.(connection, inputs);
-  return existing ? existsAlready(definition, existing.id, differences(definition, existing, inputs)) : error;
+  if (!existing) return error;
+  return existsAlready(definition, existing.id, diff(definition, existing.state, inputs));
 }
 
 /**
  * Creates the object. The service may answer with one that an earlier try made under the same key: that is changed to
  * the inputs, unless a change would replace it. If it is another resource's by now, another one is made.
  */
-async function make(
-  definition: ResourceDefinition,
-  connection: Connection,
-  inputs: Record<string, unknown>,
-  origin: Origin,
-): Promise<Existing<Values>> {
+async function make(creation: Creation): Promise<Existing<Values>> {
+  const { definition, connection, inputs, origin } = creation;
   const made = await definition.create(connection, inputs, origin);
-  if (origin.isOthers(made.id)) return make(definition, connection, inputs, origin.after(made.id));
+  if (origin.isOthers(made.id)) return make({ ...creation, origin: origin.after(made.id) });
   origin.claim(made.id);
-  const changes = differences(definition, made, inputs);
+  const changes = diff(definition, made.state, inputs);
   if (changes.length === 0) return made;
   if (changes.some((change) => change.replaces)) throw existsAlready(definition, made.id, changes);
-  return changed(definition, connection, inputs, made);
+  return changed(creation, made);
 }
 
 async function takeOver(
-  definition: ResourceDefinition,
-  connection: Connection,
-  inputs: Record<string, unknown>,
+  creation: Creation,
   existing: Existing<Values>,
-  origin: Origin,
   adopt: Adopt,
 ): Promise<Existing<Values>> {
-  const changes = differences(definition, existing, inputs);
+  const { definition, inputs, origin } = creation;
+  const changes = diff(definition, existing.state, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(definition, existing.id, changes);
   origin.claim(existing.id);
-  notice(adoptionNotice({ type: definition.name, name: origin.name, id: existing.id }));
-  return changes.length === 0 ? existing : changed(definition, connection, inputs, existing);
+  // The engines show what a provider prints as a message of the run.
+  console.log(adoptionNotice({ type: definition.name, name: origin.name, id: existing.id }));
+  return changes.length === 0 ? existing : changed(creation, existing);
 }
 
 async function changed(
-  definition: ResourceDefinition,
-  connection: Connection,
-  inputs: Record<string, unknown>,
-  existing: Existing<Values>,
+  { definition, connection, inputs }: Creation,
+  { id, state }: Existing<Values>,
 ): Promise<Existing<Values>> {
   try {
-    const state = await definition.update(connection, existing.id, existing.state, inputs);
-    return { id: existing.id, state };
+    return { id, state: await definition.update(connection, id, state, inputs) };
   } catch (error) {
-    throw new UnfinishedError(existing.id, existing.state, error);
+    throw new UnfinishedError(id, state, error);
   }
 }
-
-const differences = (definition: ResourceDefinition, { state }: Existing<Values>, inputs: Values) =>
-  diff(definition, state, inputs);
 
 /** What to do when resources of one program exchange their objects. */
 const IN_TURN = "change that one first, by an up of its own";
@@ -136,9 +125,4 @@ function existsAlready(definition: ResourceDefinition, id: string, changes: read
   return new Error(
     `${name}.adopt: ${id} exists already, made by hand or by another program, or another resource of this program has had it (then ${IN_TURN}), and differs: ${list.join("; ")}; declare it as it is, or set adopt: "overwrite" to change it`,
   );
-}
-
-// The engines show what a provider prints as a message of the run.
-function notice(text: string): void {
-  console.log(text);
 }

@@ -1,6 +1,7 @@
+import { devices, uid } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { TenantClient } from "./connection.ts";
-import { required } from "./definition.ts";
+import { output, required } from "./definition.ts";
 import { type Device, deviceKey } from "./listings.ts";
 
 /** The input for the device that a resource is about. */
@@ -14,6 +15,22 @@ export const deviceInput = required(z.string().min(1).max(64), {
       mac: String(state.mac),
       name: String(state.deviceName ?? state.name),
     }).includes(deviceKey(selector)),
+});
+
+/** The outputs of a resource that is about a part of a device. */
+export const deviceOutputs = {
+  uid: output(uid, { description: "The device's uid." }),
+  mac: output(z.string(), { description: "The device's MAC address." }),
+  deviceName: output(devices.deviceName, { description: "The device's name." }),
+};
+
+/** The values of namespace, {@link deviceInput} and {@link deviceOutputs} in a state. */
+export const deviceState = (tenant: string, selector: string, { uid, identity: { mac }, name }: Device) => ({
+  tenant,
+  device: selector,
+  uid,
+  mac: mac.toLowerCase(),
+  deviceName: name,
 });
 
 const deviceKeys = ({ uid, mac, name }: { uid: string; mac: string; name: string }) => [

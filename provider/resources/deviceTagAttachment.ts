@@ -1,9 +1,8 @@
 import { PermissionError } from "@gatehouse-access/sdk";
-import { devices, tag as tagSchema, uid as uidSchema } from "@gatehouse-access/sdk/contract";
-import { z } from "zod";
+import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import type { TenantClient } from "./connection.ts";
-import { defineResource, type Origin, output, required } from "./definition.ts";
-import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
+import { defineResource, type Origin, required } from "./definition.ts";
+import { deviceInput, deviceOf, deviceOutputs, deviceState, followDevice } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { Device } from "./listings.ts";
@@ -21,11 +20,7 @@ export const deviceTagAttachment = defineResource({
     device: deviceInput,
     tag: required(tagSchema, { description: "The tag: 3 to 255 letters and digits.", replaces: true }),
   },
-  outputs: {
-    uid: output(uidSchema, { description: "The device's uid." }),
-    mac: output(z.string(), { description: "The device's MAC address." }),
-    deviceName: output(devices.deviceName, { description: "The device's name." }),
-  },
+  outputs: deviceOutputs,
   tags: { gives: "tag" },
   identity: {
     fields: ["tenant", "device", "tag"],
@@ -110,15 +105,5 @@ async function attach(opened: TenantClient, uid: string, tag: string, origin: Or
 }
 
 function existing(tenant: string, selector: string, device: Device, tag: string) {
-  return {
-    id: `${tenant}/${device.uid}/${tag}`,
-    state: {
-      tenant,
-      device: selector,
-      tag,
-      uid: device.uid,
-      mac: device.identity.mac.toLowerCase(),
-      deviceName: device.name,
-    },
-  };
+  return { id: `${tenant}/${device.uid}/${tag}`, state: { ...deviceState(tenant, selector, device), tag } };
 }

@@ -1,7 +1,6 @@
-import { devices, uid as uidSchema } from "@gatehouse-access/sdk/contract";
-import { z } from "zod";
-import { defineResource, output, required } from "./definition.ts";
-import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
+import { devices } from "@gatehouse-access/sdk/contract";
+import { defineResource, required } from "./definition.ts";
+import { deviceInput, deviceOf, deviceOutputs, deviceState, followDevice } from "./deviceSelector.ts";
 import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
@@ -21,11 +20,7 @@ export const deviceTags = defineResource({
       description: "One to three tags: 3 to 255 letters and digits each. Their order does not matter.",
     }),
   },
-  outputs: {
-    uid: output(uidSchema, { description: "The device's uid." }),
-    mac: output(z.string(), { description: "The device's MAC address." }),
-    deviceName: output(devices.deviceName, { description: "The device's name." }),
-  },
+  outputs: deviceOutputs,
   tags: { gives: "tags" },
   overwrites: true,
   identity: {
@@ -82,12 +77,5 @@ export const deviceTags = defineResource({
 });
 
 function toState(tenant: string, selector: string, device: Device) {
-  return {
-    tenant,
-    device: selector,
-    tags: [...device.tags].sort(),
-    uid: device.uid,
-    mac: device.identity.mac.toLowerCase(),
-    deviceName: device.name,
-  };
+  return { ...deviceState(tenant, selector, device), tags: [...device.tags].sort() };
 }

@@ -53,7 +53,8 @@ export const publicKey = defineResource({
 
   async find(connection, inputs) {
     const { tenant, keys } = await connection.tenant(inputs.tenant);
-    return existing(tenant, await keys.find(parseSshPublicKey(inputs.data).fingerprint));
+    const found = await keys.find(parseSshPublicKey(inputs.data).fingerprint);
+    return found && existing(tenant, found);
   },
 
   async create(connection, inputs, { idempotencyKey }) {
@@ -71,7 +72,8 @@ export const publicKey = defineResource({
   async read(connection, id) {
     const { tenant, fingerprint } = ids.split(id);
     const { keys } = await connection.tenant(tenant);
-    return existing(tenant, await keys.find(fingerprint));
+    const found = await keys.find(fingerprint);
+    return found && existing(tenant, found);
   },
 
   async update(connection, id, _state, inputs) {
@@ -96,13 +98,8 @@ export const publicKey = defineResource({
 
 const toBase64 = (text: string) => Buffer.from(text).toString("base64");
 
-function existing(tenant: string, key: PublicKey): { id: string; state: ReturnType<typeof toState> };
-function existing(
-  tenant: string,
-  key: PublicKey | undefined,
-): { id: string; state: ReturnType<typeof toState> } | undefined;
-function existing(tenant: string, key: PublicKey | undefined) {
-  return key && { id: `${tenant}/${key.fingerprint}`, state: toState(tenant, key) };
+function existing(tenant: string, key: PublicKey) {
+  return { id: `${tenant}/${key.fingerprint}`, state: toState(tenant, key) };
 }
 
 function toState(tenant: string, key: PublicKey) {
