@@ -4,7 +4,10 @@ import { engineOption } from "./flags.ts";
 import type { Io } from "./io.ts";
 
 /** The flags that name a stack for its configuration alone, as commander gives them. */
-export type ConfigurationFlags = { stack?: string; engine?: EngineName };
+export interface ConfigurationFlags {
+  readonly stack?: string;
+  readonly engine?: EngineName;
+}
 
 /** Adds the flags of {@link ConfigurationFlags}. */
 export function addConfigurationFlags(command: Command): Command {
@@ -14,8 +17,8 @@ export function addConfigurationFlags(command: Command): Command {
 }
 
 /**
- * The configuration of the stack that is named, by `namespace:key` and with secrets decrypted; none where no stack is
- * named. Throws what opening the stack throws, and EngineError (`usage`) for an engine without a stack.
+ * The configuration of the named stack, by `namespace:key` and with secrets decrypted; empty where no stack is named.
+ * @throws EngineError (`usage`) for an engine without a stack, and what opening the stack throws
  */
 export async function configurationOf(
   { env }: Io,

@@ -2,9 +2,13 @@ import { type Command, Option } from "commander";
 import { EngineError, type EngineName, type StackOptions, type TargetOptions } from "../engine/index.ts";
 
 /** The flags of every command that works on a stack, as commander gives them. */
-export type StackFlags = { stack?: string; engine?: EngineName; parallel: number };
+export interface StackFlags {
+  readonly stack?: string;
+  readonly engine?: EngineName;
+  readonly parallel: number;
+}
 
-/** Adds the folder of the program, and the flags of {@link StackFlags}. */
+/** Adds the argument for the program's folder, and the flags of {@link StackFlags}. */
 export function addStackFlags(command: Command): Command {
   return command
     .argument("[folder]", "folder with Pulumi.yaml", ".")
@@ -13,7 +17,7 @@ export function addStackFlags(command: Command): Command {
     .option("--parallel <n>", "objects worked on at once", positive("--parallel"), 16);
 }
 
-/** The flag that makes a missing stack. */
+/** The flag by which a missing stack is made. */
 export const createOption = (): Option =>
   new Option("--create", "make the stack where there is none of that name").default(false);
 
@@ -21,7 +25,7 @@ export const createOption = (): Option =>
 export const engineOption = (about: string): Option =>
   new Option("--engine <engine>", about).choices(["cli", "embedded"]);
 
-/** The options of the engine that the flags stand for. */
+/** The options of {@link StackFlags} for the engine. */
 export function stackOptionsOf(folder: string, { stack, engine, parallel }: StackFlags): StackOptions {
   return {
     folder,
@@ -32,14 +36,14 @@ export function stackOptionsOf(folder: string, { stack, engine, parallel }: Stac
 }
 
 /** The flags that limit a run to some resources, as commander gives them. */
-export type TargetFlags = {
-  target?: string[];
-  targetDependents?: boolean;
-  exclude?: string[];
-  excludeDependents?: boolean;
-};
+export interface TargetFlags {
+  readonly target?: string[];
+  readonly targetDependents?: boolean;
+  readonly exclude?: string[];
+  readonly excludeDependents?: boolean;
+}
 
-/** Adds the flags that limit a run to some resources. */
+/** Adds the flags of {@link TargetFlags}. */
 export function addTargetFlags(command: Command): Command {
   return command
     .option("-t, --target <urn>", "only this resource; may be repeated; * and ** stand for any text", collect)
@@ -52,12 +56,12 @@ export function addTargetFlags(command: Command): Command {
     .option("--exclude-dependents", "leave out what depends on an excluded resource as well");
 }
 
-/** Adds the flag that forces a replacement. */
+/** Adds the flag that replaces a resource. */
 export function addReplaceFlag(command: Command): Command {
   return command.option("--replace <urn>", "replace this resource; may be repeated, as --target", collect);
 }
 
-/** The options that the flags stand for. */
+/** The options of {@link TargetFlags} for the engine. */
 export function targetsOf(flags: TargetFlags): TargetOptions {
   return {
     target: flags.target ?? [],
@@ -67,10 +71,13 @@ export function targetsOf(flags: TargetFlags): TargetOptions {
   };
 }
 
-/** Reads a flag that may be repeated. */
+/** Collects the values of a flag that may be repeated. */
 export const collect = (value: string, earlier: readonly string[] = []): string[] => [...earlier, value];
 
-/** Reads a flag that is a positive whole number; for others it throws EngineError (`usage`). */
+/**
+ * Reads the value of a flag that is a positive whole number.
+ * @throws EngineError (`usage`) for any other value
+ */
 export const positive =
   (flag: string) =>
   (text: string): number => {

@@ -1,24 +1,24 @@
-/** What commands read and write: a process, or what stands for one. */
+/** What commands read and write: `process`, or what stands for it in tests. */
 export interface Io {
-  /** All settings; the engine and its programs get no other ones. */
+  /** The environment variables; the engine and its programs get no others. */
   readonly env: NodeJS.ProcessEnv;
   readonly stdin: Input;
   readonly stdout: Output;
   readonly stderr: Output;
 }
 
-/** Where answers come from; a terminal is asked. */
+/** Where answers to questions come from; nothing is asked unless it is a terminal. */
 export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
-/** Where text goes; a terminal gets colours. */
+/** Where text goes; a terminal gets it in colours. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
-/** Makes of a command's work, which resolves with its exit code, what commander calls with the command line's words. */
+/** Turns the work of a command, which resolves with the exit code, into the function that commander calls. */
 export type ActionOf = <Words extends unknown[]>(
   work: (io: Io, ...words: Words) => Promise<number>,
 ) => (...words: Words) => Promise<void>;
 
-/** The same with other settings. */
+/** The same with other environment variables. */
 export function withEnv({ stdin, stdout, stderr }: Io, env: NodeJS.ProcessEnv): Io {
   return { stdin, stdout, stderr, env };
 }

@@ -11,17 +11,16 @@ import { addTestCommand } from "./testCommand.ts";
 const manifest = readFileSync(packageFile("package.json"), "utf8");
 const { version } = JSON.parse(manifest) as { version: string };
 
-/** Of lines of help that are for no terminal. */
+/** Width of the lines of help outside of a terminal. */
 const HELP_WIDTH = 80;
 
 /**
- * Runs the command `gatehouse` to its end, with the working folder of this process. While it works it takes the signals
- * that are to end this process; policy tests that it loads may go on after it, so that a process that only runs this
- * has to be ended with the exit code.
+ * Runs the command `gatehouse` to its end, in the working folder of this process. Meanwhile it handles the signals that
+ * end a process. Policy tests that it loaded may still be doing something afterwards: a process that only runs this
+ * must be ended with the exit code.
  * @param args words of the command line
- * @param io what it reads and writes: `process`, or what stands for it
  * @returns the exit code
- * @throws what nobody foresaw
+ * @throws errors that are neither the engine's nor the service's: they are bugs
  */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   let code = 0;
@@ -49,17 +48,20 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     await program.parseAsync(args, { from: "user" });
     return code;
   } catch (error) {
-    // Commander has said it.
+    // Commander has printed it.
     if (error instanceof CommanderError) return error.exitCode;
     io.stderr.write(`error: ${await messageOf(error)}\n`);
     return 1;
   }
 }
 
-/** What to tell people. An error that nobody foresaw goes on, for its stack trace. */
+/**
+ * The message of an error, for people.
+ * @throws the error itself where it is a bug, for its stack trace
+ */
 async function messageOf(error: unknown): Promise<string> {
   if (error instanceof EngineError) return error.message;
-  // Loaded here: where nothing failed, most commands need no client.
+  // Loaded here, since most commands need no client unless something fails.
   const { GatehouseError } = await import("@gatehouse-access/sdk");
   const { printable } = await import("../review/words/printable.ts");
   if (error instanceof GatehouseError) return printable(error.message);

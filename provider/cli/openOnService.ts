@@ -3,18 +3,19 @@ import type { Connection } from "../resources/connection.ts";
 import { type Io, withEnv } from "./io.ts";
 import { tellingOf } from "./withConnection.ts";
 
-/** The configuration by which a stack stays in one namespace. */
+/** The key of the stack's configuration that holds its namespace. */
 const TENANT_KEY = "gatehouse:tenant";
 
-/** The service of a run, and the namespace that is meant where a resource names none. */
+/** The service of a run, and the namespace of resources that name none. */
 export interface Service {
   readonly connection: Connection;
-  /** Writes the namespace into the stack's configuration, so that every later run means the same one; says so. */
+  /** Writes the namespace into the stack's configuration, for all later runs; gives a sentence that says so. */
   readonly pin: () => Promise<string | undefined>;
-  /** Undefined where none can be meant; `unsettled` says why. */
+  /** Id of the namespace; undefined where there is none. */
   readonly tenant: string | undefined;
+  /** Why there is no namespace. */
   readonly unsettled: Error | undefined;
-  /** Both, for people. */
+  /** The service and the namespace, for people. */
   readonly text: string;
 }
 
@@ -23,14 +24,14 @@ export interface OnService {
   readonly stack: Stack;
   /** Undefined where no address is set. */
   readonly service: Service | undefined;
-  /** What all that follows is to be done with: its settings name the namespace. */
+  /** The settings in it name the namespace: what follows is to be done with it. */
   readonly io: Io;
 }
 
 /**
- * Opens a stack and settles which namespace is meant where a resource names none, once, so that a plan, its review and
- * its run mean the same one. Whoever asked closes the connection.
- * @param createNamespace name of one to make, where none is settled and the user is in none of that name
+ * Opens a stack, and settles once which namespace resources are in that name none, so that a plan, its review and its
+ * run have the same one. The caller closes the connection.
+ * @param createNamespace name of a namespace to make, where none is settled and the user is in none of that name
  * @throws what opening the stack throws; RequestError where the service or the credential fails; ConfigurationError
  * where a setting is wrong
  */
@@ -57,7 +58,7 @@ export async function openOnService(
     const text = await textOf(connection, tenant, words);
     if (isKept) return { stack, service: { ...service, text }, io };
     const settledIo = withEnv(io, { ...env, GATEHOUSE_TENANT: tenant });
-    // Opened again, since it has the environment of its opening.
+    // Opened again: a stack keeps the environment with which it was opened.
     const reopened = await openStack({ ...options, env: settledIo.env });
     const pin = async () => {
       await reopened.setConfig(TENANT_KEY, tenant);
@@ -72,14 +73,14 @@ export async function openOnService(
 
 const isSet = (env: NodeJS.ProcessEnv, name: string) => Boolean(env[name] ?? env[`${name}_FILE`]);
 
-/** True where the stack's configuration has nothing to add. */
+/** True when the environment has all settings, so that the stack's configuration need not be read. */
 const isComplete = (env: NodeJS.ProcessEnv) =>
   isSet(env, "GATEHOUSE_TENANT") &&
   ["GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) => isSet(env, name)) &&
-  // Where there are certificates, it may name authorities.
+  // With TLS, the configuration may name authorities to trust.
   (env.GATEHOUSE_URL?.startsWith("http:") || (isSet(env, "GATEHOUSE_URL") && Boolean(env.GATEHOUSE_CA_FILE)));
 
-/** That of the stack; none where it is still to be made. */
+/** The configuration of a stack; empty where the stack is still to be made. */
 async function configurationOf(stack: Stack): Promise<ReadonlyMap<string, string>> {
   try {
     return await stack.config();
@@ -92,9 +93,9 @@ async function configurationOf(stack: Stack): Promise<ReadonlyMap<string, string
 interface Settled {
   readonly tenant: string | undefined;
   readonly unsettled: Error | undefined;
-  /** True for a setting, which holds in later runs as well. */
+  /** True when a setting says so, which holds in later runs as well. */
   readonly isKept: boolean;
-  /** Where it comes from. */
+  /** How it was settled, for people. */
   readonly words: string;
 }
 
@@ -134,8 +135,8 @@ async function settled(
 }
 
 /**
- * Where the objects are of resources that name no namespace. Where an earlier run had a setting, the state does not tell
- * those from others: then all count that are in no namespace of the stack's own.
+ * The namespaces that hold the objects of resources which name none. After a run with a setting, every resource in the
+ * state names a namespace: then the one counts that holds all objects outside the stack's own namespaces.
  */
 function homesIn(resources: Awaited<ReturnType<Stack["resources"]>>): string[] {
   const own = resources.flatMap(({ type, inputs = {}, outputs = {} }) =>
@@ -175,7 +176,7 @@ async function textOf(connection: Connection, tenant: string, words: string): Pr
     const found = await connection.namespaces.find(tenant);
     return `${found ? `${printable(found.name)} (${tenant})` : `${tenant}, which is not there,`} on ${url}, ${words}`;
   } catch (error) {
-    // What it means for the run, the run tells.
+    // The run itself will say what that means for it.
     if (!(error instanceof NotFoundError || error instanceof PermissionError)) throw error;
     return `${tenant} on ${url}, ${words}`;
   }

@@ -33,28 +33,27 @@ import { type Colours, colours, progressLine, resultText } from "./render.ts";
 import { OUTDATED, upAsReviewed } from "./reviewedPlan.ts";
 import { tellingOf } from "./withConnection.ts";
 
-type Flags = TargetFlags &
-  StackFlags & {
-    create?: boolean;
-    replace?: string[];
-    plan?: string;
-    skipPreview?: boolean;
-    json?: boolean;
-    refresh?: boolean;
-    yes?: boolean;
-    clearPendingCreates?: boolean;
-    createNamespace?: string;
-    offline?: boolean;
-    tests?: boolean;
-  };
+interface Flags extends TargetFlags, StackFlags {
+  readonly create?: boolean;
+  readonly replace?: string[];
+  readonly plan?: string;
+  readonly skipPreview?: boolean;
+  readonly json?: boolean;
+  readonly refresh?: boolean;
+  readonly yes?: boolean;
+  readonly clearPendingCreates?: boolean;
+  readonly createNamespace?: string;
+  readonly offline?: boolean;
+  readonly tests?: boolean;
+}
 
-/** Objects read between two lines that tell of it. */
+/** How many objects are read before a line says so. */
 const READS_PER_LINE = 100;
 
-/** What drift found: the exit code of `gatehouse drift` where something differs. */
+/** The exit code of `gatehouse drift` where something differs from the state. */
 export const DRIFT_FOUND = 2;
 
-/** What preview and drift do beside. */
+/** What preview and drift do beside, within their descriptions. */
 const TESTING = "run the policy tests (*.policy.ts) beside the program on the namespace as it";
 
 /** Adds preview, up, refresh, destroy and drift. */
@@ -165,7 +164,7 @@ function up(io: Io, folder: string, flags: Flags): Promise<number> {
       isAgreed = true;
       return result;
     } finally {
-      // Also where only a part was done: what there is stays where it is.
+      // Also after a run that failed halfway: its objects are in that namespace.
       if (isAgreed) await pin();
     }
   };
@@ -189,23 +188,34 @@ function updating(flags: Flags): PreviewOptions {
 type Ask = (question: string) => { confirm?: (plan: Plan) => Promise<boolean> };
 
 /** What a command works with. */
-type Running = {
-  /** What all is to be done with: its settings name the namespace. */
-  io: Io;
-  stack: Stack;
-  ask: Ask;
-  /** Asks the service whether it would do what a plan with values says; throws UpdateFailedError where it would not. */
-  check: (plan: Plan) => Promise<void>;
+interface Running {
+  /** The settings in it name the namespace. */
+  readonly io: Io;
+  readonly stack: Stack;
+  readonly ask: Ask;
+  /**
+   * Asks the service whether it would do what a plan with values says.
+   * @throws UpdateFailedError when it would not
+   */
+  readonly check: (plan: Plan) => Promise<void>;
   /** Writes the namespace of the run into the stack's configuration. */
-  pin: () => Promise<void>;
-};
+  readonly pin: () => Promise<void>;
+}
 
-type RunOptions = {
-  createNamespace?: string | undefined;
-  /** What the policy tests beside the program are about. Default: they are not run. */
-  tested?: Tested;
-  code?: (result: Result) => number;
-};
+interface RunOptions {
+  /** Name of a namespace to make, where the user is in none. */
+  readonly createNamespace?: string | undefined;
+  /**
+   * What the policy tests beside the program are about.
+   * @default they are not run
+   */
+  readonly tested?: Tested;
+  /**
+   * The exit code of a run that did not fail.
+   * @default 0
+   */
+  readonly code?: (result: Result) => number;
+}
 
 async function run(
   io: Io,
@@ -273,7 +283,7 @@ async function run(
   return exitCode;
 }
 
-/** What the service or the settings refuse is told as what an engine refuses. */
+/** Errors of the service and of the settings as those of an engine; all others as they are. */
 async function asEngineError(error: unknown): Promise<unknown> {
   if (error instanceof EngineError) return error;
   const { GatehouseError } = await import("@gatehouse-access/sdk");
@@ -282,7 +292,10 @@ async function asEngineError(error: unknown): Promise<unknown> {
   return new EngineError("service", printable(error.message), { cause: error });
 }
 
-/** Refuses a plan that the service would not carry out. */
+/**
+ * Asks the service whether it would do what a plan says.
+ * @throws UpdateFailedError naming what it would not do
+ */
 async function requirePossible(stderr: Output, service: Service | undefined, plan: Plan): Promise<void> {
   const { definitionOf } = await import("../review/steps.ts");
   if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
@@ -313,7 +326,7 @@ function progress(stream: Output, c: Colours): (event: EngineEvent) => void {
   };
 }
 
-/** How far the reading has come, now and then. */
+/** A line that says how many objects were read; undefined except for every hundredth. */
 function readLine(event: EngineEvent, read: number): string | undefined {
   const due = event.kind === "finished" && event.op === "refresh" && read % READS_PER_LINE === 0;
   return due ? `   ${read} read` : undefined;

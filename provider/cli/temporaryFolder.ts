@@ -12,15 +12,15 @@ export interface TemporaryFolder {
 }
 
 /**
- * Makes a folder, which is removed also when this process ends before its maker removes it, and by a signal that can be
- * caught: until then such a one ends this process at once.
+ * Makes a folder. It is removed also when this process ends before its maker removes it, by itself or by a signal that
+ * can be caught; until the folder is removed, such a signal ends the process at once.
  */
 export function temporaryFolder(env: NodeJS.ProcessEnv): TemporaryFolder {
-  // Not where all users may write: Node looks for packages in the folders above, too.
+  // Not below a folder where all users may write: Node looks for packages in all folders above.
   const above = join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "gatehouse");
   mkdirSync(above, { recursive: true, mode: 0o700 });
   const path = mkdtempSync(join(realpathSync(above), "review-"));
-  // Programs that are still being ended may be writing.
+  // With retries: programs that are being ended may still write to it.
   const removeFiles = () => rmSync(path, { recursive: true, force: true, maxRetries: 5 });
   const leave = (name: (typeof SIGNALS)[number]) => process.exit(128 + constants.signals[name]);
   process.on("exit", removeFiles);

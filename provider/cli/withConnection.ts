@@ -2,9 +2,8 @@ import type { Connection } from "../resources/connection.ts";
 import type { Io, Output } from "./io.ts";
 
 /**
- * Works with the service that the environment names, or for what that leaves open the stack's configuration, and closes
- * the connection.
- * @param configuration by `namespace:key`, with secrets decrypted
+ * Does work with the service that the environment and the stack's configuration name, and closes the connection.
+ * @param configuration that of the stack, by `namespace:key` and with secrets decrypted; the environment wins over it
  * @throws ConfigurationError naming the variable that is missing or wrong
  */
 export async function withConnection<T>(
@@ -12,7 +11,7 @@ export async function withConnection<T>(
   work: (connection: Connection) => Promise<T>,
   configuration: ReadonlyMap<string, string> = new Map(),
 ): Promise<T> {
-  // Loaded here: the other commands need no client, and it would slow the start of them all.
+  // Loaded here, since other commands need no client, which would slow their start.
   const { newConnection } = await import("../pulumi/newConnection.ts");
   const opened = newConnection((key) => configuration.get(key), env);
   try {
@@ -22,7 +21,7 @@ export async function withConnection<T>(
   }
 }
 
-/** Does work with a service, and writes beside an error which other release the service is of, if it is. */
+/** Does work with a service. When it fails, and the service is of another release, that is written beside the error. */
 export function tellingOf<T>(stderr: Output, connection: Connection, work: () => Promise<T>): Promise<T> {
   return connection.telling((line) => stderr.write(`${line}\n`), work);
 }
