@@ -22,7 +22,7 @@ function documented(file: string): Documented[] {
   });
 }
 
-/** A function without its body; an interface whole. */
+/** The declaration of a function without its body, or that of a whole interface. */
 function signatureOf(declaration: string): string {
   if (declaration.startsWith("interface")) return `${declaration}\n}`;
   const head = declaration.slice(0, declaration.indexOf(" {\n"));
@@ -36,7 +36,7 @@ function helperSection({ name, signature, text }: Documented): string {
   return `### ${name}\n\n\`\`\`ts\n${signature}\n\`\`\`\n\n${text}`;
 }
 
-/** The page of the helpers, from their doc comments. */
+/** The page of the helpers, made of their doc comments. */
 export function helpersPage(note: string): string {
   const head = `# Helpers and lookups
 

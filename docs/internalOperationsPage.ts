@@ -3,10 +3,10 @@ import { table } from "./table.ts";
 
 /**
  * The page of the operations that the internal listener serves.
- * @param note that the page is generated
+ * @param note says that the page is generated
  */
 export function internalOperationsPage(note: string): string {
-  // The order of a module's exports is not the same for every loader.
+  // Sorted, since loaders differ in the order of a module's exports.
   const all = (Object.values(internalOperations) as Operation[]).sort((a, b) =>
     a.id.localeCompare(b.id, "en"),
   );

@@ -12,17 +12,17 @@ import ts from "typescript";
 
 /** What a command prints as JSON. */
 export interface JsonDocument {
-  /** In provider/schemas, and of the package's `schemas/`. */
+  /** The schema's file in provider/schemas, which is `schemas` in the package. */
   readonly file: string;
   /** The type that is printed. */
   readonly type: string;
   /** The module that exports it, in provider/dist/review. */
   readonly module: string;
-  /** What prints it. */
+  /** The command that prints it. */
   readonly command: string;
 }
 
-/** The documented JSON. */
+/** All JSON that is documented. */
 export const jsonDocuments: readonly JsonDocument[] = [
   { file: "review.schema.json", type: "Review", module: "report/review", command: "gatehouse review --json" },
   {
@@ -47,7 +47,7 @@ export const jsonDocuments: readonly JsonDocument[] = [
 
 let made: ReadonlyMap<string, Schema> | undefined;
 
-/** The JSON Schemas of what commands print, by file name, from the types and their comments. */
+/** The JSON Schemas of what commands print, by file name; they are made of the types and their comments. */
 export function jsonSchemas(): ReadonlyMap<string, Schema> {
   made ??= makeSchemas();
   return made;
@@ -77,7 +77,10 @@ function makeSchemas(): ReadonlyMap<string, Schema> {
   );
 }
 
-/** Of names as types: those that are written down as they stand, others, as of roles, as the compiler finds them. */
+/**
+ * Reads types that are unions of words, in the order in which they are written; those that are derived, such as roles, in
+ * alphabetical order.
+ */
 function literals(program: ts.Program): SubNodeParser {
   const checker = program.getTypeChecker();
   const valuesOf = (node: ts.Node): string[] | undefined => {
@@ -86,7 +89,7 @@ function literals(program: ts.Program): SubNodeParser {
     if (!type.isUnion()) return undefined;
     const values = type.types.flatMap((member) => (member.isStringLiteral() ? [member.value] : []));
     if (values.length < type.types.length) return undefined;
-    // The compiler's order depends on whatever else it has read.
+    // The compiler's own order depends on what else it has read.
     return writtenOrder(type) ?? values.sort();
   };
   return {

@@ -11,7 +11,7 @@ function section([code, rule]: [code: string, rule: LintRule]): string {
   ].join("\n\n");
 }
 
-/** The page of what lint finds, from the definitions. */
+/** The page of what lint finds, made of `lintRules`. */
 export function lintPage(note: string): string {
   const head = `# What lint finds in a policy
 

@@ -22,7 +22,7 @@ function linked(reference: string): string {
   return `[${name}](#${name.toLowerCase()})`;
 }
 
-/** A row for each field, and for those of objects and lists of objects that have no name of their own. */
+/** A row for each field; objects without a name of their own, and lists of such objects, have rows for their fields. */
 function rows({ properties = {}, required = [] }: Definition, prefix = ""): string[][] {
   return Object.entries(properties).flatMap(([name, field]) => {
     if (typeof field === "boolean") return [];
@@ -62,7 +62,7 @@ function section({ file, type, command }: JsonDocument, known: Set<string>): str
   ];
 }
 
-/** The page of what commands print as JSON, from the types. */
+/** The page of what commands print as JSON, made of the types. */
 export function reviewJsonPage(note: string): string {
   const head = `# JSON of the review, of policy tests and of access
 

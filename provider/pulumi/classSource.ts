@@ -2,7 +2,8 @@ import { z } from "zod";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { providerText } from "./closure.ts";
 
-interface Schema {
+/** The JSON Schema of a field, as far as fields have it. */
+export interface Schema {
   readonly type?: string;
   readonly enum?: readonly string[];
   readonly anyOf?: readonly Schema[];
@@ -15,7 +16,8 @@ interface Schema {
   readonly description?: string;
 }
 
-const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "input" }) as Schema;
+/** The JSON Schema of what a program may give for a field. */
+export const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "input" }) as Schema;
 
 /** How a field is written: what a program gives may be an output, and may be left out for its default. */
 interface Form {
