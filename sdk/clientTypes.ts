@@ -67,9 +67,15 @@ export interface ClientOptions {
   readonly userAgent?: string;
   /** Called after every attempt. It must not throw: the call would fail with its error. */
   readonly onRequest?: (report: RequestReport) => void;
-  /** Replaces the clock, the random numbers and the waiting, for tests. */
+  /**
+   * Replaces the clock, the random numbers and the waiting, for tests.
+   * @default the real ones
+   */
   readonly timing?: Partial<Timing>;
-  /** Sends the requests in place of the client's own connections, for a proxy say; the caller closes it. */
+  /**
+   * Sends the requests in place of the client's own connections, for a proxy say; the caller closes it.
+   * @default connections of the client's own
+   */
   readonly dispatcher?: Dispatcher;
 }
 

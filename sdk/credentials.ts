@@ -131,7 +131,7 @@ export interface EnvironmentSettings {
  * GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). In
  * place of each of them but GATEHOUSE_CA_FILE, the same name with `_FILE` behind it may give the path of a file that
  * holds it.
- * @param env the environment variables
+ * @param env the environment variables; by default those of this process
  * @throws ConfigurationError when there is more than one credential, one is incomplete, or a file cannot be read
  */
 export function credentialsFromEnvironment(env: Environment = process.env): EnvironmentSettings {

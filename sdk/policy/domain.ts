@@ -11,9 +11,15 @@ export const ANY_ADDRESS = "192.0.2.1";
 
 /** What a domain holds beside what the patterns of the policies name. */
 export interface DomainOptions {
-  /** Login names. */
+  /**
+   * Login names.
+   * @default []
+   */
   readonly logins?: readonly string[];
-  /** Client addresses. */
+  /**
+   * Client addresses.
+   * @default []
+   */
   readonly addresses?: readonly string[];
 }
 
