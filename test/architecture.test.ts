@@ -77,6 +77,28 @@ interface Room {
 }
 
 const rooms: Readonly<Record<string, Room>> = {
+  sdk: { common: [], folders: { contract: [], policy: [] } },
+  "sdk/policy": {
+    common: ["access.ts", "deviceSets.ts", "domain.ts", "facts.ts", "keyAdmits.ts"].concat([
+      "literals.ts",
+      "pattern.ts",
+      "ruleSets.ts",
+      "samples.ts",
+    ]),
+    folders: { lint: [] },
+  },
+  provider: {
+    common: ["adoptionNotice.ts", "packageFile.ts"],
+    folders: {
+      engine: [],
+      resources: [],
+      pulumi: ["engine", "resources"],
+      helpers: ["pulumi", "resources"],
+      review: ["engine", "resources"],
+      revisions: ["engine"],
+      cli: ["engine", "pulumi", "resources", "review", "revisions"],
+    },
+  },
   server: {
     common: ["OperatorError.ts", "addresses.ts", "errors.ts", "services.ts"],
     folders: {

@@ -2,6 +2,9 @@ import { z } from "zod";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { providerText } from "./closure.ts";
 
+/** The functions that the classes call, from the folder that the classes are written to. */
+const PROGRAM = "../program.ts";
+
 /** The JSON Schema of a field, as far as fields have it. */
 export interface Schema {
   readonly type?: string;
@@ -181,5 +184,5 @@ export function classSource(
     argsInterface(definition),
     resourceClass(definition, exampleOf(definition.name)),
   ]);
-  return `import * as pulumi from "@pulumi/pulumi";\nimport { afterTags, givesTags, identifying } from "../program.ts";\n\n${parts.join("\n\n")}\n`;
+  return `import * as pulumi from "@pulumi/pulumi";\nimport { afterTags, givesTags, identifying } from "${PROGRAM}";\n\n${parts.join("\n\n")}\n`;
 }
