@@ -19,8 +19,6 @@ export {
   credentialsFromEnvironment,
   type Environment,
   type EnvironmentSettings,
-  /** @deprecated Use {@link EnvironmentSettings}. */
-  type EnvironmentSettings as Connection,
   type PasswordCredential,
   passwordCredential,
   type TokenCredential,

@@ -79,12 +79,17 @@ interface Room {
 const rooms: Readonly<Record<string, Room>> = {
   sdk: { common: [], folders: { contract: [], policy: [] } },
   "sdk/policy": {
-    common: ["access.ts", "deviceSets.ts", "domain.ts", "facts.ts", "keyAdmits.ts"].concat([
+    common: [
+      "access.ts",
+      "deviceSets.ts",
+      "domain.ts",
+      "facts.ts",
+      "keyAdmits.ts",
       "literals.ts",
       "pattern.ts",
       "ruleSets.ts",
       "samples.ts",
-    ]),
+    ],
     folders: { lint: [] },
   },
   provider: {
@@ -112,10 +117,19 @@ const rooms: Readonly<Record<string, Room>> = {
       pages: ["files", "http"],
       lists: ["db", "http"],
       changes: ["db", "http"],
-      features: [...["changes", "db", "files", "http", "lists", "mail", "payments", "secrets", "settings"]],
+      features: ["changes", "db", "files", "http", "lists", "mail", "payments", "secrets", "settings"],
       admin: ["changes", "db", "features", "files", "http", "payments", "secrets"],
       process: [
-        ...["app.ts", "admin", "db", "features", "files", "http", "mail", "payments", "secrets", "settings"],
+        "app.ts",
+        "admin",
+        "db",
+        "features",
+        "files",
+        "http",
+        "mail",
+        "payments",
+        "secrets",
+        "settings",
       ],
       cli: ["admin", "db", "features", "files", "payments", "process", "secrets", "settings"],
     },
