@@ -1,5 +1,5 @@
-import { DIFFERENCES } from "../provider/engine/embedded/differences.ts";
-import { UNSUPPORTED } from "../provider/engine/embedded/unsupported.ts";
+import { DIFFERENCES } from "../provider/engine/embedded/engineDifferences.ts";
+import { UNSUPPORTED } from "../provider/engine/unsupported.ts";
 import { idSentence, jsonSchema, type Schema } from "../provider/pulumi/classSource.ts";
 import { exampleOf } from "../provider/pulumi/exampleOf.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../provider/resources/definition.ts";

@@ -1,9 +1,8 @@
-export type { TargetOptions } from "./embedded/targets.ts";
-export { UNSUPPORTED, type UnsupportedFeature } from "./embedded/unsupported.ts";
 export * from "./errors.ts";
 export { fieldDiff } from "./fieldDiff.ts";
 export * from "./model.ts";
 export { findOnPath, openStack } from "./openStack.ts";
+export { backendUrlOf } from "./project/chooseBackend.ts";
 export { type Project, readProject } from "./project/project.ts";
 export { stackFilePath } from "./project/stackConfig.ts";
 export type {
@@ -15,5 +14,6 @@ export type {
   StateResource,
   UpOptions,
 } from "./stack.ts";
-export { backendUrlOf } from "./state/backendUrl.ts";
+export type { TargetOptions } from "./targets.ts";
+export { UNSUPPORTED, type UnsupportedFeature } from "./unsupported.ts";
 export { OWN_TYPE, typeName, urnName, urnType } from "./urn.ts";

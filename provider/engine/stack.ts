@@ -1,5 +1,5 @@
-import type { TargetOptions } from "./embedded/targets.ts";
 import type { EngineEvent, EngineName, Plan, Result } from "./model.ts";
+import type { TargetOptions } from "./targets.ts";
 
 /** Options of a preview. */
 export type PreviewOptions = TargetOptions & {

@@ -1,4 +1,4 @@
-import { UrnPatterns } from "../engine/embedded/targets.ts";
+import { UrnPatterns } from "../engine/targets.ts";
 import type { Connection } from "../resources/connection.ts";
 import { definitions } from "../resources/index.ts";
 import { dynamicProvider, type Runtime } from "./dynamicProvider.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { EngineError, PassphraseError } from "../errors.ts";
-import { parseYamlMap } from "../project/yaml.ts";
+import { parseYamlMap } from "../parseYamlMap.ts";
 import { isMissing } from "../state/durableFile.ts";
 
 /** A stack of the CLI, as its commands are told of it. */

@@ -10,7 +10,6 @@ import {
   StackNotFoundError,
 } from "@pulumi/pulumi/automation/index.js";
 import { failedSteps } from "../embedded/runOutcome.ts";
-import { checkTargetOptions, type TargetOptions, UrnPatterns } from "../embedded/targets.ts";
 import {
   CancelledError,
   DeclinedError,
@@ -29,6 +28,7 @@ import {
   toldSteps,
 } from "../model.ts";
 import { findOnPath } from "../openStack.ts";
+import { chooseBackend } from "../project/chooseBackend.ts";
 import type { Project } from "../project/project.ts";
 import { stackFilePath } from "../project/stackConfig.ts";
 import { RunLog } from "../runLog.ts";
@@ -42,9 +42,9 @@ import type {
   StateResource,
   UpOptions,
 } from "../stack.ts";
-import { chooseBackend } from "../state/backendUrl.ts";
-import { pendingWarning } from "../state/pendingOperations.ts";
+import { pendingWarning } from "../state/pendingWarning.ts";
 import type { StoredOperation } from "../state/stateCodec.ts";
+import { checkTargetOptions, type TargetOptions, UrnPatterns } from "../targets.ts";
 import { OWN_TYPE, urnType } from "../urn.ts";
 import { readCliConfig } from "./cliConfig.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";

@@ -1,5 +1,6 @@
 import { StackSelectionError } from "../errors.ts";
 import type { Command, Plan, Result } from "../model.ts";
+import { backendFolder, chooseBackend } from "../project/chooseBackend.ts";
 import { type Project, requireNodeRuntime } from "../project/project.ts";
 import { readConfig } from "../project/readConfig.ts";
 import {
@@ -18,14 +19,13 @@ import type {
   StateResource,
   UpOptions,
 } from "../stack.ts";
-import { backendFolder, chooseBackend } from "../state/backendUrl.ts";
 import { type Crypter, newCrypter, openCrypter, readPassphrase } from "../state/crypter.ts";
 import { type Checkpoint, FileBackend } from "../state/fileBackend.ts";
 import { takeLock } from "../state/stackLock.ts";
-import { EmbeddedRun } from "./embeddedRun.ts";
+import { checkTargetOptions, type TargetOptions } from "../targets.ts";
+import { EmbeddedRun } from "./lockedRun.ts";
+import type { RunSettings } from "./pass.ts";
 import { recover } from "./recover.ts";
-import type { RunSettings } from "./runPass.ts";
-import { checkTargetOptions, type TargetOptions } from "./targets.ts";
 
 /** A stack run by the engine in this package: needs no Pulumi CLI. */
 export class EmbeddedStack implements Stack {

@@ -2,19 +2,19 @@ import { UnsupportedError } from "../errors.ts";
 import type { Diagnostic, Step } from "../model.ts";
 import { configProps } from "../project/stackConfig.ts";
 import type { PreviewOptions } from "../stack.ts";
-import { WAY_OUT } from "../state/pendingOperations.ts";
+import { WAY_OUT } from "../state/pendingWarning.ts";
+import type { TargetOptions } from "../targets.ts";
 import { deleteAll, leaveOut } from "./deploy/deletions.ts";
 import { Deployment } from "./deploy/deployment.ts";
+import type { HeldPlan } from "./deploy/heldPlan.ts";
 import { Limiter } from "./deploy/limiter.ts";
+import { Selection } from "./deploy/participants.ts";
 import { isSelected, refreshState } from "./deploy/refreshState.ts";
-import type { HeldPlan } from "./heldPlan.ts";
+import type { Outcome, Pass, RunSettings } from "./pass.ts";
 import { type Connection, createConnection } from "./program/connection.ts";
-import type { DynamicProvider } from "./program/dynamicProvider.ts";
-import { startProgram } from "./program/programProcess.ts";
+import type { DynamicProvider } from "./program/providerProcess.ts";
+import { startProgram } from "./program/startProgram.ts";
 import { programFailure, unique } from "./runOutcome.ts";
-import type { Outcome, Pass, RunSettings } from "./runPass.ts";
-import { Selection } from "./selection.ts";
-import type { TargetOptions } from "./targets.ts";
 
 /** Reads the real objects into the pass's snapshot. A read that fails stops the run, unless that is said otherwise. */
 export async function refreshPass(

@@ -1,8 +1,8 @@
 import { UnsupportedError } from "../errors.ts";
 import { isProviderState } from "../state/resourceState.ts";
+import { unsupportedUse } from "../unsupported.ts";
 import { urnName } from "../urn.ts";
-import { isDynamicType } from "./program/registration.ts";
-import { unsupportedUse } from "./unsupported.ts";
+import { isDynamicType } from "./program/goal.ts";
 
 /** Throws UnsupportedError where the state holds what the engine could not look after. */
 export function refuseForeignResources(resources: readonly { [key: string]: unknown }[]): void {

@@ -2,7 +2,7 @@ import type { Step } from "../model.ts";
 import type { RunLog } from "../runLog.ts";
 import type { Snapshot } from "../state/snapshot.ts";
 import type { Props } from "../value.ts";
-import { REPORTED } from "./program/programProcess.ts";
+import { REPORTED } from "./program/startProgram.ts";
 
 /** Why the program ended as it did, in a line. */
 export function programFailure(code: number, log: RunLog): string {

@@ -2,7 +2,7 @@ import { shownValues } from "../fieldDiff.ts";
 import type { Step } from "../model.ts";
 import type { ResourceState } from "../state/resourceState.ts";
 import type { Snapshot } from "../state/snapshot.ts";
-import type { Claims } from "./plan/claims.ts";
+import type { Claims } from "./plan/takenEntries.ts";
 
 /** Adds to the steps of a dry run, which leaves the snapshot as it was, what their resources are before and after. */
 export function addValues(steps: readonly Step[], snapshot: Snapshot, claims: Claims): void {

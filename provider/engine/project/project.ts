@@ -1,9 +1,9 @@
 import { existsSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { unsupportedUse } from "../embedded/unsupported.ts";
 import { ProjectError, UnsupportedError } from "../errors.ts";
-import { parseYamlMap } from "./yaml.ts";
+import { parseYamlMap } from "../parseYamlMap.ts";
+import { unsupportedUse } from "../unsupported.ts";
 
 /** What Pulumi.yaml says. */
 export type Project = {

@@ -1,13 +1,13 @@
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isMap as isYamlMap, parseDocument } from "yaml";
-import { unsupportedUse } from "../embedded/unsupported.ts";
 import { ProjectError, UnsupportedError } from "../errors.ts";
+import { parseYamlMap } from "../parseYamlMap.ts";
 import type { Crypter } from "../state/crypter.ts";
 import { writeDurably } from "../state/durableFile.ts";
+import { unsupportedUse } from "../unsupported.ts";
 import { secret, type Value } from "../value.ts";
 import type { Project } from "./project.ts";
-import { parseYamlMap } from "./yaml.ts";
 
 /** Pulumi.<stack>.yaml as written. */
 export type StackFile = {

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { unsupportedUse } from "../embedded/unsupported.ts";
 import { BackendError, UnsupportedError } from "../errors.ts";
-import { parseYamlMap } from "../project/yaml.ts";
+import { parseYamlMap } from "../parseYamlMap.ts";
+import { unsupportedUse } from "../unsupported.ts";
 import { isMissing, removeIfThere, writeDurably } from "./durableFile.ts";
 import type { StoredOperation, StoredResource } from "./stateCodec.ts";
 

@@ -1,7 +1,7 @@
-import { topologicalOrder } from "../embedded/plan/graph.ts";
 import type { Journal, JournalLine, StoredMutation } from "./journal.ts";
 import { type PendingOperation, type ResourceState, renameAll } from "./resourceState.ts";
 import type { StateCodec, StoredOperation, StoredResource } from "./stateCodec.ts";
+import { topologicalOrder } from "./topologicalOrder.ts";
 
 /** A resource in the state, with the key it has for the length of a run. */
 export type Entry = { key: string; state: ResourceState };

@@ -1,4 +1,4 @@
-import { differenceText } from "../../../provider/engine/embedded/differences.ts";
+import { differenceText } from "../../../provider/engine/embedded/engineDifferences.ts";
 import { chain, cleanUp, destroy, owned, type Scenario, things, up } from "./scenario.ts";
 
 export const replacementScenarios: Scenario[] = [

@@ -1,4 +1,4 @@
-import { differenceText } from "../../../provider/engine/embedded/differences.ts";
+import { differenceText } from "../../../provider/engine/embedded/engineDifferences.ts";
 import { chain, line, type Scenario, things, up, urn } from "./scenario.ts";
 
 export const targetScenarios: Scenario[] = [

@@ -4,12 +4,12 @@ import type { Step } from "../../model.ts";
 import type { RunLog } from "../../runLog.ts";
 import { isProviderState, type ResourceState } from "../../state/resourceState.ts";
 import type { Entry, Mutation, Snapshot } from "../../state/snapshot.ts";
+import { deletionBlockers } from "../../state/topologicalOrder.ts";
 import { urnName } from "../../urn.ts";
-import { deletionBlockers } from "../plan/graph.ts";
-import { type DynamicProvider, ProviderGoneError } from "../program/dynamicProvider.ts";
-import { isDynamicType } from "../program/registration.ts";
-import type { StopSwitch } from "../stopSwitch.ts";
+import { isDynamicType } from "../program/goal.ts";
+import { type DynamicProvider, ProviderGoneError } from "../program/providerProcess.ts";
 import type { Limiter } from "./limiter.ts";
+import type { StopSwitch } from "./stopSwitch.ts";
 
 /** What deleting needs. `deleted` holds the urns deleted in this run; it is added to. */
 export type DeletionContext = {

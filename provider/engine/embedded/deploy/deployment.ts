@@ -1,17 +1,15 @@
 import { type EngineError, ProtectedError, type UnsupportedUse } from "../../errors.ts";
 import type { Diagnostic, Step } from "../../model.ts";
 import type { Entry } from "../../state/snapshot.ts";
+import { UrnPatterns } from "../../targets.ts";
 import { knownProps, mapProps, type Props, UNKNOWN } from "../../value.ts";
 import { changedFields } from "../plan/changedFields.ts";
-import { Claims } from "../plan/claims.ts";
 import { planResource, type ResourcePlan } from "../plan/planResource.ts";
+import { Claims } from "../plan/takenEntries.ts";
 import { defaultProviderState, defaultProviderUrn } from "../program/defaultProvider.ts";
+import { type Goal, goalReferences, type Scope } from "../program/goal.ts";
 import type { Monitor, Registered } from "../program/monitorServer.ts";
-import { type Goal, goalReferences, type Scope } from "../program/registration.ts";
-import { requireKnown, Selection } from "../selection.ts";
 import { addValues } from "../stepValues.ts";
-import { never } from "../stopSwitch.ts";
-import { UrnPatterns } from "../targets.ts";
 import { deleteAll, leaveOut } from "./deletions.ts";
 import {
   type DeploymentContext,
@@ -22,7 +20,9 @@ import {
 import { executePlan } from "./executePlan.ts";
 import { Limiter } from "./limiter.ts";
 import { isUnchanged } from "./newState.ts";
+import { requireKnown, Selection } from "./participants.ts";
 import { registerComponent } from "./registerComponent.ts";
+import { never } from "./stopSwitch.ts";
 
 // Resources are planned side by side: one that depends on another is registered only after that one is done, so
 // plans in the making never concern each other. More at once than this only wait for the one provider process.

@@ -1,14 +1,14 @@
 import type { Step } from "../../model.ts";
 import type { RunLog } from "../../runLog.ts";
 import type { Mutation, Snapshot } from "../../state/snapshot.ts";
+import type { TargetOptions } from "../../targets.ts";
 import type { Props } from "../../value.ts";
-import type { HeldPlan } from "../heldPlan.ts";
-import type { Claims } from "../plan/claims.ts";
-import type { DynamicProvider } from "../program/dynamicProvider.ts";
-import type { StopSwitch } from "../stopSwitch.ts";
-import type { TargetOptions } from "../targets.ts";
+import type { Claims } from "../plan/takenEntries.ts";
+import type { DynamicProvider } from "../program/providerProcess.ts";
 import type { DeletionContext } from "./deletions.ts";
+import type { HeldPlan } from "./heldPlan.ts";
 import type { Limiter } from "./limiter.ts";
+import type { StopSwitch } from "./stopSwitch.ts";
 
 /** What a deployment needs. */
 export type DeploymentOptions = {

@@ -1,7 +1,7 @@
 import type { ResourceState } from "../../state/resourceState.ts";
 import { isStored } from "../../state/stateCodec.ts";
 import { equal, type Props } from "../../value.ts";
-import type { Goal } from "../program/registration.ts";
+import type { Goal } from "../program/goal.ts";
 
 /** The state of a resource as the program wants it now; `old` gives what stays the same over runs. */
 export function newState(

@@ -5,11 +5,11 @@ import { type ResourceState, references } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import { urnName } from "../../urn.ts";
 import { equal, markNamed, markSecrets, type Props } from "../../value.ts";
-import type { DynamicProvider } from "../program/dynamicProvider.ts";
-import { isDynamicType } from "../program/registration.ts";
-import type { Selection } from "../selection.ts";
-import type { StopSwitch } from "../stopSwitch.ts";
+import { isDynamicType } from "../program/goal.ts";
+import type { DynamicProvider } from "../program/providerProcess.ts";
 import { Limiter } from "./limiter.ts";
+import type { Selection } from "./participants.ts";
+import type { StopSwitch } from "./stopSwitch.ts";
 
 /** What a refresh needs. */
 export type RefreshOptions = {

@@ -2,8 +2,8 @@ import { fieldDiff } from "../../fieldDiff.ts";
 import type { Step } from "../../model.ts";
 import type { Entry } from "../../state/snapshot.ts";
 import { equal } from "../../value.ts";
+import type { Goal } from "../program/goal.ts";
 import type { Registered } from "../program/monitorServer.ts";
-import type { Goal } from "../program/registration.ts";
 import { type DeploymentContext, writeState } from "./deploymentContext.ts";
 import { isUnchanged, newState } from "./newState.ts";
 

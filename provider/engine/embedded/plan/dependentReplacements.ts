@@ -1,10 +1,10 @@
 import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry } from "../../state/snapshot.ts";
+import { dependentsOf, topologicalOrder } from "../../state/topologicalOrder.ts";
 import { urnName } from "../../urn.ts";
 import { type Props, UNKNOWN } from "../../value.ts";
-import type { DynamicProvider } from "../program/dynamicProvider.ts";
-import { diffResource, replaceKeys } from "../program/providerAnswers.ts";
-import { dependentsOf, topologicalOrder } from "./graph.ts";
+import type { DynamicProvider } from "../program/providerProcess.ts";
+import { diffResource, replaceKeys } from "./providerAnswers.ts";
 
 /** What the search for dependents needs. */
 export type DependentsInput = {

@@ -1,11 +1,11 @@
 import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry } from "../../state/snapshot.ts";
 import { containsUnknown, markSecrets, PROVIDER_KEY, type Props } from "../../value.ts";
-import type { DynamicProvider } from "../program/dynamicProvider.ts";
-import { checkInputs, diffResource, ignoreChanges } from "../program/providerAnswers.ts";
-import type { Goal } from "../program/registration.ts";
+import type { Goal } from "../program/goal.ts";
+import type { DynamicProvider } from "../program/providerProcess.ts";
 import { changedFields } from "./changedFields.ts";
 import type { ResourcePlan } from "./planResource.ts";
+import { checkInputs, diffResource, ignoreChanges } from "./providerAnswers.ts";
 
 /** True where the program asks for an import and the state does not hold that object yet. */
 export function wantsImport(goal: Goal, old: Entry | undefined): boolean {

@@ -1,10 +1,10 @@
 import { ProtectedError } from "../../errors.ts";
 import type { Entry } from "../../state/snapshot.ts";
 import type { Props } from "../../value.ts";
-import { checkInputs, diffResource, ignoreChanges, replaceKeys } from "../program/providerAnswers.ts";
-import type { Goal } from "../program/registration.ts";
+import type { Goal } from "../program/goal.ts";
 import { type DependentsInput, dependentReplacements } from "./dependentReplacements.ts";
 import { planImport, wantsImport } from "./planImport.ts";
+import { checkInputs, diffResource, ignoreChanges, replaceKeys } from "./providerAnswers.ts";
 
 /** What is to be done for one registered resource. */
 export type ResourcePlan =

@@ -2,8 +2,8 @@ import type { Diagnostic } from "../../model.ts";
 import type { Project } from "../../project/project.ts";
 import type { StackConfig } from "../../project/stackConfig.ts";
 import type { RunLog } from "../../runLog.ts";
-import { DynamicProvider } from "./dynamicProvider.ts";
 import { type Monitor, startMonitorServer } from "./monitorServer.ts";
+import { DynamicProvider } from "./providerProcess.ts";
 
 /** The engine's server and the provider's process for one pass. */
 export type Connection = {

@@ -6,10 +6,10 @@ import proto from "@pulumi/pulumi/proto/resource_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import type { UnsupportedUse } from "../../errors.ts";
 import type { Diagnostic } from "../../model.ts";
+import { unsupportedUse } from "../../unsupported.ts";
 import type { Props } from "../../value.ts";
-import { unsupportedUse } from "../unsupported.ts";
-import { MESSAGE_LIMITS } from "./dynamicProvider.ts";
-import { type Goal, readGoal, type Scope, unsupportedUses } from "./registration.ts";
+import { type Goal, readGoal, type Scope, unsupportedUses } from "./goal.ts";
+import { MESSAGE_LIMITS } from "./providerProcess.ts";
 import { fromStruct, toStruct } from "./struct.ts";
 
 /** What a program is told about a resource it registered. */

@@ -1,6 +1,6 @@
 import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
-import type { Goal } from "../program/registration.ts";
+import type { Goal } from "../program/goal.ts";
 
 /** Which entry of the state belongs to which resource of the program, by its urn or a former one. */
 export class Claims {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { EngineError } from "../errors.ts";
-import { type FieldChange, holds, type Plan, type Shown, type Step } from "../model.ts";
-import { STATE_IDENTITY_TYPE } from "../urn.ts";
+import { EngineError } from "../../errors.ts";
+import { type FieldChange, holds, type Plan, type Shown, type Step } from "../../model.ts";
+import { STATE_IDENTITY_TYPE } from "../../urn.ts";
 
 /** A plan that a run may not go beyond: what the program declares while it runs can differ from its preview. */
 export class HeldPlan {

@@ -1,4 +1,4 @@
-import type { UnsupportedUse } from "../errors.ts";
+import type { UnsupportedUse } from "./errors.ts";
 
 /** A feature of Pulumi that the embedded engine does not have. */
 export type UnsupportedFeature = {

@@ -1,4 +1,4 @@
-import { EngineError } from "../errors.ts";
+import { EngineError } from "./errors.ts";
 
 /** Limits a run to some of the stack's resources. Urns may hold `*` (within a part of the urn) and `**`. */
 export type TargetOptions = {

@@ -14,13 +14,13 @@ import { configProps, type StackConfig } from "../project/stackConfig.ts";
 import { RunLog } from "../runLog.ts";
 import type { Crypter } from "../state/crypter.ts";
 import type { FileBackend } from "../state/fileBackend.ts";
-import { pendingWarning } from "../state/pendingOperations.ts";
+import { pendingWarning } from "../state/pendingWarning.ts";
 import { Snapshot } from "../state/snapshot.ts";
 import { StateCodec } from "../state/stateCodec.ts";
 import type { Props } from "../value.ts";
+import { StopSwitch } from "./deploy/stopSwitch.ts";
 import { refuseForeignResources } from "./refuseForeignResources.ts";
 import { failedSteps } from "./runOutcome.ts";
-import { StopSwitch } from "./stopSwitch.ts";
 
 /** What one run is given. */
 export type RunSettings = {

@@ -1,9 +1,9 @@
 import type aliasProto from "@pulumi/pulumi/proto/alias_pb.js";
 import type proto from "@pulumi/pulumi/proto/resource_pb.js";
 import type { UnsupportedUse } from "../../errors.ts";
+import { unsupportedUse } from "../../unsupported.ts";
 import { makeUrn, STACK_TYPE, urnName, urnQualifiedType, urnType } from "../../urn.ts";
 import { containsAsset, type Props } from "../../value.ts";
-import { unsupportedUse } from "../unsupported.ts";
 import { fromStruct } from "./struct.ts";
 
 /** What a program wants of one resource. */

@@ -1,6 +1,6 @@
 import type { ResourceState } from "../../state/resourceState.ts";
 import { changedKeys, equal, markSecrets, PROVIDER_KEY, type Props, plainProps } from "../../value.ts";
-import type { DynamicProvider, ProviderDiff, Target } from "./dynamicProvider.ts";
+import type { DynamicProvider, ProviderDiff, Target } from "../program/providerProcess.ts";
 
 /** Named as what forces a replacement where replaceOnChanges is `*` and the object was not in order. */
 const INIT_ERROR_KEY = "#initerror";

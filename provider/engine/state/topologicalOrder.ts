@@ -1,4 +1,4 @@
-import { type ResourceState, references } from "../../state/resourceState.ts";
+import { type ResourceState, references } from "./resourceState.ts";
 
 /**
  * Orders resources so that what they refer to comes before them; otherwise the given order is kept. A resource

@@ -2,9 +2,9 @@ import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { unsupportedUse } from "../embedded/unsupported.ts";
 import { BackendError, UnsupportedError } from "../errors.ts";
-import { type Project, readProject } from "../project/project.ts";
+import { unsupportedUse } from "../unsupported.ts";
+import { type Project, readProject } from "./project.ts";
 
 /** Where the state is, and who said so. */
 export type BackendChoice = { url: string; source: string };

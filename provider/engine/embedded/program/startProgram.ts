@@ -1,9 +1,9 @@
 import type { Diagnostic } from "../../model.ts";
 import type { Project } from "../../project/project.ts";
 import type { StackConfig } from "../../project/stackConfig.ts";
-import { type Child, startNode } from "./childProcess.ts";
 import { splitWords } from "./nodeArgs.ts";
 import { sdkPath } from "./sdkPath.ts";
+import { type Child, startNode } from "./sdkProcess.ts";
 
 /** What a program run needs. */
 export type ProgramOptions = {

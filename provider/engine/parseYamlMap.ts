@@ -1,5 +1,5 @@
 import { parse } from "yaml";
-import { ProjectError } from "../errors.ts";
+import { ProjectError } from "./errors.ts";
 
 /** Parses a YAML mapping; `where` names the file in errors. Throws ProjectError. */
 export function parseYamlMap(text: string, where: string): Record<string, unknown> {

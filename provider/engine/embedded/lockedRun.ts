@@ -12,11 +12,11 @@ import type { Confirmable, DestroyOptions, PreviewOptions, RefreshRunOptions, Up
 import type { HistoryEntry } from "../state/fileBackend.ts";
 import { Journal } from "../state/journal.ts";
 import { takeLock } from "../state/stackLock.ts";
-import { HeldPlan } from "./heldPlan.ts";
+import type { TargetOptions } from "../targets.ts";
+import { HeldPlan } from "./deploy/heldPlan.ts";
+import { conclude, type Outcome, openPass, type Pass, type RunSettings } from "./pass.ts";
 import { deletePass, deployPass, refreshPass, requireTargets, settlePass } from "./passes.ts";
 import { stackOutputs } from "./runOutcome.ts";
-import { conclude, type Outcome, openPass, type Pass, type RunSettings } from "./runPass.ts";
-import type { TargetOptions } from "./targets.ts";
 
 /** One run of one command on a stack. */
 export class EmbeddedRun {

@@ -1,8 +1,8 @@
-import { EngineError } from "../errors.ts";
-import { type ResourceState, references } from "../state/resourceState.ts";
-import { STACK_TYPE, STATE_IDENTITY_TYPE, urnQualifiedType } from "../urn.ts";
-import { topologicalOrder } from "./plan/graph.ts";
-import { type TargetOptions, UrnPatterns } from "./targets.ts";
+import { EngineError } from "../../errors.ts";
+import { type ResourceState, references } from "../../state/resourceState.ts";
+import { topologicalOrder } from "../../state/topologicalOrder.ts";
+import { type TargetOptions, UrnPatterns } from "../../targets.ts";
+import { STACK_TYPE, STATE_IDENTITY_TYPE, urnQualifiedType } from "../../urn.ts";
 
 /** Which resources take part in a run. Resources must be asked about after those they refer to. */
 export class Selection {

@@ -7,8 +7,8 @@ import type { Diagnostic } from "../../model.ts";
 import type { Project } from "../../project/project.ts";
 import { configProps, type StackConfig } from "../../project/stackConfig.ts";
 import { type Props, plainProps } from "../../value.ts";
-import { type Child, startNode } from "./childProcess.ts";
 import { sdkPath } from "./sdkPath.ts";
+import { type Child, startNode } from "./sdkProcess.ts";
 import { fromStruct, toStruct } from "./struct.ts";
 
 /** Larger than any message a program should send; the default of 4 MB is not. */
