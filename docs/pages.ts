@@ -1,4 +1,4 @@
-import { DIFFERENCES } from "../provider/engine/embedded/engineDifferences.ts";
+import { ENGINE_DIFFERENCES } from "../provider/engine/embedded/engineDifferences.ts";
 import { UNSUPPORTED } from "../provider/engine/unsupported.ts";
 import { idSentence, jsonSchema, type Schema } from "../provider/pulumi/classSource.ts";
 import { exampleOf } from "../provider/pulumi/exampleOf.ts";
@@ -194,7 +194,7 @@ program, or be taken away after the first \`up\`.
 
 It differs from the CLI on purpose in this:
 
-${DIFFERENCES.map(({ text }) => `- ${text}`).join("\n")}
+${ENGINE_DIFFERENCES.map(({ text }) => `- ${text}`).join("\n")}
 
 ## What it does not support
 

@@ -1,7 +1,12 @@
 import type { Result } from "./model.ts";
 
-/** Base of every error this engine throws on purpose; `code` is stable and can be matched on. */
+/**
+ * Base of every error that the engines throw on purpose. Thrown itself where no class below says it: options that
+ * contradict each other (`usage`), targets that are no resources (`target`), a step that was not planned
+ * (`not_planned`), a provider that does not start (`provider`), a failure of the Pulumi CLI (`cli`).
+ */
 export class EngineError extends Error {
+  /** Names the kind of error; it stays the same in later releases. */
   readonly code: string;
   constructor(code: string, message: string, options?: ErrorOptions) {
     super(message, options);
@@ -10,7 +15,10 @@ export class EngineError extends Error {
   }
 }
 
-/** No `pulumi` command on the PATH, and the embedded engine was not asked for. */
+/**
+ * No engine was named, and there is no `pulumi` command on the PATH. Where the embedded engine was named, and cannot run
+ * the stack, that is an UnsupportedError.
+ */
 export class NoEngineError extends EngineError {
   constructor() {
     super(
@@ -21,20 +29,29 @@ export class NoEngineError extends EngineError {
   }
 }
 
-/** The project folder, Pulumi.yaml or the stack's configuration cannot be used as they are. */
+/**
+ * The project's files cannot be used: Pulumi.yaml or the stack's configuration is missing or wrong, or the SDK is not
+ * installed. What is wrong with the state's files is a BackendError; an exception of the program a ProgramError.
+ */
 export class ProjectError extends EngineError {
   constructor(message: string, options?: ErrorOptions) {
     super("project", message, options);
   }
 }
 
-/** No stack was named and none can be meant, or the stack does not exist. */
+/**
+ * No stack was named and none can be meant, or there is no stack of that name. A stack that is there and cannot be read
+ * is a BackendError or a PassphraseError.
+ */
 export class StackSelectionError extends EngineError {
   constructor(message: string) {
     super("stack_selection", message);
   }
 
-  /** There is no such stack. @param known those there are */
+  /**
+   * There is no such stack.
+   * @param known the stacks of the project
+   */
   static missing(project: string, stack: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
       `There is no stack ${stack} of the project ${project}; ${thereAre(known)}. ` +
@@ -42,7 +59,10 @@ export class StackSelectionError extends EngineError {
     );
   }
 
-  /** None was named, and not exactly one can be meant. @param known those there are */
+  /**
+   * No stack was named, and the project has none or several.
+   * @param known the stacks of the project
+   */
   static unnamed(project: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
       `Name the stack with --stack or PULUMI_STACK (of ${project}, ${thereAre(known)}).`,
@@ -50,7 +70,7 @@ export class StackSelectionError extends EngineError {
   }
 }
 
-/** As many stacks as are named. */
+/** How many stacks a message names. */
 const NAMED_MAX = 20;
 
 function thereAre(stacks: readonly string[]): string {
@@ -59,27 +79,33 @@ function thereAre(stacks: readonly string[]): string {
   return `there are ${stacks.slice(0, NAMED_MAX).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** The state backend is missing, is of a kind the engine cannot use, or holds a file it cannot read. */
+/**
+ * No state backend was chosen, or one of its files cannot be read, understood or written. A kind of backend or state
+ * that the embedded engine does not have is an UnsupportedError.
+ */
 export class BackendError extends EngineError {
   constructor(message: string, options?: ErrorOptions) {
     super("backend", message, options);
   }
 }
 
-/** The passphrase of the stack's secrets is missing or wrong. */
+/** The passphrase of the stack's secrets is missing or wrong, or a secret was encrypted with another key. */
 export class PassphraseError extends EngineError {
   constructor(message: string) {
     super("passphrase", message);
   }
 }
 
-/** Another process holds the stack. */
+/**
+ * Another process holds the stack. A lock that a dead process of this machine left is no such error: the next command
+ * takes it away and merges the journal, or throws a JournalConflictError.
+ */
 export class LockedError extends EngineError {
   constructor(message: string) {
     super("locked", message);
   }
 
-  /** @param holders each with its file, who it is and since when; none where that is not known */
+  /** @param holders each with its file, its user and since when; empty where that is not known */
   static heldBy(holders: readonly string[]): LockedError {
     const where = holders.length > 0 ? `, or delete the file):\n  ${holders.join("\n  ")}` : ").";
     return new LockedError(
@@ -89,20 +115,33 @@ export class LockedError extends EngineError {
   }
 }
 
-/** A journal of an interrupted run no longer fits the state it was written for. */
+/**
+ * The journal of a run that was killed no longer fits the state, because something else has changed it since. A journal
+ * that cannot be read or written is a BackendError.
+ */
 export class JournalConflictError extends EngineError {
   constructor(message: string) {
     super("journal_conflict", message);
   }
 }
 
-/** One use of a feature the embedded engine does not have. */
-export type UnsupportedUse = { id: string; feature: string; resource: string; hint: string };
+/** One use of a feature that the embedded engine does not have. */
+export interface UnsupportedUse {
+  readonly id: string;
+  readonly feature: string;
+  /** What uses it. */
+  readonly resource: string;
+  /** What to do instead. */
+  readonly hint: string;
+}
 
-/** The program or the state uses what the embedded engine does not have; nothing was touched. */
+/**
+ * The program or the state uses what the embedded engine does not have; nothing was touched. What no engine could use is
+ * a ProjectError or a BackendError.
+ */
 export class UnsupportedError extends EngineError {
-  readonly uses: UnsupportedUse[];
-  constructor(uses: UnsupportedUse[]) {
+  readonly uses: readonly UnsupportedUse[];
+  constructor(uses: readonly UnsupportedUse[]) {
     const lines = uses.map((use) => `  ${use.resource}: ${use.feature}. ${use.hint}`);
     super(
       "unsupported",
@@ -112,7 +151,10 @@ export class UnsupportedError extends EngineError {
   }
 }
 
-/** The Pulumi program itself failed (an exception, or a non-zero exit). */
+/**
+ * The Pulumi program failed: an exception, or an exit code that is not 0. A resource that fails while its program goes on
+ * is an UpdateFailedError.
+ */
 export class ProgramError extends EngineError {
   readonly result: Result | undefined;
   constructor(message: string, result?: Result) {
@@ -121,8 +163,12 @@ export class ProgramError extends EngineError {
   }
 }
 
-/** A protected resource would be deleted or replaced; `what` says so. */
+/**
+ * A protected resource would be deleted or replaced. It is the error of a step, whose run then ends with an
+ * UpdateFailedError.
+ */
 export class ProtectedError extends EngineError {
+  /** @param what what would happen to it */
   constructor(what: string, urn: string) {
     super(
       "protected",
@@ -131,8 +177,12 @@ export class ProtectedError extends EngineError {
   }
 }
 
-/** Some step, check or diff failed; `result` tells what was done and what was not. */
+/**
+ * A step failed, or the service would not do what a plan says. A failure of the program is a ProgramError, an interrupted
+ * run a CancelledError.
+ */
 export class UpdateFailedError extends EngineError {
+  /** What was done, and what failed. */
   readonly result: Result;
   constructor(message: string, result: Result) {
     super("failed", message);
@@ -140,14 +190,17 @@ export class UpdateFailedError extends EngineError {
   }
 }
 
-/** Somebody was asked and said no; nothing was changed. */
+/** Somebody was asked whether to do what a plan says, and said no; nothing was changed. */
 export class DeclinedError extends EngineError {
   constructor() {
     super("declined", "Nothing was changed.");
   }
 }
 
-/** The run was interrupted (SIGINT, SIGTERM or an abort signal); the state holds every finished step. */
+/**
+ * The run was interrupted: by SIGINT, SIGTERM or an abort signal. The state holds every finished step. A run that stops
+ * because a step failed is an UpdateFailedError.
+ */
 export class CancelledError extends EngineError {
   readonly result: Result | undefined;
   constructor(result?: Result) {

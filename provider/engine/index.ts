@@ -1,7 +1,8 @@
 export * from "./errors.ts";
 export { fieldDiff } from "./fieldDiff.ts";
+export { findOnPath } from "./findOnPath.ts";
 export * from "./model.ts";
-export { findOnPath, openStack } from "./openStack.ts";
+export { openStack } from "./openStack.ts";
 export { backendUrlOf } from "./project/chooseBackend.ts";
 export { type Project, readProject } from "./project/project.ts";
 export { stackFilePath } from "./project/stackConfig.ts";

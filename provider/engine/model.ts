@@ -9,10 +9,13 @@ export type Command = "preview" | "up" | "refresh" | "destroy" | "drift";
 /** What happens, or happened, to one resource. `import`: it takes over an object that was there already. */
 export type StepOp = "create" | "update" | "replace" | "delete" | "import" | "same";
 
-/** A value fit for showing: secrets are the text `[secret]`, values not known yet `[unknown]`. */
+/** A value fit for showing: a secret is the text `[secret]`, a value that is not known yet `[unknown]`. */
 export type Shown = null | boolean | number | string | Shown[] | { [key: string]: Shown };
 
-/** True where a value is, or holds, one of these words. */
+/** The same with fields that can be set, for whoever makes it. */
+export type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** True where a value is, or contains, one of these words. */
 export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" | "[secret]")[]): boolean {
   if (Array.isArray(value)) return value.some((item) => holds(item, ...words));
   if (typeof value === "object" && value !== null)
@@ -20,58 +23,62 @@ export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" 
   return words.some((word) => word === value);
 }
 
-/**
- * One changed field; `path` is dotted. A side without value is left out. `outputOnly` marks what a refresh or drift
- * found different in the outputs alone: nothing the program sets.
- */
-export type FieldChange = { path: string; old?: Shown; new?: Shown; outputOnly?: true };
+/** One changed field. A side without a value is left out. */
+export interface FieldChange {
+  /** The names of the properties from the outermost on, divided by dots. */
+  readonly path: string;
+  readonly old?: Shown;
+  readonly new?: Shown;
+  /** Set where a refresh or drift found a difference in the outputs alone: in nothing that the program sets. */
+  readonly outputOnly?: true;
+}
 
 /** The properties of a resource at one time. */
-export type ResourceValues = {
-  inputs: Record<string, Shown>;
-  outputs: Record<string, Shown>;
-  /** The object stays where it is when the resource goes (`retainOnDelete`). */
-  retained?: true;
-};
+export interface ResourceValues {
+  readonly inputs: Record<string, Shown>;
+  readonly outputs: Record<string, Shown>;
+  /** Set where the object stays when the resource is deleted (`retainOnDelete`). */
+  readonly retained?: true;
+}
 
 /** What happens, or happened, to one resource, as people and other programs are shown it. */
-export type ShownStep = {
-  op: StepOp;
-  urn: string;
-  type: string;
-  name: string;
+export interface ShownStep {
+  readonly op: StepOp;
+  readonly urn: string;
+  readonly type: string;
+  readonly name: string;
   /** The provider's id, where known. */
-  id?: string;
+  readonly id?: string;
   /** Changed inputs; for a refresh or drift, the inputs and outputs that differ from the state. */
-  fields: FieldChange[];
+  readonly fields: readonly FieldChange[];
   /** For a replacement: the fields that force it. */
-  replaceKeys?: string[];
+  readonly replaceKeys?: readonly string[];
   /** Set where the step was tried and failed. */
-  error?: string;
-};
+  readonly error?: string;
+}
 
 /** One resource in a plan or a result. */
-export type Step = ShownStep & {
+export interface Step extends ShownStep {
   /**
    * In a plan with values: what the state holds of the resource, after a refresh what was read; a provider may read
    * outputs alone. Left out where there is none yet.
    */
-  before?: ResourceValues;
+  readonly before?: ResourceValues;
   /**
-   * In a plan with values: what the resource will be. Of one that is made or changed the outputs are its inputs, as
-   * programs see them in a preview: what only the run can tell is left out. Left out where it will be gone.
+   * In a plan with values: what the resource will be. The outputs of one that is made or changed are its inputs, as
+   * programs see them in a preview; what only the run can tell is left out. Left out where the resource will be gone.
    */
-  after?: ResourceValues;
-};
+  readonly after?: ResourceValues;
+}
 
 /** A message of the program, a provider or the engine. */
-export type Diagnostic = {
-  severity: "debug" | "info" | "warning" | "error";
-  message: string;
-  urn?: string;
-};
+export interface Diagnostic {
+  readonly severity: "debug" | "info" | "warning" | "error";
+  readonly message: string;
+  readonly urn?: string;
+}
 
-/** Said of an update that has nothing to do, nor to write to the state. */
+/** The message of an update that has nothing to do, and nothing to write to the state. */
 export const NOTHING_TO_DO: Diagnostic = {
   severity: "info",
   message: "Nothing to do: program, state and outputs agree.",
@@ -81,23 +88,23 @@ export const NOTHING_TO_DO: Diagnostic = {
 export type Summary = Record<StepOp, number>;
 
 /** What a run found or did: the same for both engines. */
-export type Result = {
-  engine: EngineName;
-  command: Command;
-  project: string;
-  stack: string;
-  ok: boolean;
+export interface Result {
+  readonly engine: EngineName;
+  readonly command: Command;
+  readonly project: string;
+  readonly stack: string;
+  readonly ok: boolean;
   /** True where the steps are what would be done: nothing was changed. */
-  planned: boolean;
+  readonly planned: boolean;
   /** True where this run made the stack. */
-  createdStack: boolean;
-  steps: Step[];
-  summary: Summary;
+  readonly createdStack: boolean;
+  readonly steps: readonly Step[];
+  readonly summary: Summary;
   /** The stack's outputs, secrets masked. */
-  outputs: Record<string, Shown>;
-  diagnostics: Diagnostic[];
-  durationMs: number;
-};
+  readonly outputs: Record<string, Shown>;
+  readonly diagnostics: readonly Diagnostic[];
+  readonly durationMs: number;
+}
 
 /** A plan is the result of a preview: nothing was changed. */
 export type Plan = Result;
@@ -117,29 +124,30 @@ export type EngineEvent =
     }
   | { kind: "diagnostic"; diagnostic: Diagnostic };
 
-/** A summary of nothing. */
-export function emptySummary(): Summary {
-  return { create: 0, update: 0, replace: 0, delete: 0, import: 0, same: 0 };
-}
-
 /** The steps that people are told of: those of resources that a program declares, and whatever failed. */
 export function toldSteps(steps: readonly Step[]): Step[] {
   return steps.filter(({ type, error }) => type !== STATE_IDENTITY_TYPE || error !== undefined);
 }
 
-/** Counts the steps. */
-export function summarise(steps: Step[]): Summary {
-  const summary = emptySummary();
+/** Counts the steps that did not fail. */
+export function summarise(steps: readonly Step[]): Summary {
+  const summary: Summary = { create: 0, update: 0, replace: 0, delete: 0, import: 0, same: 0 };
   for (const step of steps) if (step.error === undefined) summary[step.op] += 1;
   return summary;
 }
 
-/** The same without what resources are before and after: what people and other programs are shown. */
+/** How many steps failed, as a sentence; undefined where none did. */
+export function failedSteps(steps: readonly Step[]): string | undefined {
+  const count = steps.filter((step) => step.error !== undefined).length;
+  return count === 0 ? undefined : `${count} resource${count === 1 ? "" : "s"} failed.`;
+}
+
+/** The result without the properties of its resources, as people and other programs are shown it. */
 export function withoutValues(result: Result): Result {
   return { ...result, steps: result.steps.map(shownStep) };
 }
 
-/** A step without what its resource is before and after. */
+/** A step without the properties of its resource. */
 export function shownStep({ before: _before, after: _after, ...step }: Step): ShownStep {
   return step;
 }

@@ -1,13 +1,12 @@
-import { accessSync, constants } from "node:fs";
-import { delimiter, join } from "node:path";
 import { EmbeddedStack } from "./embedded/embeddedStack.ts";
 import { NoEngineError } from "./errors.ts";
+import { findOnPath } from "./findOnPath.ts";
 import { readProject } from "./project/project.ts";
 import type { Stack, StackOptions } from "./stack.ts";
 
 /**
  * Opens a stack with the engine asked for; without one, with the Pulumi CLI where it is installed.
- * Throws NoEngineError, ProjectError, BackendError, StackSelectionError, UnsupportedError.
+ * @throws NoEngineError, ProjectError, BackendError, StackSelectionError, UnsupportedError
  */
 export async function openStack(options: StackOptions = {}): Promise<Stack> {
   const env = options.env ?? process.env;
@@ -17,21 +16,4 @@ export async function openStack(options: StackOptions = {}): Promise<Stack> {
   // The CLI's side of the SDK is large: not loaded where it is not needed.
   const { CliStack } = await import("./cli/cliStack.ts");
   return CliStack.open(project, options);
-}
-
-/** The path of a command, or undefined. */
-export function findOnPath(command: string, env: NodeJS.ProcessEnv): string | undefined {
-  const endings = process.platform === "win32" ? [".exe", ".cmd"] : [""];
-  for (const folder of (env.PATH ?? "").split(delimiter).filter((entry) => entry !== "")) {
-    for (const ending of endings) {
-      const path = join(folder, command + ending);
-      try {
-        accessSync(path, constants.X_OK);
-        return path;
-      } catch {
-        // Not in this folder: the next one is tried.
-      }
-    }
-  }
-  return undefined;
 }

@@ -1,20 +1,20 @@
 import { type Adopted, readAdoptionNotice } from "../adoptionNotice.ts";
-import type { Diagnostic, EngineEvent, Step, StepOp } from "./model.ts";
+import type { Diagnostic, EngineEvent, Step, StepOp, Writable } from "./model.ts";
 import { STATE_IDENTITY_TYPE, typeName } from "./urn.ts";
 import { isSecret, type Value } from "./value.ts";
 
-/** What there is work on: a step, or an object of one. */
-type Worked = Pick<Step, "urn" | "type" | "name"> & Partial<Pick<Step, "id" | "op">>;
+/** A step, or one of the objects that it is about. */
+type Worked = Pick<Step, "urn" | "type" | "name"> & Partial<Pick<Writable<Step>, "id" | "op">>;
 
-/** Collects what a run did, and tells it on while it happens. Known secrets never pass through it. */
+/** Collects what a run does, and tells of it while it happens. Secrets that it knows never pass through it. */
 export class RunLog {
-  readonly steps: Step[] = [];
+  readonly steps: Writable<Step>[] = [];
   readonly diagnostics: Diagnostic[] = [];
   readonly #emit: (event: EngineEvent) => void;
   readonly #secrets = new Set<string>();
-  /** The same, longest first; made anew once there are more. */
+  /** The same secrets, longest first; sorted again once there are more. */
   #ordered: string[] = [];
-  /** What providers said they took over, and the creations that ended: an engine learns of them in either order. */
+  /** Objects that providers said they took over, and creations that ended: a run learns of them in either order. */
   readonly #adopted = new Set<string>();
   readonly #created = new Map<string, Worked>();
 
@@ -22,12 +22,13 @@ export class RunLog {
     this.#emit = emit;
   }
 
+  /** Tells of an event, unless it is one of a resource that people are not told of. */
   emit(event: EngineEvent): void {
     const isTold = !("type" in event && event.type === STATE_IDENTITY_TYPE) || "error" in event;
     if (isTold) this.#emit(event);
   }
 
-  /** Texts in here are masked in every later message. Very short ones are not: they would mask by accident. */
+  /** Masks the secret texts in a value from here on. Very short ones are not masked: that would happen by accident. */
   hide(value: Value | undefined, inSecret = false): void {
     if (value === undefined || value === null) return;
     if (typeof value === "string") {
@@ -42,7 +43,7 @@ export class RunLog {
     }
   }
 
-  /** Masks known secrets, of those that begin alike the longest one. */
+  /** The text with known secrets masked; of those that begin alike, the longest one. */
   mask(text: string): string {
     if (this.#ordered.length < this.#secrets.size) {
       this.#ordered = [...this.#secrets].sort((a, b) => b.length - a.length);
@@ -50,6 +51,7 @@ export class RunLog {
     return this.#ordered.reduce((masked, hidden) => masked.replaceAll(hidden, "[secret]"), text);
   }
 
+  /** Adds a message to the result, and tells of it. */
   diagnostic(diagnostic: Diagnostic): void {
     const masked = { ...diagnostic, message: this.mask(diagnostic.message) };
     this.diagnostics.push(masked);
@@ -64,7 +66,7 @@ export class RunLog {
     if (step) step.op = "import";
   }
 
-  /** Reports that work on a resource begins; the returned function reports its end. */
+  /** Tells that work on a resource begins; the returned function tells its end. */
   start(op: StepOp | "refresh", step: Worked): (error?: string) => void {
     const { urn, type, name } = step;
     const since = Date.now();
@@ -77,7 +79,7 @@ export class RunLog {
     };
   }
 
-  /** What a creation that succeeded was in truth. */
+  /** What a creation was that succeeded: the provider may have said that it took over an object. */
   #made(step: Worked): StepOp {
     const key = objectKey({ type: typeName(step.type), name: step.name, id: this.mask(step.id ?? "") });
     this.#created.set(key, step);
@@ -87,19 +89,18 @@ export class RunLog {
   }
 
   /** Adds a step to the result. */
-  step(step: Step): Step {
+  step(step: Writable<Step>): void {
     this.steps.push(step);
-    return step;
   }
 
   /** Takes back a step that was planned and, because the run stopped, not done. */
-  drop(step: Step): void {
+  drop(step: Writable<Step>): void {
     const at = this.steps.indexOf(step);
     if (at >= 0) this.steps.splice(at, 1);
   }
 
-  /** Marks a step as failed, and says so. */
-  fail(step: Step, error: Error): void {
+  /** Marks a step as failed, and tells of it. */
+  fail(step: Writable<Step>, error: Error): void {
     step.error = this.mask(error.message);
     this.diagnostic({ severity: "error", message: error.message, urn: step.urn });
   }

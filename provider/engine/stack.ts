@@ -1,105 +1,149 @@
+import { DeclinedError } from "./errors.ts";
 import type { EngineEvent, EngineName, Plan, Result } from "./model.ts";
 import type { TargetOptions } from "./targets.ts";
 
 /** Options of a preview. */
-export type PreviewOptions = TargetOptions & {
-  /** Read the real objects first. */
-  refresh?: boolean;
-  /** Urns, with wildcards, of resources that are replaced even where nothing changed. */
-  replace?: readonly string[];
-  /** Every step of the plan, the unchanged ones too, tells what the resource is before and after. Default: false. */
-  values?: boolean;
-  /** False: a missing stack is a StackSelectionError instead of being made. Default: true. */
-  create?: boolean;
-};
+export interface PreviewOptions extends TargetOptions {
+  /**
+   * Read the real objects first.
+   * @default false
+   */
+  readonly refresh?: boolean;
+  /** URNs, with wildcards, of resources that are replaced even where nothing changed. */
+  readonly replace?: readonly string[];
+  /**
+   * Every step of the plan, the unchanged ones too, tells what the resource is before and after.
+   * @default false
+   */
+  readonly values?: boolean;
+  /**
+   * False: a missing stack is a StackSelectionError instead of being made.
+   * @default true
+   */
+  readonly create?: boolean;
+}
 
 /** Options of the runs that change something. */
-export type Confirmable = {
-  /** Asked with the plan before anything is changed, if anything is to be; false ends the run as cancelled. */
-  confirm?: (plan: Plan) => Promise<boolean>;
-};
+export interface Confirmable {
+  /** Asked with the plan before anything is changed, if anything is to be; false ends the run with a DeclinedError. */
+  readonly confirm?: (plan: Plan) => Promise<boolean>;
+}
+
+/**
+ * Asks whether to do what a plan says, where the options say whom.
+ * @throws DeclinedError for a no
+ */
+export async function requireConfirmation({ confirm }: Confirmable, plan: Plan): Promise<void> {
+  if (confirm && !(await confirm(plan))) throw new DeclinedError();
+}
 
 /** Options of an update. */
-export type UpOptions = PreviewOptions &
-  Confirmable & {
-    /**
-     * The run stops where it would do something else than the plan that was confirmed; that is asked for in any case.
-     * Default: false.
-     */
-    held?: boolean;
-    /** The program is run once, and nothing is asked. Default: false. */
-    skipPreview?: boolean;
-  };
+export interface UpOptions extends PreviewOptions, Confirmable {
+  /**
+   * The run stops where it would depart from the plan that was confirmed; `confirm` is asked even for an empty plan.
+   * @default false
+   */
+  readonly held?: boolean;
+  /**
+   * The program is run once, and nothing is asked.
+   * @default false
+   */
+  readonly skipPreview?: boolean;
+}
 
 /** Options of a refresh. */
-export type RefreshRunOptions = TargetOptions &
-  Confirmable & {
-    /** Forget creations that an earlier run left in flight, once they were looked after. */
-    clearPendingCreates?: boolean;
-  };
+export interface RefreshRunOptions extends TargetOptions, Confirmable {
+  /**
+   * Forget creations that an earlier run left in flight, once somebody has looked for their objects.
+   * @default false
+   */
+  readonly clearPendingCreates?: boolean;
+}
 
 /** Options of a destruction. */
-export type DestroyOptions = TargetOptions &
-  Confirmable & {
-    /** Read the real objects first. */
-    refresh?: boolean;
-  };
+export interface DestroyOptions extends TargetOptions, Confirmable {
+  /**
+   * Read the real objects first.
+   * @default false
+   */
+  readonly refresh?: boolean;
+}
 
 /** How a stack is opened. */
-export type StackOptions = {
-  /** Folder with Pulumi.yaml. Default: the current one. */
-  folder?: string;
-  /** Default: PULUMI_STACK, or the only stack there is. */
-  stack?: string;
-  /** Default: the CLI where it is on the PATH; without one, NoEngineError. */
-  engine?: EngineName;
-  /** Environment of the program and of the provider. Default: this process's. */
-  env?: NodeJS.ProcessEnv;
-  onEvent?: (event: EngineEvent) => void;
-  /** How many objects may be worked on at once. Default 16. */
-  parallel?: number;
+export interface StackOptions {
+  /**
+   * Folder with Pulumi.yaml.
+   * @default the current one
+   */
+  readonly folder?: string;
+  /**
+   * Name of the stack.
+   * @default PULUMI_STACK, or the only stack there is
+   */
+  readonly stack?: string;
+  /**
+   * Which engine runs it.
+   * @default the CLI where it is on the PATH; without one, NoEngineError
+   */
+  readonly engine?: EngineName;
+  /**
+   * Environment of the program and of the provider.
+   * @default that of this process
+   */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Told what happens while a run goes on. */
+  readonly onEvent?: (event: EngineEvent) => void;
+  /**
+   * How many objects may be worked on at once.
+   * @default 16
+   */
+  readonly parallel?: number;
   /** Aborting it ends a run as Ctrl-C does: steps in flight are finished, nothing more is started. */
-  signal?: AbortSignal;
-};
+  readonly signal?: AbortSignal;
+}
 
-/** A resource as a state holds it. */
-export type StateResource = {
+/** A resource in a state. */
+export interface StateResource {
   readonly urn: string;
   readonly type: string;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;
-};
+}
 
 /**
- * One stack, ready to run. The runs reject with UpdateFailedError, ProgramError or CancelledError (all of them with
- * the result so far), LockedError, UnsupportedError, BackendError, PassphraseError or, for targets that do not fit
- * the stack or each other, EngineError.
+ * One stack, ready to run. The runs reject with UpdateFailedError, ProgramError or CancelledError (each with the result
+ * so far), LockedError, UnsupportedError, BackendError, PassphraseError or, for targets that do not fit the stack or
+ * each other, EngineError.
  */
-export type Stack = {
-  engine: EngineName;
-  project: string;
-  stack: string;
-  /** What `up` would do; nothing is changed, except that a missing stack is made unless `create` is false. */
+export interface Stack {
+  readonly engine: EngineName;
+  readonly project: string;
+  readonly stack: string;
+  /** What `up` would do. Nothing is changed, except that a missing stack is made unless `create` is false. */
   preview(options?: PreviewOptions): Promise<Plan>;
-  /** Makes what the program says real, after a preview; where that finds nothing to do or to write, it is all. */
+  /** Makes what the program says real. A preview comes first; where it finds nothing to do or to write, that is all. */
   up(options?: UpOptions): Promise<Result>;
-  /** Brings the state up to what really is. */
+  /** Writes to the state what the real objects are. */
   refresh(options?: RefreshRunOptions): Promise<Result>;
   /** Deletes all the stack's resources, after a plan. */
   destroy(options?: DestroyOptions): Promise<Result>;
-  /** What differs between the state and what really is; nothing is changed. */
+  /** In what the real objects differ from the state; nothing is changed. */
   drift(options?: TargetOptions): Promise<Result>;
   /**
    * The stack's configuration as plain text by `namespace:key`, with secrets decrypted: not for showing. A missing
-   * stack is not made. Rejects with PassphraseError, StackSelectionError, or what reading its files throws.
+   * stack is not made.
+   * @throws PassphraseError, StackSelectionError, or what reading its files throws
    */
   config(): Promise<ReadonlyMap<string, string>>;
   /** Sets a value of that configuration, in plain text; a missing stack is made. */
   setConfig(key: string, text: string): Promise<void>;
-  /** What the state holds, with secrets encrypted; nothing where the stack is missing. */
+  /** The resources in the state, with secrets encrypted; none where the stack is missing. */
   resources(): Promise<readonly StateResource[]>;
   /** Encrypts a text as the stack's secrets are: with its passphrase, or by its secrets provider. */
   encrypt(text: string): Promise<string>;
-  /** The text again. Throws PassphraseError where it was encrypted with another key, or changed since. */
+  /**
+   * Decrypts a text of `encrypt`.
+   * @throws PassphraseError where it was encrypted with another key, or changed since
+   */
   decrypt(encrypted: string): Promise<string>;
-};
+}

@@ -1,18 +1,24 @@
 import { EngineError } from "./errors.ts";
 
-/** Limits a run to some of the stack's resources. Urns may hold `*` (within a part of the urn) and `**`. */
-export type TargetOptions = {
-  /** Only these resources. */
-  target?: readonly string[];
-  /** What depends on a target takes part as well. */
-  targetDependents?: boolean;
-  /** All resources but these. Not together with `target`. */
-  exclude?: readonly string[];
-  /** What depends on an excluded resource is left out as well. */
-  excludeDependents?: boolean;
-};
+/** Limits a run to some of the stack's resources. URNs may hold `*` (within a part of the URN) and `**`. */
+export interface TargetOptions {
+  /** URNs of the only resources that take part. */
+  readonly target?: readonly string[];
+  /**
+   * Resources that depend on a target take part as well.
+   * @default false
+   */
+  readonly targetDependents?: boolean;
+  /** URNs of resources that take no part. Not together with `target`. */
+  readonly exclude?: readonly string[];
+  /**
+   * Resources that depend on an excluded one take no part either.
+   * @default false
+   */
+  readonly excludeDependents?: boolean;
+}
 
-/** Throws EngineError (`usage`) where options contradict each other. */
+/** @throws EngineError (`usage`) where options contradict each other */
 export function checkTargetOptions(options: TargetOptions): void {
   const targets = (options.target?.length ?? 0) > 0;
   const excludes = (options.exclude?.length ?? 0) > 0;
@@ -25,7 +31,7 @@ export function checkTargetOptions(options: TargetOptions): void {
   }
 }
 
-/** A set of urns, some of them given by wildcards. */
+/** A set of URNs, some of them given by wildcards. */
 export class UrnPatterns {
   readonly #urns: Set<string>;
   readonly #globs: RegExp[];
@@ -48,7 +54,7 @@ export class UrnPatterns {
     this.#urns.add(urn);
   }
 
-  /** The urns given without wildcards. */
+  /** The URNs given without wildcards. */
   get urns(): readonly string[] {
     return [...this.#urns];
   }

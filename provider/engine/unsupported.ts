@@ -1,18 +1,18 @@
 import type { UnsupportedUse } from "./errors.ts";
 
 /** A feature of Pulumi that the embedded engine does not have. */
-export type UnsupportedFeature = {
+export interface UnsupportedFeature {
   /** Stable name. */
-  id: string;
-  feature: string;
+  readonly id: string;
+  readonly feature: string;
   /** What to do instead. */
-  hint: string;
-};
+  readonly hint: string;
+}
 
 const CLI = "Use the Pulumi CLI (--engine cli) for this program.";
 
-/** Everything the embedded engine refuses, before it touches anything. The reference is generated from it. */
-export const UNSUPPORTED: readonly UnsupportedFeature[] = [
+/** Everything that the embedded engine refuses, before it touches anything. The reference is generated from it. */
+export const UNSUPPORTED = [
   { id: "runtime", feature: "programs in languages other than Node.js", hint: CLI },
   { id: "backend", feature: "state backends other than file://", hint: CLI },
   {
@@ -49,11 +49,16 @@ export const UNSUPPORTED: readonly UnsupportedFeature[] = [
   { id: "env-var-mappings", feature: "the option envVarMappings", hint: CLI },
   { id: "external-state", feature: "external resources (made by Resource.get) in the state", hint: CLI },
   { id: "views", feature: "view resources in the state", hint: CLI },
-] as const;
+] as const satisfies readonly UnsupportedFeature[];
 
-/** One use of a feature in UNSUPPORTED, for an UnsupportedError; throws RangeError for an unknown id. */
-export function unsupportedUse(id: string, resource: string): UnsupportedUse {
-  const entry = UNSUPPORTED.find((feature) => feature.id === id);
-  if (!entry) throw new RangeError(`No unsupported feature is called ${id}`);
-  return { id, feature: entry.feature, hint: entry.hint, resource };
+/** The names of these features. */
+export type UnsupportedId = (typeof UNSUPPORTED)[number]["id"];
+
+/**
+ * One use of such a feature, for an UnsupportedError.
+ * @param resource what uses it
+ */
+export function unsupportedUse(id: UnsupportedId, resource: string): UnsupportedUse {
+  const feature = UNSUPPORTED.find((entry) => entry.id === id) as UnsupportedFeature;
+  return { ...feature, resource };
 }

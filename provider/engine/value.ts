@@ -1,27 +1,13 @@
-/** A property value as it travels: secrets, references and assets are objects with a signature key. */
+import { ARCHIVE, ASSET, RESOURCE, SECRET, SIGNATURE, UNKNOWN } from "../valueMarks.ts";
+
+/** A property's value as programs and providers send it: secrets, references and assets are objects with a signature. */
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
 
 /** The properties of a resource. */
 export type Props = { [key: string]: Value };
 
-/** The key under which special objects carry their signature. */
-export const SIGNATURE = "4dabf18193072939515e22adb298388d";
-/** Signature of a secret. */
-export const SECRET = "1b47061264138c4ac30d75fd1eb44270";
-/** Signature of a reference to a resource. */
-export const RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e";
-/** Signatures of assets and archives. */
-export const ASSET = "c44067f5952c0a294b673a41bacd8c17";
-export const ARCHIVE = "0def7320c3a5731c473e5ecbe6d01bc7";
-/** The text that stands for a value which is not known yet. */
-export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
-/** The property that holds a dynamic provider's code. */
-export const PROVIDER_KEY = "__provider";
-
-type Obj = { [key: string]: Value };
-
-/** True for a plain or signed object, not for an array or null. */
-export function isObject(value: Value | undefined): value is Obj {
+/** True for an object, not for an array or null. */
+export function isObject(value: Value | undefined): value is Props {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
@@ -53,7 +39,7 @@ export function containsUnknown(value: Value | undefined): boolean {
   return some(value, (item) => item === UNKNOWN);
 }
 
-/** The properties that are known; outputs of what a run leaves out are not. */
+/** The properties without those that are not known yet. */
 export function knownProps(props: Props): Props {
   return Object.fromEntries(Object.entries(props).filter(([, value]) => !containsUnknown(value)));
 }
@@ -64,8 +50,8 @@ export function containsAsset(value: Value | undefined): boolean {
 }
 
 /**
- * What a provider gets to see: secrets unwrapped, references as the resource's id (its urn for a component).
- * Unknown values stay.
+ * The value as a provider gets it: a secret is its bare value, a reference the id of the resource, or its URN for a
+ * component. Unknown values stay.
  */
 export function plain(value: Value): Value {
   if (Array.isArray(value)) return value.map(plain);
@@ -91,8 +77,8 @@ export function plainProps(props: Props): Props {
 }
 
 /**
- * Marks again as secret what a provider gave back in clear: by the same key, going into objects; an array that
- * held a secret becomes secret as a whole.
+ * Makes secret what a provider got as a secret and gave back in clear under the same key, in objects as well. An array
+ * becomes secret as a whole where it held one.
  */
 export function markSecrets(outs: Props, ins: Props): Props {
   const marked: Props = { ...outs };
@@ -106,7 +92,7 @@ export function markSecrets(outs: Props, ins: Props): Props {
 }
 
 /** Makes the named properties secret, where they exist. */
-export function markNamed(props: Props, names: string[]): Props {
+export function markNamed(props: Props, names: readonly string[] = []): Props {
   const marked: Props = { ...props };
   for (const name of names) {
     const value = marked[name];

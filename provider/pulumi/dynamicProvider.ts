@@ -8,16 +8,15 @@ import { type Existing, type ResourceDefinition, UnfinishedError } from "../reso
 import { diff } from "../resources/diff.ts";
 import { isMissingObject, isNoToken, isSilent } from "../resources/missingObject.ts";
 import { canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
+import { PROVIDER_KEY, SECRET, SIGNATURE } from "../valueMarks.ts";
 import { LOGICAL_ID, STATE_ID } from "./closure.ts";
 import type { Lookup } from "./newConnection.ts";
 import type { Creator, Run } from "./run.ts";
 
 type Values = Record<string, unknown>;
 
-const PROVIDER = "__provider";
-
 /** Inputs that no definition has. */
-const HIDDEN: readonly string[] = [PROVIDER, LOGICAL_ID, STATE_ID];
+const HIDDEN: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID];
 
 /** What the providers of one run share. */
 export interface Runtime {
@@ -167,18 +166,15 @@ function twins(run: Run, definition: ResourceDefinition, news: Values, inputs: V
   }
 }
 
-// This key tells the engines that a value is secret.
-const secretMark = (value: unknown) => ({
-  "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
-  value,
-});
+// The mark by which a provider tells the engines that a value is secret.
+const secretMark = (value: unknown) => ({ [SIGNATURE]: SECRET, value });
 
 // An undefined value would make the engine refuse the outputs after the object was made, and so lose the object.
 function outputs(definition: ResourceDefinition, from: Values, state: Readonly<Values>): Values {
   const defined = Object.entries(state)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, definition.outputs[name]?.secret ? secretMark(value) : value] as const);
-  return { ...Object.fromEntries(defined), [PROVIDER]: from[PROVIDER] };
+  return { ...Object.fromEntries(defined), [PROVIDER_KEY]: from[PROVIDER_KEY] };
 }
 
 function inputsOf(definition: ResourceDefinition, props: Values, state: Readonly<Values>): Values {

@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
+import { UNKNOWN } from "../valueMarks.ts";
 import type { InputField, Inputs } from "./definition.ts";
-
-/** What engines give in place of a value that is not known before another resource is made. */
-export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
 /** True when the value, or anything inside it, is not known yet. */
 export function hasUnknown(value: unknown): boolean {

@@ -1,13 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { deletionBlockers } from "../../provider/engine/embedded/deploy/deletions.ts";
 import { ignoreChanges } from "../../provider/engine/embedded/plan/providerAnswers.ts";
-import { splitWords } from "../../provider/engine/embedded/program/nodeArgs.ts";
+import { splitWords } from "../../provider/engine/embedded/program/startProgram.ts";
 import { fromStruct, toStruct } from "../../provider/engine/embedded/program/struct.ts";
 import { fieldDiff, shown } from "../../provider/engine/fieldDiff.ts";
 import { newCrypter, openCrypter } from "../../provider/engine/state/crypter.ts";
 import type { ResourceState } from "../../provider/engine/state/resourceState.ts";
 import { StateCodec } from "../../provider/engine/state/stateCodec.ts";
-import { deletionBlockers, topologicalOrder } from "../../provider/engine/state/topologicalOrder.ts";
+import { topologicalOrder } from "../../provider/engine/state/topologicalOrder.ts";
 import { makeUrn, urnName, urnType } from "../../provider/engine/urn.ts";
 import {
   changedKeys,

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { UpdateFailedError } from "../../provider/engine/index.ts";
 import { UrnPatterns } from "../../provider/engine/targets.ts";
-import { UNKNOWN } from "../../provider/engine/value.ts";
+import { UNKNOWN } from "../../provider/valueMarks.ts";
 import { engines } from "../support/gatehouse.ts";
 import { urn } from "./comparison/scenario.ts";
 import { Workspace } from "./workspace.ts";

@@ -5,7 +5,8 @@ import { check } from "../../provider/resources/check.ts";
 import type { ResourceDefinition } from "../../provider/resources/definition.ts";
 import { diff } from "../../provider/resources/diff.ts";
 import { definitions } from "../../provider/resources/index.ts";
-import { canonicalInputs, UNKNOWN } from "../../provider/resources/values.ts";
+import { canonicalInputs } from "../../provider/resources/values.ts";
+import { UNKNOWN } from "../../provider/valueMarks.ts";
 import { programs } from "./support/programs.ts";
 
 const cases = definitions.map((definition) => [definition.name, definition] as const);

@@ -1,8 +1,6 @@
 import type { EngineEvent as CliEvent, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
-import { mergedDiff } from "../embedded/deploy/refreshState.ts";
-import { changedFields } from "../embedded/plan/changedFields.ts";
-import { fieldDiff, shownProps, shownValues } from "../fieldDiff.ts";
-import type { Command, Diagnostic, FieldChange, Shown, Step, StepOp } from "../model.ts";
+import { changedFields, fieldDiff, refreshedFields, shownProps, shownValues } from "../fieldDiff.ts";
+import type { Command, FieldChange, Shown, Step, StepOp, Writable } from "../model.ts";
 import type { RunLog } from "../runLog.ts";
 import { STACK_TYPE, urnName } from "../urn.ts";
 import type { Props } from "../value.ts";
@@ -19,28 +17,31 @@ const OPS: Record<string, StepOp | undefined> = {
   "delete-replaced": "replace",
 };
 
-/** What the events are of. */
-export type CliEventsOptions = {
-  command: Command;
-  planned: boolean;
-  /** Every step tells what its resource is before and after. */
-  values?: boolean;
-};
+/** The run that the events come from. */
+export interface CliEventsOptions {
+  readonly command: Command;
+  readonly planned: boolean;
+  /**
+   * Every step tells what its resource is before and after.
+   * @default false
+   */
+  readonly values?: boolean;
+}
 
-/** Turns the CLI's events into the same steps and messages the embedded engine gives. */
+/** Turns the CLI's events into the steps and messages that the embedded engine would give. */
 export class CliEvents {
   readonly #log: RunLog;
   readonly #refresh: boolean;
   readonly #planning: boolean;
   readonly #values: boolean;
-  /** By urn; of what an earlier run left over, by its id too. */
-  readonly #steps = new Map<string, Step>();
-  /** Objects that are replaced in this run. */
+  /** By URN; those of old objects that an earlier replacement has not deleted, by their id too. */
+  readonly #steps = new Map<string, Writable<Step>>();
+  /** Objects that this run replaces. */
   readonly #replaced = new Set<string>();
   readonly #finish = new Map<string, (error?: string) => void>();
   readonly #errors = new Map<string, string>();
 
-  /** The outputs of the stack's root resource, as far as the events told them. */
+  /** The outputs of the stack's root resource; undefined where no event told them. */
   outputs: Record<string, Shown> | undefined;
 
   constructor(log: RunLog, { command, planned, values = false }: CliEventsOptions) {
@@ -70,18 +71,14 @@ export class CliEvents {
   #diagnostic(event: NonNullable<CliEvent["diagnosticEvent"]>): void {
     if (event.ephemeral) return;
     const severity = event.severity === "info#err" ? "info" : event.severity;
-    // With a urn, it is known whose error it is.
+    // The URN says whose error it is; the text need not.
     const own = event.urn ? /^\S+ resource '[^']*': / : /^$/;
     const message = plainText(event.message).trimEnd().replace(own, "");
     if (message === "" || (severity as string) === "debug") return;
-    // What failed was said before.
+    // The errors of single resources have said it before.
     if (severity === "error" && !event.urn && /^\w+ failed$/.test(message) && this.#errors.size > 0) return;
-    const diagnostic: Diagnostic = { severity, message };
-    if (event.urn) {
-      diagnostic.urn = event.urn;
-      if (severity === "error") this.#errors.set(event.urn, message);
-    }
-    this.#log.diagnostic(diagnostic);
+    if (event.urn && severity === "error") this.#errors.set(event.urn, message);
+    this.#log.diagnostic({ severity, message, ...(event.urn && { urn: event.urn }) });
   }
 
   #begin(metadata: StepEventMetadata): void {
@@ -98,7 +95,7 @@ export class CliEvents {
     if (this.#values) addValues(step, metadata);
     const id = metadata.new?.id || metadata.old?.id;
     if (id) step.id = id;
-    // A new resource that is no target is told of as unchanged, though there is none.
+    // The CLI tells of a new resource that is no target as unchanged, though there is no object.
     else if (metadata.op === "same" && metadata.new?.custom) this.#steps.delete(step.urn);
     if (step.type === STACK_TYPE && metadata.new) this.outputs = shownProps(metadata.new.outputs as Props);
     this.#end(metadata, undefined);
@@ -116,8 +113,8 @@ export class CliEvents {
     this.#finish.delete(workKey(metadata));
   }
 
-  /** The step an event is about; undefined for what is not shown: default providers. */
-  #step(metadata: StepEventMetadata): Step | undefined {
+  /** The step that an event is about; undefined for default providers, which are not shown. */
+  #step(metadata: StepEventMetadata): Writable<Step> | undefined {
     if (metadata.type.startsWith("pulumi:providers:")) return undefined;
     // Before an update, what a refresh finds shows in the steps that follow from it.
     let op = metadata.op !== "refresh" ? OPS[metadata.op] : this.#refresh ? refreshOp(metadata) : undefined;
@@ -139,7 +136,7 @@ export class CliEvents {
     return step;
   }
 
-  /** True for an object whose replacement an earlier run made: it goes, whatever becomes of the new one. */
+  /** True for an old object whose replacement an earlier run has made: it goes, whatever becomes of the new one. */
   #isLeftOver(metadata: StepEventMetadata): boolean {
     if (metadata.op !== "delete-replaced") {
       if (OPS[metadata.op] === "replace") this.#replaced.add(objectKey(metadata));
@@ -159,19 +156,19 @@ function workKey(metadata: StepEventMetadata): string {
 
 function refreshOp(metadata: StepEventMetadata): StepOp {
   if (!metadata.new) return "delete";
-  return mergedDiff(propsOf(metadata.old), propsOf(metadata.new)).length > 0 ? "update" : "same";
+  return refreshedFields(propsOf(metadata.old), propsOf(metadata.new)).length > 0 ? "update" : "same";
 }
 
 function fieldsOf(
   metadata: StepEventMetadata,
   op: StepOp,
   refresh: boolean,
-  known: FieldChange[],
-): FieldChange[] {
+  known: readonly FieldChange[],
+): readonly FieldChange[] {
   const old = propsOf(metadata.old);
   const now = propsOf(metadata.new);
   if (op === "delete") return fieldDiff(old.inputs, undefined);
-  if (refresh) return mergedDiff(old, now);
+  if (refresh) return refreshedFields(old, now);
   if (metadata.op === "delete-replaced") return known;
   const fields = changedFields(metadata.old ? old : undefined, now.inputs);
   if (fields.length > 0 || known.length > 0 || op !== "update") return fields.length > 0 ? fields : known;
@@ -181,8 +178,8 @@ function fieldsOf(
     .map(([path]) => ({ path, old: "[secret]", new: "[secret]" }));
 }
 
-/** A replacement is told of several times, of which its deletion knows only what was; an import tells what it read. */
-function addValues(step: Step, { op, old, new: now }: StepEventMetadata): void {
+/** The events of a replacement's deletion know only what was; those of an import have what was read as what was. */
+function addValues(step: Writable<Step>, { op, old, new: now }: StepEventMetadata): void {
   if (old && op !== "import") step.before ??= shownValues(valuesOf(old));
   if (now && op !== "delete-replaced") step.after = shownValues(valuesOf(now));
 }

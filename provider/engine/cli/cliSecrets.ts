@@ -5,24 +5,25 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { EngineError, PassphraseError } from "../errors.ts";
 import { parseYamlMap } from "../parseYamlMap.ts";
-import { isMissing } from "../state/durableFile.ts";
+import { isNoSuchFile } from "../state/durableFile.ts";
 
-/** A stack of the CLI, as its commands are told of it. */
-export type CliTarget = {
-  command: string;
-  env: NodeJS.ProcessEnv;
-  projectFolder: string;
-  stack: string;
-  /** Pulumi.<stack>.yaml, which names the secrets provider and what belongs to it. */
-  stackFile: string;
-};
+/** A stack, as commands of the CLI are told of it. */
+export interface CliTarget {
+  readonly command: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly projectFolder: string;
+  readonly stack: string;
+  /** Pulumi.<stack>.yaml, which names the secrets provider and its keys. */
+  readonly stackFile: string;
+}
 
-/** What the text is called while it is a value of a configuration that nobody else sees. */
+/** The key of the text while it is a value of a configuration that nobody else sees. */
 const KEY = "gatehouse:text";
 
 /**
- * Encrypts a text as the stack's secrets are, whichever secrets provider it has: the CLI has no command for a text, so
- * the text becomes a secret value of a configuration file of its own.
+ * Encrypts a text as the stack's secrets are, whichever secrets provider it has. The CLI has no command for that, so the
+ * text becomes a secret value in a configuration file of its own.
+ * @throws EngineError (`cli`) where the CLI fails
  */
 export function encryptByCli(target: CliTarget, plain: string): Promise<string> {
   return withConfigFile(target, undefined, async (file) => {
@@ -39,7 +40,10 @@ export function encryptByCli(target: CliTarget, plain: string): Promise<string> 
   });
 }
 
-/** The text again. Throws PassphraseError where the CLI cannot decrypt it. */
+/**
+ * Decrypts a text of `encryptByCli`.
+ * @throws PassphraseError where the CLI cannot
+ */
 export function decryptByCli(target: CliTarget, encrypted: string): Promise<string> {
   return withConfigFile(target, encrypted, async (file) => {
     try {
@@ -51,7 +55,7 @@ export function decryptByCli(target: CliTarget, encrypted: string): Promise<stri
   });
 }
 
-/** Works with a configuration that has the stack's keys and nothing else of it, in a folder for the owner alone. */
+/** Works with a configuration file that has the stack's keys and none of its values, in a folder for the owner alone. */
 async function withConfigFile<T>(
   { stackFile }: CliTarget,
   secure: string | undefined,
@@ -78,7 +82,7 @@ async function keysOf(stackFile: string): Promise<Record<string, unknown>> {
     const keys = { secretsprovider, encryptedkey, encryptionsalt };
     return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined));
   } catch (error) {
-    if (isMissing(error)) return {};
+    if (isNoSuchFile(error)) return {};
     throw error;
   }
 }

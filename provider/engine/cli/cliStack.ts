@@ -1,58 +1,44 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import {
   type EngineEvent as CliEvent,
-  type Stack as CliHandle,
-  ConcurrentUpdateError,
-  LocalWorkspace,
-  PulumiCommand,
+  Stack as CliHandle,
+  type LocalWorkspace,
   StackNotFoundError,
 } from "@pulumi/pulumi/automation/index.js";
-import { failedSteps } from "../embedded/runOutcome.ts";
-import {
-  CancelledError,
-  DeclinedError,
-  EngineError,
-  LockedError,
-  StackSelectionError,
-  UpdateFailedError,
-} from "../errors.ts";
-import {
-  type Command,
-  hasChanges,
-  NOTHING_TO_DO,
-  type Plan,
-  type Result,
-  summarise,
-  toldSteps,
-} from "../model.ts";
-import { findOnPath } from "../openStack.ts";
-import { chooseBackend } from "../project/chooseBackend.ts";
+import { StackSelectionError } from "../errors.ts";
+import { type Command, NOTHING_TO_DO, type Plan, type Result, summarise, toldSteps } from "../model.ts";
 import type { Project } from "../project/project.ts";
 import { stackFilePath } from "../project/stackConfig.ts";
 import { RunLog } from "../runLog.ts";
-import type {
-  Confirmable,
-  DestroyOptions,
-  PreviewOptions,
-  RefreshRunOptions,
-  Stack,
-  StackOptions,
-  StateResource,
-  UpOptions,
+import {
+  type DestroyOptions,
+  type PreviewOptions,
+  type RefreshRunOptions,
+  requireConfirmation,
+  type Stack,
+  type StackOptions,
+  type StateResource,
+  type UpOptions,
 } from "../stack.ts";
 import { pendingWarning } from "../state/pendingWarning.ts";
 import type { StoredOperation } from "../state/stateCodec.ts";
 import { checkTargetOptions, type TargetOptions, UrnPatterns } from "../targets.ts";
 import { OWN_TYPE, urnType } from "../urn.ts";
-import { readCliConfig } from "./cliConfig.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";
+import { configFailure, runFailure } from "./cliFailures.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
+import { type CliWorkspace, onlyStack, openWorkspace, stackNames } from "./cliWorkspace.ts";
 import { isNothingToDo, TELL_ALL } from "./nothingToDo.ts";
 
-/** Options common to every command of the CLI. */
-type CliRun = { onEvent: (event: CliEvent) => void; parallel: number; color: "never"; signal?: AbortSignal };
+/** Options of every command of the CLI. */
+interface CliRun {
+  readonly onEvent: (event: CliEvent) => void;
+  readonly parallel: number;
+  readonly color: "never";
+  readonly signal: AbortSignal | undefined;
+}
 
 /** A stack run by the Pulumi CLI, through the SDK's Automation API. */
 export class CliStack implements Stack {
@@ -62,43 +48,34 @@ export class CliStack implements Stack {
   readonly #options: StackOptions;
   readonly #workspace: LocalWorkspace;
   readonly #configFolder: string;
-  #notes: string[];
+  readonly #notes: string[];
   #created = false;
   /** Operations that an earlier run left in flight; undefined before anybody has looked. */
-  #left: StoredOperation[] | undefined;
+  #left: readonly StoredOperation[] | undefined;
 
   private constructor(
     project: Project,
     stack: string,
-    workspace: LocalWorkspace,
+    { workspace, note }: CliWorkspace,
     options: StackOptions,
-    notes: string[],
   ) {
     this.project = project.name;
     this.stack = stack;
     this.#workspace = workspace;
     this.#configFolder = project.configFolder;
     this.#options = options;
-    this.#notes = notes;
+    this.#notes = [note];
   }
 
-  /** Opens a stack. Throws BackendError where no backend is chosen, StackSelectionError. */
+  /**
+   * Opens a stack.
+   * @throws BackendError where no backend is chosen; StackSelectionError
+   */
   static async open(project: Project, options: StackOptions): Promise<CliStack> {
     const env = options.env ?? process.env;
-    const backend = await chooseBackend(project, env);
-    const envVars: Record<string, string> = { PULUMI_SKIP_UPDATE_CHECK: "true" };
-    for (const [key, value] of Object.entries(env)) if (value !== undefined) envVars[key] = value;
-    if (!envVars.PULUMI_BACKEND_URL && backend.source === "pulumi login")
-      envVars.PULUMI_BACKEND_URL = backend.url;
-    const workspace = await LocalWorkspace.create({
-      workDir: project.root,
-      envVars,
-      pulumiCommand: await command(env),
-    });
-    const stack = options.stack ?? env.PULUMI_STACK ?? (await onlyStack(workspace, project));
-    return new CliStack(project, stack, workspace, options, [
-      `State backend: ${backend.url} (${backend.source}).`,
-    ]);
+    const opened = await openWorkspace(project, env);
+    const stack = options.stack ?? env.PULUMI_STACK ?? (await onlyStack(opened.workspace, project));
+    return new CliStack(project, stack, opened, options);
   }
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
@@ -129,7 +106,7 @@ export class CliStack implements Stack {
         isEmpty = this.#left?.length === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
       };
       const plan = await this.#run("preview", create, preview, { values });
-      if (held || !isEmpty) await this.#confirm(options, plan);
+      if (held || !isEmpty) await requireConfirmation(options, plan);
       if (!isEmpty) return await update(held ? { ...more, plan: file } : more);
       this.#options.onEvent?.({ kind: "diagnostic", diagnostic: NOTHING_TO_DO });
       return { ...plan, command: "up", planned: false, diagnostics: [...plan.diagnostics, NOTHING_TO_DO] };
@@ -141,15 +118,15 @@ export class CliStack implements Stack {
   async refresh(options: RefreshRunOptions = {}): Promise<Result> {
     const { clearPendingCreates = false } = options;
     const more = { ...targetOptions(options), clearPendingCreates };
-    if (options.confirm) await this.#confirm(options, await this.drift(options));
+    if (options.confirm) await requireConfirmation(options, await this.drift(options));
     return this.#run("refresh", false, (handle, run) => handle.refresh({ ...run, ...more }));
   }
 
   async destroy(options: DestroyOptions = {}): Promise<Result> {
     const more = { ...targetOptions(options), refresh: options.refresh ?? false };
-    // As for up: without it, what is not protected would be gone before the protected resource is met.
+    // As for up: without a plan, other resources would be gone before a protected one is met.
     const preview = (handle: CliHandle, run: CliRun) => handle.previewDestroy({ ...run, ...more });
-    await this.#confirm(options, await this.#run("destroy", false, preview, { planned: true }));
+    await requireConfirmation(options, await this.#run("destroy", false, preview, { planned: true }));
     return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, ...more }));
   }
 
@@ -160,7 +137,10 @@ export class CliStack implements Stack {
 
   async config(): Promise<ReadonlyMap<string, string>> {
     const { handle } = await this.#handle(false);
-    return readCliConfig(handle);
+    const config = await handle.getAllConfig().catch((error: unknown) => {
+      throw configFailure(error);
+    });
+    return new Map(Object.entries(config).map(([key, { value }]) => [key, value]));
   }
 
   async setConfig(key: string, text: string): Promise<void> {
@@ -176,11 +156,11 @@ export class CliStack implements Stack {
     return (await found?.handle.exportStack())?.deployment?.resources ?? [];
   }
 
-  async encrypt(text: string): Promise<string> {
+  encrypt(text: string): Promise<string> {
     return encryptByCli(this.#target(), text);
   }
 
-  async decrypt(encrypted: string): Promise<string> {
+  decrypt(encrypted: string): Promise<string> {
     return decryptByCli(this.#target(), encrypted);
   }
 
@@ -208,15 +188,11 @@ export class CliStack implements Stack {
     };
   }
 
-  async #confirm({ confirm }: Confirmable, plan: Plan): Promise<void> {
-    if (confirm && !(await confirm(plan))) throw new DeclinedError();
-  }
-
   async #run(
     command: Command,
     create: boolean,
     work: (handle: CliHandle, run: CliRun) => Promise<unknown>,
-    told: { planned?: boolean; values?: boolean } = {},
+    told: { readonly planned?: boolean; readonly values?: boolean } = {},
   ): Promise<Result> {
     const { planned = command === "preview" || command === "drift", values = false } = told;
     const started = Date.now();
@@ -228,12 +204,10 @@ export class CliStack implements Stack {
     if (!created) await this.#namePending(handle, log);
     const events = new CliEvents(log, { command, planned, values });
     const { signal, parallel = 16 } = this.#options;
-    const run: CliRun = { onEvent: (event) => events.take(event), parallel, color: "never" };
-    if (signal) run.signal = signal;
     log.emit({ kind: "phase", phase: planned && command === "destroy" ? "preview" : PHASES[command] });
     let failure: unknown;
     try {
-      await work(handle, run);
+      await work(handle, { onEvent: (event) => events.take(event), parallel, color: "never", signal });
     } catch (error) {
       failure = error;
     }
@@ -253,18 +227,10 @@ export class CliStack implements Stack {
       durationMs: Date.now() - started,
     };
     if (failure === undefined) return result;
-    if (signal?.aborted) throw new CancelledError(result);
-    if (failure instanceof ConcurrentUpdateError || /currently locked by/.test(String(failure))) {
-      throw lockedError(String(failure));
-    }
-    const said = result.diagnostics.some((diagnostic) => diagnostic.severity === "error");
-    if (!said && !hasChanges(result))
-      throw new EngineError("cli", log.mask(String((failure as Error).message)));
-    const verb = command === "drift" ? "refresh" : command;
-    throw new UpdateFailedError(failedSteps(steps) ?? `pulumi ${verb} failed.`, result);
+    throw runFailure(failure, result, log, signal?.aborted === true);
   }
 
-  /** Names what an earlier run left in flight, once: the CLI does so only where it is too late to look. */
+  /** Names operations that an earlier run left in flight, once: the CLI does so only where it is too late to look. */
   async #namePending(handle: CliHandle, log: RunLog): Promise<void> {
     if (this.#left !== undefined) return;
     // Where the CLI cannot read the state, the run that follows says so.
@@ -272,21 +238,19 @@ export class CliStack implements Stack {
     if (!exported) return;
     const { deployment } = exported as { deployment?: { pending_operations?: StoredOperation[] } };
     this.#left = deployment?.pending_operations ?? [];
-    for (const { type, resource } of this.#left)
-      log.diagnostic(pendingWarning({ type, urn: String(resource.urn) }));
+    for (const { type, resource } of this.#left) log.diagnostic(pendingWarning(type, String(resource.urn)));
   }
 
   async #handle(create: boolean): Promise<{ handle: CliHandle; created: boolean }> {
-    const { Stack } = await import("@pulumi/pulumi/automation/index.js");
     try {
-      return { handle: await Stack.select(this.stack, this.#workspace), created: false };
+      return { handle: await CliHandle.select(this.stack, this.#workspace), created: false };
     } catch (error) {
       if (!(error instanceof StackNotFoundError)) throw error;
       if (!create) {
         const known = await stackNames(this.#workspace).catch(() => []);
         throw StackSelectionError.missing(this.project, this.stack, known);
       }
-      return { handle: await Stack.create(this.stack, this.#workspace), created: true };
+      return { handle: await CliHandle.create(this.stack, this.#workspace), created: true };
     }
   }
 }
@@ -299,51 +263,24 @@ const PHASES = {
   destroy: "destroy",
 } as const;
 
-type CliTargets = {
-  target?: string[];
-  targetDependents?: boolean;
-  exclude?: string[];
-  excludeDependents?: boolean;
-};
-
-/** The options of the Automation API that limit a run. Throws EngineError (`usage`). */
-function targetOptions(options: TargetOptions): CliTargets {
-  checkTargetOptions(options);
-  const { target = [], exclude = [] } = options;
-  return {
-    target: [...target],
-    exclude: [...exclude],
-    targetDependents: options.targetDependents ?? false,
-    excludeDependents: options.excludeDependents ?? false,
-  };
+/** Options of the Automation API that limit a run. */
+interface CliTargets {
+  readonly target: string[];
+  readonly targetDependents: boolean;
+  readonly exclude: string[];
+  readonly excludeDependents: boolean;
 }
 
 /** Options of the Automation API for previews and updates. */
-type CliUpdate = CliTargets & { refresh: boolean; replace: string[]; plan?: string };
-
-/** The SDK takes the folder above `bin`; elsewhere it looks on the PATH of this very process. */
-async function command(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
-  const path = findOnPath("pulumi", env);
-  const skipVersionCheck = Boolean(env.PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK);
-  const folder = path === undefined ? "" : dirname(path);
-  const root = basename(folder) === "bin" ? { root: dirname(folder) } : {};
-  return PulumiCommand.get({ ...root, skipVersionCheck });
+interface CliUpdate extends CliTargets {
+  readonly refresh: boolean;
+  readonly replace: string[];
+  readonly plan?: string;
 }
 
-async function onlyStack(workspace: LocalWorkspace, project: Project): Promise<string> {
-  const stacks = await stackNames(workspace);
-  if (stacks.length === 1) return stacks[0] as string;
-  throw StackSelectionError.unnamed(project.name, stacks);
-}
-
-async function stackNames(workspace: LocalWorkspace): Promise<string[]> {
-  return (await workspace.listStacks()).map((stack) => stack.name);
-}
-
-/** The CLI says it several times, with a line for each lock of a file backend. */
-function lockedError(text: string): LockedError {
-  const locks = [...text.matchAll(/^ +(?:file:\/\/)?([^\s?]+)\S*: created by (.+) at (\S+)$/gm)];
-  return LockedError.heldBy([
-    ...new Set(locks.map(([, path, who, since]) => `${path}: ${who} since ${since}`)),
-  ]);
+/** @throws EngineError (`usage`) where the options contradict each other */
+function targetOptions(options: TargetOptions): CliTargets {
+  checkTargetOptions(options);
+  const { target = [], exclude = [], targetDependents = false, excludeDependents = false } = options;
+  return { target: [...target], exclude: [...exclude], targetDependents, excludeDependents };
 }

@@ -1,18 +1,30 @@
 import { isDeepStrictEqual } from "node:util";
 import { holds, type Shown } from "../model.ts";
 
-/** A resource as a preview of the CLI tells it; of one that stays, the new state has no outputs. */
-type ToldState = Record<string, Shown>;
-type Told = { steps?: { op: string; oldState?: ToldState; newState?: ToldState }[] };
-type SavedPlan = { resourcePlans?: Record<string, { goal?: Record<"inputDiff" | "outputDiff", object> }> };
+/** A resource as a preview of the CLI tells it; the new state of one that stays has no outputs. */
+type ToldState = Readonly<Record<string, Shown>>;
 
-/** Settings by which a preview of the CLI prints as JSON, what stays as it is too. CLIs that know none print a text. */
+interface Told {
+  readonly steps?: readonly {
+    readonly op: string;
+    readonly oldState?: ToldState;
+    readonly newState?: ToldState;
+  }[];
+}
+
+interface SavedPlan {
+  readonly resourcePlans?: Readonly<
+    Record<string, { readonly goal?: Readonly<Record<"inputDiff" | "outputDiff", object>> }>
+  >;
+}
+
+/** Settings by which a preview of the CLI prints JSON, unchanged resources included. CLIs without them print a text. */
 export const TELL_ALL = { PULUMI_OPTION_JSON: "true", PULUMI_OPTION_SHOW_SAMES: "true" };
 
 /**
- * True where a preview found nothing to do and nothing to write to the state, such as another option of a resource.
+ * True where a preview found nothing to do, and nothing to write to the state, such as another option of a resource.
  * @param printed what it printed
- * @param plan the plan it saved: there, unlike in what it prints, secrets were compared
+ * @param plan the plan that it saved, which compares secrets too
  */
 export function isNothingToDo(printed: string, plan: string): boolean {
   if (!printed.startsWith("{")) return false;
@@ -29,13 +41,13 @@ export function isNothingToDo(printed: string, plan: string): boolean {
   );
 }
 
-/** Secrets that were read are told as the same word, whatever they are. */
+/** False where a secret was read: all are told as the same word, so nobody knows whether it changed. */
 const isReadAsKnown = (before: ToldState, now: ToldState): boolean =>
   !holds(now, "[secret]") &&
   isDeepStrictEqual(options(before), options(now)) &&
   isDeepStrictEqual([before.inputs, before.outputs], [now.inputs, now.outputs]);
 
-/** Without the values, where in the program it was declared, and what depends on nothing: a refresh leaves that out. */
+/** A resource's options: all but its values, its place in the program, and dependencies on nothing. */
 function options({
   id: _id,
   inputs: _inputs,

@@ -1,31 +1,24 @@
 import { StackSelectionError } from "../errors.ts";
-import type { Command, Plan, Result } from "../model.ts";
+import { type Command, hasChanges, NOTHING_TO_DO, type Plan, type Result } from "../model.ts";
 import { backendFolder, chooseBackend } from "../project/chooseBackend.ts";
 import { type Project, requireNodeRuntime } from "../project/project.ts";
-import { readConfig } from "../project/readConfig.ts";
 import {
-  readStackFile,
-  resolveConfig,
-  type StackFile,
-  writeConfig,
-  writeSalt,
-} from "../project/stackConfig.ts";
-import type {
-  DestroyOptions,
-  PreviewOptions,
-  RefreshRunOptions,
-  Stack,
-  StackOptions,
-  StateResource,
-  UpOptions,
+  type DestroyOptions,
+  type PreviewOptions,
+  type RefreshRunOptions,
+  requireConfirmation,
+  type Stack,
+  type StackOptions,
+  type StateResource,
+  type UpOptions,
 } from "../stack.ts";
-import { type Crypter, newCrypter, openCrypter, readPassphrase } from "../state/crypter.ts";
-import { type Checkpoint, FileBackend } from "../state/fileBackend.ts";
-import { takeLock } from "../state/stackLock.ts";
+import { FileBackend } from "../state/fileBackend.ts";
 import { checkTargetOptions, type TargetOptions } from "../targets.ts";
-import { EmbeddedRun } from "./lockedRun.ts";
-import type { RunSettings } from "./pass.ts";
-import { recover } from "./recover.ts";
+import { HeldPlan } from "./deploy/heldPlan.ts";
+import { lockedRun } from "./lockedRun.ts";
+import { conclude, type Outcome, openPass, type Pass, type RunSettings, stackOutputs } from "./pass.ts";
+import { deletePass, deployPass, refreshPass, requireTargets } from "./passes.ts";
+import { StackFiles } from "./stackFiles.ts";
 
 /** A stack run by the engine in this package: needs no Pulumi CLI. */
 export class EmbeddedStack implements Stack {
@@ -35,20 +28,21 @@ export class EmbeddedStack implements Stack {
   readonly #project: Project;
   readonly #options: StackOptions;
   readonly #env: NodeJS.ProcessEnv;
-  readonly #folder: string;
-  readonly #backend: FileBackend;
+  readonly #files: StackFiles;
 
   private constructor(project: Project, stack: string, folder: string, options: StackOptions) {
-    this.#project = project;
     this.project = project.name;
     this.stack = stack;
+    this.#project = project;
     this.#options = options;
     this.#env = options.env ?? process.env;
-    this.#folder = folder;
-    this.#backend = new FileBackend(folder, project.name, stack);
+    this.#files = new StackFiles(project, stack, folder, this.#env);
   }
 
-  /** Opens a stack. Throws ProjectError, BackendError, StackSelectionError, UnsupportedError. */
+  /**
+   * Opens a stack.
+   * @throws ProjectError, BackendError, StackSelectionError, UnsupportedError
+   */
   static async open(project: Project, options: StackOptions): Promise<EmbeddedStack> {
     requireNodeRuntime(project);
     const env = options.env ?? process.env;
@@ -63,137 +57,130 @@ export class EmbeddedStack implements Stack {
   }
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
-    return (await this.#run("preview", options)).preview(options);
+    const settings = await this.#settings("preview", options);
+    return (await dryRun(settings, options)).plan;
   }
 
   async up(options: UpOptions = {}): Promise<Result> {
-    return (await this.#run("up", options)).up(options);
+    const { held = false, skipPreview = false, ...deploying } = options;
+    const settings = await this.#settings("up", options);
+    const deploy = (plan?: HeldPlan) => (pass: Pass) =>
+      deployPass(settings, pass, false, { ...deploying, held: plan });
+    return lockedRun(settings, "update", async () => {
+      if (skipPreview) return deploy();
+      const { plan, pass } = await dryRun(settings, deploying);
+      const { changed, earlierPending } = pass.snapshot;
+      const isEmpty = !hasChanges(plan) && !changed && earlierPending.length === 0;
+      if (held || !isEmpty) await requireConfirmation(options, plan);
+      if (!isEmpty) return deploy(held ? new HeldPlan(plan) : undefined);
+      pass.log.diagnostic(NOTHING_TO_DO);
+      return { ...plan, planned: false };
+    });
   }
 
   async refresh(options: RefreshRunOptions = {}): Promise<Result> {
-    return (await this.#run("refresh", options)).refresh(options);
+    const settings = await this.#settings("refresh", options);
+    return lockedRun(settings, "refresh", async () => {
+      const work = refreshing(settings, options);
+      if (options.confirm) await requireConfirmation(options, (await planned(settings, work)).plan);
+      return work;
+    });
   }
 
   async destroy(options: DestroyOptions = {}): Promise<Result> {
-    return (await this.#run("destroy", options)).destroy(options);
+    const settings = await this.#settings("destroy", options);
+    return lockedRun(settings, "destroy", async () => {
+      const { plan } = await planned(settings, destroying(settings, options, true));
+      await requireConfirmation(options, plan);
+      return destroying(settings, options, false);
+    });
   }
 
   async drift(options: TargetOptions = {}): Promise<Result> {
-    return (await this.#run("drift", options)).drift(options);
+    const settings = await this.#settings("drift", options);
+    return (await planned(settings, refreshing(settings, options))).plan;
   }
 
   config(): Promise<ReadonlyMap<string, string>> {
-    return readConfig(this.#project, this.#backend, this.#env);
+    return this.#files.config();
   }
 
-  async setConfig(key: string, text: string): Promise<void> {
-    await this.#backend.prepare();
-    const passphrase = await readPassphrase(this.#env);
-    await this.#initialise(passphrase, (file) => writeConfig(file, key, text));
+  setConfig(key: string, text: string): Promise<void> {
+    return this.#files.setConfig(key, text);
   }
 
   async resources(): Promise<readonly StateResource[]> {
-    return ((await this.#backend.read())?.resources ?? []) as unknown as StateResource[];
+    return ((await this.#files.backend.read())?.resources ?? []) as unknown as StateResource[];
   }
 
   async encrypt(text: string): Promise<string> {
-    return (await this.#crypter()).encrypt(text);
+    return (await this.#files.crypter()).encrypt(text);
   }
 
   async decrypt(encrypted: string): Promise<string> {
-    return (await this.#crypter()).decrypt(encrypted);
+    return (await this.#files.crypter()).decrypt(encrypted);
   }
 
-  /** That of the stack as it is. */
-  async #crypter(): Promise<Crypter> {
-    const { file, state } = await this.#stored();
-    const salt = state?.salt ?? file.encryptionSalt;
-    if (!state || !salt) throw await this.#missing();
-    return openCrypter(await readPassphrase(this.#env), salt);
-  }
-
-  async #missing(): Promise<StackSelectionError> {
-    return StackSelectionError.missing(
-      this.project,
-      this.stack,
-      await FileBackend.stacks(this.#folder, this.project),
-    );
-  }
-
-  async #stored(): Promise<{ file: StackFile; state: Checkpoint | undefined }> {
-    const [file, state] = await Promise.all([readStackFile(this.#project, this.stack), this.#backend.read()]);
-    return { file, state };
-  }
-
-  async #run(command: Command, options: TargetOptions & { create?: boolean }): Promise<EmbeddedRun> {
+  async #settings(
+    command: Command,
+    options: TargetOptions & { readonly create?: boolean },
+  ): Promise<RunSettings> {
     const started = Date.now();
     checkTargetOptions(options);
-    await this.#backend.prepare();
-    let { file, state } = await this.#stored();
-    const create = (command === "preview" || command === "up") && options.create !== false;
-    if (!state && !create) throw await this.#missing();
-    const passphrase = await readPassphrase(this.#env);
-    const changes = command !== "preview" && command !== "drift";
-    let createdStack = false;
-    if (!state || (changes && file.encryptionSalt === undefined)) {
-      createdStack = await this.#initialise(passphrase);
-      ({ file, state } = await this.#stored());
-    }
-    const crypter = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
-    const configCrypter =
-      file.encryptionSalt && file.encryptionSalt !== crypter.saltText
-        ? await openCrypter(passphrase, file.encryptionSalt)
-        : crypter;
-    const config = resolveConfig(this.#project, file, configCrypter);
-    const notes = createdStack ? [`Created the stack ${this.stack}.`] : [];
-    const recovered = await recover(this.#backend, crypter);
-    if (recovered) notes.push(recovered);
-    const settings: RunSettings = {
+    const opened = await this.#files.open({
+      create: (command === "preview" || command === "up") && options.create !== false,
+      changes: command !== "preview" && command !== "drift",
+    });
+    const { parallel = 16, onEvent = () => {}, signal } = this.#options;
+    return {
+      ...opened,
       command,
       project: this.#project,
       stack: this.stack,
-      backend: this.#backend,
-      crypter,
-      config,
+      backend: this.#files.backend,
       env: this.#env,
-      parallel: this.#options.parallel ?? 16,
-      emit: this.#options.onEvent ?? (() => {}),
-      createdStack,
-      notes,
+      parallel,
+      emit: onEvent,
+      signal,
       started,
     };
-    if (this.#options.signal) settings.signal = this.#options.signal;
-    return new EmbeddedRun(settings);
-  }
-
-  /**
-   * Writes what a first command needs: the salt into the stack's settings, and an empty state. True where the stack was
-   * made. Throws LockedError while another command runs.
-   * @param write what else is to be written into the settings
-   */
-  async #initialise(passphrase: string, write?: (file: StackFile) => Promise<void>): Promise<boolean> {
-    const lock = await takeLock(this.#backend.lockFolder);
-    try {
-      // Read again: until the lock was ours somebody else may have made it.
-      const { file, state } = await this.#stored();
-      const { saltText } = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
-      if (file.encryptionSalt === undefined) await writeSalt(file, saltText);
-      await write?.(file);
-      if (state) return false;
-      const empty = { salt: saltText, resources: [], pendingOperations: [], metadata: {} };
-      await this.#backend.write(this.#backend.render(empty).text);
-      return true;
-    } finally {
-      await lock.release();
-    }
   }
 }
-
-const crypterOf = (passphrase: string, salt: string | undefined): Promise<Crypter> =>
-  salt ? openCrypter(passphrase, salt) : newCrypter(passphrase);
 
 async function onlyStack(folder: string, project: string): Promise<string> {
   const stacks = await FileBackend.stacks(folder, project);
   if (stacks.length === 1) return stacks[0] as string;
   throw StackSelectionError.unnamed(project, stacks);
 }
+
+function dryRun(settings: RunSettings, options: PreviewOptions): Promise<{ plan: Plan; pass: Pass }> {
+  settings.emit({ kind: "phase", phase: "preview" });
+  return planned(settings, (pass) => deployPass(settings, pass, true, options));
+}
+
+/** The result of work that changes neither the state nor objects. */
+async function planned(
+  settings: RunSettings,
+  work: (pass: Pass) => Promise<Outcome>,
+): Promise<{ plan: Plan; pass: Pass }> {
+  const pass = await openPass(settings);
+  return { plan: conclude(settings, pass, await work(pass), true), pass };
+}
+
+const refreshing =
+  (settings: RunSettings, options: RefreshRunOptions) =>
+  async (pass: Pass): Promise<Outcome> => {
+    requireTargets(pass, options);
+    if (options.clearPendingCreates) pass.snapshot.settle(() => true);
+    const steps = await refreshPass(settings, pass, options);
+    return { steps, outputs: stackOutputs(pass.snapshot) };
+  };
+
+const destroying =
+  (settings: RunSettings, options: DestroyOptions, dryRun: boolean) =>
+  async (pass: Pass): Promise<Outcome> => {
+    requireTargets(pass, options);
+    if (options.refresh && !dryRun) await refreshPass(settings, pass, options);
+    if (!pass.stop.reason) await deletePass(settings, pass, dryRun, options);
+    return { steps: pass.log.steps, outputs: {} };
+  };

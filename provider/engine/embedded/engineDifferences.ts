@@ -1,12 +1,12 @@
-/** Something the embedded engine does otherwise than the Pulumi CLI, on purpose. */
-export type Difference = {
+/** Something that the embedded engine does otherwise than the Pulumi CLI, on purpose. */
+interface EngineDifference {
   /** Stable name. */
-  id: string;
-  text: string;
-};
+  readonly id: string;
+  readonly text: string;
+}
 
-/** Where both engines differ on purpose. The reference is generated from it, and the comparison test refers to it. */
-export const DIFFERENCES = [
+/** In what both engines differ on purpose. The reference is generated from it, and the comparison test refers to it. */
+export const ENGINE_DIFFERENCES = [
   {
     id: "replace-on-changes",
     text:
@@ -53,9 +53,9 @@ export const DIFFERENCES = [
       "What else was in flight is read by `up` before it plans anything; the CLI's `up` forgets it, and its `refresh` " +
       "reads it.",
   },
-] as const satisfies readonly Difference[];
+] as const satisfies readonly EngineDifference[];
 
 /** The text of a difference, by its id. */
-export function differenceText(id: (typeof DIFFERENCES)[number]["id"]): string {
-  return DIFFERENCES.find((difference) => difference.id === id)?.text ?? "";
+export function differenceText(id: (typeof ENGINE_DIFFERENCES)[number]["id"]): string {
+  return ENGINE_DIFFERENCES.find((difference) => difference.id === id)?.text ?? "";
 }

@@ -1,6 +1,7 @@
-import { UnsupportedError } from "../errors.ts";
-import type { Diagnostic, Step } from "../model.ts";
+import { UnsupportedError, type UnsupportedUse } from "../errors.ts";
+import type { Diagnostic, Step, Writable } from "../model.ts";
 import { configProps } from "../project/stackConfig.ts";
+import type { RunLog } from "../runLog.ts";
 import type { PreviewOptions } from "../stack.ts";
 import { WAY_OUT } from "../state/pendingWarning.ts";
 import type { TargetOptions } from "../targets.ts";
@@ -8,42 +9,106 @@ import { deleteAll, leaveOut } from "./deploy/deletions.ts";
 import { Deployment } from "./deploy/deployment.ts";
 import type { HeldPlan } from "./deploy/heldPlan.ts";
 import { Limiter } from "./deploy/limiter.ts";
-import { Selection } from "./deploy/participants.ts";
+import { Participants } from "./deploy/participants.ts";
 import { isSelected, refreshState } from "./deploy/refreshState.ts";
 import type { Outcome, Pass, RunSettings } from "./pass.ts";
-import { type Connection, createConnection } from "./program/connection.ts";
-import type { DynamicProvider } from "./program/providerProcess.ts";
-import { startProgram } from "./program/startProgram.ts";
-import { programFailure, unique } from "./runOutcome.ts";
+import { type MonitorServer, startMonitorServer } from "./program/monitorServer.ts";
+import { ProviderProcess } from "./program/providerProcess.ts";
+import { REPORTED, startProgram } from "./program/startProgram.ts";
 
-/** Reads the real objects into the pass's snapshot. A read that fails stops the run, unless that is said otherwise. */
+/**
+ * Runs the program, and makes real what it registers; in a dry run finds out what that would mean. Objects are read
+ * first: all where the options say so, else those alone of which nobody knows what became of them.
+ * @throws UnsupportedError, ProjectError; EngineError where the targets or a held plan do not fit the program, or its
+ * provider does not start
+ */
+export async function deployPass(
+  settings: RunSettings,
+  pass: Pass,
+  dryRun: boolean,
+  options: PreviewOptions & { readonly held?: HeldPlan | undefined },
+): Promise<Outcome> {
+  const { log, stop } = pass;
+  const steps = options.refresh ? await refreshPass(settings, pass, options) : [];
+  if (!options.refresh) await settlePass(settings, pass, options);
+  if (stop.reason) return { steps, outputs: {} };
+  return withProvider(settings, log, async (provider, server) => {
+    const { project, stack, config, parallel } = settings;
+    const deployment = new Deployment({
+      ...pass,
+      stack,
+      project: project.name,
+      dryRun,
+      parallel,
+      provider,
+      providerInputs: configProps(config),
+      targets: options,
+      replace: options.replace ?? [],
+      held: options.held,
+    });
+    server.monitor = deployment;
+    const ready = provider.start();
+    // Told below, unless the program cannot be started either.
+    ready.catch(() => {});
+    const onDiagnostic = (diagnostic: Diagnostic): void => log.diagnostic(diagnostic);
+    const program = startProgram({ ...settings, address: server.address, dryRun, onDiagnostic });
+    let programFailed: string | undefined;
+    try {
+      // Without its provider the program could not register anything.
+      await ready;
+      const code = await Promise.race([program.exited, stop.stopped.then(() => undefined)]);
+      await stop.settled();
+      if (code === 0) await deployment.finished();
+      else if (code !== undefined) programFailed = failure(code, log);
+    } finally {
+      await program.stop();
+      await stop.settled();
+    }
+    const { unsupportedUses, misfit } = deployment;
+    if (unsupportedUses.length > 0) throw new UnsupportedError(unique(unsupportedUses));
+    if (misfit) throw misfit;
+    if (dryRun && options.values) deployment.addValues();
+    return { steps: log.steps, outputs: deployment.stackOutputs(), programFailed };
+  });
+}
+
+/** Why the program ended as it did, in a line. */
+function failure(code: number, log: RunLog): string {
+  if (code !== REPORTED) return `The program ended with the exit code ${code}.`;
+  const last = log.diagnostics.findLast((diagnostic) => diagnostic.severity === "error");
+  return last?.message.split("\n").slice(0, 2).join(" ") ?? "The program failed.";
+}
+
+const unique = (uses: readonly UnsupportedUse[]): UnsupportedUse[] => [
+  ...new Map(uses.map((use) => [JSON.stringify(use), use])).values(),
+];
+
+/** Reads the real objects into the pass's snapshot. A read that fails stops the run, unless `failed` does otherwise. */
 export async function refreshPass(
   settings: RunSettings,
   pass: Pass,
   targets: TargetOptions,
-  failed = (step: Step, error: Error): void => {
+  failed = (step: Writable<Step>, error: Error): void => {
     pass.log.fail(step, error);
     pass.stop.stop("failed");
   },
 ): Promise<Step[]> {
-  settings.emit({ kind: "phase", phase: "refresh" });
-  const connection = await createConnection(settings, pass.log);
-  try {
-    const provider = await connection.provider;
-    const selection = new Selection(targets);
-    return await refreshState({ ...pass, provider, parallel: settings.parallel, selection, failed });
-  } finally {
-    await connection.close();
-  }
+  const { emit, parallel } = settings;
+  emit({ kind: "phase", phase: "refresh" });
+  return withProvider(settings, pass.log, async (provider) => {
+    await provider.start();
+    const participants = new Participants(targets);
+    return refreshState({ ...pass, provider, parallel, participants, failed });
+  });
 }
 
-/** Reads the objects of what an earlier run left in flight, so that this one starts from what really is. */
-export async function settlePass(settings: RunSettings, pass: Pass, targets: TargetOptions): Promise<void> {
-  const selection = new Selection(targets);
+/** Reads the objects of operations that an earlier run left in flight, so that this run starts from what really is. */
+async function settlePass(settings: RunSettings, pass: Pass, targets: TargetOptions): Promise<void> {
+  const participants = new Participants(targets);
   const { log, snapshot } = pass;
-  for (const { state } of snapshot.entries()) isSelected(selection, state);
+  for (const { state } of snapshot.entries()) isSelected(participants, state);
   const left = snapshot.earlierPending.filter(
-    ({ type, resource }) => type !== "creating" && isSelected(selection, resource),
+    ({ type, resource }) => type !== "creating" && isSelected(participants, resource),
   );
   if (left.length === 0) return;
   await refreshPass(
@@ -57,7 +122,7 @@ export async function settlePass(settings: RunSettings, pass: Pass, targets: Tar
   );
 }
 
-/** Deletes what is in the pass's snapshot. */
+/** Deletes the resources in the pass's snapshot; in a dry run finds out which. */
 export async function deletePass(
   settings: RunSettings,
   pass: Pass,
@@ -65,85 +130,44 @@ export async function deletePass(
   targets: TargetOptions,
 ): Promise<void> {
   const { log, stop, snapshot } = pass;
-  const selection = new Selection(targets);
-  const limiter = new Limiter(settings.parallel);
-  const refuse = ({ urn }: { urn: string }): string | undefined => selection.refusal(urn);
-  const shared = { snapshot, log, stop, limiter, dryRun, deleted: new Set<string>(), refuse };
-  let connection: Promise<Connection> | undefined;
-  const provider = async (): Promise<DynamicProvider> => {
-    connection ??= createConnection(settings, log);
-    return (await connection).provider;
-  };
+  const participants = new Participants(targets);
   const entries = snapshot.entries();
-  const deletable = selection.deletable(entries.map(({ state }) => state));
+  const deletable = participants.deletable(entries.map(({ state }) => state));
   const condemned = entries.filter(({ state }) => deletable.has(state.urn));
   leaveOut(
     log,
     entries.filter(({ state }) => !deletable.has(state.urn)),
   );
-  try {
-    await deleteAll({ ...shared, provider }, condemned, new Map());
-  } finally {
-    await stop.settled();
-    await (await connection)?.close();
-  }
+  await withProvider(settings, log, async (provider) => {
+    const limiter = new Limiter(settings.parallel);
+    const refuse = (urn: string): string | undefined => participants.refusal(urn);
+    try {
+      await deleteAll({ ...pass, provider, limiter, dryRun, deleted: new Set(), refuse }, condemned);
+    } finally {
+      await stop.settled();
+    }
+  });
 }
 
-/** Throws EngineError where a target is no resource in the state. */
+/** @throws EngineError (`target`) where a target is no resource in the state */
 export function requireTargets({ snapshot }: Pass, targets: TargetOptions): void {
   const urns = new Set(snapshot.entries().map(({ state }) => state.urn));
-  new Selection(targets).requireKnown((urn) => urns.has(urn));
+  new Participants(targets).requireKnown((urn) => urns.has(urn));
 }
 
-/** Runs the program, and makes what it registers real; in a dry run finds out what that would mean. */
-export async function deployPass(
-  settings: RunSettings,
-  pass: Pass,
-  dryRun: boolean,
-  options: PreviewOptions & { held?: HeldPlan },
-): Promise<Outcome> {
-  const { project, stack, config, env, parallel } = settings;
-  const { log, stop } = pass;
-  let deployment: Deployment | undefined;
-  const connection = await createConnection(settings, log, (provider) => {
-    deployment = new Deployment({
-      ...pass,
-      stack,
-      project: project.name,
-      dryRun,
-      parallel,
-      provider,
-      providerInputs: configProps(config),
-      targets: options,
-      replace: options.replace ?? [],
-      ...(options.held && { held: options.held }),
-    });
-    return deployment;
-  });
-  const running = deployment as Deployment | undefined;
-  if (!running) throw new Error("the deployment was not set up");
-  const outcome: Outcome = { steps: log.steps, outputs: {} };
+/** Works with the provider's process, which starts when it is needed, and the server that it and a program talk to. */
+async function withProvider<T>(
+  { project, config, env }: RunSettings,
+  log: RunLog,
+  work: (provider: ProviderProcess, server: MonitorServer) => Promise<T>,
+): Promise<T> {
+  const onDiagnostic = (diagnostic: Diagnostic): void => log.diagnostic(diagnostic);
+  const server = await startMonitorServer(onDiagnostic);
+  const provider = new ProviderProcess({ project, config, env, engineAddress: server.address, onDiagnostic });
   try {
-    const onDiagnostic = (diagnostic: Diagnostic): void => log.diagnostic(diagnostic);
-    const { address } = connection;
-    const program = startProgram({ project, stack, config, env, address, dryRun, parallel, onDiagnostic });
-    try {
-      // Without its provider the program could not register anything.
-      await connection.provider;
-      const code = await Promise.race([program.exited, stop.stopped.then(() => undefined)]);
-      await stop.settled();
-      if (code === 0) await running.finished();
-      else if (code !== undefined) outcome.programFailed = programFailure(code, log);
-    } finally {
-      await program.stop();
-    }
-    if (running.unsupportedUses.length > 0) throw new UnsupportedError(unique(running.unsupportedUses));
-    if (running.misfit) throw running.misfit;
+    return await work(provider, server);
   } finally {
-    await stop.settled();
-    await connection.close();
+    await provider.stop();
+    server.close();
   }
-  if (dryRun && options.values) running.addValues();
-  outcome.outputs = running.stackOutputs();
-  return outcome;
 }

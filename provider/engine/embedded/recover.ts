@@ -8,9 +8,11 @@ import { findLocks, removeLocks, takeLock } from "../state/stackLock.ts";
 import { StateCodec } from "../state/stateCodec.ts";
 
 /**
- * Merges what a dead gatehouse process left: its journal goes into the state, with the operations it had in flight
- * as pending ones, and its lock goes away. Returns what was done, or undefined where there was nothing to do (or
- * where a living process is at work, which is for the lock to say). Throws JournalConflictError, LockedError.
+ * Merges what a dead gatehouse process has left: the state gets the steps in its journal, and the operations that it had
+ * in flight as pending ones; its lock is removed.
+ * @returns what was done, for people; undefined where there was nothing to do, or where a living process holds the
+ * stack, which taking the lock will tell
+ * @throws JournalConflictError where something else has changed the state since; BackendError, LockedError
  */
 export async function recover(backend: FileBackend, crypter: Crypter): Promise<string | undefined> {
   const locks = await findLocks(backend.lockFolder);
@@ -35,9 +37,9 @@ export async function recover(backend: FileBackend, crypter: Crypter): Promise<s
   }
 }
 
-async function merge(backend: FileBackend, crypter: Crypter, lines: JournalLine[]): Promise<string> {
+async function merge(backend: FileBackend, crypter: Crypter, lines: readonly JournalLine[]): Promise<string> {
   const head = lines[0];
-  // Killed before the first line was on disk: nothing had been started.
+  // The process was killed before the first line was on disk: it had started nothing.
   if (!head) return "It had not begun.";
   if (head.line !== "head" || head.version !== 1) {
     throw new BackendError(`${backend.journalFile} is not a journal this version knows.`);
@@ -66,9 +68,8 @@ async function merge(backend: FileBackend, crypter: Crypter, lines: JournalLine[
       if (line.mutations.length > 0) steps += 1;
     } else if (line.line === "rename") snapshot.rename(line.from, line.to);
   }
-  const merged = snapshot.stored();
-  const rest = { salt: crypter.saltText, metadata: checkpoint.metadata };
-  const rendered = backend.render({ ...rest, ...merged });
+  const { metadata } = checkpoint;
+  const rendered = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
   await appendCommit(backend.journalFile, rendered.hash);
   await backend.write(rendered.text);
   const pending = inFlight.size > 0 ? ` ${inFlight.size} more were in flight and are noted as pending.` : "";

@@ -3,15 +3,21 @@ import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { BackendError, UnsupportedError } from "../errors.ts";
+import { isNoSuchFile } from "../state/durableFile.ts";
 import { unsupportedUse } from "../unsupported.ts";
 import { type Project, readProject } from "./project.ts";
 
-/** Where the state is, and who said so. */
-export type BackendChoice = { url: string; source: string };
+/** Where the state is. */
+export interface BackendChoice {
+  readonly url: string;
+  /** The setting or file that says so. */
+  readonly source: string;
+}
 
 /**
- * Which backend is meant: PULUMI_BACKEND_URL, then Pulumi.yaml's backend.url, then the last `pulumi login`.
- * Throws BackendError where none of them says.
+ * Which backend is meant: that of PULUMI_BACKEND_URL, else of `backend.url` in Pulumi.yaml, else of the last
+ * `pulumi login`.
+ * @throws BackendError where none is named, or the file of that login cannot be read
  */
 export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): Promise<BackendChoice> {
   if (env.PULUMI_BACKEND_URL) return { url: env.PULUMI_BACKEND_URL, source: "PULUMI_BACKEND_URL" };
@@ -27,8 +33,8 @@ export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): P
 }
 
 /**
- * The folder of a file:// backend; `~` is the home folder, a relative path is taken from the project's folder.
- * Throws UnsupportedError for any other kind of backend.
+ * The folder of a file:// backend; `~` is the home folder, a relative path begins at the project's folder.
+ * @throws UnsupportedError for any other kind of backend
  */
 export function backendFolder(choice: BackendChoice, project: Project, env: NodeJS.ProcessEnv): string {
   if (!choice.url.startsWith("file://")) {
@@ -44,7 +50,7 @@ export function backendFolder(choice: BackendChoice, project: Project, env: Node
 
 /**
  * The backend of the project in a folder, as a URL that means the same wherever a copy of the project is.
- * Throws ProjectError, BackendError.
+ * @throws ProjectError where there is no project; BackendError where no backend is named
  */
 export async function backendUrlOf(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
   const project = await readProject(folder);
@@ -60,7 +66,7 @@ async function loggedInTo(file: string): Promise<string | undefined> {
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    if (isNoSuchFile(error)) return undefined;
     throw new BackendError(`${file} cannot be read: ${(error as Error).message}`);
   }
   try {

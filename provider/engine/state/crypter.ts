@@ -22,13 +22,13 @@ function deriveKey(passphrase: string, salt: Buffer): Promise<Buffer> {
 }
 
 /** Encrypts and decrypts with a key derived from the stack's passphrase, as Pulumi's passphrase provider does. */
-export type Crypter = {
-  /** The text kept as `encryptionsalt` and in the state. */
-  saltText: string;
+export interface Crypter {
+  /** The text that the stack's settings keep as `encryptionsalt`, and its state as `salt`. */
+  readonly saltText: string;
   encrypt(plaintext: string): string;
-  /** Throws PassphraseError where the text was not encrypted with this key. */
+  /** @throws PassphraseError where the text was not encrypted with this key */
   decrypt(ciphertext: string): string;
-};
+}
 
 function crypterFor(key: Buffer, saltText: string): Crypter {
   return {
@@ -59,8 +59,9 @@ function crypterFor(key: Buffer, saltText: string): Crypter {
 }
 
 /**
- * Reads the passphrase from PULUMI_CONFIG_PASSPHRASE (which may be empty) or the file PULUMI_CONFIG_PASSPHRASE_FILE
- * names. Throws PassphraseError where neither is set or the file cannot be read.
+ * The passphrase: PULUMI_CONFIG_PASSPHRASE, which may be empty, or the content of the file that
+ * PULUMI_CONFIG_PASSPHRASE_FILE names.
+ * @throws PassphraseError where neither is set, or the file cannot be read
  */
 export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
   if (env.PULUMI_CONFIG_PASSPHRASE !== undefined) return env.PULUMI_CONFIG_PASSPHRASE;
@@ -80,7 +81,10 @@ export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
   }
 }
 
-/** Opens an existing salt. Throws PassphraseError where the passphrase is not the one it was made with. */
+/**
+ * The crypter of a salt that was made before.
+ * @throws PassphraseError where it was made with another passphrase
+ */
 export async function openCrypter(passphrase: string, saltText: string): Promise<Crypter> {
   const [version, salt, ...probe] = saltText.split(":");
   if (version !== "v1" || !salt || probe.length === 0) {
@@ -97,7 +101,7 @@ export async function openCrypter(passphrase: string, saltText: string): Promise
   return crypter;
 }
 
-/** Makes a new salt for a new stack. */
+/** A crypter with a new salt, for a new stack. */
 export async function newCrypter(passphrase: string): Promise<Crypter> {
   const salt = randomBytes(8);
   const key = await deriveKey(passphrase, salt);

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 
 /**
  * Replaces a file so that after a crash either the old or the new content is there, whole.
- * @param before done once the new content is on disk, and the old one still in place
+ * @param before done once the new content is on disk, while the old one is still in place
  */
 export async function writeDurably(
   path: string,
@@ -30,7 +30,7 @@ export async function writeDurably(
   await syncFolder(dirname(path));
 }
 
-/** Makes the folder's entries durable (new, renamed and removed files). */
+/** Makes new, renamed and removed entries of a folder durable. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {
@@ -45,11 +45,11 @@ export async function removeIfThere(path: string): Promise<void> {
   try {
     await unlink(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    if (!isNoSuchFile(error)) throw error;
   }
 }
 
-/** True where the error says that a file is not there. */
-export function isMissing(error: unknown): boolean {
+/** True where the error says that a file or folder is not there. */
+export function isNoSuchFile(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | undefined)?.code === "ENOENT";
 }

@@ -5,28 +5,28 @@ import { join } from "node:path";
 import { BackendError, UnsupportedError } from "../errors.ts";
 import { parseYamlMap } from "../parseYamlMap.ts";
 import { unsupportedUse } from "../unsupported.ts";
-import { isMissing, removeIfThere, writeDurably } from "./durableFile.ts";
+import { isNoSuchFile, removeIfThere, writeDurably } from "./durableFile.ts";
 import type { StoredOperation, StoredResource } from "./stateCodec.ts";
 
-/** What a state file holds, secrets still encrypted. */
-export type Checkpoint = {
-  salt?: string;
-  resources: StoredResource[];
-  pendingOperations: StoredOperation[];
-  metadata: unknown;
+/** The content of a state file, its secrets still encrypted. */
+export interface Checkpoint {
+  readonly salt?: string;
+  readonly resources: readonly StoredResource[];
+  readonly pendingOperations: readonly StoredOperation[];
+  readonly metadata: unknown;
   /** SHA-256 of the file's bytes, which names this very state. */
-  hash: string;
-};
+  readonly hash: string;
+}
 
-/** What the history keeps of a run. Times in seconds. */
-export type HistoryEntry = {
-  kind: "update" | "refresh" | "destroy";
-  startTime: number;
-  endTime: number;
-  result: "succeeded" | "failed";
-  config: Record<string, unknown>;
-  resourceChanges: Record<string, number>;
-};
+/** A run in the history. Times are in seconds. */
+export interface HistoryEntry {
+  readonly kind: "update" | "refresh" | "destroy";
+  readonly startTime: number;
+  readonly endTime: number;
+  readonly result: "succeeded" | "failed";
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly resourceChanges: Readonly<Record<string, number>>;
+}
 
 /** The files of one stack in a file:// backend, laid out as the Pulumi CLI lays them out. */
 export class FileBackend {
@@ -59,12 +59,15 @@ export class FileBackend {
         .map((name) => name.slice(0, -5))
         .sort();
     } catch (error) {
-      if (isMissing(error)) return [];
+      if (isNoSuchFile(error)) return [];
       throw error;
     }
   }
 
-  /** Makes the folders, and meta.yaml where it is missing. Throws UnsupportedError for an old layout. */
+  /**
+   * Makes the folders, and meta.yaml where it is missing.
+   * @throws UnsupportedError for an old layout or a compressed state; BackendError for a layout that is not known
+   */
   async prepare(): Promise<void> {
     const meta = join(this.root, "meta.yaml");
     try {
@@ -75,7 +78,7 @@ export class FileBackend {
           : new BackendError(`${meta} has the version ${String(version)}; this program knows version 1.`);
       }
     } catch (error) {
-      if (!isMissing(error)) throw error;
+      if (!isNoSuchFile(error)) throw error;
       await this.#refuseOldLayout();
       await mkdir(this.root, { recursive: true });
       await writeDurably(meta, "version: 1\n");
@@ -95,13 +98,16 @@ export class FileBackend {
     if (old) throw new UnsupportedError([unsupportedUse("legacy-layout", join(folder, old))]);
   }
 
-  /** Reads the state; undefined where the stack does not exist. Throws BackendError, UnsupportedError. */
+  /**
+   * Reads the state; undefined where the stack does not exist.
+   * @throws BackendError where it cannot be read; UnsupportedError where it has another secrets provider
+   */
   async read(): Promise<Checkpoint | undefined> {
     let text: string;
     try {
       text = await readFile(this.stateFile, "utf8");
     } catch (error) {
-      if (isMissing(error)) return undefined;
+      if (isNoSuchFile(error)) return undefined;
       throw new BackendError(`${this.stateFile} cannot be read: ${(error as Error).message}`);
     }
     let file: StoredCheckpoint;
@@ -127,17 +133,16 @@ export class FileBackend {
         unsupportedUse("secrets-provider", `${this.stateFile} (${provider.type})`),
       ]);
     }
-    const checkpoint: Checkpoint = {
+    return {
+      ...(provider?.state?.salt && { salt: provider.state.salt }),
       resources: latest.resources ?? [],
       pendingOperations: latest.pending_operations ?? [],
       metadata: latest.metadata ?? {},
       hash: hashOf(text),
     };
-    if (provider?.state?.salt) checkpoint.salt = provider.state.salt;
-    return checkpoint;
   }
 
-  /** The bytes of a state file, and their hash. */
+  /** The text of a state file, and its hash. */
   render(checkpoint: Omit<Checkpoint, "hash">): { text: string; hash: string } {
     const latest: Record<string, unknown> = {
       manifest: { time: new Date().toISOString(), magic: "", version: "" },
@@ -153,7 +158,7 @@ export class FileBackend {
     return { text, hash: hashOf(text) };
   }
 
-  /** Writes the state; the former one stays as `.bak`, where there is room for both. */
+  /** Writes the text of a state file; the former one stays as `.bak`, where there is room for both. */
   async write(text: string): Promise<void> {
     const former = `${this.stateFile}.bak`;
     await writeDurably(this.stateFile, text, async () => {
@@ -164,7 +169,7 @@ export class FileBackend {
     await removeIfThere(`${this.stateFile}.attrs`);
   }
 
-  /** Removes the journal, once what it holds is in the state. */
+  /** Removes the journal, once its steps are in the state. */
   async removeJournal(): Promise<void> {
     await removeIfThere(this.journalFile);
   }
@@ -186,18 +191,18 @@ export class FileBackend {
   }
 }
 
-type StoredCheckpoint = {
-  version: number;
-  features?: string[];
-  checkpoint?: {
-    latest?: {
-      secrets_providers?: { type: string; state?: { salt?: string } };
-      resources?: StoredResource[];
-      pending_operations?: StoredOperation[];
-      metadata?: unknown;
+interface StoredCheckpoint {
+  readonly version: number;
+  readonly features?: readonly string[];
+  readonly checkpoint?: {
+    readonly latest?: {
+      readonly secrets_providers?: { readonly type: string; readonly state?: { readonly salt?: string } };
+      readonly resources?: readonly StoredResource[];
+      readonly pending_operations?: readonly StoredOperation[];
+      readonly metadata?: unknown;
     };
   };
-};
+}
 
 function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");

@@ -1,23 +1,25 @@
 import { type FileHandle, open, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { BackendError, LockedError } from "../errors.ts";
-import { isMissing, removeIfThere, syncFolder } from "./durableFile.ts";
+import { isNoSuchFile, removeIfThere, syncFolder } from "./durableFile.ts";
 import type { StoredOperation, StoredResource } from "./stateCodec.ts";
 
-/** One change of the state: an entry set or removed, by the key it has for the length of a run. */
-export type StoredMutation = { put: string; state: StoredResource } | { drop: string };
+/** One change of the state: an entry is set or removed. Entries have keys for the length of a run. */
+export type StoredMutation =
+  | { readonly put: string; readonly state: StoredResource }
+  | { readonly drop: string };
 
 /** One line of a journal. */
 export type JournalLine =
-  | { line: "head"; version: 1; base: string; time: string }
-  | { line: "begin"; id: number; operation: StoredOperation }
-  | { line: "end"; id?: number; mutations: StoredMutation[] }
-  | { line: "rename"; from: string; to: string }
-  | { line: "commit"; hash: string };
+  | { readonly line: "head"; readonly version: 1; readonly base: string; readonly time: string }
+  | { readonly line: "begin"; readonly id: number; readonly operation: StoredOperation }
+  | { readonly line: "end"; readonly id?: number; readonly mutations: readonly StoredMutation[] }
+  | { readonly line: "rename"; readonly from: string; readonly to: string }
+  | { readonly line: "commit"; readonly hash: string };
 
 /**
- * The journal of a run: one JSON line per finished step, made durable at once. Lines that come together share one
- * sync to disk. One that could not be written ends it: what came after half a line could not be read.
+ * The journal of a run: one JSON line for each finished step, made durable at once. Lines that come together share one
+ * sync to disk. A line that cannot be written ends the journal: nobody could read what came after half a line.
  */
 export class Journal {
   readonly #path: string;
@@ -33,8 +35,9 @@ export class Journal {
   }
 
   /**
-   * Starts a journal for the state with this hash. Throws LockedError where there is one already, BackendError where it
-   * cannot be written.
+   * Starts a journal.
+   * @param base hash of the state that its lines change
+   * @throws LockedError where there is a journal already; BackendError where it cannot be written
    */
   static async create(path: string, base: string): Promise<Journal> {
     const file = await open(path, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
@@ -55,7 +58,10 @@ export class Journal {
     return journal;
   }
 
-  /** Adds a line; resolves once it is on disk. Rejects with BackendError where it cannot be written, now or before. */
+  /**
+   * Adds a line; resolves once it is on disk.
+   * @throws BackendError where it, or one before it, cannot be written
+   */
   append(line: JournalLine): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#queue.push(`${JSON.stringify(line)}\n`);
@@ -64,7 +70,7 @@ export class Journal {
     });
   }
 
-  /** Adds a line that may wait for the next one that must be on disk. */
+  /** Adds a line that reaches the disk together with the next one of `append`. */
   appendLater(line: JournalLine): void {
     this.#queue.push(`${JSON.stringify(line)}\n`);
   }
@@ -98,13 +104,14 @@ export class Journal {
     }
   }
 
+  /** Closes the file once all lines are on disk. */
   async close(): Promise<void> {
     await this.#flushing;
     await this.#file.close();
   }
 }
 
-/** Notes in a journal that is not being written any more which state its merging is about to give. */
+/** Adds to the journal of a dead process the hash of the state into which its lines are about to be merged. */
 export async function appendCommit(path: string, hash: string): Promise<void> {
   const file = await open(path, "r+");
   try {
@@ -121,15 +128,16 @@ export async function appendCommit(path: string, hash: string): Promise<void> {
 }
 
 /**
- * Reads a journal; undefined where there is none. A last line cut off by a crash is left out: the step it tells of
- * was not reported finished. Throws BackendError where anything else cannot be read.
+ * Reads a journal; undefined where there is none. A last line that a crash cut off is left out: nobody was told that
+ * its step was finished.
+ * @throws BackendError where another line cannot be read
  */
 export async function readJournal(path: string): Promise<JournalLine[] | undefined> {
   let text: string;
   try {
     text = await readFile(path, "utf8");
   } catch (error) {
-    if (isMissing(error)) return undefined;
+    if (isNoSuchFile(error)) return undefined;
     throw error;
   }
   const lines = text.split("\n");

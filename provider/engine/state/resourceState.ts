@@ -1,52 +1,60 @@
 import { makeUrn, urnName, urnQualifiedType, urnScope, urnType } from "../urn.ts";
 import type { Props } from "../value.ts";
 
-/** One resource in the state, secrets in clear (wrapped, see value.ts). Fields of newer versions are kept. */
-export type ResourceState = {
-  urn: string;
-  custom: boolean;
-  type: string;
-  id?: string;
-  inputs?: Props;
-  outputs?: Props;
-  parent?: string;
-  protect?: boolean;
-  external?: boolean;
-  delete?: boolean;
-  taint?: boolean;
-  pendingReplacement?: boolean;
-  dependencies?: string[];
-  propertyDependencies?: { [key: string]: string[] };
-  provider?: string;
-  initErrors?: string[];
-  additionalSecretOutputs?: string[];
-  aliases?: string[];
-  /** The id the program imported it by. */
-  importID?: string;
-  retainOnDelete?: boolean;
-  deletedWith?: string;
-  replaceWith?: string[];
-  ignoreChanges?: string[];
-  replaceOnChanges?: string[];
-  customTimeouts?: { create?: string; update?: string; delete?: string; read?: string };
-  viewOf?: string;
-  created?: string;
-  modified?: string;
-  [other: string]: unknown;
-};
+/** One resource in the state, its secrets in clear but marked (see value.ts). Fields of newer versions are kept. */
+export interface ResourceState {
+  readonly urn: string;
+  readonly custom: boolean;
+  readonly type: string;
+  readonly id?: string;
+  readonly inputs?: Props;
+  readonly outputs?: Props;
+  readonly parent?: string;
+  readonly protect?: boolean;
+  readonly external?: boolean;
+  readonly delete?: boolean;
+  readonly taint?: boolean;
+  readonly pendingReplacement?: boolean;
+  readonly dependencies?: readonly string[];
+  readonly propertyDependencies?: Readonly<Record<string, readonly string[]>>;
+  readonly provider?: string;
+  readonly initErrors?: readonly string[];
+  readonly additionalSecretOutputs?: readonly string[];
+  readonly aliases?: readonly string[];
+  /** The id by which the program imported it. */
+  readonly importID?: string;
+  readonly retainOnDelete?: boolean;
+  readonly deletedWith?: string;
+  readonly replaceWith?: readonly string[];
+  readonly ignoreChanges?: readonly string[];
+  readonly replaceOnChanges?: readonly string[];
+  readonly customTimeouts?: CustomTimeouts;
+  readonly viewOf?: string;
+  readonly created?: string;
+  readonly modified?: string;
+  readonly [other: string]: unknown;
+}
+
+/** How long operations on a resource may take, as the program wrote it. */
+export interface CustomTimeouts {
+  readonly create?: string;
+  readonly update?: string;
+  readonly delete?: string;
+  readonly read?: string;
+}
 
 /** An operation that was in flight when a run stopped; `type` as Pulumi names it. */
-export type PendingOperation = {
-  resource: ResourceState;
-  type: "creating" | "updating" | "deleting" | "reading" | "importing";
-};
+export interface PendingOperation {
+  readonly resource: ResourceState;
+  readonly type: "creating" | "updating" | "deleting" | "reading" | "importing";
+}
 
 /** True for the entry of a provider. */
-export function isProviderState(state: ResourceState): boolean {
+export function isProviderState(state: Pick<ResourceState, "type">): boolean {
   return state.type.startsWith("pulumi:providers:");
 }
 
-/** Every urn this resource needs to exist before it: parent, dependencies, provider, `deletedWith`. */
+/** The URNs of all resources that must exist before this one: parent, dependencies, provider, `deletedWith`. */
 export function references(state: ResourceState): string[] {
   const urns = new Set<string>(state.dependencies ?? []);
   for (const list of Object.values(state.propertyDependencies ?? {})) for (const urn of list) urns.add(urn);
@@ -54,14 +62,16 @@ export function references(state: ResourceState): string[] {
   if (state.deletedWith) urns.add(state.deletedWith);
   for (const urn of state.replaceWith ?? []) urns.add(urn);
   if (state.viewOf) urns.add(state.viewOf);
-  if (state.provider) urns.add(state.provider.slice(0, state.provider.lastIndexOf("::")));
+  if (state.provider) urns.add(urnOfProvider(state.provider));
   urns.delete(state.urn);
   return [...urns];
 }
 
 /**
- * Rewrites urns and references by the given map (old urn to new urn). A urn holds the types of its parents: the
- * children of a renamed resource that were not registered yet follow it. Parents must come before their children.
+ * Gives resources, and references to them, their new URNs. A URN names the types of its parents, so the children of a
+ * renamed resource get a new one too, even where the program has not registered them yet.
+ * @param states parents before their children
+ * @param renamed new URNs by the old ones
  */
 export function renameAll(
   states: readonly ResourceState[],
@@ -76,25 +86,32 @@ export function renameAll(
     const followed = makeUrn(stack, project, now, urnType(urn), urnName(urn));
     if (urnQualifiedType(followed) !== urnQualifiedType(urn)) all.set(urn, followed);
   }
-  return states.map((state) => renameReferences(state, all));
+  const to = (urn: string): string => all.get(urn) ?? urn;
+  return states.map((state) =>
+    [state.urn, ...references(state)].some((urn) => all.has(urn))
+      ? { ...withReferences(state, to), urn: to(state.urn) }
+      : state,
+  );
 }
 
-function renameReferences(state: ResourceState, renamed: ReadonlyMap<string, string>): ResourceState {
-  if (![state.urn, ...references(state)].some((urn) => renamed.has(urn))) return state;
-  const to = (urn: string): string => renamed.get(urn) ?? urn;
-  const out: ResourceState = { ...state, urn: to(state.urn) };
-  if (state.parent) out.parent = to(state.parent);
-  if (state.deletedWith) out.deletedWith = to(state.deletedWith);
-  if (state.dependencies) out.dependencies = state.dependencies.map(to);
-  if (state.replaceWith) out.replaceWith = state.replaceWith.map(to);
-  if (state.propertyDependencies) {
-    out.propertyDependencies = Object.fromEntries(
-      Object.entries(state.propertyDependencies).map(([key, urns]) => [key, urns.map(to)]),
-    );
-  }
-  if (state.provider) {
-    const at = state.provider.lastIndexOf("::");
-    out.provider = to(state.provider.slice(0, at)) + state.provider.slice(at);
-  }
-  return out;
+/** The resource with other references; those that become undefined are gone. */
+export function withReferences(state: ResourceState, to: (urn: string) => string | undefined): ResourceState {
+  const each = (urns: readonly string[]): string[] => urns.flatMap((urn) => to(urn) ?? []);
+  const { parent, deletedWith, dependencies, replaceWith, propertyDependencies, provider } = state;
+  return {
+    ...state,
+    ...(parent && { parent: to(parent) }),
+    ...(deletedWith && { deletedWith: to(deletedWith) }),
+    ...(dependencies && { dependencies: each(dependencies) }),
+    ...(replaceWith && { replaceWith: each(replaceWith) }),
+    ...(propertyDependencies && {
+      propertyDependencies: Object.fromEntries(
+        Object.entries(propertyDependencies).map(([key, urns]) => [key, each(urns)]),
+      ),
+    }),
+    ...(provider && { provider: to(urnOfProvider(provider)) + provider.slice(provider.lastIndexOf("::")) }),
+  };
 }
+
+/** The URN in a reference to a provider, which is `urn::id`. */
+const urnOfProvider = (reference: string) => reference.slice(0, reference.lastIndexOf("::"));

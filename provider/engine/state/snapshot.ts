@@ -3,15 +3,16 @@ import { type PendingOperation, type ResourceState, renameAll } from "./resource
 import type { StateCodec, StoredOperation, StoredResource } from "./stateCodec.ts";
 import { topologicalOrder } from "./topologicalOrder.ts";
 
-/** A resource in the state, with the key it has for the length of a run. */
-export type Entry = { key: string; state: ResourceState };
+/** A resource in the state, with the key that it has for the length of a run. */
+export interface Entry {
+  readonly key: string;
+  readonly state: ResourceState;
+}
 
-/** One change of the state. */
-export type Mutation = { put: string; state: ResourceState } | { drop: string };
+/** One change of the state: the entry of a key is set or removed. */
+export type Mutation = { readonly put: string; readonly state: ResourceState } | { readonly drop: string };
 
-/**
- * The state of a stack while a run changes it. With a journal, every change is on disk before the call resolves.
- */
+/** The state of a stack while a run changes it. */
 export class Snapshot {
   readonly #entries = new Map<string, ResourceState>();
   readonly #codec: StateCodec;
@@ -25,7 +26,7 @@ export class Snapshot {
   #nextKey = 0;
   #nextOperation = 0;
 
-  constructor(resources: StoredResource[], pending: StoredOperation[], codec: StateCodec) {
+  constructor(resources: readonly StoredResource[], pending: readonly StoredOperation[], codec: StateCodec) {
     this.#codec = codec;
     resources.forEach((stored, index) => {
       this.#entries.set(`o${index}`, codec.decode(stored));
@@ -33,7 +34,10 @@ export class Snapshot {
     this.#earlierPending = pending.map((operation) => codec.decodeOperation(operation));
   }
 
-  /** From here on every change goes to the journal too; `onFailure` is told where that fails. */
+  /**
+   * From here on every change goes to the journal as well.
+   * @param onFailure called where it cannot be written
+   */
   useJournal(journal: Journal, onFailure: (error: Error) => void): void {
     this.#journal = journal;
     this.#onFailure = onFailure;
@@ -59,12 +63,12 @@ export class Snapshot {
     return this.#entries.get(key);
   }
 
-  /** Operations an earlier run left in flight. */
+  /** Operations that an earlier run left in flight. */
   get earlierPending(): readonly PendingOperation[] {
     return this.#earlierPending;
   }
 
-  /** True once anything is, or would be, other than it was read. */
+  /** True once anything differs, or would differ, from what was read. */
   get changed(): boolean {
     return this.#changed;
   }
@@ -88,7 +92,10 @@ export class Snapshot {
     this.#journal?.appendLater({ line: "rename", from: oldUrn, to: newUrn });
   }
 
-  /** Notes that an operation is about to be sent to the provider; rejects where that cannot be noted. */
+  /**
+   * Notes that an operation is about to be sent to the provider.
+   * @throws BackendError where the journal cannot be written
+   */
   async begin(type: PendingOperation["type"], resource: ResourceState): Promise<number> {
     const id = this.#nextOperation++;
     const operation = { type, resource };
@@ -102,8 +109,11 @@ export class Snapshot {
     return id;
   }
 
-  /** Notes what an operation has done. The journal is on disk when this resolves, or its failure was told. */
-  async end(id: number | undefined, mutations: Mutation[]): Promise<void> {
+  /**
+   * Notes what was done. When this resolves the journal is on disk, or `onFailure` was called.
+   * @param id the operation that did it, if any
+   */
+  async end(id: number | undefined, mutations: readonly Mutation[]): Promise<void> {
     const touched = mutations.flatMap((mutation) =>
       "drop" in mutation ? (this.#entries.get(mutation.drop) ?? []) : mutation.state,
     );
@@ -127,15 +137,15 @@ export class Snapshot {
     }
   }
 
-  /** Changes that need no provider: they may reach the disk together with a later step. */
-  change(mutations: Mutation[]): void {
+  /** Makes changes that no provider took part in: they may reach the disk together with a later step. */
+  change(mutations: readonly Mutation[]): void {
     this.#apply(mutations);
     const stored = mutations.map((mutation) => this.#encode(mutation));
     this.#journal?.appendLater({ line: "end", mutations: stored });
   }
 
-  /** Applies what a journal of another run holds. */
-  replayEnd(id: number | undefined, mutations: StoredMutation[]): void {
+  /** Applies a line `end` in the journal of another run. */
+  replayEnd(id: number | undefined, mutations: readonly StoredMutation[]): void {
     if (id !== undefined) this.#pending.delete(id);
     this.#apply(
       mutations.map((mutation) =>
@@ -144,12 +154,12 @@ export class Snapshot {
     );
   }
 
-  /** Applies the begin of an operation that a journal of another run holds. */
+  /** Applies a line `begin` in the journal of another run. */
   replayBegin(id: number, operation: StoredOperation): void {
     this.#pending.set(id, this.#codec.decodeOperation(operation));
   }
 
-  /** What goes to the state file: resources in order, and operations still in flight. */
+  /** The content of the state file: resources in order, and operations that are still in flight. */
   stored(): { resources: StoredResource[]; pendingOperations: StoredOperation[] } {
     const states = renameAll([...this.#entries.values()], this.#renamed);
     const pending = [...this.#earlierPending, ...this.#pending.values()];
@@ -159,8 +169,8 @@ export class Snapshot {
     };
   }
 
-  /** Of what was in flight earlier, a creation is settled by another one, and all else by the end of the object. */
-  #apply(mutations: Mutation[]): void {
+  /** A new entry settles an earlier creation of its resource; a removed one settles all other earlier operations. */
+  #apply(mutations: readonly Mutation[]): void {
     this.#changed ||= mutations.length > 0;
     for (const mutation of mutations) {
       const isEnd = "drop" in mutation;

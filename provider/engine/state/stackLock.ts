@@ -1,32 +1,54 @@
 import { randomUUID } from "node:crypto";
+import { readFileSync, readlinkSync } from "node:fs";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
 import { LockedError } from "../errors.ts";
-import { isDead, isVisible, ownIdentity, type ProcessIdentity } from "./deadProcess.ts";
-import { isMissing, removeIfThere, syncFolder } from "./durableFile.ts";
+import { isNoSuchFile, removeIfThere, syncFolder } from "./durableFile.ts";
 
 const PROGRAM = "gatehouse";
 
-/** The process is told by its id alone in locks of other programs. */
-type LockContent = ProcessIdentity & {
-  username: string;
-  hostname: string;
-  timestamp: string;
-  /** Ours alone: who made it. */
-  program?: string;
-};
+/** What tells a process from all others, as far as the system says it. */
+interface ProcessIdentity {
+  readonly pid: number;
+  /** When it was started, as the system counts it: a later process may have the same id. */
+  readonly started?: string;
+  /** The boot of the machine, and the PID namespace: elsewhere the same id means another process. */
+  readonly boot?: string;
+  readonly pidNamespace?: string;
+}
 
-/** A lock somebody left or holds. `hiddenOwn`: a gatehouse process on a host of our name, which we cannot look for. */
-export type FoundLock = { path: string; content: LockContent; deadOwn: boolean; hiddenOwn: boolean };
+/** What a lock file holds. Those of other programs tell of the process its id alone. */
+interface LockContent extends ProcessIdentity {
+  readonly username: string;
+  readonly hostname: string;
+  readonly timestamp: string;
+  /** The program that made the lock; other programs leave it out. */
+  readonly program?: string;
+}
 
-/** All locks of a stack; `deadOwn` where a gatehouse process on this machine left it and is gone. */
+/** A lock file of a stack. */
+export interface FoundLock {
+  readonly path: string;
+  readonly content: LockContent;
+  /** True where a gatehouse process of this machine left it, and is gone. */
+  readonly deadOwn: boolean;
+  /** True for one of a gatehouse process that cannot be looked for from here, on a host of the same name. */
+  readonly hiddenOwn: boolean;
+}
+
+/** A lock that this process holds. */
+export interface HeldLock {
+  release(): Promise<void>;
+}
+
+/** All locks of a stack. */
 export async function findLocks(folder: string): Promise<FoundLock[]> {
   let names: string[];
   try {
     names = await readdir(folder);
   } catch (error) {
-    if (isMissing(error)) return [];
+    if (isNoSuchFile(error)) return [];
     throw error;
   }
   const found: FoundLock[] = [];
@@ -36,7 +58,7 @@ export async function findLocks(folder: string): Promise<FoundLock[]> {
     try {
       content = JSON.parse(await readFile(path, "utf8")) as LockContent;
     } catch (error) {
-      if (isMissing(error)) continue;
+      if (isNoSuchFile(error)) continue;
       content = { pid: 0, username: "unknown", hostname: "unknown", timestamp: "unknown" };
     }
     const own = content.program === PROGRAM && content.hostname === hostname();
@@ -46,12 +68,9 @@ export async function findLocks(folder: string): Promise<FoundLock[]> {
   return found;
 }
 
-/** A lock we hold. */
-export type HeldLock = { release(): Promise<void> };
-
 /**
- * Takes the stack. Locks of our own dead processes do not hinder it; they stay until removed by `removeLocks`.
- * Throws LockedError where anybody else holds it.
+ * Locks a stack. Locks of dead gatehouse processes do not stand in the way; they stay until `removeLocks`.
+ * @throws LockedError where anybody else holds the stack
  */
 export async function takeLock(folder: string): Promise<HeldLock> {
   await refuseForeign(folder, undefined);
@@ -75,8 +94,8 @@ export async function takeLock(folder: string): Promise<HeldLock> {
   return { release: () => removeIfThere(path) };
 }
 
-/** Removes locks that dead processes of ours left. */
-export async function removeLocks(locks: FoundLock[]): Promise<void> {
+/** Removes the locks of dead processes. */
+export async function removeLocks(locks: readonly FoundLock[]): Promise<void> {
   for (const lock of locks) {
     await removeIfThere(lock.path);
     await removeIfThere(`${lock.path}.attrs`);
@@ -94,4 +113,49 @@ async function refuseForeign(folder: string, own: string | undefined): Promise<v
       return `${path}: ${content.username}@${content.hostname} (pid ${content.pid}) since ${content.timestamp}${hidden}`;
     }),
   );
+}
+
+/** This process. Systems other than Linux tell its id alone. */
+function ownIdentity(): ProcessIdentity {
+  return {
+    pid: process.pid,
+    started: processStart(process.pid),
+    boot: told(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
+    pidNamespace: told(() => readlinkSync("/proc/self/ns/pid")),
+  };
+}
+
+/**
+ * True where the id of a process of this host means the same process here. On Linux containers may share a host's name,
+ * so a process that does not say where it ran is taken to be elsewhere.
+ */
+function isVisible(other: ProcessIdentity): boolean {
+  const { boot, pidNamespace } = ownIdentity();
+  if (process.platform === "linux" && (boot === undefined || pidNamespace === undefined)) return false;
+  return other.boot === boot && other.pidNamespace === pidNamespace;
+}
+
+/** True where no process has this id, or the one that has it was started at another time. */
+function isDead({ pid, started }: ProcessIdentity): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ESRCH") return true;
+  }
+  const now = processStart(pid);
+  return started !== undefined && now !== undefined && started !== now;
+}
+
+function processStart(pid: number): string | undefined {
+  const stat = told(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
+  // The command's name, in brackets, may hold spaces; what follows is regular, the start time its 20th field.
+  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+}
+
+function told(read: () => string): string | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
 }

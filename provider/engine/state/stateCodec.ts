@@ -1,16 +1,20 @@
+import { SECRET, SIGNATURE } from "../../valueMarks.ts";
 import { BackendError } from "../errors.ts";
-import { isObject, isSecret, mapProps, type Props, SECRET, SIGNATURE, type Value } from "../value.ts";
+import { isObject, isSecret, mapProps, type Props, secret, type Value } from "../value.ts";
 import type { Crypter } from "./crypter.ts";
 import type { PendingOperation, ResourceState } from "./resourceState.ts";
 
 /** A resource as the state file holds it: every secret encrypted. */
-export type StoredResource = { [key: string]: unknown };
+export type StoredResource = Readonly<Record<string, unknown>>;
 
 /** A pending operation as the state file holds it. */
-export type StoredOperation = { resource: StoredResource; type: PendingOperation["type"] };
+export interface StoredOperation {
+  readonly resource: StoredResource;
+  readonly type: PendingOperation["type"];
+}
 
 /**
- * Turns resources into what the state file (and the journal) holds, and back. A secret that was read and not
+ * Turns resources into the form that the state file and the journal have, and back. A secret that was read and not
  * changed keeps its ciphertext, so that an unchanged stack gives an unchanged file.
  */
 export class StateCodec {
@@ -23,30 +27,40 @@ export class StateCodec {
 
   /** Encrypts every secret of a resource. */
   encode(state: ResourceState): StoredResource {
-    const out: StoredResource = {};
-    for (const [key, value] of Object.entries(state)) {
-      if (!isStored(key, value)) continue;
-      out[key] = key === "inputs" || key === "outputs" ? this.#seal(value as Props) : value;
-    }
-    return out;
+    const stored = Object.entries(state).filter(([key, value]) => isStored(key, value));
+    return Object.fromEntries(
+      stored.map(([key, value]) => [key, isProps(key) ? this.#seal(value as Props) : value]),
+    );
   }
 
-  /** Opens every secret of a resource. Throws PassphraseError, BackendError. */
+  /**
+   * Decrypts every secret of a resource.
+   * @throws PassphraseError where the key is another one; BackendError where this is no resource
+   */
   decode(stored: StoredResource): ResourceState {
     if (typeof stored.urn !== "string" || typeof stored.type !== "string") {
       throw new BackendError("The state holds a resource without urn or type.");
     }
-    const state = { ...stored } as ResourceState;
-    state.custom = stored.custom === true;
-    if (stored.inputs) state.inputs = this.#open(stored.inputs as Value) as Props;
-    if (stored.outputs) state.outputs = this.#open(stored.outputs as Value) as Props;
-    return state;
+    const { urn, type, inputs, outputs } = stored;
+    return {
+      ...stored,
+      urn,
+      type,
+      custom: stored.custom === true,
+      ...(inputs ? { inputs: this.#open(inputs as Value) as Props } : {}),
+      ...(outputs ? { outputs: this.#open(outputs as Value) as Props } : {}),
+    };
   }
 
+  /** Encrypts every secret of an operation's resource. */
   encodeOperation(operation: PendingOperation): StoredOperation {
     return { resource: this.encode(operation.resource), type: operation.type };
   }
 
+  /**
+   * Decrypts every secret of an operation's resource.
+   * @throws as `decode`
+   */
   decodeOperation(stored: StoredOperation): PendingOperation {
     return { resource: this.decode(stored.resource), type: stored.type };
   }
@@ -68,23 +82,20 @@ export class StateCodec {
     if (!isObject(value)) return value;
     if (isSecret(value)) {
       if (typeof value.ciphertext === "string") {
-        const opened: Props = {
-          [SIGNATURE]: SECRET,
-          value: JSON.parse(this.#crypter.decrypt(value.ciphertext)) as Value,
-        };
+        const opened = secret(JSON.parse(this.#crypter.decrypt(value.ciphertext)) as Value) as Props;
         this.#ciphertexts.set(opened, value.ciphertext);
         return opened;
       }
-      if (typeof value.plaintext === "string") {
-        return { [SIGNATURE]: SECRET, value: JSON.parse(value.plaintext) as Value };
-      }
+      if (typeof value.plaintext === "string") return secret(JSON.parse(value.plaintext) as Value);
       throw new BackendError("The state holds a secret of an unknown format.");
     }
     return mapProps(value, (item) => this.#open(item));
   }
 }
 
-/** False for what a field of a resource says in the state file by its absence. */
+const isProps = (key: string) => key === "inputs" || key === "outputs";
+
+/** False for a value that a state file leaves out: nothing, false, "" and what is empty. */
 export function isStored(key: string, value: unknown): boolean {
   if (key === "custom") return true;
   if (value === undefined || value === null || value === false || value === "") return false;

@@ -1,8 +1,8 @@
 import { type ResourceState, references } from "./resourceState.ts";
 
 /**
- * Orders resources so that what they refer to comes before them; otherwise the given order is kept. A resource
- * marked for deletion keeps its place behind what it refers to as well. Cycles cannot be ordered and stay as given.
+ * Orders resources so that each comes after those it refers to; otherwise the given order is kept. That goes for objects
+ * that are marked for deletion as well. Circles cannot be ordered and stay as given.
  */
 export function topologicalOrder(states: readonly ResourceState[]): ResourceState[] {
   const byUrn = new Map<string, ResourceState[]>();
@@ -33,31 +33,4 @@ export function topologicalOrder(states: readonly ResourceState[]): ResourceStat
   };
   for (const state of states) visit(state);
   return ordered;
-}
-
-/** All resources that depend on `urn`, directly or not, in the order of `states` (dependencies first). */
-export function dependentsOf(urn: string, states: readonly ResourceState[]): ResourceState[] {
-  const reached = new Set([urn]);
-  const found: ResourceState[] = [];
-  for (const state of states) {
-    if (state.urn === urn || !references(state).some((other) => reached.has(other))) continue;
-    reached.add(state.urn);
-    found.push(state);
-  }
-  return found;
-}
-
-/**
- * For each condemned resource, those condemned resources that must be gone before it: the ones that refer to it.
- */
-export function deletionBlockers(condemned: readonly ResourceState[]): Map<ResourceState, ResourceState[]> {
-  const byUrn = new Map<string, ResourceState[]>();
-  for (const state of condemned) byUrn.set(state.urn, [...(byUrn.get(state.urn) ?? []), state]);
-  const blockers = new Map<ResourceState, ResourceState[]>(condemned.map((state) => [state, []]));
-  for (const state of condemned) {
-    for (const urn of references(state)) {
-      for (const target of byUrn.get(urn) ?? []) blockers.get(target)?.push(state);
-    }
-  }
-  return blockers;
 }

@@ -1,77 +1,93 @@
+import { randomUUID } from "node:crypto";
+import { UNKNOWN } from "../../../valueMarks.ts";
 import { type EngineError, ProtectedError, type UnsupportedUse } from "../../errors.ts";
-import type { Diagnostic, Step } from "../../model.ts";
-import type { Entry } from "../../state/snapshot.ts";
-import { UrnPatterns } from "../../targets.ts";
-import { knownProps, mapProps, type Props, UNKNOWN } from "../../value.ts";
-import { changedFields } from "../plan/changedFields.ts";
+import { changedFields, shownValues } from "../../fieldDiff.ts";
+import type { Step, Writable } from "../../model.ts";
+import type { RunLog } from "../../runLog.ts";
+import type { ResourceState } from "../../state/resourceState.ts";
+import type { Entry, Snapshot } from "../../state/snapshot.ts";
+import { type TargetOptions, UrnPatterns } from "../../targets.ts";
+import { DYNAMIC_PROVIDER_TYPE, makeUrn, STACK_TYPE } from "../../urn.ts";
+import { equal, knownProps, mapProps, type Props } from "../../value.ts";
 import { planResource, type ResourcePlan } from "../plan/planResource.ts";
-import { Claims } from "../plan/takenEntries.ts";
-import { defaultProviderState, defaultProviderUrn } from "../program/defaultProvider.ts";
+import { TakenEntries } from "../plan/takenEntries.ts";
 import { type Goal, goalReferences, type Scope } from "../program/goal.ts";
 import type { Monitor, Registered } from "../program/monitorServer.ts";
-import { addValues } from "../stepValues.ts";
+import type { ProviderProcess } from "../program/providerProcess.ts";
 import { deleteAll, leaveOut } from "./deletions.ts";
-import {
-  type DeploymentContext,
-  type DeploymentOptions,
-  deletionContext,
-  writeState,
-} from "./deploymentContext.ts";
-import { executePlan } from "./executePlan.ts";
+import { type DeploymentContext, keepState, writeState } from "./deploymentContext.ts";
+import { executePlan, registerComponent } from "./executePlan.ts";
+import type { HeldPlan } from "./heldPlan.ts";
 import { Limiter } from "./limiter.ts";
-import { isUnchanged } from "./newState.ts";
-import { requireKnown, Selection } from "./participants.ts";
-import { registerComponent } from "./registerComponent.ts";
-import { never } from "./stopSwitch.ts";
+import { Participants, requireKnown } from "./participants.ts";
+import { never, type StopSwitch } from "./stopSwitch.ts";
 
 // Resources are planned side by side: one that depends on another is registered only after that one is done, so
 // plans in the making never concern each other. More at once than this only wait for the one provider process.
 const PLANNED_AT_ONCE = 8;
 
+/** What a deployment is given. */
+export interface DeploymentOptions {
+  readonly stack: string;
+  readonly project: string;
+  readonly dryRun: boolean;
+  readonly parallel: number;
+  readonly snapshot: Snapshot;
+  readonly log: RunLog;
+  readonly stop: StopSwitch;
+  readonly provider: ProviderProcess;
+  /** The configuration, which the default provider's entry in the state repeats. */
+  readonly providerInputs: Props;
+  readonly targets: TargetOptions;
+  /** URNs, with wildcards, of what must be replaced. */
+  readonly replace: readonly string[];
+  /** The plan that the run must not depart from. */
+  readonly held?: HeldPlan | undefined;
+}
+
 /** Makes what a program registers real, or in a dry run finds out what that would mean. */
 export class Deployment implements Monitor {
   readonly scope: Scope;
   readonly unsupportedUses: UnsupportedUse[] = [];
-  /** True once the program has registered everything and what is gone from it was deleted. */
-  complete = false;
   /** Why the run's options do not fit the program; nothing more was done then. */
   misfit: EngineError | undefined;
+  readonly #options: DeploymentOptions;
   readonly #context: DeploymentContext;
   readonly #planning: Limiter;
-  readonly #selection: Selection;
+  readonly #participants: Participants;
   readonly #replace: UrnPatterns;
-  /** New resources that take no part in this run: there is nothing that others could depend on. */
+  /** URNs of new resources that take no part in this run: nothing can depend on them. */
   readonly #skipped = new Set<string>();
+  #finishing: Promise<void> | undefined;
 
+  /** @throws EngineError (`target`) where something is to be replaced that is not in the state */
   constructor(options: DeploymentOptions) {
-    const { snapshot, parallel, stack, project } = options;
-    const claims = new Claims(snapshot);
+    const { snapshot, parallel, stack, project, targets } = options;
+    const taken = new TakenEntries(snapshot);
+    this.#options = options;
+    this.#participants = new Participants(targets);
     this.#context = {
       ...options,
-      claims,
+      taken,
       limiter: new Limiter(parallel),
+      refuse: (urn) => this.#participants.refusal(urn),
       replaced: new Map(),
       deleted: new Set(),
       recreate: new Set(),
       providerRef: "",
     };
     this.#planning = new Limiter(Math.min(parallel, PLANNED_AT_ONCE));
-    this.#selection = new Selection(options.targets);
     this.#replace = new UrnPatterns(options.replace);
-    this.scope = { stack, project, aliasOf: (urn) => claims.formerUrn(urn) };
-    requireKnown(this.#replace.urns, (urn) => claims.knows(urn));
+    this.scope = { stack, project, aliasOf: (urn) => taken.formerUrn(urn) };
+    requireKnown(this.#replace.urns, (urn) => taken.knows(urn));
   }
 
-  unsupported(uses: UnsupportedUse[]): void {
+  unsupported(uses: readonly UnsupportedUse[]): void {
     this.unsupportedUses.push(...uses);
     if (!this.#context.dryRun) this.#context.stop.stop("unsupported");
   }
 
-  diagnostic(diagnostic: Diagnostic): void {
-    this.#context.log.diagnostic(diagnostic);
-  }
-
-  register(goal: Goal, uses: UnsupportedUse[]): Promise<Registered> {
+  register(goal: Goal, uses: readonly UnsupportedUse[]): Promise<Registered> {
     const { stop, dryRun } = this.#context;
     if (uses.length > 0) {
       this.unsupported(uses);
@@ -85,7 +101,13 @@ export class Deployment implements Monitor {
   async #register(goal: Goal): Promise<Registered | undefined> {
     const { log, stop, dryRun } = this.#context;
     log.hide(goal.props);
-    const step: Step = { op: "create", urn: goal.urn, type: goal.type, name: goal.name, fields: [] };
+    const step: Writable<Step> = {
+      op: "create",
+      urn: goal.urn,
+      type: goal.type,
+      name: goal.name,
+      fields: [],
+    };
     try {
       if (goal.custom) await this.#useDefaultProvider();
       const plan = await this.#planning.run(async () => (stop.reason ? undefined : this.#begin(goal, step)));
@@ -105,33 +127,50 @@ export class Deployment implements Monitor {
     }
   }
 
+  /** The entry of the provider that all dynamic resources of the stack belong to; it holds the configuration. */
+  async #useDefaultProvider(): Promise<void> {
+    const { stack, project, providerInputs: inputs } = this.#options;
+    await this.#context.provider.start();
+    if (this.#context.providerRef !== "") return;
+    const type = DYNAMIC_PROVIDER_TYPE;
+    const urn = makeUrn(stack, project, "", type, "default");
+    const { key, state: old } = this.#context.taken.takeUrn(urn);
+    const id = old?.id ?? randomUUID();
+    this.#context.providerRef = `${urn}::${id}`;
+    if (old && equal(old.inputs ?? {}, inputs)) return;
+    const modified = new Date().toISOString();
+    const created = old?.created ?? modified;
+    const state = { urn, custom: true, id, type, inputs, outputs: inputs, created, modified };
+    writeState(this.#context, [{ put: key, state }]);
+  }
+
   /** Answers at once what needs no provider; gives the plan for the rest. */
-  async #begin(goal: Goal, step: Step): Promise<ResourcePlan | Registered> {
-    const { claims, log, recreate } = this.#context;
-    const old = claims.take(goal);
-    const included = this.#selection.updates(goal.urn, goalReferences(goal));
+  async #begin(goal: Goal, step: Writable<Step>): Promise<ResourcePlan | Registered> {
+    const { taken, log, recreate } = this.#context;
+    const old = taken.take(goal);
+    const included = this.#participants.updates(goal.urn, goalReferences(goal));
     // What this run has deleted already must come back, target or not.
     const recreating = recreate.has(goal.urn) || (old !== undefined && recreate.has(old.state.urn));
     if (!included && !recreating) return old ? this.#leave(old, step) : this.#skip(goal);
-    claims.rename(goal);
+    taken.rename(goal);
     log.step(step);
     this.#refuseSkipped(goal);
     if (!goal.custom) return registerComponent(this.#context, goal, old, step);
     return this.#plan(goal, old, recreating, step);
   }
 
-  /** An existing resource that takes no part in this run stays as it is, under the urn it has. */
+  /** An existing resource that takes no part in this run stays as it is, under the URN that it has. */
   #leave(old: Entry, step: Step): Registered {
-    const { state } = old;
-    this.#context.log.step({ ...step, op: "same", urn: state.urn, ...(state.id ? { id: state.id } : {}) });
-    this.#context.claims.keep(state.urn, old, state);
-    return { urn: state.urn, id: state.id ?? "", outputs: state.outputs ?? {} };
+    const { urn, id = "", outputs = {} } = old.state;
+    this.#context.log.step({ ...step, op: "same", urn, ...(id && { id }) });
+    this.#context.taken.keep(urn, old, old.state);
+    return { urn, id, outputs };
   }
 
   /** A new resource that takes no part in this run: the program goes on with values that are not known. */
-  #skip(goal: Goal): Registered {
-    this.#skipped.add(goal.urn);
-    return { urn: goal.urn, id: "", outputs: {}, unknown: true };
+  #skip({ urn }: Goal): Registered {
+    this.#skipped.add(urn);
+    return { urn, id: "", outputs: {}, unknown: true };
   }
 
   #refuseSkipped(goal: Goal): void {
@@ -143,20 +182,25 @@ export class Deployment implements Monitor {
     );
   }
 
-  async #plan(goal: Goal, old: Entry | undefined, recreating: boolean, step: Step): Promise<ResourcePlan> {
-    const { replaced, recreate, snapshot, claims } = this.#context;
+  async #plan(
+    goal: Goal,
+    old: Entry | undefined,
+    recreating: boolean,
+    step: Writable<Step>,
+  ): Promise<ResourcePlan> {
+    const { provider, replaced, recreate, snapshot, taken } = this.#context;
     const plan = await planResource({
-      provider: await this.#context.provider,
+      provider,
       goal,
       old,
       recreating,
       ownerReplaced: goal.deletedWith !== "" && replaced.has(goal.deletedWith),
       replaceAsked: this.#replace.has(goal.urn),
       entries: () => snapshot.entries(),
-      done: (urn) => claims.kept(urn) !== undefined,
+      done: (urn) => taken.kept(urn) !== undefined,
     });
     describePlan(plan, step);
-    this.#context.held?.require(step);
+    this.#options.held?.require(step);
     if (step.op === "replace") replaced.set(goal.urn, step);
     if (plan.op === "replace" && plan.deleteFirst) {
       const guarded = plan.deleteFirst.find((entry) => entry.state.protect);
@@ -170,73 +214,63 @@ export class Deployment implements Monitor {
   }
 
   registerOutputs(urn: string, outputs: Props): void {
-    const { log, dryRun, claims } = this.#context;
-    const found = claims.kept(urn);
+    const { log, dryRun, taken } = this.#context;
+    const found = taken.kept(urn);
     if (!found) return;
     log.hide(outputs);
-    const state = { ...found.state, outputs: dryRun ? outputs : knownProps(outputs) };
-    claims.keep(urn, found, state);
-    if (!isUnchanged(found.state, state)) writeState(this.#context, [{ put: found.key, state }]);
+    const known = dryRun ? outputs : knownProps(outputs);
+    keepState(this.#context, urn, found, { ...found.state, outputs: known });
   }
 
-  async finished(): Promise<void> {
-    const { snapshot, stop, claims, replaced } = this.#context;
+  finished(): Promise<void> {
+    this.#finishing ??= this.#finish();
+    return this.#finishing;
+  }
+
+  async #finish(): Promise<void> {
+    const { log, snapshot, stop, taken, replaced } = this.#context;
     await stop.settled();
-    if (stop.reason || this.complete) return;
+    if (stop.reason) return;
+    const deletable = this.#participants.deletable(snapshot.entries().map(({ state }) => state));
+    const left = taken.left();
+    const condemned = left.filter(({ state }) => deletable.has(state.urn));
     try {
-      this.#selection.requireKnown((urn) => claims.knows(urn));
+      this.#participants.requireKnown((urn) => taken.knows(urn));
+      for (const { state } of condemned) this.#options.held?.requireDeletion(state.urn);
     } catch (error) {
       this.misfit = error as EngineError;
       stop.stop("failed");
       return;
     }
-    const entries = snapshot.entries();
-    const deletable = this.#selection.deletable(entries.map(({ state }) => state));
-    const gone = entries.filter(({ key, state }) => state.delete === true || !claims.isTouched(key));
-    const condemned = gone.filter(({ state }) => deletable.has(state.urn));
     leaveOut(
-      this.#context.log,
-      gone.filter(({ state }) => !deletable.has(state.urn)),
+      log,
+      left.filter(({ state }) => !deletable.has(state.urn)),
     );
-    const { held } = this.#context;
-    const refuse = ({ urn }: { urn: string }): string | undefined => this.#selection.refusal(urn);
-    try {
-      for (const { state } of held ? condemned : []) held?.requireDeletion(state.urn);
-    } catch (error) {
-      this.misfit = error as EngineError;
-      stop.stop("failed");
-      return;
-    }
-    await deleteAll({ ...deletionContext(this.#context), refuse }, condemned, replaced);
-    if (!stop.reason) this.complete = true;
+    await deleteAll(this.#context, condemned, replaced);
   }
 
-  /** Adds to every step of a dry run what its resource is before and after. */
+  /** Adds to every step of a dry run, which leaves the snapshot as it was, what its resource is before and after. */
   addValues(): void {
-    const { log, snapshot, claims } = this.#context;
-    addValues(log.steps, snapshot, claims);
+    const { log, snapshot, taken } = this.#context;
+    const left = new Map(taken.left().map(({ state }) => [objectKey(state), state]));
+    for (const step of log.steps) {
+      const kept = step.op === "delete" ? undefined : taken.kept(step.urn);
+      const before = kept ? snapshot.get(kept.key) : left.get(objectKey(step));
+      // A resource that takes no part in the run stays as it is.
+      const after = kept?.state ?? (step.op === "same" ? before : undefined);
+      if (before) step.before = shownValues(before);
+      if (after) step.after = shownValues(after);
+    }
   }
 
   /** The outputs of the stack's root resource. */
   stackOutputs(): Props {
-    const root = this.#context.claims.all().find((state) => state.type === "pulumi:pulumi:Stack");
-    return root?.outputs ?? {};
-  }
-
-  async #useDefaultProvider(): Promise<void> {
-    await this.#context.provider;
-    if (this.#context.providerRef !== "") return;
-    const { stack, project, providerInputs, claims } = this.#context;
-    const urn = defaultProviderUrn(stack, project);
-    const { key, state: old } = claims.takeUrn(urn);
-    const state = defaultProviderState(urn, providerInputs, old);
-    this.#context.providerRef = `${urn}::${state.id}`;
-    if (state !== old) writeState(this.#context, [{ put: key, state }]);
+    return this.#context.taken.all().find(({ type }) => type === STACK_TYPE)?.outputs ?? {};
   }
 }
 
 /** Puts a plan into words. */
-function describePlan(plan: ResourcePlan, step: Step): void {
+function describePlan(plan: ResourcePlan, step: Writable<Step>): void {
   const again = plan.old !== undefined && (plan.op === "create" || plan.op === "import");
   step.op = plan.op === "replace" || again ? "replace" : plan.op;
   if (plan.op !== "same" && plan.op !== "import") step.fields = changedFields(plan.old?.state, plan.inputs);
@@ -244,3 +278,6 @@ function describePlan(plan: ResourcePlan, step: Step): void {
   if (plan.op === "import") step.id = plan.found.id;
   else if (plan.old?.state.id) step.id = plan.old.state.id;
 }
+
+/** Names an object: an old one that its replacement has not deleted yet has the same URN as the new one. */
+const objectKey = ({ urn, id = "" }: Pick<ResourceState, "urn" | "id">) => `${urn} ${id}`;

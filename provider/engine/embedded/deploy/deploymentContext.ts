@@ -1,59 +1,89 @@
 import type { Step } from "../../model.ts";
-import type { RunLog } from "../../runLog.ts";
-import type { Mutation, Snapshot } from "../../state/snapshot.ts";
-import type { TargetOptions } from "../../targets.ts";
-import type { Props } from "../../value.ts";
-import type { Claims } from "../plan/takenEntries.ts";
-import type { DynamicProvider } from "../program/providerProcess.ts";
+import type { ResourceState } from "../../state/resourceState.ts";
+import type { Entry, Mutation } from "../../state/snapshot.ts";
+import { isStored } from "../../state/stateCodec.ts";
+import { equal, type Props } from "../../value.ts";
+import type { TakenEntries } from "../plan/takenEntries.ts";
+import type { Goal } from "../program/goal.ts";
 import type { DeletionContext } from "./deletions.ts";
-import type { HeldPlan } from "./heldPlan.ts";
-import type { Limiter } from "./limiter.ts";
-import type { StopSwitch } from "./stopSwitch.ts";
-
-/** What a deployment needs. */
-export type DeploymentOptions = {
-  stack: string;
-  project: string;
-  dryRun: boolean;
-  parallel: number;
-  snapshot: Snapshot;
-  log: RunLog;
-  stop: StopSwitch;
-  provider: Promise<DynamicProvider>;
-  /** The configuration, which the default provider's entry in the state holds. */
-  providerInputs: Props;
-  targets: TargetOptions;
-  /** Urns, with wildcards, of what must be replaced. */
-  replace: readonly string[];
-  /** What this run must not go beyond. */
-  held?: HeldPlan;
-};
 
 /** What the parts of a deployment share. */
-export type DeploymentContext = DeploymentOptions & {
-  claims: Claims;
-  limiter: Limiter;
-  /** Resources of this run whose old object goes, with the step that tells of it. */
-  replaced: Map<string, Step>;
-  /** Urns deleted in this run. */
-  deleted: Set<string>;
-  /** Urns whose object was deleted because it depends on a replaced one, to be made again. */
-  recreate: Set<string>;
+export interface DeploymentContext extends DeletionContext {
+  readonly taken: TakenEntries;
+  /** The steps of replacements, by URN: their old objects go. */
+  readonly replaced: Map<string, Step>;
+  /** URNs of resources whose object was deleted because it depends on a replaced one: they are made again. */
+  readonly recreate: Set<string>;
   /** The reference to the default provider; empty before the first dynamic resource. */
   providerRef: string;
-};
+}
 
-/** Writes what needs no provider; a dry run only notes that there is something to write. */
-export function writeState(
-  { snapshot, dryRun }: Pick<DeploymentContext, "snapshot" | "dryRun">,
-  mutations: Mutation[],
-): void {
+/** What the provider, or the program, says of an object. */
+interface Found {
+  readonly id?: string;
+  readonly inputs: Props;
+  readonly outputs: Props;
+  readonly initErrors?: readonly string[];
+}
+
+/**
+ * The state of a resource as the program wants it now.
+ * @param old its state so far, whose times stay
+ * @param changed whether the object is another one than before
+ */
+export function newState(
+  goal: Goal,
+  provider: string,
+  { id, inputs, outputs, initErrors }: Found,
+  old: ResourceState | undefined,
+  changed: boolean,
+): ResourceState {
+  const now = new Date().toISOString();
+  const state = {
+    urn: goal.urn,
+    custom: goal.custom,
+    type: goal.type,
+    id,
+    inputs,
+    outputs,
+    parent: goal.parent,
+    protect: goal.protect,
+    dependencies: goal.dependencies,
+    initErrors,
+    provider,
+    propertyDependencies: goal.custom ? goal.propertyDependencies : {},
+    additionalSecretOutputs: goal.additionalSecretOutputs,
+    customTimeouts: goal.customTimeouts,
+    importID: goal.importId,
+    retainOnDelete: goal.retainOnDelete,
+    deletedWith: goal.deletedWith,
+    created: old?.created ?? now,
+    modified: changed || !old?.modified ? now : old.modified,
+    ignoreChanges: goal.ignoreChanges,
+    replaceOnChanges: goal.replaceOnChanges,
+  };
+  return stored(state) as ResourceState;
+}
+
+/** Notes what a resource is now, and writes it where the state holds something else; returns its key. */
+export function keepState(
+  context: DeploymentContext,
+  urn: string,
+  old: Entry | undefined,
+  state: ResourceState,
+): string {
+  const key = context.taken.keep(urn, old, state);
+  if (!old || !equal(asValue(old.state), asValue(state))) writeState(context, [{ put: key, state }]);
+  return key;
+}
+
+/** Makes changes that no provider took part in; a dry run only notes that there are some. */
+export function writeState({ snapshot, dryRun }: DeploymentContext, mutations: readonly Mutation[]): void {
   if (dryRun) snapshot.wouldChange();
   else snapshot.change(mutations);
 }
 
-/** What deleting within a deployment needs. */
-export function deletionContext(context: DeploymentContext): DeletionContext {
-  const { snapshot, log, stop, dryRun, limiter, deleted } = context;
-  return { snapshot, log, stop, dryRun, limiter, deleted, provider: () => context.provider };
-}
+const stored = (state: object) =>
+  Object.fromEntries(Object.entries(state).filter(([key, value]) => isStored(key, value)));
+
+const asValue = (state: ResourceState) => JSON.parse(JSON.stringify(stored(state))) as Props;

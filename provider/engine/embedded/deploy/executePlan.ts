@@ -1,30 +1,43 @@
-import type { Step } from "../../model.ts";
-import type { ResourceState } from "../../state/resourceState.ts";
+import { fieldDiff } from "../../fieldDiff.ts";
+import type { Step, Writable } from "../../model.ts";
 import type { Entry, Mutation } from "../../state/snapshot.ts";
-import { markNamed, markSecrets, type Props } from "../../value.ts";
-import type { ResourcePlan } from "../plan/planResource.ts";
+import { equal, markNamed, markSecrets, type Props } from "../../value.ts";
+import type { ImportPlan, ResourcePlan } from "../plan/planResource.ts";
 import type { Goal } from "../program/goal.ts";
 import type { Registered } from "../program/monitorServer.ts";
-import { type DynamicProvider, PartialFailure, ProviderGoneError } from "../program/providerProcess.ts";
+import { InitFailedError, ProviderGoneError, type ProviderProcess } from "../program/providerProcess.ts";
 import { deleteEntry } from "./deletions.ts";
-import { type DeploymentContext, deletionContext, writeState } from "./deploymentContext.ts";
-import { isUnchanged, newState } from "./newState.ts";
+import { type DeploymentContext, keepState, newState } from "./deploymentContext.ts";
 
-/** Does what was planned for a resource. Undefined where it failed, or the run stops before it. */
+/** Puts a component, which no provider knows of, into the state. */
+export function registerComponent(
+  context: DeploymentContext,
+  goal: Goal,
+  old: Entry | undefined,
+  step: Writable<Step>,
+): Registered {
+  const { inputs = {}, outputs = {} } = old?.state ?? {};
+  const changed = !equal(inputs, goal.props);
+  step.op = !old ? "create" : changed ? "update" : "same";
+  if (changed) step.fields = fieldDiff(old?.state.inputs, goal.props);
+  keepState(context, goal.urn, old, newState(goal, "", { inputs: goal.props, outputs }, old?.state, changed));
+  return { urn: goal.urn, id: "", outputs: goal.props };
+}
+
+/** Does what was planned for a resource. Undefined where that failed, or the run stops before it. */
 export async function executePlan(
   context: DeploymentContext,
   goal: Goal,
   plan: ResourcePlan,
-  step: Step,
+  step: Writable<Step>,
 ): Promise<Registered | undefined> {
   if (plan.op === "same" || context.dryRun) return settle(context, goal, plan);
-  if (plan.op === "replace" && plan.deleteFirst) {
-    if (!(await deleteFirst(context, [...plan.deleteFirst].reverse(), plan.old, step))) return undefined;
-  }
+  const deletesFirst = plan.op === "replace" && plan.deleteFirst !== undefined;
+  if (deletesFirst && !(await deleteFirst(context, [...plan.deleteFirst].reverse(), plan.old, step)))
+    return undefined;
   return context.limiter.run(async () => {
     if (context.stop.reason) {
-      if (plan.op === "replace" && plan.deleteFirst)
-        step.error = "stopped between its deletion and its creation";
+      if (deletesFirst) step.error = "stopped between its deletion and its creation";
       return undefined;
     }
     const finish = context.log.start(step.op, step);
@@ -32,7 +45,7 @@ export async function executePlan(
       const registered =
         plan.op === "import"
           ? await takeOver(context, goal, plan, step)
-          : await apply(context, goal, plan, step);
+          : await createOrUpdate(context, goal, plan, step);
       finish();
       return registered;
     } catch (error) {
@@ -42,127 +55,118 @@ export async function executePlan(
   });
 }
 
-/** What needs no provider: nothing changes, or nothing may. */
+/** Deletes an object and its dependents before its replacement is made. False where that failed, or the run stops. */
+async function deleteFirst(
+  context: DeploymentContext,
+  dependents: readonly Entry[],
+  old: Entry,
+  step: Writable<Step>,
+): Promise<boolean> {
+  const entries = [...dependents, old];
+  // An object that goes with another one (`deletedWith`) is asked about before that one's own turn.
+  for (const { state } of entries) context.deleted.add(state.urn);
+  for (const entry of entries) {
+    if (context.stop.reason) return false;
+    const current = context.snapshot.get(entry.key);
+    if (!current || current.pendingReplacement) continue;
+    const after: Mutation = { put: entry.key, state: { ...current, pendingReplacement: true } };
+    if (!(await context.limiter.run(() => deleteEntry(context, entry, after, step)))) return false;
+  }
+  return true;
+}
+
+/** Notes in the state what needs no provider: nothing changes, or in a dry run nothing may. */
 function settle(context: DeploymentContext, goal: Goal, plan: ResourcePlan): Registered {
-  const { claims, providerRef } = context;
-  const { inputs } = plan;
-  const old = plan.old?.state;
   const { id, outputs } = expected(goal, plan);
-  const state = newState(goal, providerRef, { inputs, outputs, id }, old, false);
-  const key = claims.keep(goal.urn, plan.old, state);
-  if (old && !isUnchanged(old, state)) writeState(context, [{ put: key, state }]);
+  const found = { inputs: plan.inputs, outputs, id };
+  const state = newState(goal, context.providerRef, found, plan.old?.state, false);
+  keepState(context, goal.urn, plan.old, state);
   return { urn: goal.urn, id, outputs };
 }
 
-/** The id and the outputs as far as they are known without the provider's doing anything. */
+/** The id and the outputs, as far as they are known before the provider does anything. */
 function expected(goal: Goal, plan: ResourcePlan): { id: string; outputs: Props } {
-  if (plan.op === "import")
-    return { ...plan.found, outputs: markNamed(plan.found.outputs, goal.additionalSecretOutputs) };
-  const old = plan.old?.state;
-  if (plan.op === "same") {
-    return { id: old?.id ?? "", outputs: markNamed(old?.outputs ?? {}, goal.additionalSecretOutputs) };
-  }
-  return { id: plan.op === "update" ? (old?.id ?? "") : "", outputs: plan.inputs };
+  const { id = "", outputs = {} } = plan.op === "import" ? plan.found : (plan.old?.state ?? {});
+  if (plan.op === "same" || plan.op === "import")
+    return { id, outputs: markNamed(outputs, goal.additionalSecretOutputs) };
+  return { id: plan.op === "update" ? id : "", outputs: plan.inputs };
 }
 
-/** Writes an object that was there already to the state. */
+/** Writes to the state an object that was there already. */
 async function takeOver(
   context: DeploymentContext,
   goal: Goal,
-  plan: ResourcePlan & { op: "import" },
-  step: Step,
+  plan: ImportPlan,
+  step: Writable<Step>,
 ): Promise<Registered> {
-  const { snapshot, claims, log, providerRef } = context;
+  const { snapshot, taken, log, providerRef } = context;
   const { id, outputs } = expected(goal, plan);
   log.hide(outputs);
   const state = newState(goal, providerRef, { inputs: plan.inputs, outputs, id }, undefined, true);
-  const key = claims.keep(goal.urn, undefined, state);
-  const mutations: Mutation[] = [{ put: key, state }];
-  if (plan.old) mutations.push(retire(context, plan.old));
-  await snapshot.end(undefined, mutations);
+  const put = { put: taken.keep(goal.urn, undefined, state), state };
+  await snapshot.end(undefined, [put, ...retired(context, plan.old)]);
   step.id = id;
   return { urn: goal.urn, id, outputs };
 }
 
-type Work = {
-  goal: Goal;
-  inputs: Props;
-  /** The entry that is updated; undefined for a creation. */
-  updated: Entry | undefined;
-};
-
-/** Creates or updates the real object. Throws what the provider throws, after noting what it left. */
-async function apply(
+/**
+ * Creates or updates the real object.
+ * @throws what the provider throws, once it is noted what the provider has left
+ */
+async function createOrUpdate(
   context: DeploymentContext,
   goal: Goal,
   plan: ResourcePlan,
-  step: Step,
+  step: Writable<Step>,
 ): Promise<Registered> {
-  const { snapshot, claims, log, providerRef } = context;
-  const work: Work = { goal, inputs: plan.inputs, updated: plan.op === "update" ? plan.old : undefined };
-  const old = work.updated?.state;
-  const before = { inputs: plan.inputs, outputs: old?.outputs ?? {}, id: old?.id ?? "" };
+  const { snapshot, taken, log, provider, providerRef } = context;
+  const { inputs } = plan;
+  const updated = plan.op === "update" ? plan.old : undefined;
+  const old = updated?.state;
+  const before = { inputs, outputs: old?.outputs ?? {}, id: old?.id };
   const pending = newState(goal, providerRef, before, old, true);
   const operation = await snapshot.begin(old ? "updating" : "creating", pending);
-  const provider = await context.provider;
-  const found = await askProvider(provider, work).catch(async (error: unknown) => {
-    // Of an operation that got no answer nobody knows what it did: it stays pending.
+  const found = await askProvider(provider, goal, inputs, updated).catch(async (error: unknown) => {
+    // Without an answer nobody knows what the operation did: it stays pending.
     if (!(error instanceof ProviderGoneError)) await snapshot.end(operation, []);
     throw error;
   });
-  const outputs = markNamed(markSecrets(found.outputs, plan.inputs), goal.additionalSecretOutputs);
+  const outputs = markNamed(markSecrets(found.outputs, inputs), goal.additionalSecretOutputs);
   log.hide(outputs);
   const { id, failure } = found;
-  const initErrors = failure ? (failure.reasons.length > 0 ? failure.reasons : [failure.message]) : [];
-  const state = newState(goal, providerRef, { inputs: plan.inputs, outputs, id, initErrors }, old, true);
-  const key = claims.keep(goal.urn, work.updated, state);
-  const mutations: Mutation[] = [{ put: key, state }];
-  if (!work.updated && plan.old) mutations.push(retire(context, plan.old));
-  await snapshot.end(operation, mutations);
+  const initErrors = failure && (failure.reasons.length > 0 ? failure.reasons : [failure.message]);
+  const state = newState(goal, providerRef, { inputs, outputs, id, initErrors }, old, true);
+  const put = { put: taken.keep(goal.urn, updated, state), state };
+  await snapshot.end(operation, updated ? [put] : [put, ...retired(context, plan.old)]);
   step.id = id;
   if (failure) throw new Error([failure.message, ...failure.reasons].join("; "));
   return { urn: goal.urn, id, outputs };
 }
 
-type Answer = { id: string; outputs: Props; failure?: PartialFailure };
+interface Answer {
+  readonly id: string;
+  readonly outputs: Props;
+  readonly failure?: InitFailedError;
+}
 
-async function askProvider(provider: DynamicProvider, { goal, inputs, updated }: Work): Promise<Answer> {
+async function askProvider(
+  provider: ProviderProcess,
+  goal: Goal,
+  inputs: Props,
+  updated: Entry | undefined,
+): Promise<Answer> {
   try {
     if (!updated) return await provider.create(goal, inputs);
-    const id = updated.state.id ?? "";
-    return { id, ...(await provider.update(goal, id, oldProps(updated.state), inputs)) };
+    return { id: updated.state.id ?? "", ...(await provider.update(goal, updated.state, inputs)) };
   } catch (error) {
-    if (!(error instanceof PartialFailure)) throw error;
+    if (!(error instanceof InitFailedError)) throw error;
     return { id: error.id, outputs: error.props, failure: error };
   }
 }
 
-function oldProps(state: ResourceState): { inputs: Props; outputs: Props } {
-  return { inputs: state.inputs ?? {}, outputs: state.outputs ?? {} };
-}
-
 /** What becomes of the old object's entry once the new one is there. */
-function retire({ snapshot }: DeploymentContext, old: Entry): Mutation {
+function retired({ snapshot }: DeploymentContext, old: Entry | undefined): Mutation[] {
+  if (!old) return [];
   const now = snapshot.get(old.key) ?? old.state;
-  if (now.pendingReplacement) return { drop: old.key };
-  return { put: old.key, state: { ...now, delete: true } };
-}
-
-async function deleteFirst(
-  context: DeploymentContext,
-  dependents: Entry[],
-  old: Entry,
-  step: Step,
-): Promise<boolean> {
-  const deletion = deletionContext(context);
-  // What goes with another object must know of that one's end before its own turn comes.
-  for (const { state } of [...dependents, old]) context.deleted.add(state.urn);
-  for (const entry of [...dependents, old]) {
-    if (context.stop.reason) return false;
-    const current = context.snapshot.get(entry.key);
-    if (!current || current.pendingReplacement) continue;
-    const after: Mutation = { put: entry.key, state: { ...current, pendingReplacement: true } };
-    if (!(await context.limiter.run(() => deleteEntry(deletion, entry, after, step)))) return false;
-  }
-  return true;
+  return [now.pendingReplacement ? { drop: old.key } : { put: old.key, state: { ...now, delete: true } }];
 }

@@ -3,19 +3,19 @@ import { EngineError } from "../../errors.ts";
 import { type FieldChange, holds, type Plan, type Shown, type Step } from "../../model.ts";
 import { STATE_IDENTITY_TYPE } from "../../urn.ts";
 
-/** A plan that a run may not go beyond: what the program declares while it runs can differ from its preview. */
+/** A plan that a run may not depart from: a program may declare something else while it runs than in its preview. */
 export class HeldPlan {
   readonly #steps = new Map<string, Step>();
 
   constructor({ steps }: Plan) {
-    // What an earlier replacement left over shares the urn of what replaced it.
+    // An old object that a replacement has not deleted yet has the same URN as the new one.
     for (const step of steps) if (step.op !== "delete") this.#steps.set(step.urn, step);
     for (const step of steps) if (!this.#steps.has(step.urn)) this.#steps.set(step.urn, step);
   }
 
   /**
-   * Of values that only the run knows, any may have come.
-   * @throws EngineError (`not_planned`) where the step is not the one that was planned
+   * A value that the plan did not know yet may be any.
+   * @throws EngineError (`not_planned`) where the step is another one than was planned
    */
   require(step: Step): void {
     if (step.type === STATE_IDENTITY_TYPE) return;

@@ -1,4 +1,4 @@
-/** Lets at most `size` pieces of work run at once; the rest waits in order. */
+/** Lets at most `size` pieces of work run at once; others wait in order. */
 export class Limiter {
   readonly #size: number;
   #running = 0;

@@ -4,12 +4,12 @@ import { topologicalOrder } from "../../state/topologicalOrder.ts";
 import { type TargetOptions, UrnPatterns } from "../../targets.ts";
 import { STACK_TYPE, STATE_IDENTITY_TYPE, urnQualifiedType } from "../../urn.ts";
 
-/** Which resources take part in a run. Resources must be asked about after those they refer to. */
-export class Selection {
+/** The resources that take part in a run. A resource must be asked about after those that it refers to. */
+export class Participants {
   readonly #options: TargetOptions;
   readonly #targets: UrnPatterns;
   readonly #excludes: UrnPatterns;
-  /** The same with the dependents that were found on the way. */
+  /** The same, with the dependents that were found on the way. */
   readonly #allTargets: UrnPatterns;
   readonly #allExcludes: UrnPatterns;
 
@@ -21,7 +21,10 @@ export class Selection {
     this.#allExcludes = new UrnPatterns(options.exclude);
   }
 
-  /** True where a resource with these references takes part. */
+  /**
+   * True where a resource takes part.
+   * @param refs URNs that it refers to
+   */
   includes(urn: string, refs: readonly string[]): boolean {
     if (!this.#targets.empty) {
       const follows =
@@ -37,13 +40,13 @@ export class Selection {
     return !excluded;
   }
 
-  /** Like `includes`, for an update: the stack's root always takes part, and what tells its state from others. */
+  /** The same for an update, in which the stack's root and the identity of its state always take part. */
   updates(urn: string, refs: readonly string[]): boolean {
     const included = this.includes(urn, refs);
     return included || [STACK_TYPE, STATE_IDENTITY_TYPE].includes(urnQualifiedType(urn));
   }
 
-  /** The urns of the resources that may be deleted, and of those that must be for a target to go. */
+  /** The URNs of resources that may be deleted, or must be for a target to be deleted. */
   deletable(states: readonly ResourceState[]): ReadonlySet<string> {
     const ordered = topologicalOrder(states);
     if (!this.#targets.empty) return withDependents(ordered, (urn) => this.#targets.has(urn));
@@ -54,7 +57,7 @@ export class Selection {
     return new Set(ordered.map((state) => state.urn).filter((urn) => !needed.has(urn)));
   }
 
-  /** Why a resource that must go for a target to go may not, or undefined. */
+  /** Why a resource may not be deleted that must be for a target to be deleted; undefined where it may. */
   refusal(urn: string): string | undefined {
     if (this.#targets.empty || this.#options.targetDependents || this.#targets.has(urn)) return undefined;
     return (
@@ -63,13 +66,13 @@ export class Selection {
     );
   }
 
-  /** Throws EngineError (`target`) for a urn without wildcards that is no resource. */
+  /** @throws EngineError (`target`) where a URN without wildcards is no resource */
   requireKnown(known: (urn: string) => boolean): void {
     requireKnown([...this.#targets.urns, ...this.#excludes.urns], known);
   }
 }
 
-/** Throws EngineError (`target`) where a urn is no resource. */
+/** @throws EngineError (`target`) where a URN is no resource */
 export function requireKnown(urns: readonly string[], known: (urn: string) => boolean): void {
   const missing = urns.filter((urn) => !known(urn));
   if (missing.length === 0) return;

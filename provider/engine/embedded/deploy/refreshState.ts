@@ -1,146 +1,119 @@
-import { fieldDiff } from "../../fieldDiff.ts";
-import type { FieldChange, Step } from "../../model.ts";
+import { fieldDiff, refreshedFields } from "../../fieldDiff.ts";
+import type { Step, Writable } from "../../model.ts";
 import type { RunLog } from "../../runLog.ts";
-import { type ResourceState, references } from "../../state/resourceState.ts";
+import {
+  isProviderState,
+  type ResourceState,
+  references,
+  withReferences,
+} from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
-import { urnName } from "../../urn.ts";
-import { equal, markNamed, markSecrets, type Props } from "../../value.ts";
+import { equal, markNamed, markSecrets } from "../../value.ts";
 import { isDynamicType } from "../program/goal.ts";
-import type { DynamicProvider } from "../program/providerProcess.ts";
+import type { ProviderProcess } from "../program/providerProcess.ts";
+import { objectStep } from "./deletions.ts";
 import { Limiter } from "./limiter.ts";
-import type { Selection } from "./participants.ts";
+import type { Participants } from "./participants.ts";
 import type { StopSwitch } from "./stopSwitch.ts";
 
 /** What a refresh needs. */
-export type RefreshOptions = {
-  snapshot: Snapshot;
-  provider: DynamicProvider;
-  log: RunLog;
-  stop: StopSwitch;
-  parallel: number;
-  selection: Selection;
-  /** Told of a read that failed: that resource stays as it was. */
-  failed: (step: Step, error: Error) => void;
-};
+export interface RefreshOptions {
+  readonly snapshot: Snapshot;
+  readonly provider: ProviderProcess;
+  readonly log: RunLog;
+  readonly stop: StopSwitch;
+  readonly parallel: number;
+  readonly participants: Participants;
+  /** Called where a read failed: that resource stays as it was. */
+  readonly failed: (step: Writable<Step>, error: Error) => void;
+}
 
 /**
- * Reads every selected object, puts what is found into the snapshot and drops what is gone. That settles what an earlier
- * run left in flight, but for creations.
+ * Reads the objects of all resources that take part: the snapshot gets what is found, and loses what is gone. That
+ * settles operations that an earlier run left in flight, except creations.
  */
 export async function refreshState(options: RefreshOptions): Promise<Step[]> {
-  const { snapshot, log, stop, selection, failed } = options;
+  const { snapshot, log, stop, participants, failed } = options;
   const limiter = new Limiter(options.parallel);
   const steps: Step[] = [];
   const gone = new Map<string, ResourceState>();
   const unread = new Set<string>();
-  const selected = snapshot.entries().filter(({ state }) => isSelected(selection, state));
+  const read = async (entry: Entry, step: Writable<Step>): Promise<void> => {
+    const { state } = entry;
+    if (stop.reason) {
+      unread.add(state.urn);
+      return;
+    }
+    const finish = log.start("refresh", step);
+    try {
+      const isThere = await refreshOne(options, entry, step);
+      if (!isThere && !state.delete) gone.set(state.urn, state);
+      finish();
+    } catch (error) {
+      unread.add(state.urn);
+      finish((error as Error).message);
+      failed(step, error as Error);
+    }
+  };
+  const selected = snapshot.entries().filter(({ state }) => isSelected(participants, state));
   await Promise.all(
     selected.map((entry) => {
       const { state } = entry;
-      const step: Step = {
-        op: "same",
-        urn: state.urn,
-        type: state.type,
-        name: urnName(state.urn),
-        fields: [],
-      };
-      if (state.id) step.id = state.id;
-      if (!state.type.startsWith("pulumi:providers:")) steps.push(step);
-      if (!state.custom || state.external || state.pendingReplacement || !isDynamicType(state.type))
-        return undefined;
-      return limiter.run(async () => {
-        if (stop.reason) {
-          unread.add(state.urn);
-          return;
-        }
-        const finish = log.start("refresh", step);
-        try {
-          if ((await refreshOne(options, entry, step)) === "gone" && !state.delete)
-            gone.set(state.urn, state);
-          finish();
-        } catch (error) {
-          unread.add(state.urn);
-          finish((error as Error).message);
-          failed(step, error as Error);
-        }
-      });
+      const step = objectStep(state);
+      if (!isProviderState(state)) steps.push(step);
+      const isObject = state.custom && !state.external && !state.pendingReplacement;
+      return isObject && isDynamicType(state.type) ? limiter.run(() => read(entry, step)) : undefined;
     }),
   );
   forget(snapshot, gone);
   snapshot.settle(
     ({ type, resource }) =>
-      type !== "creating" && !unread.has(resource.urn) && isSelected(selection, resource),
+      type !== "creating" && !unread.has(resource.urn) && isSelected(participants, resource),
   );
   return steps;
 }
 
-/** Whether a resource takes part in a run. */
-export const isSelected = (selection: Selection, state: ResourceState): boolean =>
-  selection.includes(state.urn, references(state));
+/** True where a resource takes part in a run. */
+export const isSelected = (participants: Participants, state: ResourceState): boolean =>
+  participants.includes(state.urn, references(state));
 
-async function refreshOne(options: RefreshOptions, entry: Entry, step: Step): Promise<"gone" | "there"> {
+/** Reads one object; false where it is gone. */
+async function refreshOne(options: RefreshOptions, entry: Entry, step: Writable<Step>): Promise<boolean> {
   const { provider, snapshot, log } = options;
   const { key, state } = entry;
+  const { initErrors = [], ...healthy } = state;
   const old = { inputs: state.inputs ?? {}, outputs: state.outputs ?? {} };
-  const found = await provider.read(step, state.id ?? "", old);
+  const found = await provider.read(state, state);
   if (!found) {
     step.op = "delete";
     step.fields = fieldDiff(state.inputs, undefined);
     await snapshot.end(undefined, [{ drop: key }]);
-    return "gone";
+    return false;
   }
   const inputs = found.inputs ? markSecrets(found.inputs, old.inputs) : old.inputs;
   const marked = markSecrets(markSecrets(found.outputs, inputs), old.outputs);
-  const outputs = markNamed(marked, state.additionalSecretOutputs ?? []);
+  const outputs = markNamed(marked, state.additionalSecretOutputs);
   log.hide(outputs);
   const changed = !equal(inputs, old.inputs) || !equal(outputs, old.outputs) || found.id !== state.id;
-  if (!changed && !state.initErrors?.length) return "there";
+  if (!changed && initErrors.length === 0) return true;
   if (changed) {
     step.op = "update";
-    step.fields = mergedDiff(old, { inputs, outputs });
+    step.fields = refreshedFields(old, { inputs, outputs });
   }
-  const next: ResourceState = { ...state, id: found.id, inputs, outputs };
-  delete next.initErrors;
-  if (changed) next.modified = new Date().toISOString();
-  snapshot.change([{ put: key, state: next }]);
-  return "there";
+  const modified = changed ? new Date().toISOString() : state.modified;
+  snapshot.change([
+    { put: key, state: { ...(healthy as ResourceState), id: found.id, inputs, outputs, modified } },
+  ]);
+  return true;
 }
 
-/** What differs in the inputs, then what differs in the outputs only. */
-export function mergedDiff(
-  old: { inputs: Props; outputs: Props },
-  now: { inputs: Props; outputs: Props },
-): FieldChange[] {
-  const fields = fieldDiff(old.inputs, now.inputs);
-  const paths = new Set(fields.map((field) => field.path));
-  for (const field of fieldDiff(old.outputs, now.outputs)) {
-    if (paths.has(field.path)) continue;
-    // Many providers read back outputs alone; what the program declared is still what changed.
-    const declared = (field.path.split(".")[0] ?? "") in old.inputs;
-    fields.push(declared ? field : { ...field, outputOnly: true });
-  }
-  return fields;
-}
-
-/** Takes references to vanished resources away; children go up to the nearest parent that is still there. */
+/** Takes references to vanished resources away; children go to the nearest parent that is still there. */
 function forget(snapshot: Snapshot, gone: ReadonlyMap<string, ResourceState>): void {
-  if (gone.size === 0) return;
-  const left = (urns: string[]): string[] => urns.filter((urn) => !gone.has(urn));
   for (const { key, state } of snapshot.entries()) {
     if (!references(state).some((urn) => gone.has(urn))) continue;
-    const next: ResourceState = { ...state };
-    while (next.parent && gone.has(next.parent)) {
-      const parent = gone.get(next.parent)?.parent;
-      if (parent) next.parent = parent;
-      else delete next.parent;
-    }
-    if (next.deletedWith && gone.has(next.deletedWith)) delete next.deletedWith;
-    if (next.dependencies) next.dependencies = left(next.dependencies);
-    if (next.propertyDependencies) {
-      next.propertyDependencies = Object.fromEntries(
-        Object.entries(next.propertyDependencies).map(([name, urns]) => [name, left(urns)]),
-      );
-    }
-    snapshot.change([{ put: key, state: next }]);
+    let { parent } = state;
+    while (parent && gone.has(parent)) parent = gone.get(parent)?.parent;
+    const left = withReferences(state, (urn) => (gone.has(urn) ? undefined : urn));
+    snapshot.change([{ put: key, state: { ...left, parent } }]);
   }
 }

@@ -1,7 +1,7 @@
 /** Why a run stops before its end. */
 export type StopReason = "failed" | "cancelled" | "unsupported";
 
-/** Set once when a run must not start anything more; what is in flight is finished. */
+/** Pressed once, where a run must not start anything more; what is in flight is finished. */
 export class StopSwitch {
   #reason: StopReason | undefined;
   readonly #pressed: Promise<void>;
@@ -45,7 +45,7 @@ export class StopSwitch {
   }
 }
 
-/** A promise that stays open: what a program is answered that is about to be ended. */
+/** A promise that stays open: the answer to a program that is about to be ended. */
 export function never(): Promise<never> {
   return new Promise(() => {});
 }

@@ -1,22 +1,22 @@
-import type { ResourceState } from "../../state/resourceState.ts";
+import { UNKNOWN } from "../../../valueMarks.ts";
+import { type ResourceState, references } from "../../state/resourceState.ts";
 import type { Entry } from "../../state/snapshot.ts";
-import { dependentsOf, topologicalOrder } from "../../state/topologicalOrder.ts";
-import { urnName } from "../../urn.ts";
-import { type Props, UNKNOWN } from "../../value.ts";
-import type { DynamicProvider } from "../program/providerProcess.ts";
+import { topologicalOrder } from "../../state/topologicalOrder.ts";
+import type { Props } from "../../value.ts";
+import type { ProviderProcess } from "../program/providerProcess.ts";
 import { diffResource, replaceKeys } from "./providerAnswers.ts";
 
 /** What the search for dependents needs. */
-export type DependentsInput = {
-  provider: DynamicProvider;
-  entries: () => Entry[];
-  /** Urns this run has dealt with already: they cannot depend on the resource any more. */
-  done: (urn: string) => boolean;
-};
+export interface DependentsInput {
+  readonly provider: ProviderProcess;
+  readonly entries: () => Entry[];
+  /** True for a URN that this run has dealt with: its resource cannot depend on the replaced one any more. */
+  readonly done: (urn: string) => boolean;
+}
 
 /**
- * The dependents that must be deleted before `root` is, dependencies first: those that would themselves be replaced
- * if the properties that come from a deleted resource changed.
+ * The dependents that must be deleted before `root` is, dependencies first: each would itself be replaced if the
+ * properties that it has from a deleted resource changed.
  */
 export async function dependentReplacements(input: DependentsInput, root: Entry): Promise<Entry[]> {
   const live = input.entries().filter((entry) => !entry.state.delete);
@@ -33,8 +33,18 @@ export async function dependentReplacements(input: DependentsInput, root: Entry)
   return found;
 }
 
+/** All resources that depend on a URN, directly or not, in the order of `states`: dependencies first. */
+function dependentsOf(urn: string, states: readonly ResourceState[]): ResourceState[] {
+  const reached = new Set([urn]);
+  return states.filter((state) => {
+    if (state.urn === urn || !references(state).some((other) => reached.has(other))) return false;
+    reached.add(state.urn);
+    return true;
+  });
+}
+
 async function mustBeReplaced(
-  provider: DynamicProvider,
+  provider: ProviderProcess,
   state: ResourceState,
   replaced: ReadonlySet<string>,
 ): Promise<boolean> {
@@ -47,8 +57,6 @@ async function mustBeReplaced(
     depends = true;
   }
   if (!depends) return false;
-  const target = { urn: state.urn, type: state.type, name: urnName(state.urn) };
-  const diff = await diffResource(provider, target, state, inputs);
-  const { initErrors: _, ...healthy } = state;
-  return replaceKeys(diff, state.replaceOnChanges ?? [], healthy, inputs).length > 0;
+  const diff = await diffResource(provider, state, state, inputs);
+  return replaceKeys(diff, state.replaceOnChanges ?? [], { inputs: state.inputs }, inputs).length > 0;
 }

@@ -1,32 +1,52 @@
+import { PROVIDER_KEY } from "../../../valueMarks.ts";
 import { ProtectedError } from "../../errors.ts";
+import { changedFields } from "../../fieldDiff.ts";
 import type { Entry } from "../../state/snapshot.ts";
-import type { Props } from "../../value.ts";
+import { containsUnknown, markSecrets, type Props } from "../../value.ts";
 import type { Goal } from "../program/goal.ts";
+import type { KnownObject, ProviderProcess } from "../program/providerProcess.ts";
 import { type DependentsInput, dependentReplacements } from "./dependentReplacements.ts";
-import { planImport, wantsImport } from "./planImport.ts";
 import { checkInputs, diffResource, ignoreChanges, replaceKeys } from "./providerAnswers.ts";
 
 /** What is to be done for one registered resource. */
 export type ResourcePlan =
-  | { op: "create"; inputs: Props; old: Entry | undefined }
-  | { op: "same"; inputs: Props; old: Entry }
-  | { op: "update"; inputs: Props; old: Entry }
-  | { op: "import"; inputs: Props; old: Entry | undefined; found: { id: string; outputs: Props } }
-  | { op: "replace"; inputs: Props; old: Entry; keys: string[]; deleteFirst: Entry[] | undefined };
+  | { readonly op: "create"; readonly inputs: Props; readonly old: Entry | undefined }
+  | { readonly op: "same" | "update"; readonly inputs: Props; readonly old: Entry }
+  | ImportPlan
+  | {
+      readonly op: "replace";
+      readonly inputs: Props;
+      readonly old: Entry;
+      /** The inputs that force it. */
+      readonly keys: readonly string[];
+      /** The dependents that are deleted before it, dependencies first; undefined where the new object is made first. */
+      readonly deleteFirst: readonly Entry[] | undefined;
+    };
 
-/** What a plan is made from besides the goal. */
-export type PlanInput = DependentsInput & {
-  goal: Goal;
-  old: Entry | undefined;
-  /** The old object was deleted already in this run, because it depends on a replaced one. */
-  recreating: boolean;
-  /** True where the resource this one is deleted with is being replaced. */
-  ownerReplaced: boolean;
+/** The plan to take over an object that is there already. */
+export interface ImportPlan {
+  readonly op: "import";
+  readonly inputs: Props;
+  readonly old: Entry | undefined;
+  readonly found: { readonly id: string; readonly outputs: Props };
+}
+
+/** What a plan is made from. */
+export interface PlanInput extends DependentsInput {
+  readonly goal: Goal;
+  readonly old: Entry | undefined;
+  /** True where this run has deleted the old object already, because it depends on a replaced one. */
+  readonly recreating: boolean;
+  /** True where the resource that this one is deleted with is being replaced. */
+  readonly ownerReplaced: boolean;
   /** True where the run was asked to replace it. */
-  replaceAsked: boolean;
-};
+  readonly replaceAsked: boolean;
+}
 
-/** Asks the provider what a change of the program means for a resource. Throws CheckError for invalid inputs. */
+/**
+ * Asks the provider what a registration means for a resource.
+ * @throws Error where an input is invalid; ProtectedError
+ */
 export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const { provider, goal, old } = input;
   if (wantsImport(goal, old)) {
@@ -40,7 +60,7 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const wanted = ignoreChanges(goal.props, oldInputs, goal.ignoreChanges);
   const inputs = await checkInputs(provider, goal, oldInputs, wanted);
   if (input.replaceAsked || old.state.taint === true) {
-    // Whatever it says: it is how a provider learns which object it is about to replace.
+    // Its answer does not matter: the call tells a provider which object it is about to replace.
     await diffResource(provider, goal, old.state, inputs);
     return replacement(input, old, ["id"], false);
   }
@@ -51,14 +71,13 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
     return replacement(input, old, keys, diff.deleteBeforeReplace);
   }
   const unfinished = (old.state.initErrors?.length ?? 0) > 0;
-  if (diff.changes === "some" || unfinished) return { op: "update", inputs, old };
-  return { op: "same", inputs, old };
+  return { op: diff.changes === "some" || unfinished ? "update" : "same", inputs, old };
 }
 
 async function replacement(
   input: PlanInput,
   old: Entry,
-  keys: string[],
+  keys: readonly string[],
   deleteBefore: boolean,
 ): Promise<ResourcePlan> {
   const { provider, goal } = input;
@@ -75,8 +94,66 @@ async function replacement(
   return { op: "replace", inputs, old, keys, deleteFirst };
 }
 
-/** Unprotecting and replacing in one go is allowed: only what is protected before and after is kept. */
+/** One run may take the protection away and replace: refused is what was protected and stays so. */
 function refuseProtected(goal: Goal, old: Entry | undefined): void {
   if (!goal.protect || !old?.state.protect) return;
   throw new ProtectedError("it is protected and would be replaced", old.state.urn);
+}
+
+/** True where the program asks for an import, and the state does not have that object yet. */
+function wantsImport(goal: Goal, old: Entry | undefined): boolean {
+  if (!goal.custom || goal.importId === "") return false;
+  return !old || (old.state.importID ?? old.state.id) !== goal.importId;
+}
+
+/**
+ * Reads the object that is to be imported. The provider is told its id alone, as for every import; a dynamic provider's
+ * code goes along, without which nobody could read it.
+ * @throws Error where there is no such object, or it differs from what the program says
+ */
+async function planImport(
+  provider: ProviderProcess,
+  goal: Goal,
+  old: Entry | undefined,
+): Promise<ImportPlan> {
+  const id = goal.importId;
+  const code: Props = { [PROVIDER_KEY]: goal.props[PROVIDER_KEY] ?? null };
+  const found = await provider.read(goal, { id, inputs: goal.props, outputs: code });
+  if (!found) throw new Error(`it cannot be imported: there is no object with the id "${id}"`);
+  if (!found.inputs) {
+    throw new Error(
+      "it cannot be imported: its provider has no read, or one that gives no inputs; " +
+        "let read return { id, props, inputs }",
+    );
+  }
+  const read = markSecrets(found.inputs, goal.props);
+  const outputs = markSecrets(found.outputs, goal.props);
+  const inputs = await checkInputs(provider, goal, read, ignoreChanges(goal.props, read, goal.ignoreChanges));
+  await requireAgreement(provider, goal, { id: found.id, inputs: read, outputs }, inputs);
+  return { op: "import", inputs, old, found: { id: found.id, outputs } };
+}
+
+/** An import changes nothing: throws Error where the object would have to be updated or replaced. */
+async function requireAgreement(
+  provider: ProviderProcess,
+  goal: Goal,
+  existing: KnownObject,
+  inputs: Props,
+): Promise<void> {
+  const diff = await diffResource(provider, goal, existing, inputs);
+  if (diff.changes !== "some") return;
+  const fields = changedFields(existing, inputs).filter(({ path }) => {
+    const [key = ""] = path.split(".");
+    // A preview does not know every input yet; the run itself compares them.
+    return key !== PROVIDER_KEY && !containsUnknown(inputs[key]);
+  });
+  if (fields.length === 0 && containsUnknown(inputs)) return;
+  const lines = fields.map(
+    ({ path, old, new: now }) => `${path} is ${JSON.stringify(old)}, the program says ${JSON.stringify(now)}`,
+  );
+  throw new Error(
+    `it cannot be imported, because the object "${goal.importId}" differs from the program: ` +
+      `${lines.length > 0 ? lines.join("; ") : "the provider does not say where"}. ` +
+      "Set these inputs to what is there (or list them in ignoreChanges), import, then change them.",
+  );
 }

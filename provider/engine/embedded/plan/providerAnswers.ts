@@ -1,45 +1,44 @@
+import { PROVIDER_KEY } from "../../../valueMarks.ts";
+import type { Known } from "../../fieldDiff.ts";
 import type { ResourceState } from "../../state/resourceState.ts";
-import { changedKeys, equal, markSecrets, PROVIDER_KEY, type Props, plainProps } from "../../value.ts";
-import type { DynamicProvider, ProviderDiff, Target } from "../program/providerProcess.ts";
+import { changedKeys, equal, markSecrets, type Props, plainProps } from "../../value.ts";
+import type { KnownObject, ProviderDiff, ProviderProcess, Target } from "../program/providerProcess.ts";
 
-/** Named as what forces a replacement where replaceOnChanges is `*` and the object was not in order. */
+/** The reason for a replacement where replaceOnChanges is `*` and the object was not in order. */
 const INIT_ERROR_KEY = "#initerror";
 
-/** An input the provider refuses. */
-export class CheckError extends Error {}
-
-/** The provider's check of a resource's inputs. Throws CheckError. */
+/**
+ * The inputs as the provider completes them.
+ * @throws Error naming each input that it refuses
+ */
 export async function checkInputs(
-  provider: DynamicProvider,
+  provider: ProviderProcess,
   target: Target,
   olds: Props,
   news: Props,
 ): Promise<Props> {
   const { inputs, failures } = await provider.check(target, olds, news);
   if (failures.length > 0) {
-    throw new CheckError(
-      failures.map((f) => (f.property ? `${f.property}: ${f.reason}` : f.reason)).join("; "),
-    );
+    throw new Error(failures.map((f) => (f.property ? `${f.property}: ${f.reason}` : f.reason)).join("; "));
   }
   return markSecrets(inputs, news);
 }
 
-/** The provider's diff; where it does not say, the inputs are compared. */
+/** The provider's diff; where the provider does not say whether something changes, the inputs are compared. */
 export async function diffResource(
-  provider: DynamicProvider,
+  provider: ProviderProcess,
   target: Target,
-  old: ResourceState,
+  old: KnownObject,
   inputs: Props,
 ): Promise<ProviderDiff> {
-  const oldProps = { inputs: old.inputs ?? {}, outputs: old.outputs ?? {} };
-  const diff = await provider.diff(target, old.id ?? "", oldProps, inputs);
+  const diff = await provider.diff(target, old, inputs);
   if (diff.changes !== "unknown") return diff;
-  const same = equal(plainProps(oldProps.inputs), plainProps(inputs));
+  const same = equal(plainProps(old.inputs ?? {}), plainProps(inputs));
   return { ...diff, changes: same ? "none" : "some" };
 }
 
-/** Puts the old value back for every ignored property. `*` ignores all. */
-export function ignoreChanges(inputs: Props, oldInputs: Props, ignored: string[]): Props {
+/** Puts the old value back for every ignored property; `*` ignores all. */
+export function ignoreChanges(inputs: Props, oldInputs: Props, ignored: readonly string[]): Props {
   if (ignored.length === 0) return inputs;
   const result: Props = { ...inputs };
   const all = ignored.includes("*");
@@ -53,11 +52,11 @@ export function ignoreChanges(inputs: Props, oldInputs: Props, ignored: string[]
   return result;
 }
 
-/** The properties that force a replacement: those the provider names, and those the option replaceOnChanges does. */
+/** The properties that force a replacement: the provider names them, or the option replaceOnChanges does. */
 export function replaceKeys(
   diff: ProviderDiff,
-  paths: string[],
-  old: ResourceState,
+  paths: readonly string[],
+  old: Known & Pick<ResourceState, "initErrors">,
   inputs: Props,
 ): string[] {
   const keys = new Set(diff.changes === "some" ? diff.replaces : []);

@@ -2,16 +2,20 @@ import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import type { Goal } from "../program/goal.ts";
 
-/** Which entry of the state belongs to which resource of the program, by its urn or a former one. */
-export class Claims {
+/** Which entry of the state each resource of the program has taken, by its URN or a former one. */
+export class TakenEntries {
   readonly #snapshot: Snapshot;
+  /** The entries of the state, by URN. */
   readonly #olds = new Map<string, Entry>();
   readonly #inState: ReadonlySet<string>;
-  readonly #seen = new Set<string>();
-  readonly #kept = new Map<string, { key: string; state: ResourceState }>();
-  readonly #touched = new Set<string>();
-  /** Former urns that were claimed, with who claimed them. */
-  readonly #claimedBy = new Map<string, string>();
+  /** The URNs that were registered. */
+  readonly #registered = new Set<string>();
+  /** What registered resources are now, by URN. */
+  readonly #kept = new Map<string, Entry>();
+  /** The keys of entries that the program still has. */
+  readonly #taken = new Set<string>();
+  /** The URNs of resources that were found by a former URN, by that one, and the other way round. */
+  readonly #byFormer = new Map<string, string>();
   readonly #formerUrns = new Map<string, string>();
 
   constructor(snapshot: Snapshot) {
@@ -21,87 +25,91 @@ export class Claims {
     for (const entry of entries) if (!entry.state.delete) this.#olds.set(entry.state.urn, entry);
   }
 
-  /** The urn under which the state knew a resource that has another one now. */
+  /** The URN that a resource has in the state, where it has another one now. */
   formerUrn(urn: string): string | undefined {
     return this.#formerUrns.get(urn);
   }
 
-  /** True where the urn was registered, or is in the state. */
+  /** True where the URN was registered, or is in the state. */
   knows(urn: string): boolean {
-    return this.#seen.has(urn) || this.#inState.has(urn);
+    return this.#registered.has(urn) || this.#inState.has(urn);
   }
 
   /**
-   * Finds the entry of a resource that is being registered; from here on it is taken. Throws where its urn, or a
-   * former one, is another resource's.
+   * Takes the entry of a resource that is being registered; undefined where it has none.
+   * @throws Error where its URN, or a former one, belongs to another resource
    */
-  take(goal: Goal): Entry | undefined {
-    const { urn } = goal;
-    if (this.#seen.has(urn)) {
+  take({ urn, aliases }: Goal): Entry | undefined {
+    if (this.#registered.has(urn)) {
       throw new Error(`two resources of the program have the urn ${urn}; give one of them another name`);
     }
-    this.#seen.add(urn);
-    const claimer = this.#claimedBy.get(urn);
-    if (claimer) {
+    this.#registered.add(urn);
+    const other = this.#byFormer.get(urn);
+    if (other) {
       throw new Error(
-        `its urn ${urn} was claimed by an alias of ${claimer}; give it another name, or take the alias away`,
+        `its urn ${urn} was claimed by an alias of ${other}; give it another name, or take the alias away`,
       );
     }
-    const found = [urn, ...goal.aliases].find((candidate) => this.#olds.has(candidate));
+    const found = [urn, ...aliases].find((candidate) => this.#olds.has(candidate));
     if (found === undefined) return undefined;
-    if (found !== urn) this.#claimFormer(urn, found);
-    const entry = this.#olds.get(found) as Entry;
-    this.#touched.add(entry.key);
+    if (found !== urn) this.#takeFormer(urn, found);
+    const { key, state } = this.#olds.get(found) as Entry;
+    this.#taken.add(key);
     // An earlier step of this run may have changed the entry.
-    return { key: entry.key, state: this.#snapshot.get(entry.key) ?? entry.state };
+    return { key, state: this.#snapshot.get(key) ?? state };
   }
 
-  #claimFormer(urn: string, former: string): void {
-    const other = this.#seen.has(former) ? former : this.#claimedBy.get(former);
+  #takeFormer(urn: string, former: string): void {
+    const other = this.#registered.has(former) ? former : this.#byFormer.get(former);
     if (other) {
       throw new Error(
         `its alias ${former} belongs to ${other === former ? "a resource of the program" : `an alias of ${other}`}; ` +
           `take the alias away, or the other resource`,
       );
     }
-    this.#claimedBy.set(former, urn);
+    this.#byFormer.set(former, urn);
     this.#formerUrns.set(urn, former);
   }
 
-  /** From here on the state calls a resource that was found by a former urn by its new one. */
-  rename(goal: Goal): void {
-    const former = this.#formerUrns.get(goal.urn);
-    if (former) this.#snapshot.rename(former, goal.urn);
+  /** Gives a resource that was found by a former URN its new one in the state. */
+  rename({ urn }: Goal): void {
+    const former = this.#formerUrns.get(urn);
+    if (former) this.#snapshot.rename(former, urn);
   }
 
-  /** The entry of a resource that no program registers, such as the default provider. */
+  /** Takes the entry of a resource that no program registers, such as the default provider. */
   takeUrn(urn: string): { key: string; state: ResourceState | undefined } {
     const old = this.#olds.get(urn);
     const key = old?.key ?? this.#snapshot.newKey();
-    this.#touched.add(key);
+    this.#taken.add(key);
     return { key, state: old?.state };
   }
 
-  /** Notes what a registered resource is now; returns its key. */
-  keep(urn: string, old: Entry | undefined, state: ResourceState): string {
+  /**
+   * Notes what a registered resource is now; returns its key.
+   * @param old its entry so far; a new one is made where it is left out
+   */
+  keep(urn: string, old: Pick<Entry, "key"> | undefined, state: ResourceState): string {
     const key = old?.key ?? this.#snapshot.newKey();
-    this.#touched.add(key);
+    this.#taken.add(key);
     this.#kept.set(urn, { key, state });
     return key;
   }
 
   /** What a registered resource is now. */
-  kept(urn: string): { key: string; state: ResourceState } | undefined {
+  kept(urn: string): Entry | undefined {
     return this.#kept.get(urn);
   }
 
-  /** All registered resources. */
+  /** All registered resources as they are now. */
   all(): ResourceState[] {
     return [...this.#kept.values()].map(({ state }) => state);
   }
 
-  /** True where the program still has the resource of this entry. */
-  isTouched(key: string): boolean {
-    return this.#touched.has(key);
+  /** The entries that the program does not have: what is to be deleted. */
+  left(): Entry[] {
+    return this.#snapshot
+      .entries()
+      .filter(({ key, state }) => state.delete === true || !this.#taken.has(key));
   }
 }

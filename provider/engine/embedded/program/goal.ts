@@ -1,58 +1,53 @@
-import type aliasProto from "@pulumi/pulumi/proto/alias_pb.js";
-import type proto from "@pulumi/pulumi/proto/resource_pb.js";
+import type { Alias } from "@pulumi/pulumi/proto/alias_pb.js";
+import type { RegisterResourceRequest } from "@pulumi/pulumi/proto/resource_pb.js";
 import type { UnsupportedUse } from "../../errors.ts";
-import { unsupportedUse } from "../../unsupported.ts";
-import { makeUrn, STACK_TYPE, urnName, urnQualifiedType, urnType } from "../../urn.ts";
+import type { Writable } from "../../model.ts";
+import type { CustomTimeouts } from "../../state/resourceState.ts";
+import { type UnsupportedId, unsupportedUse } from "../../unsupported.ts";
+import { makeUrn, urnName, urnQualifiedType, urnType } from "../../urn.ts";
 import { containsAsset, type Props } from "../../value.ts";
 import { fromStruct } from "./struct.ts";
 
-/** What a program wants of one resource. */
-export type Goal = {
-  urn: string;
-  type: string;
-  name: string;
-  custom: boolean;
-  parent: string;
-  props: Props;
-  protect: boolean;
-  dependencies: string[];
-  propertyDependencies: { [key: string]: string[] };
-  deleteBeforeReplace: boolean | undefined;
-  ignoreChanges: string[];
-  replaceOnChanges: string[];
-  additionalSecretOutputs: string[];
-  retainOnDelete: boolean;
-  deletedWith: string;
-  customTimeouts: { create?: string; update?: string; delete?: string; read?: string };
+/** What a program wants one resource to be. */
+export interface Goal {
+  readonly urn: string;
+  readonly type: string;
+  readonly name: string;
+  readonly custom: boolean;
+  readonly parent: string;
+  readonly props: Props;
+  readonly protect: boolean;
+  readonly dependencies: readonly string[];
+  readonly propertyDependencies: Readonly<Record<string, readonly string[]>>;
+  readonly deleteBeforeReplace: boolean | undefined;
+  readonly ignoreChanges: readonly string[];
+  readonly replaceOnChanges: readonly string[];
+  readonly additionalSecretOutputs: readonly string[];
+  readonly retainOnDelete: boolean;
+  readonly deletedWith: string;
+  readonly customTimeouts: CustomTimeouts;
   /** Id of an object that is there already and is to be taken over; empty for none. */
-  importId: string;
-  /** Former urns, in the order they are looked up. */
-  aliases: string[];
-};
+  readonly importId: string;
+  /** Former URNs, in the order in which they are looked up. */
+  readonly aliases: readonly string[];
+}
 
-type Request = InstanceType<typeof proto.RegisterResourceRequest>;
-type Alias = InstanceType<typeof aliasProto.Alias>;
-
-/** Where the program runs, and which former urns its resources have had: needed for urns and inherited aliases. */
-export type Scope = { stack: string; project: string; aliasOf(urn: string): string | undefined };
+/** The program that registers: URNs and inherited aliases follow from it. */
+export interface Scope {
+  readonly stack: string;
+  readonly project: string;
+  /** The former URN of a resource that was registered before and was found by an alias. */
+  aliasOf(urn: string): string | undefined;
+}
 
 /** Reads a registration. */
-export function readGoal(request: Request, scope: Scope): Goal {
+export function readGoal(request: RegisterResourceRequest, scope: Scope): Goal {
   const type = request.getType();
   const name = request.getName();
   const parent = request.getParent();
-  const timeouts: Goal["customTimeouts"] = {};
-  const given = request.getCustomtimeouts();
-  if (given?.getCreate()) timeouts.create = given.getCreate();
-  if (given?.getUpdate()) timeouts.update = given.getUpdate();
-  if (given?.getDelete()) timeouts.delete = given.getDelete();
-  if (given?.getRead()) timeouts.read = given.getRead();
-  const propertyDependencies: Goal["propertyDependencies"] = {};
-  for (const [key, deps] of request.getPropertydependenciesMap().entries() as Iterable<
-    [string, InstanceType<typeof proto.RegisterResourceRequest.PropertyDependencies>]
-  >) {
-    propertyDependencies[key] = [...deps.getUrnsList()].sort();
-  }
+  const dependencies = request.getPropertydependenciesMap().entries() as Iterable<
+    [string, RegisterResourceRequest.PropertyDependencies]
+  >;
   return {
     urn: makeUrn(scope.stack, scope.project, parent, type, name),
     type,
@@ -62,7 +57,9 @@ export function readGoal(request: Request, scope: Scope): Goal {
     props: fromStruct(request.getObject()),
     protect: request.getProtect() ?? false,
     dependencies: [...new Set(request.getDependenciesList())].sort(),
-    propertyDependencies,
+    propertyDependencies: Object.fromEntries(
+      [...dependencies].map(([key, on]) => [key, [...on.getUrnsList()].sort()]),
+    ),
     deleteBeforeReplace: request.getDeletebeforereplacedefined()
       ? request.getDeletebeforereplace()
       : undefined,
@@ -71,16 +68,25 @@ export function readGoal(request: Request, scope: Scope): Goal {
     additionalSecretOutputs: request.getAdditionalsecretoutputsList(),
     retainOnDelete: request.getRetainondelete() ?? false,
     deletedWith: request.getDeletedwith(),
-    customTimeouts: timeouts,
+    customTimeouts: customTimeouts(request.getCustomtimeouts()),
     importId: request.getImportid(),
     aliases: aliasUrns(request, scope, { type, name, parent }),
   };
 }
 
-type Named = { type: string; name: string; parent: string };
+function customTimeouts(given: RegisterResourceRequest.CustomTimeouts | undefined): CustomTimeouts {
+  const timeouts: Writable<CustomTimeouts> = {};
+  if (given?.getCreate()) timeouts.create = given.getCreate();
+  if (given?.getUpdate()) timeouts.update = given.getUpdate();
+  if (given?.getDelete()) timeouts.delete = given.getDelete();
+  if (given?.getRead()) timeouts.read = given.getRead();
+  return timeouts;
+}
 
-/** The former urns an alias gives, then those that follow from a parent that was found by an alias itself. */
-function aliasUrns(request: Request, scope: Scope, own: Named): string[] {
+type Named = Pick<Goal, "type" | "name" | "parent">;
+
+/** The URNs of the aliases; then, where the parent was found by an alias, those that follow from its former URN. */
+function aliasUrns(request: RegisterResourceRequest, scope: Scope, own: Named): string[] {
   const given = [
     ...request.getAliasurnsList(),
     ...request.getAliasesList().map((alias) => aliasUrn(alias, scope, own)),
@@ -89,7 +95,7 @@ function aliasUrns(request: Request, scope: Scope, own: Named): string[] {
   if (!parentAlias) return [...new Set(given)];
   const inherited = (type: string, name: string): string => {
     const parentName = urnName(own.parent);
-    // A child named after its parent is taken to have followed the parent's name.
+    // A child whose name begins with its parent's is taken to have changed its name with it.
     const oldName = name.startsWith(parentName) ? urnName(parentAlias) + name.slice(parentName.length) : name;
     return makeUrn(scope.stack, scope.project, parentAlias, type, oldName);
   };
@@ -115,14 +121,15 @@ function aliasUrn(alias: Alias, scope: Scope, own: Named): string {
 }
 
 /** Everything in a registration that the engine does not have. */
-export function unsupportedUses(request: Request, goal: Goal): UnsupportedUse[] {
-  const found = new Set<string>();
-  const custom = goal.custom;
+export function unsupportedUses(request: RegisterResourceRequest, goal: Goal): UnsupportedUse[] {
+  const found = new Set<UnsupportedId>();
   if (request.getRemote()) found.add("remote-component");
   if (request.getPackageref() !== "") found.add("parameterized-package");
-  if (custom && goal.type.startsWith("pulumi:providers:")) found.add("explicit-provider");
-  else if (custom && goal.type === "pulumi:pulumi:StackReference") found.add("stack-reference");
-  else if (custom && !isDynamicType(goal.type)) found.add("package");
+  if (goal.custom) {
+    if (goal.type.startsWith("pulumi:providers:")) found.add("explicit-provider");
+    else if (goal.type === "pulumi:pulumi:StackReference") found.add("stack-reference");
+    else if (!isDynamicType(goal.type)) found.add("package");
+  }
   if (request.getProvider() !== "") found.add("explicit-provider");
   if (request.getTransformsList().length > 0) found.add("transforms");
   if (request.getStateMigrationsList().length > 0) found.add("state-migrations");
@@ -135,7 +142,7 @@ export function unsupportedUses(request: Request, goal: Goal): UnsupportedUse[] 
   return [...found].map((id) => unsupportedUse(id, `${goal.name} (${urnQualifiedType(goal.urn)})`));
 }
 
-/** Every urn a resource needs to exist before it. */
+/** The URNs of all resources that must exist before this one. */
 export function goalReferences(goal: Goal): string[] {
   const urns = [goal.parent, goal.deletedWith, ...goal.dependencies];
   return [...new Set([...urns, ...Object.values(goal.propertyDependencies).flat()])].filter(Boolean);
@@ -144,11 +151,6 @@ export function goalReferences(goal: Goal): string[] {
 /** True for a resource of a dynamic provider. */
 export function isDynamicType(type: string): boolean {
   return type.startsWith("pulumi-nodejs:");
-}
-
-/** True for the stack's own root resource. */
-export function isStack(goal: { type: string }): boolean {
-  return goal.type === STACK_TYPE;
 }
 
 function isNested(path: string): boolean {

@@ -1,40 +1,54 @@
 import grpc from "@grpc/grpc-js";
 import engineRpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
-import engineProto from "@pulumi/pulumi/proto/engine_pb.js";
+import engineProto, { type LogRequest, type SetRootResourceRequest } from "@pulumi/pulumi/proto/engine_pb.js";
 import monitorRpc from "@pulumi/pulumi/proto/resource_grpc_pb.js";
-import proto from "@pulumi/pulumi/proto/resource_pb.js";
-import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
+import proto, {
+  type ReadResourceRequest,
+  type RegisterPackageRequest,
+  type RegisterResourceHookRequest,
+  type RegisterResourceOutputsRequest,
+  type RegisterResourceRequest,
+  type RegisterResourceResponse,
+  type ResourceCallRequest,
+  type ResourceInvokeRequest,
+  type SupportsFeatureRequest,
+} from "@pulumi/pulumi/proto/resource_pb.js";
+import emptyProto, { type Empty } from "google-protobuf/google/protobuf/empty_pb.js";
 import type { UnsupportedUse } from "../../errors.ts";
 import type { Diagnostic } from "../../model.ts";
-import { unsupportedUse } from "../../unsupported.ts";
+import { type UnsupportedId, unsupportedUse } from "../../unsupported.ts";
 import type { Props } from "../../value.ts";
 import { type Goal, readGoal, type Scope, unsupportedUses } from "./goal.ts";
 import { MESSAGE_LIMITS } from "./providerProcess.ts";
 import { fromStruct, toStruct } from "./struct.ts";
 
-/** What a program is told about a resource it registered. */
-export type Registered = {
-  urn: string;
-  id: string;
-  outputs: Props;
-  /** True for a resource that was left out, whose values nobody knows. */
-  unknown?: boolean;
-};
+/** What a program is told about a resource that it registered. */
+export interface Registered {
+  readonly urn: string;
+  readonly id: string;
+  readonly outputs: Props;
+  /** True for a resource that takes no part in the run: nobody knows its values. */
+  readonly unknown?: boolean;
+}
 
-/** Who answers the program. */
-export type Monitor = {
-  scope: Scope;
+/** Decides what becomes of a program's registrations. */
+export interface Monitor {
+  readonly scope: Scope;
   /** Resolves once the resource is there; never, where the run is being stopped. */
-  register(goal: Goal, uses: UnsupportedUse[]): Promise<Registered>;
+  register(goal: Goal, uses: readonly UnsupportedUse[]): Promise<Registered>;
   registerOutputs(urn: string, outputs: Props): void;
-  /** Called when the program has registered all it will. */
+  /** Called when the program has registered all that it will. */
   finished(): Promise<void>;
-  unsupported(uses: UnsupportedUse[]): void;
-  diagnostic(diagnostic: Diagnostic): void;
-};
+  unsupported(uses: readonly UnsupportedUse[]): void;
+}
 
-/** The gRPC server that programs and providers talk to. */
-export type MonitorServer = { address: string; close(): void };
+/** The gRPC server that a program and the provider's process talk to. */
+export interface MonitorServer {
+  readonly address: string;
+  /** Takes the registrations from here on. Without one the server takes messages alone. */
+  monitor: Monitor | undefined;
+  close(): void;
+}
 
 const Feature = proto.ResourceMonitorFeature;
 // Features that are only refused are announced too: otherwise the SDK would tell users to update their CLI.
@@ -64,135 +78,140 @@ const FEATURE_IDS = new Set([
   "errorHooks",
 ]);
 
-type Call<Req> = { request: Req };
-type Done<Res> = (error: { code: grpc.status; details: string } | null, response?: Res) => void;
+interface Call<Request> {
+  readonly request: Request;
+}
+type Done<Answer> = (error: { code: grpc.status; details: string } | null, answer?: Answer) => void;
 
-/** Starts the server on a free port of the loopback interface. */
-export async function startMonitorServer(monitor: Monitor): Promise<MonitorServer> {
+/**
+ * Starts the server on a free port of the loopback interface.
+ * @param onDiagnostic told the messages of the program and the provider
+ */
+export async function startMonitorServer(
+  onDiagnostic: (diagnostic: Diagnostic) => void,
+): Promise<MonitorServer> {
   const server = new grpc.Server(MESSAGE_LIMITS);
-  const empty = (): InstanceType<typeof emptyProto.Empty> => new emptyProto.Empty();
-
-  const refuse =
-    <Req>(id: string, resource: (request: Req) => string) =>
-    (call: Call<Req>, done: Done<never>): void => {
-      const use = unsupportedUse(id, resource(call.request));
-      monitor.unsupported([use]);
-      done({
-        code: grpc.status.UNIMPLEMENTED,
-        details: `${use.resource}: the embedded engine does not support ${use.feature}. ${use.hint}`,
-      });
-    };
-  const answer = <Res>(work: Promise<Res>, done: Done<Res>): void => {
-    work.then(
-      (response) => done(null, response),
-      (error: Error) => done({ code: grpc.status.UNKNOWN, details: error.message }),
-    );
-  };
-
-  server.addService(
-    monitorRpc.ResourceMonitorService as unknown as grpc.ServiceDefinition,
-    {
-      getDeploymentInfo(_call: unknown, done: Done<unknown>) {
-        const info = new proto.DeploymentInfo();
-        info.setProject(monitor.scope.project);
-        info.setStack(monitor.scope.stack);
-        info.setOrganization("organization");
-        info.setSupportedfeaturesList(FEATURES);
-        done(null, info);
-      },
-      supportsFeature(call: Call<InstanceType<typeof proto.SupportsFeatureRequest>>, done: Done<unknown>) {
-        const response = new proto.SupportsFeatureResponse();
-        response.setHassupport(FEATURE_IDS.has(call.request.getId()));
-        done(null, response);
-      },
-      registerResource(call: Call<InstanceType<typeof proto.RegisterResourceRequest>>, done: Done<unknown>) {
-        const goal = readGoal(call.request, monitor.scope);
-        const uses = unsupportedUses(call.request, goal);
-        answer(monitor.register(goal, uses).then(registeredMessage), done);
-      },
-      registerResourceOutputs(
-        call: Call<InstanceType<typeof proto.RegisterResourceOutputsRequest>>,
-        done: Done<unknown>,
-      ) {
-        monitor.registerOutputs(call.request.getUrn(), fromStruct(call.request.getOutputs()));
-        done(null, empty());
-      },
-      signalAndWaitForShutdown(_call: unknown, done: Done<unknown>) {
-        answer(monitor.finished().then(empty), done);
-      },
-      readResource: refuse("read-resource", (request: InstanceType<typeof proto.ReadResourceRequest>) => {
-        return `${request.getName()} (${request.getType()})`;
-      }),
-      invoke: refuse("invoke", (request: InstanceType<typeof proto.ResourceInvokeRequest>) =>
-        request.getTok(),
-      ),
-      call: refuse("call", (request: InstanceType<typeof proto.ResourceCallRequest>) => request.getTok()),
-      existsResource: refuse("read-resource", () => "the program"),
-      registerStackTransform: refuse("transforms", () => "the stack"),
-      registerStackInvokeTransform: refuse("transforms", () => "the stack"),
-      registerResourceHook: refuse(
-        "hooks",
-        (request: InstanceType<typeof proto.RegisterResourceHookRequest>) => request.getName(),
-      ),
-      registerErrorHook: refuse("hooks", () => "the stack"),
-      registerPackage: refuse(
-        "parameterized-package",
-        (request: InstanceType<typeof proto.RegisterPackageRequest>) => request.getName(),
-      ),
-    } as unknown as grpc.UntypedServiceImplementation,
+  const started = { monitor: undefined as Monitor | undefined };
+  addService(
+    server,
+    monitorRpc.ResourceMonitorService,
+    monitorService(() => {
+      if (started.monitor) return started.monitor;
+      throw new Error("no program is running");
+    }),
   );
-
-  let root = "";
-  server.addService(
-    engineRpc.EngineService as unknown as grpc.ServiceDefinition,
-    {
-      log(call: Call<InstanceType<typeof engineProto.LogRequest>>, done: Done<unknown>) {
-        const request = call.request;
-        const severity = (["debug", "info", "warning", "error"] as const)[request.getSeverity()] ?? "info";
-        // The SDK's own debug messages hold whole resources, which nobody asked to see.
-        if (!request.getEphemeral() && severity !== "debug") {
-          const diagnostic: Diagnostic = { severity, message: request.getMessage() };
-          if (request.getUrn() !== "") diagnostic.urn = request.getUrn();
-          monitor.diagnostic(diagnostic);
-        }
-        done(null, empty());
-      },
-      getRootResource(_call: unknown, done: Done<unknown>) {
-        const response = new engineProto.GetRootResourceResponse();
-        response.setUrn(root);
-        done(null, response);
-      },
-      setRootResource(
-        call: Call<InstanceType<typeof engineProto.SetRootResourceRequest>>,
-        done: Done<unknown>,
-      ) {
-        root = call.request.getUrn();
-        done(null, new engineProto.SetRootResourceResponse());
-      },
-      startDebugging(_call: unknown, done: Done<unknown>) {
-        done(null, empty());
-      },
-      requirePulumiVersion(_call: unknown, done: Done<unknown>) {
-        // The SDK that runs the program is at least as new as what it can ask for.
-        done(null, new engineProto.RequirePulumiVersionResponse());
-      },
-    } as unknown as grpc.UntypedServiceImplementation,
-  );
-
+  addService(server, engineRpc.EngineService, engineService(onDiagnostic));
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) => {
       if (error) reject(error);
       else resolve(bound);
     });
   });
-  return { address: `127.0.0.1:${port}`, close: () => server.forceShutdown() };
+  return Object.assign(started, { address: `127.0.0.1:${port}`, close: () => server.forceShutdown() });
 }
 
-function registeredMessage(registered: Registered): InstanceType<typeof proto.RegisterResourceResponse> {
-  const response = new proto.RegisterResourceResponse();
-  response.setUrn(registered.urn);
-  response.setId(registered.id);
-  response.setObject(toStruct(registered.outputs));
-  response.setUnknown(registered.unknown === true);
-  return response;
+function addService(server: grpc.Server, definition: unknown, methods: object): void {
+  server.addService(definition as grpc.ServiceDefinition, methods as grpc.UntypedServiceImplementation);
+}
+
+/** What programs ask of the monitor. */
+function monitorService(monitor: () => Monitor): object {
+  const refuse =
+    <Request>(id: UnsupportedId, resource: (request: Request) => string) =>
+    (call: Call<Request>, done: Done<never>): void => {
+      const use = unsupportedUse(id, resource(call.request));
+      monitor().unsupported([use]);
+      done({
+        code: grpc.status.UNIMPLEMENTED,
+        details: `${use.resource}: the embedded engine does not support ${use.feature}. ${use.hint}`,
+      });
+    };
+  return {
+    getDeploymentInfo(_call: unknown, done: Done<unknown>) {
+      const { project, stack } = monitor().scope;
+      const info = new proto.DeploymentInfo();
+      info.setProject(project);
+      info.setStack(stack);
+      info.setOrganization("organization");
+      info.setSupportedfeaturesList(FEATURES);
+      done(null, info);
+    },
+    supportsFeature(call: Call<SupportsFeatureRequest>, done: Done<unknown>) {
+      const answer = new proto.SupportsFeatureResponse();
+      answer.setHassupport(FEATURE_IDS.has(call.request.getId()));
+      done(null, answer);
+    },
+    registerResource({ request }: Call<RegisterResourceRequest>, done: Done<unknown>) {
+      const goal = readGoal(request, monitor().scope);
+      answer(monitor().register(goal, unsupportedUses(request, goal)).then(registeredMessage), done);
+    },
+    registerResourceOutputs({ request }: Call<RegisterResourceOutputsRequest>, done: Done<unknown>) {
+      monitor().registerOutputs(request.getUrn(), fromStruct(request.getOutputs()));
+      done(null, empty());
+    },
+    signalAndWaitForShutdown(_call: unknown, done: Done<unknown>) {
+      answer(monitor().finished().then(empty), done);
+    },
+    readResource: refuse(
+      "read-resource",
+      (request: ReadResourceRequest) => `${request.getName()} (${request.getType()})`,
+    ),
+    invoke: refuse("invoke", (request: ResourceInvokeRequest) => request.getTok()),
+    call: refuse("call", (request: ResourceCallRequest) => request.getTok()),
+    existsResource: refuse("read-resource", () => "the program"),
+    registerStackTransform: refuse("transforms", () => "the stack"),
+    registerStackInvokeTransform: refuse("transforms", () => "the stack"),
+    registerResourceHook: refuse("hooks", (request: RegisterResourceHookRequest) => request.getName()),
+    registerErrorHook: refuse("hooks", () => "the stack"),
+    registerPackage: refuse("parameterized-package", (request: RegisterPackageRequest) => request.getName()),
+  };
+}
+
+/** What programs and providers ask of the engine. */
+function engineService(onDiagnostic: (diagnostic: Diagnostic) => void): object {
+  let root = "";
+  return {
+    log({ request }: Call<LogRequest>, done: Done<unknown>) {
+      const severity = (["debug", "info", "warning", "error"] as const)[request.getSeverity()] ?? "info";
+      // The SDK's own debug messages hold whole resources, which nobody asked to see.
+      if (!request.getEphemeral() && severity !== "debug") {
+        onDiagnostic({ severity, message: request.getMessage(), urn: request.getUrn() || undefined });
+      }
+      done(null, empty());
+    },
+    getRootResource(_call: unknown, done: Done<unknown>) {
+      const answer = new engineProto.GetRootResourceResponse();
+      answer.setUrn(root);
+      done(null, answer);
+    },
+    setRootResource({ request }: Call<SetRootResourceRequest>, done: Done<unknown>) {
+      root = request.getUrn();
+      done(null, new engineProto.SetRootResourceResponse());
+    },
+    startDebugging(_call: unknown, done: Done<unknown>) {
+      done(null, empty());
+    },
+    requirePulumiVersion(_call: unknown, done: Done<unknown>) {
+      // The SDK that runs the program is at least as new as what it can ask for.
+      done(null, new engineProto.RequirePulumiVersionResponse());
+    },
+  };
+}
+
+const empty = (): Empty => new emptyProto.Empty();
+
+function answer<Answer>(work: Promise<Answer>, done: Done<Answer>): void {
+  work.then(
+    (result) => done(null, result),
+    (error: Error) => done({ code: grpc.status.UNKNOWN, details: error.message }),
+  );
+}
+
+function registeredMessage({ urn, id, outputs, unknown = false }: Registered): RegisterResourceResponse {
+  const message = new proto.RegisterResourceResponse();
+  message.setUrn(urn);
+  message.setId(id);
+  message.setObject(toStruct(outputs));
+  message.setUnknown(unknown);
+  return message;
 }

@@ -1,28 +1,39 @@
 import grpc from "@grpc/grpc-js";
 import rpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
-import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import proto, {
+  type CheckResponse,
+  type CreateResponse,
+  type DiffResponse,
+  type ReadResponse,
+  type UpdateResponse,
+} from "@pulumi/pulumi/proto/provider_pb.js";
 import statusProto from "@pulumi/pulumi/proto/status_pb.js";
 import { EngineError } from "../../errors.ts";
+import type { Known } from "../../fieldDiff.ts";
 import type { Diagnostic } from "../../model.ts";
 import type { Project } from "../../project/project.ts";
 import { configProps, type StackConfig } from "../../project/stackConfig.ts";
+import { urnName } from "../../urn.ts";
 import { type Props, plainProps } from "../../value.ts";
-import { sdkPath } from "./sdkPath.ts";
-import { type Child, startNode } from "./sdkProcess.ts";
-import { fromStruct, toStruct } from "./struct.ts";
+import { type SdkProcess, startSdkProcess } from "./sdkProcess.ts";
+import { fromStruct, type Struct, toStruct } from "./struct.ts";
 
-/** Larger than any message a program should send; the default of 4 MB is not. */
+/** Larger than any message that a program should send; the default of 4 MB is not. */
 export const MESSAGE_LIMITS = {
   "grpc.max_receive_message_length": 400 * 1024 * 1024,
   "grpc.max_send_message_length": 400 * 1024 * 1024,
 };
 
-/** A provider made or changed the object but reports it not in order; `props` is what it left. */
-export class PartialFailure extends Error {
+/** How many lines of the process's messages tell why it did not start. */
+const LAST_LINES = 50;
+
+/** Thrown where a provider has made or changed the object, but the object is not in order. */
+export class InitFailedError extends Error {
   readonly id: string;
+  /** What the provider says of the object. */
   readonly props: Props;
-  readonly reasons: string[];
-  constructor(message: string, id: string, props: Props, reasons: string[]) {
+  readonly reasons: readonly string[];
+  constructor(message: string, id: string, props: Props, reasons: readonly string[]) {
     super(message);
     this.id = id;
     this.props = props;
@@ -30,78 +41,194 @@ export class PartialFailure extends Error {
   }
 }
 
-/** The provider's process went away in the middle of a call: nobody knows what became of the object. */
+/** Thrown where the process ended during a call: nobody knows what became of the object. */
 export class ProviderGoneError extends Error {
   constructor() {
     super("The dynamic provider's process ended before it answered.");
   }
 }
 
-/** Which resource a call is about. */
-export type Target = { urn: string; type: string; name: string };
+/** The resource that a call is about. */
+export interface Target {
+  readonly urn: string;
+  readonly type: string;
+}
+
+/** An object as the state, or the program, knows it. */
+export interface KnownObject extends Known {
+  readonly id?: string;
+}
 
 /** What a provider's diff says. */
-export type ProviderDiff = {
-  changes: "none" | "some" | "unknown";
-  replaces: string[];
-  deleteBeforeReplace: boolean;
-};
+export interface ProviderDiff {
+  readonly changes: "none" | "some" | "unknown";
+  readonly replaces: readonly string[];
+  readonly deleteBeforeReplace: boolean;
+}
+
+/** An input that a provider refuses. */
+export interface CheckFailure {
+  readonly property: string;
+  readonly reason: string;
+}
+
+/** An object as a read found it. */
+export interface ReadResult {
+  readonly id: string;
+  readonly outputs: Props;
+  /** Left out where the provider gives none. */
+  readonly inputs?: Props;
+}
+
+/** What the process is started with. */
+export interface ProviderOptions {
+  readonly project: Project;
+  readonly config: StackConfig;
+  readonly env: NodeJS.ProcessEnv;
+  /** Address of the server that takes its messages. */
+  readonly engineAddress: string;
+  readonly onDiagnostic: (diagnostic: Diagnostic) => void;
+}
 
 type Client = InstanceType<typeof rpc.ResourceProviderClient>;
+type Done<Answer> = (error: grpc.ServiceError | null, answer: Answer) => void;
 
-/** The SDK's process that runs dynamic providers. Properties go in without secret marks and come back so. */
-export class DynamicProvider {
-  readonly #child: Child;
-  readonly #client: Client;
+/**
+ * The SDK's process that runs the dynamic providers of a program. The first call starts it, where `start` has not.
+ * Properties go to it without their marks of secrets, and come back so.
+ */
+export class ProviderProcess {
+  readonly #options: ProviderOptions;
+  #process: SdkProcess | undefined;
+  #client: Promise<Client> | undefined;
 
-  private constructor(child: Child, client: Client) {
-    this.#child = child;
-    this.#client = client;
+  constructor(options: ProviderOptions) {
+    this.#options = options;
   }
 
-  /** Starts and configures the process. Throws EngineError where it does not come up. */
-  static async start(options: {
-    project: Project;
-    config: StackConfig;
-    env: NodeJS.ProcessEnv;
-    engineAddress: string;
-    onDiagnostic: (diagnostic: Diagnostic) => void;
-  }): Promise<DynamicProvider> {
-    const { project, config } = options;
-    const stderr: string[] = [];
-    let port: ((line: string) => void) | undefined;
-    const listening = new Promise<string>((resolve) => {
-      port = resolve;
-    });
-    const child = startNode(
-      sdkPath(project.programFolder, "cmd/dynamic-provider/index.js"),
-      [options.engineAddress],
-      {
-        cwd: project.programFolder,
-        env: { ...options.env, PULUMI_NODEJS_PROJECT: project.name },
-        onStdout(line) {
-          if (port) {
-            port(line);
-            port = undefined;
-          } else options.onDiagnostic({ severity: "info", message: line });
-        },
-        onStderr(line) {
-          stderr.push(line);
-          if (stderr.length > 50) stderr.shift();
-          options.onDiagnostic({ severity: "debug", message: line });
-        },
-      },
+  /**
+   * Resolves once the process is up.
+   * @throws EngineError (`provider`) where it does not come up; ProjectError where no SDK is installed
+   */
+  async start(): Promise<void> {
+    await this.#started();
+  }
+
+  /** Ends the process, where it was started. */
+  async stop(): Promise<void> {
+    const client = await this.#client?.catch(() => undefined);
+    client?.close();
+    await this.#process?.stop();
+  }
+
+  /** Validates and completes inputs. There are no `failures` where they are valid. */
+  async check(
+    target: Target,
+    oldInputs: Props,
+    news: Props,
+  ): Promise<{ inputs: Props; failures: CheckFailure[] }> {
+    const request = named(new proto.CheckRequest(), target);
+    request.setOlds(sent(oldInputs));
+    request.setNews(sent(news));
+    const answer = await this.#call<CheckResponse>((client, done) => client.check(request, done));
+    return {
+      inputs: fromStruct(answer.getInputs()),
+      failures: answer
+        .getFailuresList()
+        .map((failure) => ({ property: failure.getProperty(), reason: failure.getReason() })),
+    };
+  }
+
+  /** Compares an object with the inputs that a program wants. */
+  async diff(target: Target, old: KnownObject, news: Props): Promise<ProviderDiff> {
+    const request = named(new proto.DiffRequest(), target);
+    request.setId(old.id ?? "");
+    request.setOlds(sent(old.outputs));
+    request.setOldInputs(sent(old.inputs));
+    request.setNews(sent(news));
+    const answer = await this.#call<DiffResponse>((client, done) => client.diff(request, done));
+    const { DIFF_NONE, DIFF_SOME } = proto.DiffResponse.DiffChanges;
+    const changes = answer.getChanges();
+    return {
+      changes: changes === DIFF_NONE ? "none" : changes === DIFF_SOME ? "some" : "unknown",
+      replaces: answer.getReplacesList(),
+      deleteBeforeReplace: answer.getDeletebeforereplace(),
+    };
+  }
+
+  /**
+   * Makes an object.
+   * @throws InitFailedError where it was made but is not in order; ProviderGoneError
+   */
+  async create(target: Target, inputs: Props): Promise<{ id: string; outputs: Props }> {
+    const request = named(new proto.CreateRequest(), target);
+    request.setProperties(sent(inputs));
+    const answer = await this.#call<CreateResponse>((client, done) => client.create(request, done));
+    if (answer.getId() === "") throw new Error("The provider's create returned no id.");
+    return { id: answer.getId(), outputs: fromStruct(answer.getProperties()) };
+  }
+
+  /**
+   * Changes an object in place.
+   * @throws InitFailedError where it was changed but is not in order; ProviderGoneError
+   */
+  async update(target: Target, old: KnownObject, news: Props): Promise<{ outputs: Props }> {
+    const request = named(new proto.UpdateRequest(), target);
+    request.setId(old.id ?? "");
+    request.setOlds(sent(old.outputs));
+    request.setOldInputs(sent(old.inputs));
+    request.setNews(sent(news));
+    const answer = await this.#call<UpdateResponse>((client, done) => client.update(request, done));
+    return { outputs: fromStruct(answer.getProperties()) };
+  }
+
+  /** Reads an object; undefined where it is gone. */
+  async read(target: Target, old: KnownObject): Promise<ReadResult | undefined> {
+    const request = named(new proto.ReadRequest(), target);
+    request.setId(old.id ?? "");
+    request.setProperties(sent(old.outputs));
+    request.setInputs(sent(old.inputs));
+    const answer = await this.#call<ReadResponse>((client, done) => client.read(request, done));
+    if (answer.getId() === "") return undefined;
+    const inputs = answer.getInputs();
+    return {
+      id: answer.getId(),
+      outputs: fromStruct(answer.getProperties()),
+      ...(inputs && { inputs: fromStruct(inputs) }),
+    };
+  }
+
+  /**
+   * Removes an object.
+   * @throws ProviderGoneError
+   */
+  async delete(old: Target & KnownObject): Promise<void> {
+    const request = named(new proto.DeleteRequest(), old);
+    request.setId(old.id ?? "");
+    request.setProperties(sent(old.outputs));
+    request.setOldInputs(sent(old.inputs));
+    await this.#call<unknown>((client, done) => client.delete(request, done));
+  }
+
+  async #call<Answer>(send: (client: Client, done: Done<Answer>) => unknown): Promise<Answer> {
+    const client = await this.#started();
+    return answerOf((done) => send(client, done));
+  }
+
+  #started(): Promise<Client> {
+    this.#client ??= this.#startClient();
+    // Whoever waits for it is told; a run that ends before need not wait.
+    this.#client.catch(() => {});
+    return this.#client;
+  }
+
+  async #startClient(): Promise<Client> {
+    const client = new rpc.ResourceProviderClient(
+      `127.0.0.1:${await this.#port()}`,
+      grpc.credentials.createInsecure(),
+      MESSAGE_LIMITS,
     );
-    const ended = child.exited.then(() => {
-      throw new EngineError(
-        "provider",
-        `The dynamic provider's process ended at once.\n${stderr.join("\n")}`,
-      );
-    });
-    ended.catch(() => {});
-    const address = `127.0.0.1:${(await Promise.race([listening, ended])).trim()}`;
-    const client = new rpc.ResourceProviderClient(address, grpc.credentials.createInsecure(), MESSAGE_LIMITS);
-    const provider = new DynamicProvider(child, client);
+    const { config } = this.#options;
     const request = new proto.ConfigureRequest();
     request.setArgs(toStruct(configProps(config)));
     for (const [key, { text }] of config.values) {
@@ -109,143 +236,73 @@ export class DynamicProvider {
     }
     request.setAcceptsecrets(true);
     request.setAcceptresources(true);
-    await provider.#call<unknown>((done) => client.configure(request, done));
-    return provider;
+    await answerOf<unknown>((done) => client.configure(request, done));
+    return client;
   }
 
-  /** Validates and completes inputs. `failures` is empty where they are valid. */
-  async check(
-    target: Target,
-    olds: Props,
-    news: Props,
-  ): Promise<{ inputs: Props; failures: CheckFailure[] }> {
-    const request = new proto.CheckRequest();
-    name(request, target);
-    request.setOlds(toStruct(plainProps(olds)));
-    request.setNews(toStruct(plainProps(news)));
-    const response = await this.#call<InstanceType<typeof proto.CheckResponse>>((done) =>
-      this.#client.check(request, done),
-    );
-    return {
-      inputs: fromStruct(response.getInputs()),
-      failures: response
-        .getFailuresList()
-        .map((failure) => ({ property: failure.getProperty(), reason: failure.getReason() })),
-    };
-  }
-
-  /** Compares what is with what is wanted. */
-  async diff(target: Target, id: string, old: OldProps, news: Props): Promise<ProviderDiff> {
-    const request = new proto.DiffRequest();
-    name(request, target);
-    request.setId(id);
-    request.setOlds(toStruct(plainProps(old.outputs)));
-    request.setOldInputs(toStruct(plainProps(old.inputs)));
-    request.setNews(toStruct(plainProps(news)));
-    const response = await this.#call<InstanceType<typeof proto.DiffResponse>>((done) =>
-      this.#client.diff(request, done),
-    );
-    const kinds = proto.DiffResponse.DiffChanges;
-    const changes = response.getChanges();
-    return {
-      changes: changes === kinds.DIFF_NONE ? "none" : changes === kinds.DIFF_SOME ? "some" : "unknown",
-      replaces: response.getReplacesList(),
-      deleteBeforeReplace: response.getDeletebeforereplace(),
-    };
-  }
-
-  /** Makes the object. Throws PartialFailure where it was made but is not in order. */
-  async create(target: Target, inputs: Props): Promise<{ id: string; outputs: Props }> {
-    const request = new proto.CreateRequest();
-    name(request, target);
-    request.setProperties(toStruct(plainProps(inputs)));
-    const response = await this.#call<InstanceType<typeof proto.CreateResponse>>((done) =>
-      this.#client.create(request, done),
-    );
-    if (response.getId() === "") throw new Error("The provider's create returned no id.");
-    return { id: response.getId(), outputs: fromStruct(response.getProperties()) };
-  }
-
-  /** Changes the object in place. Throws PartialFailure like `create`. */
-  async update(target: Target, id: string, old: OldProps, news: Props): Promise<{ outputs: Props }> {
-    const request = new proto.UpdateRequest();
-    name(request, target);
-    request.setId(id);
-    request.setOlds(toStruct(plainProps(old.outputs)));
-    request.setOldInputs(toStruct(plainProps(old.inputs)));
-    request.setNews(toStruct(plainProps(news)));
-    const response = await this.#call<InstanceType<typeof proto.UpdateResponse>>((done) =>
-      this.#client.update(request, done),
-    );
-    return { outputs: fromStruct(response.getProperties()) };
-  }
-
-  /** Reads the object; undefined where it is gone. `inputs` is undefined where the provider gives none. */
-  async read(target: Target, id: string, old: OldProps): Promise<ReadResult | undefined> {
-    const request = new proto.ReadRequest();
-    name(request, target);
-    request.setId(id);
-    request.setProperties(toStruct(plainProps(old.outputs)));
-    request.setInputs(toStruct(plainProps(old.inputs)));
-    const response = await this.#call<InstanceType<typeof proto.ReadResponse>>((done) =>
-      this.#client.read(request, done),
-    );
-    if (response.getId() === "") return undefined;
-    const result: ReadResult = { id: response.getId(), outputs: fromStruct(response.getProperties()) };
-    const inputs = response.getInputs();
-    if (inputs) result.inputs = fromStruct(inputs);
-    return result;
-  }
-
-  /** Removes the object. */
-  async delete(target: Target, id: string, old: OldProps): Promise<void> {
-    const request = new proto.DeleteRequest();
-    name(request, target);
-    request.setId(id);
-    request.setProperties(toStruct(plainProps(old.outputs)));
-    request.setOldInputs(toStruct(plainProps(old.inputs)));
-    await this.#call<unknown>((done) => this.#client.delete(request, done));
-  }
-
-  /** Ends the process. */
-  async stop(): Promise<void> {
-    this.#client.close();
-    await this.#child.stop();
-  }
-
-  #call<T>(send: (done: (error: grpc.ServiceError | null, response: T) => void) => unknown): Promise<T> {
-    return new Promise((resolve, reject) => {
-      send((error, response) => {
-        if (error) reject(describe(error));
-        else resolve(response);
-      });
+  /** Starts the process, whose first line says the port at which it listens. */
+  async #port(): Promise<string> {
+    const { project, env, engineAddress, onDiagnostic } = this.#options;
+    const last: string[] = [];
+    let tell: ((port: string) => void) | undefined;
+    const listening = new Promise<string>((resolve) => {
+      tell = resolve;
     });
+    this.#process = startSdkProcess({
+      programFolder: project.programFolder,
+      script: "cmd/dynamic-provider/index.js",
+      args: [engineAddress],
+      env: { ...env, PULUMI_NODEJS_PROJECT: project.name },
+      onStdout(line) {
+        if (!tell) return onDiagnostic({ severity: "info", message: line });
+        tell(line.trim());
+        tell = undefined;
+      },
+      onStderr(line) {
+        last.push(line);
+        if (last.length > LAST_LINES) last.shift();
+        onDiagnostic({ severity: "debug", message: line });
+      },
+    });
+    const ended = this.#process.exited.then(() => {
+      throw new EngineError("provider", `The dynamic provider's process ended at once.\n${last.join("\n")}`);
+    });
+    ended.catch(() => {});
+    return Promise.race([listening, ended]);
   }
 }
 
-/** An invalid input. */
-export type CheckFailure = { property: string; reason: string };
-/** What the state holds of an object. */
-export type OldProps = { inputs: Props; outputs: Props };
-/** What a read found. */
-export type ReadResult = { id: string; outputs: Props; inputs?: Props };
-
-type Named = { setUrn(v: string): unknown; setType(v: string): unknown; setName(v: string): unknown };
-
-function name(request: Named, target: Target): void {
-  request.setUrn(target.urn);
-  request.setType(target.type);
-  request.setName(target.name);
+/** Sends a request; resolves with its answer. */
+function answerOf<Answer>(send: (done: Done<Answer>) => unknown): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    send((error, answer) => (error ? reject(meaning(error)) : resolve(answer)));
+  });
 }
 
-function describe(error: grpc.ServiceError): Error {
+const sent = (props: Props = {}): Struct => toStruct(plainProps(props));
+
+interface Request {
+  setUrn(urn: string): unknown;
+  setType(type: string): unknown;
+  setName(name: string): unknown;
+}
+
+function named<R extends Request>(request: R, { urn, type }: Target): R {
+  request.setUrn(urn);
+  request.setType(type);
+  request.setName(urnName(urn));
+  return request;
+}
+
+/** What an error of gRPC means for the object. */
+function meaning(error: grpc.ServiceError): Error {
   const [bytes] = error.metadata?.get("grpc-status-details-bin") ?? [];
   if (Buffer.isBuffer(bytes)) {
     for (const detail of statusProto.Status.deserializeBinary(bytes).getDetailsList()) {
       if (!detail.getTypeUrl().endsWith("pulumirpc.ErrorResourceInitFailed")) continue;
       const failed = proto.ErrorResourceInitFailed.deserializeBinary(detail.getValue_asU8());
       const props = fromStruct(failed.getProperties());
-      return new PartialFailure(error.details, failed.getId(), props, failed.getReasonsList());
+      return new InitFailedError(error.details, failed.getId(), props, failed.getReasonsList());
     }
   }
   if (error.code === grpc.status.UNAVAILABLE || error.code === grpc.status.CANCELLED) {

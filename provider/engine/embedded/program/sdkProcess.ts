@@ -1,42 +1,57 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { packageFile } from "../../../packageFile.ts";
+import { ProjectError } from "../../errors.ts";
+
+/** How long a process has to end by itself, in milliseconds. */
+const GRACE = 2000;
 
 const running = new Set<ChildProcess>();
 let cleaning = false;
 
-/** A child process of the engine. */
-export type Child = {
-  pid: number;
-  /** Resolves with the exit code (or 128 for a signal) once the process is gone and its output is read. */
-  exited: Promise<number>;
-  /** Ends the process and all it started: SIGTERM, then SIGKILL after `graceMs`. Resolves when it is gone. */
-  stop(graceMs?: number): Promise<void>;
-};
+/** A process that runs a script of Pulumi's SDK. */
+export interface SdkProcess {
+  /** Resolves with the exit code, 128 for a signal, once the process is gone and its output was read. */
+  readonly exited: Promise<number>;
+  /** Ends the process and all that it started: by SIGTERM, then by SIGKILL. Resolves when it is gone. */
+  stop(): Promise<void>;
+}
 
-/** How to start a child, and who reads its output line by line. */
-export type ChildOptions = {
-  cwd: string;
-  env: NodeJS.ProcessEnv;
-  nodeArgs?: string[];
-  onStdout: (line: string) => void;
-  onStderr: (line: string) => void;
-};
+/** How a script of the SDK is started. */
+export interface SdkProcessOptions {
+  /** Folder of the program, whose SDK is meant. */
+  readonly programFolder: string;
+  /** The script, as a path in the SDK's folder. */
+  readonly script: string;
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  /** Flags of Node.js. */
+  readonly nodeArgs?: readonly string[];
+  /** Told each line of the output. */
+  readonly onStdout: (line: string) => void;
+  readonly onStderr: (line: string) => void;
+}
 
-// What was built, even where this module was not: each process would have to strip the types again.
+// As they were built, even where this module was not: each process would have to strip the types again.
 const LOADED_FIRST = ["watchdog", "lazyModules"].map(
   (name) => `--import=${pathToFileURL(packageFile(`dist/engine/embedded/program/${name}.js`)).href}`,
 );
 
 /**
- * Starts a Node.js script in a process group of its own, so that Ctrl-C reaches only us and we decide what happens
- * to it. It ends when this process ends, in whatever way.
+ * Starts a script of the SDK in a process group of its own: Ctrl-C reaches this process alone, which decides what is
+ * ended. The script ends when this process does, in whatever way.
+ * @throws ProjectError where the program's folder has no SDK installed
  */
-export function startNode(script: string, args: string[], options: ChildOptions): Child {
-  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ...LOADED_FIRST, script, ...args], {
-    cwd: options.cwd,
-    env: options.env,
+export function startSdkProcess(options: SdkProcessOptions): SdkProcess {
+  const { programFolder, script, args, env, nodeArgs = [], onStdout, onStderr } = options;
+  const command = [...nodeArgs, ...LOADED_FIRST, sdkPath(programFolder, script), ...args];
+  const child = spawn(process.execPath, command, {
+    cwd: programFolder,
+    env,
     stdio: ["ignore", "pipe", "pipe", "pipe"],
     detached: true,
   });
@@ -47,7 +62,7 @@ export function startNode(script: string, args: string[], options: ChildOptions)
       for (const left of running) signal(left, "SIGKILL");
     });
   }
-  const ended = [lines(child.stdout, options.onStdout), lines(child.stderr, options.onStderr)];
+  const ended = [lines(child.stdout, onStdout), lines(child.stderr, onStderr)];
   const exited = new Promise<number>((resolve, reject) => {
     child.on("error", (error) => {
       running.delete(child);
@@ -66,16 +81,30 @@ export function startNode(script: string, args: string[], options: ChildOptions)
   });
   exited.catch(() => {});
   return {
-    pid: child.pid ?? 0,
     exited,
-    async stop(graceMs = 2000) {
+    async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       signal(child, "SIGTERM");
-      const timer = setTimeout(() => signal(child, "SIGKILL"), graceMs);
+      const timer = setTimeout(() => signal(child, "SIGKILL"), GRACE);
       await exited.catch(() => {});
       clearTimeout(timer);
     },
   };
+}
+
+function sdkPath(programFolder: string, script: string): string {
+  const resolver = createRequire(join(programFolder, "index.js"));
+  let manifest: string;
+  try {
+    manifest = resolver.resolve("@pulumi/pulumi/package.json");
+  } catch {
+    throw new ProjectError(
+      `@pulumi/pulumi is not installed for the program in ${programFolder}: run npm install.`,
+    );
+  }
+  const found = join(dirname(manifest), script);
+  if (!existsSync(found)) throw new ProjectError(`${found} is missing: @pulumi/pulumi is not complete.`);
+  return found;
 }
 
 function lines(stream: NodeJS.ReadableStream | null, onLine: (line: string) => void): Promise<void> {
@@ -90,7 +119,7 @@ function signal(child: ChildProcess, name: NodeJS.Signals): void {
   try {
     process.kill(-child.pid, name);
   } catch (error) {
-    // EPERM: some systems say so of a group of which only dead processes are left.
+    // Some systems answer EPERM for a group of which only dead processes are left.
     const { code } = error as NodeJS.ErrnoException;
     if (code !== "ESRCH" && code !== "EPERM") throw error;
   }

@@ -1,15 +1,15 @@
 import structProto from "google-protobuf/google/protobuf/struct_pb.js";
 import type { Props } from "../../value.ts";
 
-/** A protobuf Struct of properties. */
+/** Properties as a message. */
 export type Struct = structProto.Struct;
 
-/** Properties as a protobuf Struct. */
+/** Properties as a message. */
 export function toStruct(props: Props): Struct {
   return structProto.Struct.fromJavaScript(props as Parameters<typeof structProto.Struct.fromJavaScript>[0]);
 }
 
-/** Properties of a protobuf Struct; a missing Struct has none. */
+/** The properties in a message; none where it is missing. */
 export function fromStruct(struct: Struct | undefined | null): Props {
   return (struct ? struct.toJavaScript() : {}) as Props;
 }

@@ -1,0 +1,146 @@
+import { PassphraseError, StackSelectionError } from "../errors.ts";
+import type { Project } from "../project/project.ts";
+import {
+  type Decrypter,
+  readStackFile,
+  resolveConfig,
+  type StackConfig,
+  type StackFile,
+  writeConfig,
+  writeSalt,
+} from "../project/stackConfig.ts";
+import { type Crypter, newCrypter, openCrypter, readPassphrase } from "../state/crypter.ts";
+import { type Checkpoint, FileBackend } from "../state/fileBackend.ts";
+import { takeLock } from "../state/stackLock.ts";
+import { recover } from "./recover.ts";
+
+/** What the files of a stack give a run. */
+export interface OpenedStack {
+  readonly crypter: Crypter;
+  readonly config: StackConfig;
+  /** True where opening made the stack. */
+  readonly createdStack: boolean;
+  /** What opening did, for people. */
+  readonly notes: readonly string[];
+}
+
+/** The files of one stack: its settings (Pulumi.<stack>.yaml) and its state, with the key that decrypts both. */
+export class StackFiles {
+  readonly backend: FileBackend;
+  readonly #project: Project;
+  readonly #folder: string;
+  readonly #env: NodeJS.ProcessEnv;
+
+  /** @param folder that of the backend */
+  constructor(project: Project, stack: string, folder: string, env: NodeJS.ProcessEnv) {
+    this.backend = new FileBackend(folder, project.name, stack);
+    this.#project = project;
+    this.#folder = folder;
+    this.#env = env;
+  }
+
+  /**
+   * Opens the files for a run, and merges what a dead process has left.
+   * @param create whether a missing stack is made
+   * @param changes whether the run changes the state
+   * @throws StackSelectionError, PassphraseError, ProjectError, BackendError, UnsupportedError, LockedError or
+   * JournalConflictError
+   */
+  async open({ create, changes }: { create: boolean; changes: boolean }): Promise<OpenedStack> {
+    await this.backend.prepare();
+    let { file, state } = await this.#read();
+    if (!state && !create) throw await this.#missing();
+    const passphrase = await readPassphrase(this.#env);
+    let createdStack = false;
+    if (!state || (changes && file.encryptionSalt === undefined)) {
+      createdStack = await this.#initialise(passphrase);
+      ({ file, state } = await this.#read());
+    }
+    const crypter = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
+    const configCrypter = file.encryptionSalt ? await openCrypter(passphrase, file.encryptionSalt) : crypter;
+    const config = resolveConfig(this.#project, file, configCrypter);
+    const notes = createdStack ? [`Created the stack ${this.backend.stack}.`] : [];
+    const recovered = await recover(this.backend, crypter);
+    if (recovered) notes.push(recovered);
+    return { crypter, config, createdStack, notes };
+  }
+
+  /**
+   * The configuration as plain text by `namespace:key`. Nothing is written: neither a stack nor a salt is made.
+   * @throws StackSelectionError where there is neither a state nor a file; PassphraseError, ProjectError, BackendError,
+   * UnsupportedError
+   */
+  async config(): Promise<ReadonlyMap<string, string>> {
+    const { file, state } = await this.#read();
+    if (!file.exists && !state) {
+      throw new StackSelectionError(
+        `There is no stack ${this.backend.stack} of the project ${this.#project.name}: neither ${file.path} nor a state of it.`,
+      );
+    }
+    const salt = file.encryptionSalt ?? state?.salt;
+    const decrypter =
+      salt === undefined ? unsalted : await openCrypter(await readPassphrase(this.#env), salt);
+    const { values } = resolveConfig(this.#project, file, decrypter);
+    return new Map([...values].map(([key, { text }]) => [key, text]));
+  }
+
+  /** Sets a value of the configuration in plain text; a missing stack is made. */
+  async setConfig(key: string, text: string): Promise<void> {
+    await this.backend.prepare();
+    await this.#initialise(await readPassphrase(this.#env), (file) => writeConfig(file, key, text));
+  }
+
+  /**
+   * The crypter of the state.
+   * @throws StackSelectionError where there is none; PassphraseError, BackendError
+   */
+  async crypter(): Promise<Crypter> {
+    const { file, state } = await this.#read();
+    const salt = state?.salt ?? file.encryptionSalt;
+    if (!state || !salt) throw await this.#missing();
+    return openCrypter(await readPassphrase(this.#env), salt);
+  }
+
+  async #read(): Promise<{ file: StackFile; state: Checkpoint | undefined }> {
+    const { stack } = this.backend;
+    const [file, state] = await Promise.all([readStackFile(this.#project, stack), this.backend.read()]);
+    return { file, state };
+  }
+
+  async #missing(): Promise<StackSelectionError> {
+    const { name } = this.#project;
+    const known = await FileBackend.stacks(this.#folder, name);
+    return StackSelectionError.missing(name, this.backend.stack, known);
+  }
+
+  /**
+   * Writes what a stack needs first: a salt in its settings, and an empty state. True where that made the stack.
+   * @param write what else is to be written into the settings
+   * @throws LockedError while another command runs
+   */
+  async #initialise(passphrase: string, write?: (file: StackFile) => Promise<void>): Promise<boolean> {
+    const lock = await takeLock(this.backend.lockFolder);
+    try {
+      // Read again: until the lock was ours somebody else may have made it.
+      const { file, state } = await this.#read();
+      const { saltText } = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
+      if (file.encryptionSalt === undefined) await writeSalt(file, saltText);
+      await write?.(file);
+      if (state) return false;
+      const empty = { salt: saltText, resources: [], pendingOperations: [], metadata: {} };
+      await this.backend.write(this.backend.render(empty).text);
+      return true;
+    } finally {
+      await lock.release();
+    }
+  }
+}
+
+const crypterOf = (passphrase: string, salt: string | undefined): Promise<Crypter> =>
+  salt ? openCrypter(passphrase, salt) : newCrypter(passphrase);
+
+const unsalted: Decrypter = {
+  decrypt() {
+    throw new PassphraseError("A secret cannot be decrypted: the stack has no encryption salt.");
+  },
+};
