@@ -1,7 +1,6 @@
 import { createInterface } from "node:readline/promises";
 import { type Command, Option } from "commander";
 import {
-  CancelledError,
   EngineError,
   type EngineEvent,
   type EngineName,
@@ -9,8 +8,8 @@ import {
   openStack,
   type Plan,
   type PreviewOptions,
-  ProgramError,
   type Result,
+  RunError,
   type Stack,
   UpdateFailedError,
   withoutValues,
@@ -340,10 +339,7 @@ function print({ stdout, env }: Io, result: Result, flags: Flags): void {
 
 function report(io: Io, error: unknown, flags: Flags): number {
   if (!(error instanceof EngineError)) throw error;
-  const result =
-    error instanceof UpdateFailedError || error instanceof ProgramError || error instanceof CancelledError
-      ? error.result
-      : undefined;
+  const result = error instanceof RunError ? error.result : undefined;
   if (result && (flags.json || result.steps.length > 0)) print(io, result, flags);
   else if (flags.json) {
     const { code, message } = error;

@@ -1,8 +1,8 @@
 import type { Result } from "./model.ts";
 
 /**
- * Base of every error that the engines throw on purpose. Thrown itself where no class below says it: options that
- * contradict each other (`usage`), targets that are no resources (`target`), a step that was not planned
+ * Base of every error that is thrown on purpose. The engines throw it itself where no class below says more: for options
+ * that contradict each other (`usage`), targets that are no resources (`target`), a step that was not planned
  * (`not_planned`), a provider that does not start (`provider`), a failure of the Pulumi CLI (`cli`).
  */
 export class EngineError extends Error {
@@ -48,10 +48,7 @@ export class StackSelectionError extends EngineError {
     super("stack_selection", message);
   }
 
-  /**
-   * There is no such stack.
-   * @param known the stacks of the project
-   */
+  /** There is no such stack. @param known the stacks of the project */
   static missing(project: string, stack: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
       `There is no stack ${stack} of the project ${project}; ${thereAre(known)}. ` +
@@ -59,10 +56,7 @@ export class StackSelectionError extends EngineError {
     );
   }
 
-  /**
-   * No stack was named, and the project has none or several.
-   * @param known the stacks of the project
-   */
+  /** No stack was named, and the project has none or several. @param known the stacks of the project */
   static unnamed(project: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
       `Name the stack with --stack or PULUMI_STACK (of ${project}, ${thereAre(known)}).`,
@@ -152,18 +146,6 @@ export class UnsupportedError extends EngineError {
 }
 
 /**
- * The Pulumi program failed: an exception, or an exit code that is not 0. A resource that fails while its program goes on
- * is an UpdateFailedError.
- */
-export class ProgramError extends EngineError {
-  readonly result: Result | undefined;
-  constructor(message: string, result?: Result) {
-    super("program", message);
-    this.result = result;
-  }
-}
-
-/**
  * A protected resource would be deleted or replaced. It is the error of a step, whose run then ends with an
  * UpdateFailedError.
  */
@@ -177,19 +159,6 @@ export class ProtectedError extends EngineError {
   }
 }
 
-/**
- * A step failed, or the service would not do what a plan says. A failure of the program is a ProgramError, an interrupted
- * run a CancelledError.
- */
-export class UpdateFailedError extends EngineError {
-  /** What was done, and what failed. */
-  readonly result: Result;
-  constructor(message: string, result: Result) {
-    super("failed", message);
-    this.result = result;
-  }
-}
-
 /** Somebody was asked whether to do what a plan says, and said no; nothing was changed. */
 export class DeclinedError extends EngineError {
   constructor() {
@@ -197,14 +166,43 @@ export class DeclinedError extends EngineError {
   }
 }
 
+/** Base of the errors that end a run. What ends it before it has begun is another EngineError. */
+export class RunError extends EngineError {
+  /** What was done, and what failed. */
+  readonly result: Result;
+  constructor(code: string, message: string, result: Result) {
+    super(code, message);
+    this.result = result;
+  }
+}
+
+/**
+ * The Pulumi program failed: an exception, or an exit code that is not 0. A resource that fails while its program goes on
+ * is an UpdateFailedError.
+ */
+export class ProgramError extends RunError {
+  constructor(message: string, result: Result) {
+    super("program", message, result);
+  }
+}
+
+/**
+ * A step failed, or the service would not do what a plan says. A failure of the program is a ProgramError, an interrupted
+ * run a CancelledError.
+ */
+export class UpdateFailedError extends RunError {
+  constructor(message: string, result: Result) {
+    super("failed", message, result);
+  }
+}
+
 /**
  * The run was interrupted: by SIGINT, SIGTERM or an abort signal. The state holds every finished step. A run that stops
  * because a step failed is an UpdateFailedError.
  */
-export class CancelledError extends EngineError {
-  readonly result: Result | undefined;
-  constructor(result?: Result) {
-    super("cancelled", "Interrupted: the steps in flight were finished and the state was written.");
-    this.result = result;
+export class CancelledError extends RunError {
+  constructor(result: Result) {
+    const message = "Interrupted: the steps in flight were finished and the state was written.";
+    super("cancelled", message, result);
   }
 }

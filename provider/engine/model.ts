@@ -109,20 +109,20 @@ export interface Result {
 /** A plan is the result of a preview: nothing was changed. */
 export type Plan = Result;
 
+/** Work on one object. */
+interface Work {
+  readonly op: StepOp | "refresh";
+  readonly type: string;
+  readonly name: string;
+  readonly urn: string;
+}
+
 /** Told while a run goes on. */
 export type EngineEvent =
-  | { kind: "phase"; phase: "preview" | "update" | "refresh" | "destroy" }
-  | { kind: "started"; op: StepOp | "refresh"; type: string; name: string; urn: string }
-  | {
-      kind: "finished";
-      op: StepOp | "refresh";
-      type: string;
-      name: string;
-      urn: string;
-      ms: number;
-      error?: string;
-    }
-  | { kind: "diagnostic"; diagnostic: Diagnostic };
+  | { readonly kind: "phase"; readonly phase: "preview" | "update" | "refresh" | "destroy" }
+  | ({ readonly kind: "started" } & Work)
+  | ({ readonly kind: "finished"; readonly ms: number; readonly error?: string } & Work)
+  | { readonly kind: "diagnostic"; readonly diagnostic: Diagnostic };
 
 /** The steps that people are told of: those of resources that a program declares, and whatever failed. */
 export function toldSteps(steps: readonly Step[]): Step[] {

@@ -4,10 +4,7 @@ import type { TargetOptions } from "./targets.ts";
 
 /** Options of a preview. */
 export interface PreviewOptions extends TargetOptions {
-  /**
-   * Read the real objects first.
-   * @default false
-   */
+  /** Read the real objects first. @default false */
   readonly refresh?: boolean;
   /** URNs, with wildcards, of resources that are replaced even where nothing changed. */
   readonly replace?: readonly string[];
@@ -16,10 +13,7 @@ export interface PreviewOptions extends TargetOptions {
    * @default false
    */
   readonly values?: boolean;
-  /**
-   * False: a missing stack is a StackSelectionError instead of being made.
-   * @default true
-   */
+  /** False: a missing stack is a StackSelectionError instead of being made. @default true */
   readonly create?: boolean;
 }
 
@@ -29,10 +23,7 @@ export interface Confirmable {
   readonly confirm?: (plan: Plan) => Promise<boolean>;
 }
 
-/**
- * Asks whether to do what a plan says, where the options say whom.
- * @throws DeclinedError for a no
- */
+/** Asks whether to do what a plan says, where the options say whom. @throws DeclinedError for a no */
 export async function requireConfirmation({ confirm }: Confirmable, plan: Plan): Promise<void> {
   if (confirm && !(await confirm(plan))) throw new DeclinedError();
 }
@@ -44,10 +35,7 @@ export interface UpOptions extends PreviewOptions, Confirmable {
    * @default false
    */
   readonly held?: boolean;
-  /**
-   * The program is run once, and nothing is asked.
-   * @default false
-   */
+  /** The program is run once, and nothing is asked. @default false */
   readonly skipPreview?: boolean;
 }
 
@@ -62,41 +50,23 @@ export interface RefreshRunOptions extends TargetOptions, Confirmable {
 
 /** Options of a destruction. */
 export interface DestroyOptions extends TargetOptions, Confirmable {
-  /**
-   * Read the real objects first.
-   * @default false
-   */
+  /** Read the real objects first. @default false */
   readonly refresh?: boolean;
 }
 
 /** How a stack is opened. */
 export interface StackOptions {
-  /**
-   * Folder with Pulumi.yaml.
-   * @default the current one
-   */
+  /** Folder with Pulumi.yaml. @default the current one */
   readonly folder?: string;
-  /**
-   * Name of the stack.
-   * @default PULUMI_STACK, or the only stack there is
-   */
+  /** Name of the stack. @default PULUMI_STACK, or the only stack there is */
   readonly stack?: string;
-  /**
-   * Which engine runs it.
-   * @default the CLI where it is on the PATH; without one, NoEngineError
-   */
+  /** Which engine runs it. @default the CLI where it is on the PATH; without one, NoEngineError */
   readonly engine?: EngineName;
-  /**
-   * Environment of the program and of the provider.
-   * @default that of this process
-   */
+  /** Environment of the program and of the provider. @default that of this process */
   readonly env?: NodeJS.ProcessEnv;
   /** Told what happens while a run goes on. */
   readonly onEvent?: (event: EngineEvent) => void;
-  /**
-   * How many objects may be worked on at once.
-   * @default 16
-   */
+  /** How many objects may be worked on at once. @default 16 */
   readonly parallel?: number;
   /** Aborting it ends a run as Ctrl-C does: steps in flight are finished, nothing more is started. */
   readonly signal?: AbortSignal;

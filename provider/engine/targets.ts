@@ -4,17 +4,11 @@ import { EngineError } from "./errors.ts";
 export interface TargetOptions {
   /** URNs of the only resources that take part. */
   readonly target?: readonly string[];
-  /**
-   * Resources that depend on a target take part as well.
-   * @default false
-   */
+  /** Resources that depend on a target take part as well. @default false */
   readonly targetDependents?: boolean;
   /** URNs of resources that take no part. Not together with `target`. */
   readonly exclude?: readonly string[];
-  /**
-   * Resources that depend on an excluded one take no part either.
-   * @default false
-   */
+  /** Resources that depend on an excluded one take no part either. @default false */
   readonly excludeDependents?: boolean;
 }
 
@@ -33,7 +27,7 @@ export function checkTargetOptions(options: TargetOptions): void {
 
 /** A set of URNs, some of them given by wildcards. */
 export class UrnPatterns {
-  readonly #urns: Set<string>;
+  readonly #urns: ReadonlySet<string>;
   readonly #globs: RegExp[];
 
   constructor(patterns: readonly string[] = []) {
@@ -48,10 +42,6 @@ export class UrnPatterns {
 
   has(urn: string): boolean {
     return this.#urns.has(urn) || this.#globs.some((glob) => glob.test(urn));
-  }
-
-  add(urn: string): void {
-    this.#urns.add(urn);
   }
 
   /** The URNs given without wildcards. */

@@ -54,10 +54,7 @@ export const UNSUPPORTED = [
 /** The names of these features. */
 export type UnsupportedId = (typeof UNSUPPORTED)[number]["id"];
 
-/**
- * One use of such a feature, for an UnsupportedError.
- * @param resource what uses it
- */
+/** One use of such a feature, for an UnsupportedError. @param resource what uses it */
 export function unsupportedUse(id: UnsupportedId, resource: string): UnsupportedUse {
   const feature = UNSUPPORTED.find((entry) => entry.id === id) as UnsupportedFeature;
   return { ...feature, resource };

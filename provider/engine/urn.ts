@@ -32,10 +32,7 @@ export function urnScope(urn: string): { stack: string; project: string } {
   return { stack: head.slice("urn:pulumi:".length), project };
 }
 
-/**
- * The URN of a resource.
- * @param parent URN of its parent; empty, or that of the stack itself, for none
- */
+/** The URN of a resource. @param parent URN of its parent; empty, or that of the stack itself, for none */
 export function makeUrn(stack: string, project: string, parent: string, type: string, name: string): string {
   const parentType = parent === "" ? "" : urnQualifiedType(parent);
   const prefix = parentType === "" || parentType === STACK_TYPE ? "" : `${parentType}$`;

@@ -21,10 +21,7 @@ const OPS: Record<string, StepOp | undefined> = {
 export interface CliEventsOptions {
   readonly command: Command;
   readonly planned: boolean;
-  /**
-   * Every step tells what its resource is before and after.
-   * @default false
-   */
+  /** Every step tells what its resource is before and after. @default false */
   readonly values?: boolean;
 }
 

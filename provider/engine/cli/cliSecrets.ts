@@ -40,10 +40,7 @@ export function encryptByCli(target: CliTarget, plain: string): Promise<string> 
   });
 }
 
-/**
- * Decrypts a text of `encryptByCli`.
- * @throws PassphraseError where the CLI cannot
- */
+/** Decrypts a text of `encryptByCli`. @throws PassphraseError where the CLI cannot */
 export function decryptByCli(target: CliTarget, encrypted: string): Promise<string> {
   return withConfigFile(target, encrypted, async (file) => {
     try {

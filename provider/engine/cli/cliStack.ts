@@ -67,10 +67,7 @@ export class CliStack implements Stack {
     this.#notes = [note];
   }
 
-  /**
-   * Opens a stack.
-   * @throws BackendError where no backend is chosen; StackSelectionError
-   */
+  /** Opens a stack. @throws BackendError where no backend is chosen; StackSelectionError */
   static async open(project: Project, options: StackOptions): Promise<CliStack> {
     const env = options.env ?? process.env;
     const opened = await openWorkspace(project, env);

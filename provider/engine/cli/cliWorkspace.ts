@@ -12,10 +12,7 @@ export interface CliWorkspace {
   readonly note: string;
 }
 
-/**
- * Opens a project with the CLI that is on the PATH.
- * @throws BackendError where no backend is chosen
- */
+/** Opens a project with the CLI that is on the PATH. @throws BackendError where no backend is chosen */
 export async function openWorkspace(project: Project, env: NodeJS.ProcessEnv): Promise<CliWorkspace> {
   const { url, source } = await chooseBackend(project, env);
   const given = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);

@@ -39,10 +39,7 @@ export class EmbeddedStack implements Stack {
     this.#files = new StackFiles(project, stack, folder, this.#env);
   }
 
-  /**
-   * Opens a stack.
-   * @throws ProjectError, BackendError, StackSelectionError, UnsupportedError
-   */
+  /** Opens a stack. @throws ProjectError, BackendError, StackSelectionError, UnsupportedError */
   static async open(project: Project, options: StackOptions): Promise<EmbeddedStack> {
     requireNodeRuntime(project);
     const env = options.env ?? process.env;

@@ -55,7 +55,5 @@ export const ENGINE_DIFFERENCES = [
   },
 ] as const satisfies readonly EngineDifference[];
 
-/** The text of a difference, by its id. */
-export function differenceText(id: (typeof ENGINE_DIFFERENCES)[number]["id"]): string {
-  return ENGINE_DIFFERENCES.find((difference) => difference.id === id)?.text ?? "";
-}
+/** The names of these differences. */
+export type EngineDifferenceId = (typeof ENGINE_DIFFERENCES)[number]["id"];

@@ -1,5 +1,5 @@
 import { BackendError } from "../errors.ts";
-import { type Result, type Step, summarise } from "../model.ts";
+import { type Result, summarise } from "../model.ts";
 import type { HistoryEntry } from "../state/fileBackend.ts";
 import { Journal } from "../state/journal.ts";
 import { takeLock } from "../state/stackLock.ts";
@@ -29,7 +29,7 @@ export async function lockedRun(
       journalFailure ??= `${message}. Nothing more was started; the state holds all that was done.`;
       pass.stop.stop("failed");
     });
-    const startTime = Math.floor(Date.now() / 1000);
+    const startTime = seconds();
     let outcome: Outcome | undefined;
     try {
       outcome = await work(pass);
@@ -37,7 +37,9 @@ export async function lockedRun(
       await pass.stop.settled();
       await save(settings, pass, journal);
       const ok = outcome !== undefined && !pass.stop.reason && outcome.programFailed === undefined;
-      await record(settings, pass, { kind, startTime, ok, steps: outcome?.steps ?? [] });
+      const counts = Object.entries(summarise(outcome?.steps ?? [])).filter(([, count]) => count > 0);
+      const result = ok ? "succeeded" : "failed";
+      await record(settings, pass, { kind, startTime, result, resourceChanges: Object.fromEntries(counts) });
     }
     return conclude(settings, pass, journalFailure ? { ...outcome, failed: journalFailure } : outcome);
   } finally {
@@ -68,29 +70,15 @@ async function save(
   await backend.removeJournal();
 }
 
-/** A run, as its history tells of it. */
-interface Ended {
-  readonly kind: HistoryEntry["kind"];
-  readonly startTime: number;
-  readonly ok: boolean;
-  readonly steps: readonly Step[];
-}
-
 /** Adds the run to the history; where that fails, the run itself has not. */
 async function record(
   { backend, config }: RunSettings,
   { log }: Pass,
-  { kind, startTime, ok, steps }: Ended,
+  entry: Pick<HistoryEntry, "kind" | "startTime" | "result" | "resourceChanges">,
 ): Promise<void> {
-  const entry: HistoryEntry = {
-    kind,
-    startTime,
-    endTime: Math.floor(Date.now() / 1000),
-    result: ok ? "succeeded" : "failed",
-    config: config.raw,
-    resourceChanges: Object.fromEntries(Object.entries(summarise(steps)).filter(([, count]) => count > 0)),
-  };
-  await backend.record(entry).catch(({ message }: Error) => {
+  await backend.record({ ...entry, endTime: seconds(), config: config.raw }).catch(({ message }: Error) => {
     log.diagnostic({ severity: "warning", message: `The history of the stack lacks this run: ${message}` });
   });
 }
+
+const seconds = () => Math.floor(Date.now() / 1000);

@@ -10,7 +10,6 @@ import {
   summarise,
   toldSteps,
 } from "../model.ts";
-import type { Project } from "../project/project.ts";
 import { configProps } from "../project/stackConfig.ts";
 import { RunLog } from "../runLog.ts";
 import type { FileBackend } from "../state/fileBackend.ts";
@@ -23,15 +22,13 @@ import { DYNAMIC_PROVIDER_TYPE, STACK_TYPE, urnName } from "../urn.ts";
 import type { Props } from "../value.ts";
 import { StopSwitch } from "./deploy/stopSwitch.ts";
 import { isDynamicType } from "./program/goal.ts";
+import type { ProcessSettings } from "./program/sdkProcess.ts";
 import type { OpenedStack } from "./stackFiles.ts";
 
 /** What one run is given. */
-export interface RunSettings extends OpenedStack {
+export interface RunSettings extends OpenedStack, ProcessSettings {
   readonly command: Command;
-  readonly project: Project;
-  readonly stack: string;
   readonly backend: FileBackend;
-  readonly env: NodeJS.ProcessEnv;
   readonly parallel: number;
   readonly emit: (event: EngineEvent) => void;
   readonly signal: AbortSignal | undefined;
@@ -61,10 +58,7 @@ export interface Outcome {
   readonly failed?: string;
 }
 
-/**
- * Reads the state for one pass over it.
- * @throws BackendError, PassphraseError, UnsupportedError
- */
+/** Reads the state for one pass over it. @throws BackendError, PassphraseError, UnsupportedError */
 export async function openPass(settings: RunSettings): Promise<Pass> {
   const { backend, crypter, config, emit, notes, signal } = settings;
   const { resources = [], pendingOperations = [], metadata = {}, hash = "" } = (await backend.read()) ?? {};

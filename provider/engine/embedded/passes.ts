@@ -1,6 +1,5 @@
 import { UnsupportedError, type UnsupportedUse } from "../errors.ts";
-import type { Diagnostic, Step, Writable } from "../model.ts";
-import { configProps } from "../project/stackConfig.ts";
+import type { Step, Writable } from "../model.ts";
 import type { RunLog } from "../runLog.ts";
 import type { PreviewOptions } from "../stack.ts";
 import { WAY_OUT } from "../state/pendingWarning.ts";
@@ -33,25 +32,13 @@ export async function deployPass(
   if (!options.refresh) await settlePass(settings, pass, options);
   if (stop.reason) return { steps, outputs: {} };
   return withProvider(settings, log, async (provider, server) => {
-    const { project, stack, config, parallel } = settings;
-    const deployment = new Deployment({
-      ...pass,
-      stack,
-      project: project.name,
-      dryRun,
-      parallel,
-      provider,
-      providerInputs: configProps(config),
-      targets: options,
-      replace: options.replace ?? [],
-      held: options.held,
-    });
+    const { held } = options;
+    const deployment = new Deployment({ ...settings, ...pass, dryRun, provider, asked: options, held });
     server.monitor = deployment;
     const ready = provider.start();
     // Told below, unless the program cannot be started either.
     ready.catch(() => {});
-    const onDiagnostic = (diagnostic: Diagnostic): void => log.diagnostic(diagnostic);
-    const program = startProgram({ ...settings, address: server.address, dryRun, onDiagnostic });
+    const program = startProgram({ ...settings, dryRun }, server.address, log);
     let programFailed: string | undefined;
     try {
       // Without its provider the program could not register anything.
@@ -131,13 +118,8 @@ export async function deletePass(
 ): Promise<void> {
   const { log, stop, snapshot } = pass;
   const participants = new Participants(targets);
-  const entries = snapshot.entries();
-  const deletable = participants.deletable(entries.map(({ state }) => state));
-  const condemned = entries.filter(({ state }) => deletable.has(state.urn));
-  leaveOut(
-    log,
-    entries.filter(({ state }) => !deletable.has(state.urn)),
-  );
+  const { condemned, staying } = participants.divide(snapshot.entries(), snapshot);
+  leaveOut(log, staying);
   await withProvider(settings, log, async (provider) => {
     const limiter = new Limiter(settings.parallel);
     const refuse = (urn: string): string | undefined => participants.refusal(urn);
@@ -157,13 +139,12 @@ export function requireTargets({ snapshot }: Pass, targets: TargetOptions): void
 
 /** Works with the provider's process, which starts when it is needed, and the server that it and a program talk to. */
 async function withProvider<T>(
-  { project, config, env }: RunSettings,
+  settings: RunSettings,
   log: RunLog,
   work: (provider: ProviderProcess, server: MonitorServer) => Promise<T>,
 ): Promise<T> {
-  const onDiagnostic = (diagnostic: Diagnostic): void => log.diagnostic(diagnostic);
-  const server = await startMonitorServer(onDiagnostic);
-  const provider = new ProviderProcess({ project, config, env, engineAddress: server.address, onDiagnostic });
+  const server = await startMonitorServer(log);
+  const provider = new ProviderProcess(settings, server.address, log);
   try {
     return await work(provider, server);
   } finally {

@@ -1,7 +1,6 @@
 import { PassphraseError, StackSelectionError } from "../errors.ts";
 import type { Project } from "../project/project.ts";
 import {
-  type Decrypter,
   readStackFile,
   resolveConfig,
   type StackConfig,
@@ -79,7 +78,7 @@ export class StackFiles {
     }
     const salt = file.encryptionSalt ?? state?.salt;
     const decrypter =
-      salt === undefined ? unsalted : await openCrypter(await readPassphrase(this.#env), salt);
+      salt === undefined ? UNSALTED : await openCrypter(await readPassphrase(this.#env), salt);
     const { values } = resolveConfig(this.#project, file, decrypter);
     return new Map([...values].map(([key, { text }]) => [key, text]));
   }
@@ -139,8 +138,8 @@ export class StackFiles {
 const crypterOf = (passphrase: string, salt: string | undefined): Promise<Crypter> =>
   salt ? openCrypter(passphrase, salt) : newCrypter(passphrase);
 
-const unsalted: Decrypter = {
-  decrypt() {
+const UNSALTED = {
+  decrypt(): never {
     throw new PassphraseError("A secret cannot be decrypted: the stack has no encryption salt.");
   },
 };

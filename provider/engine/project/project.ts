@@ -29,10 +29,7 @@ export interface Project {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Reads the project in a folder.
- * @throws ProjectError where there is none, or it cannot be understood
- */
+/** Reads the project in a folder. @throws ProjectError where there is none, or it cannot be understood */
 export async function readProject(folder: string): Promise<Project> {
   const root = resolve(folder);
   const file = ["Pulumi.yaml", "Pulumi.yml"].map((name) => join(root, name)).find((path) => existsSync(path));

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { isMap as isYamlMap, parseDocument } from "yaml";
 import { ProjectError, UnsupportedError } from "../errors.ts";
 import { asMap, isMap, parseYamlMap } from "../parseYamlMap.ts";
+import type { Crypter } from "../state/crypter.ts";
 import { isNoSuchFile, writeDurably } from "../state/durableFile.ts";
 import { unsupportedUse } from "../unsupported.ts";
 import { type Props, secret } from "../value.ts";
@@ -28,11 +29,6 @@ export interface StackConfig {
   readonly values: ReadonlyMap<string, ConfigValue>;
   /** As in the file, with secrets encrypted: for the history. */
   readonly raw: Readonly<Record<string, unknown>>;
-}
-
-/** Decrypts the secrets of a configuration. */
-export interface Decrypter {
-  decrypt(ciphertext: string): string;
 }
 
 /** Where the stack's file is, or would be; of `organization/project/stack` the last part counts. */
@@ -92,7 +88,11 @@ export async function writeConfig(
  * The configuration of one stack: the project's values and defaults, then the stack's own. Secrets are decrypted.
  * @throws PassphraseError for a secret of another passphrase; ProjectError for a key that must be set and is not
  */
-export function resolveConfig(project: Project, file: StackFile, crypter: Decrypter): StackConfig {
+export function resolveConfig(
+  project: Project,
+  file: StackFile,
+  crypter: Pick<Crypter, "decrypt">,
+): StackConfig {
   const values = new Map<string, ConfigValue>();
   for (const [key, declared] of Object.entries(project.config)) {
     const full = fullKey(project, key);
@@ -125,7 +125,7 @@ function fullKey(project: Project, key: string): string {
   return full.replace(/^([^:]+):config:/, "$1:");
 }
 
-function asText(value: unknown, crypter: Decrypter): ConfigValue {
+function asText(value: unknown, crypter: Pick<Crypter, "decrypt">): ConfigValue {
   if (isSecured(value)) return { text: crypter.decrypt(value.secure), secret: true };
   if (typeof value !== "object" || value === null) return { text: String(value ?? ""), secret: false };
   let hidden = false;

@@ -57,10 +57,7 @@ export class StateCodec {
     return { resource: this.encode(operation.resource), type: operation.type };
   }
 
-  /**
-   * Decrypts every secret of an operation's resource.
-   * @throws as `decode`
-   */
+  /** Decrypts every secret of an operation's resource. @throws as `decode` */
   decodeOperation(stored: StoredOperation): PendingOperation {
     return { resource: this.decode(stored.resource), type: stored.type };
   }

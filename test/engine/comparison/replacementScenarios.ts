@@ -1,4 +1,3 @@
-import { differenceText } from "../../../provider/engine/embedded/engineDifferences.ts";
 import { chain, cleanUp, destroy, owned, type Scenario, things, up } from "./scenario.ts";
 
 export const replacementScenarios: Scenario[] = [
@@ -40,7 +39,7 @@ export const replacementScenarios: Scenario[] = [
         ),
         up,
         differs: {
-          why: differenceText("deleted-once"),
+          why: "deleted-once",
           outcome: (cli) => ({
             ...cli,
             calls: cli.calls.filter((call) => !call.includes('"kind":"delete","label":"b"')),
@@ -111,7 +110,7 @@ export const replacementScenarios: Scenario[] = [
         plan: things({ name: "a", args: { size: 2 }, options: { replaceOnChanges: ["size"] } }),
         up,
         differs: {
-          why: differenceText("replace-on-changes"),
+          why: "replace-on-changes",
           outcome: (cli) => ({
             ...cli,
             summary: { ...cli.summary, update: 0, replace: 1 },

@@ -1,3 +1,4 @@
+import type { EngineDifferenceId } from "../../../provider/engine/embedded/engineDifferences.ts";
 import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../provider/engine/index.ts";
 import type { ProgramPlan, Thing, Workspace } from "../workspace.ts";
 import type { Outcome } from "./observe.ts";
@@ -11,7 +12,7 @@ export type ScenarioStep = {
   refresh?: RefreshRunOptions;
   destroy?: DestroyOptions;
   /** Where the embedded engine is meant to differ from the CLI: why, and what follows from it. */
-  differs?: { why: string; outcome: (cli: Outcome) => Outcome };
+  differs?: { why: EngineDifferenceId; outcome: (cli: Outcome) => Outcome };
 };
 
 export type Scenario = { name: string; steps: ScenarioStep[] };

@@ -1,4 +1,3 @@
-import { differenceText } from "../../../provider/engine/embedded/engineDifferences.ts";
 import { chain, line, type Scenario, things, up, urn } from "./scenario.ts";
 
 export const targetScenarios: Scenario[] = [
@@ -52,7 +51,7 @@ export const targetScenarios: Scenario[] = [
         plan: chain("z", { deleteBeforeReplace: true }),
         up: { target: [urn("a")] },
         differs: {
-          why: differenceText("taken-along"),
+          why: "taken-along",
           outcome: (cli) => ({
             ...cli,
             calls: cli.calls.map((call) =>

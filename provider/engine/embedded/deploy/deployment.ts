@@ -3,10 +3,12 @@ import { UNKNOWN } from "../../../valueMarks.ts";
 import { type EngineError, ProtectedError, type UnsupportedUse } from "../../errors.ts";
 import { changedFields, shownValues } from "../../fieldDiff.ts";
 import type { Step, Writable } from "../../model.ts";
+import { configProps } from "../../project/stackConfig.ts";
 import type { RunLog } from "../../runLog.ts";
+import type { PreviewOptions } from "../../stack.ts";
 import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
-import { type TargetOptions, UrnPatterns } from "../../targets.ts";
+import { UrnPatterns } from "../../targets.ts";
 import { DYNAMIC_PROVIDER_TYPE, makeUrn, STACK_TYPE } from "../../urn.ts";
 import { equal, knownProps, mapProps, type Props } from "../../value.ts";
 import { planResource, type ResourcePlan } from "../plan/planResource.ts";
@@ -14,6 +16,7 @@ import { TakenEntries } from "../plan/takenEntries.ts";
 import { type Goal, goalReferences, type Scope } from "../program/goal.ts";
 import type { Monitor, Registered } from "../program/monitorServer.ts";
 import type { ProviderProcess } from "../program/providerProcess.ts";
+import type { ProcessSettings } from "../program/sdkProcess.ts";
 import { deleteAll, leaveOut } from "./deletions.ts";
 import { type DeploymentContext, keepState, writeState } from "./deploymentContext.ts";
 import { executePlan, registerComponent } from "./executePlan.ts";
@@ -27,22 +30,17 @@ import { never, type StopSwitch } from "./stopSwitch.ts";
 const PLANNED_AT_ONCE = 8;
 
 /** What a deployment is given. */
-export interface DeploymentOptions {
-  readonly stack: string;
-  readonly project: string;
+export interface DeploymentOptions extends ProcessSettings {
   readonly dryRun: boolean;
   readonly parallel: number;
   readonly snapshot: Snapshot;
   readonly log: RunLog;
   readonly stop: StopSwitch;
   readonly provider: ProviderProcess;
-  /** The configuration, which the default provider's entry in the state repeats. */
-  readonly providerInputs: Props;
-  readonly targets: TargetOptions;
-  /** URNs, with wildcards, of what must be replaced. */
-  readonly replace: readonly string[];
+  /** What the run is limited to, and what is to be replaced. */
+  readonly asked: PreviewOptions;
   /** The plan that the run must not depart from. */
-  readonly held?: HeldPlan | undefined;
+  readonly held: HeldPlan | undefined;
 }
 
 /** Makes what a program registers real, or in a dry run finds out what that would mean. */
@@ -62,10 +60,10 @@ export class Deployment implements Monitor {
 
   /** @throws EngineError (`target`) where something is to be replaced that is not in the state */
   constructor(options: DeploymentOptions) {
-    const { snapshot, parallel, stack, project, targets } = options;
+    const { snapshot, parallel, stack, project, asked } = options;
     const taken = new TakenEntries(snapshot);
     this.#options = options;
-    this.#participants = new Participants(targets);
+    this.#participants = new Participants(asked);
     this.#context = {
       ...options,
       taken,
@@ -77,8 +75,8 @@ export class Deployment implements Monitor {
       providerRef: "",
     };
     this.#planning = new Limiter(Math.min(parallel, PLANNED_AT_ONCE));
-    this.#replace = new UrnPatterns(options.replace);
-    this.scope = { stack, project, aliasOf: (urn) => taken.formerUrn(urn) };
+    this.#replace = new UrnPatterns(asked.replace);
+    this.scope = { stack, project: project.name, aliasOf: (urn) => taken.formerUrn(urn) };
     requireKnown(this.#replace.urns, (urn) => taken.knows(urn));
   }
 
@@ -129,13 +127,14 @@ export class Deployment implements Monitor {
 
   /** The entry of the provider that all dynamic resources of the stack belong to; it holds the configuration. */
   async #useDefaultProvider(): Promise<void> {
-    const { stack, project, providerInputs: inputs } = this.#options;
+    const { stack, project, config } = this.#options;
     await this.#context.provider.start();
     if (this.#context.providerRef !== "") return;
     const type = DYNAMIC_PROVIDER_TYPE;
-    const urn = makeUrn(stack, project, "", type, "default");
+    const urn = makeUrn(stack, project.name, "", type, "default");
     const { key, state: old } = this.#context.taken.takeUrn(urn);
     const id = old?.id ?? randomUUID();
+    const inputs = configProps(config);
     this.#context.providerRef = `${urn}::${id}`;
     if (old && equal(old.inputs ?? {}, inputs)) return;
     const modified = new Date().toISOString();
@@ -231,9 +230,7 @@ export class Deployment implements Monitor {
     const { log, snapshot, stop, taken, replaced } = this.#context;
     await stop.settled();
     if (stop.reason) return;
-    const deletable = this.#participants.deletable(snapshot.entries().map(({ state }) => state));
-    const left = taken.left();
-    const condemned = left.filter(({ state }) => deletable.has(state.urn));
+    const { condemned, staying } = this.#participants.divide(taken.left(), snapshot);
     try {
       this.#participants.requireKnown((urn) => taken.knows(urn));
       for (const { state } of condemned) this.#options.held?.requireDeletion(state.urn);
@@ -242,10 +239,7 @@ export class Deployment implements Monitor {
       stop.stop("failed");
       return;
     }
-    leaveOut(
-      log,
-      left.filter(({ state }) => !deletable.has(state.urn)),
-    );
+    leaveOut(log, staying);
     await deleteAll(this.#context, condemned, replaced);
   }
 

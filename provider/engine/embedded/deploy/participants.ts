@@ -1,5 +1,6 @@
 import { EngineError } from "../../errors.ts";
 import { type ResourceState, references } from "../../state/resourceState.ts";
+import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import { topologicalOrder } from "../../state/topologicalOrder.ts";
 import { type TargetOptions, UrnPatterns } from "../../targets.ts";
 import { STACK_TYPE, STATE_IDENTITY_TYPE, urnQualifiedType } from "../../urn.ts";
@@ -9,35 +10,27 @@ export class Participants {
   readonly #options: TargetOptions;
   readonly #targets: UrnPatterns;
   readonly #excludes: UrnPatterns;
-  /** The same, with the dependents that were found on the way. */
-  readonly #allTargets: UrnPatterns;
-  readonly #allExcludes: UrnPatterns;
+  /** URNs of targets, or of excluded resources, and of their dependents, as far as they were asked about. */
+  readonly #found = new Set<string>();
 
   constructor(options: TargetOptions) {
     this.#options = options;
     this.#targets = new UrnPatterns(options.target);
     this.#excludes = new UrnPatterns(options.exclude);
-    this.#allTargets = new UrnPatterns(options.target);
-    this.#allExcludes = new UrnPatterns(options.exclude);
   }
 
-  /**
-   * True where a resource takes part.
-   * @param refs URNs that it refers to
-   */
+  /** True where a resource takes part. @param refs URNs that it refers to */
   includes(urn: string, refs: readonly string[]): boolean {
-    if (!this.#targets.empty) {
-      const follows =
-        this.#options.targetDependents === true && refs.some((ref) => this.#allTargets.has(ref));
-      const included = this.#targets.has(urn) || follows;
-      if (included) this.#allTargets.add(urn);
-      return included;
-    }
-    const follows =
-      this.#options.excludeDependents === true && refs.some((ref) => this.#allExcludes.has(ref));
-    const excluded = this.#excludes.has(urn) || follows;
-    if (excluded) this.#allExcludes.add(urn);
-    return !excluded;
+    const { targetDependents = false, excludeDependents = false } = this.#options;
+    if (!this.#targets.empty) return this.#matches(this.#targets, targetDependents, urn, refs);
+    return !this.#matches(this.#excludes, excludeDependents, urn, refs);
+  }
+
+  #matches(patterns: UrnPatterns, dependents: boolean, urn: string, refs: readonly string[]): boolean {
+    const follows = dependents && refs.some((ref) => patterns.has(ref) || this.#found.has(ref));
+    const matches = follows || patterns.has(urn);
+    if (matches) this.#found.add(urn);
+    return matches;
   }
 
   /** The same for an update, in which the stack's root and the identity of its state always take part. */
@@ -46,8 +39,17 @@ export class Participants {
     return included || [STACK_TYPE, STATE_IDENTITY_TYPE].includes(urnQualifiedType(urn));
   }
 
-  /** The URNs of resources that may be deleted, or must be for a target to be deleted. */
-  deletable(states: readonly ResourceState[]): ReadonlySet<string> {
+  /** Divides entries of a state by whether they may be deleted, or must be for a target to be deleted. */
+  divide(entries: readonly Entry[], all: Snapshot): { condemned: Entry[]; staying: Entry[] } {
+    const deletable = this.#deletable(all.entries().map(({ state }) => state));
+    const isCondemned = ({ state }: Entry) => deletable.has(state.urn);
+    return {
+      condemned: entries.filter(isCondemned),
+      staying: entries.filter((entry) => !isCondemned(entry)),
+    };
+  }
+
+  #deletable(states: readonly ResourceState[]): ReadonlySet<string> {
     const ordered = topologicalOrder(states);
     if (!this.#targets.empty) return withDependents(ordered, (urn) => this.#targets.has(urn));
     const kept = this.#options.excludeDependents

@@ -7,10 +7,7 @@ import type { KnownObject, ProviderDiff, ProviderProcess, Target } from "../prog
 /** The reason for a replacement where replaceOnChanges is `*` and the object was not in order. */
 const INIT_ERROR_KEY = "#initerror";
 
-/**
- * The inputs as the provider completes them.
- * @throws Error naming each input that it refuses
- */
+/** The inputs as the provider completes them. @throws Error naming each input that it refuses */
 export async function checkInputs(
   provider: ProviderProcess,
   target: Target,

@@ -1,10 +1,9 @@
 // Loaded into the SDK's processes before their own code. At its start the SDK loads a TypeScript compiler and npm's
-// resolver, which it needs only to write functions down as text, its own way to run the Pulumi CLI, what sends traces,
-// and a debugger; that takes longer than all else of most runs.
+// resolver, which it needs only to write functions down as text, its own way to run the Pulumi CLI, and a debugger.
+// Without this, `gatehouse preview` of two resources takes FIGURE.
+import type { Session } from "node:inspector";
 import { createRequire, Module } from "node:module";
 import { isMainThread } from "node:worker_threads";
-import { lateHooks } from "./lateHooks.ts";
-import { standIn, standInOfEach } from "./standIn.ts";
 
 /** Modules that the SDK loads at its start and most runs never use, as one file below its folder would name them. */
 export const RARELY_USED = [
@@ -13,24 +12,13 @@ export const RARELY_USED = [
   "@npmcli/arborist",
 ] as const;
 
-/** The same of which it takes single exports at once, all of them functions, classes or objects. */
-export const TAKEN_APART = [
-  "@opentelemetry/exporter-zipkin",
-  "@opentelemetry/instrumentation",
-  "@opentelemetry/instrumentation-grpc",
-  "@opentelemetry/resources",
-  "@opentelemetry/sdk-trace-base",
-  "@opentelemetry/sdk-trace-node",
-] as const;
-
-/** Its own entry points: what they start inherits the flags of Node, and is none of them. */
+/** Its own entry points. Processes that these start inherit the flags of Node.js, and are left alone. */
 const OF_THE_SDK = /[\\/]@pulumi[\\/]pulumi[\\/]cmd[\\/][\w-]+[\\/]index\.js$/;
 
 const [, script] = process.argv;
 if (isMainThread && script !== undefined && OF_THE_SDK.test(script)) {
   const require = createRequire(script);
   for (const name of RARELY_USED) putOff(require, name, standIn);
-  for (const name of TAKEN_APART) putOff(require, name, standInOfEach);
   putOff(require, "../../runtime/closure/v8Hooks.js", lateHooks);
 }
 
@@ -53,4 +41,66 @@ function resolved(require: NodeJS.Require, name: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Stands for a module's exports before the module is loaded: `load` is called when they are first looked at. Only a
+ * comparison by identity sees a difference.
+ */
+export function standIn(load: () => object): object {
+  let loaded: object | undefined;
+  const real = (): object => {
+    loaded ??= load();
+    return loaded;
+  };
+  // A bound function can be called and made with `new`, and has no property that a proxy would have to show.
+  const target = Object.bind(undefined);
+  return new Proxy(target, {
+    // Compiled imports ask for this mark at once, and copy all properties of a module that lacks it.
+    get: (_target, key) => (key === "__esModule" && !loaded ? true : Reflect.get(real(), key)),
+    set: (_target, key, value) => Reflect.set(real(), key, value),
+    has: (_target, key) => Reflect.has(real(), key),
+    deleteProperty: (_target, key) => Reflect.deleteProperty(real(), key),
+    ownKeys: () => Reflect.ownKeys(real()),
+    getOwnPropertyDescriptor(_target, key) {
+      const found = Reflect.getOwnPropertyDescriptor(real(), key);
+      // A proxy may say of no property that it stays, unless its target has it.
+      return found && { ...found, configurable: true };
+    },
+    defineProperty: (_target, key, descriptor) => Reflect.defineProperty(real(), key, descriptor),
+    getPrototypeOf: () => Reflect.getPrototypeOf(real()),
+    apply: (_target, self, args) => Reflect.apply(real() as never, self, args),
+    construct: (_target, args, made) => Reflect.construct(real() as never, args, made),
+  });
+}
+
+/**
+ * In place of the SDK's module v8Hooks, by which it learns for its messages in which file a function was written. The
+ * SDK's own has a debugger on from the start, which makes all that is loaded later slower; this one begins when it is
+ * asked for. V8 then tells of the scripts that were loaded before as well.
+ */
+function lateHooks(load: () => object): object {
+  const urls = new Map<string, string>();
+  let session: Promise<Session> | undefined;
+  const begin = async (): Promise<Session> => {
+    // Loaded here: most runs need none.
+    const begun = new (process.getBuiltinModule("node:inspector").Session)();
+    begun.connect();
+    begun.on("Debugger.scriptParsed", ({ params }) => urls.set(params.scriptId, params.url));
+    await new Promise<void>((resolve, reject) => {
+      begun.post("Debugger.enable", (error) => (error ? reject(error) : resolve()));
+    });
+    return begun;
+  };
+  const hooks = {
+    __esModule: true,
+    isInitializedAsync: async () => {},
+    getSessionAsync() {
+      session ??= begin();
+      return session;
+    },
+    getScriptUrl: (id: string) => urls.get(id),
+  };
+  // Exports that other versions of the module have come from itself.
+  return Object.setPrototypeOf(hooks, standIn(load)) as object;
 }

@@ -2,20 +2,11 @@ import grpc from "@grpc/grpc-js";
 import engineRpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import engineProto, { type LogRequest, type SetRootResourceRequest } from "@pulumi/pulumi/proto/engine_pb.js";
 import monitorRpc from "@pulumi/pulumi/proto/resource_grpc_pb.js";
-import proto, {
-  type ReadResourceRequest,
-  type RegisterPackageRequest,
-  type RegisterResourceHookRequest,
-  type RegisterResourceOutputsRequest,
-  type RegisterResourceRequest,
-  type RegisterResourceResponse,
-  type ResourceCallRequest,
-  type ResourceInvokeRequest,
-  type SupportsFeatureRequest,
-} from "@pulumi/pulumi/proto/resource_pb.js";
+import type * as wire from "@pulumi/pulumi/proto/resource_pb.js";
+import proto from "@pulumi/pulumi/proto/resource_pb.js";
 import emptyProto, { type Empty } from "google-protobuf/google/protobuf/empty_pb.js";
 import type { UnsupportedUse } from "../../errors.ts";
-import type { Diagnostic } from "../../model.ts";
+import type { RunLog } from "../../runLog.ts";
 import { type UnsupportedId, unsupportedUse } from "../../unsupported.ts";
 import type { Props } from "../../value.ts";
 import { type Goal, readGoal, type Scope, unsupportedUses } from "./goal.ts";
@@ -50,22 +41,8 @@ export interface MonitorServer {
   close(): void;
 }
 
-const Feature = proto.ResourceMonitorFeature;
 // Features that are only refused are announced too: otherwise the SDK would tell users to update their CLI.
 const FEATURES = [
-  Feature.RESOURCE_MONITOR_FEATURE_SECRETS,
-  Feature.RESOURCE_MONITOR_FEATURE_RESOURCE_REFERENCES,
-  Feature.RESOURCE_MONITOR_FEATURE_ALIAS_SPECS,
-  Feature.RESOURCE_MONITOR_FEATURE_DELETED_WITH,
-  Feature.RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
-  Feature.RESOURCE_MONITOR_FEATURE_TRANSFORMS,
-  Feature.RESOURCE_MONITOR_FEATURE_INVOKE_TRANSFORMS,
-  Feature.RESOURCE_MONITOR_FEATURE_PARAMETERIZATION,
-  Feature.RESOURCE_MONITOR_FEATURE_RESOURCE_HOOKS,
-  Feature.RESOURCE_MONITOR_FEATURE_ERROR_HOOKS,
-  Feature.RESOURCE_MONITOR_FEATURE_STATE_MIGRATIONS,
-];
-const FEATURE_IDS = new Set([
   "secrets",
   "resourceReferences",
   "aliasSpecs",
@@ -76,7 +53,13 @@ const FEATURE_IDS = new Set([
   "parameterization",
   "resourceHooks",
   "errorHooks",
-]);
+  "stateMigrations",
+];
+type FeatureName = keyof typeof proto.ResourceMonitorFeature;
+const FEATURE_NUMBERS = FEATURES.map((name) => {
+  const words = name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+  return proto.ResourceMonitorFeature[`RESOURCE_MONITOR_FEATURE_${words}` as FeatureName];
+});
 
 interface Call<Request> {
   readonly request: Request;
@@ -85,11 +68,9 @@ type Done<Answer> = (error: { code: grpc.status; details: string } | null, answe
 
 /**
  * Starts the server on a free port of the loopback interface.
- * @param onDiagnostic told the messages of the program and the provider
+ * @param log gets the messages of the program and the provider
  */
-export async function startMonitorServer(
-  onDiagnostic: (diagnostic: Diagnostic) => void,
-): Promise<MonitorServer> {
+export async function startMonitorServer(log: RunLog): Promise<MonitorServer> {
   const server = new grpc.Server(MESSAGE_LIMITS);
   const started = { monitor: undefined as Monitor | undefined };
   addService(
@@ -100,7 +81,7 @@ export async function startMonitorServer(
       throw new Error("no program is running");
     }),
   );
-  addService(server, engineRpc.EngineService, engineService(onDiagnostic));
+  addService(server, engineRpc.EngineService, engineService(log));
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) => {
       if (error) reject(error);
@@ -133,19 +114,19 @@ function monitorService(monitor: () => Monitor): object {
       info.setProject(project);
       info.setStack(stack);
       info.setOrganization("organization");
-      info.setSupportedfeaturesList(FEATURES);
+      info.setSupportedfeaturesList(FEATURE_NUMBERS);
       done(null, info);
     },
-    supportsFeature(call: Call<SupportsFeatureRequest>, done: Done<unknown>) {
+    supportsFeature(call: Call<wire.SupportsFeatureRequest>, done: Done<unknown>) {
       const answer = new proto.SupportsFeatureResponse();
-      answer.setHassupport(FEATURE_IDS.has(call.request.getId()));
+      answer.setHassupport(FEATURES.includes(call.request.getId()));
       done(null, answer);
     },
-    registerResource({ request }: Call<RegisterResourceRequest>, done: Done<unknown>) {
+    registerResource({ request }: Call<wire.RegisterResourceRequest>, done: Done<unknown>) {
       const goal = readGoal(request, monitor().scope);
       answer(monitor().register(goal, unsupportedUses(request, goal)).then(registeredMessage), done);
     },
-    registerResourceOutputs({ request }: Call<RegisterResourceOutputsRequest>, done: Done<unknown>) {
+    registerResourceOutputs({ request }: Call<wire.RegisterResourceOutputsRequest>, done: Done<unknown>) {
       monitor().registerOutputs(request.getUrn(), fromStruct(request.getOutputs()));
       done(null, empty());
     },
@@ -154,28 +135,30 @@ function monitorService(monitor: () => Monitor): object {
     },
     readResource: refuse(
       "read-resource",
-      (request: ReadResourceRequest) => `${request.getName()} (${request.getType()})`,
+      (request: wire.ReadResourceRequest) => `${request.getName()} (${request.getType()})`,
     ),
-    invoke: refuse("invoke", (request: ResourceInvokeRequest) => request.getTok()),
-    call: refuse("call", (request: ResourceCallRequest) => request.getTok()),
+    invoke: refuse("invoke", (request: wire.ResourceInvokeRequest) => request.getTok()),
+    call: refuse("call", (request: wire.ResourceCallRequest) => request.getTok()),
     existsResource: refuse("read-resource", () => "the program"),
     registerStackTransform: refuse("transforms", () => "the stack"),
     registerStackInvokeTransform: refuse("transforms", () => "the stack"),
-    registerResourceHook: refuse("hooks", (request: RegisterResourceHookRequest) => request.getName()),
+    registerResourceHook: refuse("hooks", (request: wire.RegisterResourceHookRequest) => request.getName()),
     registerErrorHook: refuse("hooks", () => "the stack"),
-    registerPackage: refuse("parameterized-package", (request: RegisterPackageRequest) => request.getName()),
+    registerPackage: refuse("parameterized-package", (request: wire.RegisterPackageRequest) =>
+      request.getName(),
+    ),
   };
 }
 
 /** What programs and providers ask of the engine. */
-function engineService(onDiagnostic: (diagnostic: Diagnostic) => void): object {
+function engineService(log: RunLog): object {
   let root = "";
   return {
     log({ request }: Call<LogRequest>, done: Done<unknown>) {
       const severity = (["debug", "info", "warning", "error"] as const)[request.getSeverity()] ?? "info";
       // The SDK's own debug messages hold whole resources, which nobody asked to see.
       if (!request.getEphemeral() && severity !== "debug") {
-        onDiagnostic({ severity, message: request.getMessage(), urn: request.getUrn() || undefined });
+        log.diagnostic({ severity, message: request.getMessage(), urn: request.getUrn() || undefined });
       }
       done(null, empty());
     },
@@ -207,7 +190,7 @@ function answer<Answer>(work: Promise<Answer>, done: Done<Answer>): void {
   );
 }
 
-function registeredMessage({ urn, id, outputs, unknown = false }: Registered): RegisterResourceResponse {
+function registeredMessage({ urn, id, outputs, unknown = false }: Registered): wire.RegisterResourceResponse {
   const message = new proto.RegisterResourceResponse();
   message.setUrn(urn);
   message.setId(id);

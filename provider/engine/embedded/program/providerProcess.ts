@@ -1,21 +1,15 @@
 import grpc from "@grpc/grpc-js";
 import rpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
-import proto, {
-  type CheckResponse,
-  type CreateResponse,
-  type DiffResponse,
-  type ReadResponse,
-  type UpdateResponse,
-} from "@pulumi/pulumi/proto/provider_pb.js";
+import type * as wire from "@pulumi/pulumi/proto/provider_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import statusProto from "@pulumi/pulumi/proto/status_pb.js";
 import { EngineError } from "../../errors.ts";
 import type { Known } from "../../fieldDiff.ts";
-import type { Diagnostic } from "../../model.ts";
-import type { Project } from "../../project/project.ts";
-import { configProps, type StackConfig } from "../../project/stackConfig.ts";
+import { configProps } from "../../project/stackConfig.ts";
+import type { RunLog } from "../../runLog.ts";
 import { urnName } from "../../urn.ts";
 import { type Props, plainProps } from "../../value.ts";
-import { type SdkProcess, startSdkProcess } from "./sdkProcess.ts";
+import { type ProcessSettings, type SdkProcess, startSdkProcess } from "./sdkProcess.ts";
 import { fromStruct, type Struct, toStruct } from "./struct.ts";
 
 /** Larger than any message that a program should send; the default of 4 MB is not. */
@@ -80,16 +74,6 @@ export interface ReadResult {
   readonly inputs?: Props;
 }
 
-/** What the process is started with. */
-export interface ProviderOptions {
-  readonly project: Project;
-  readonly config: StackConfig;
-  readonly env: NodeJS.ProcessEnv;
-  /** Address of the server that takes its messages. */
-  readonly engineAddress: string;
-  readonly onDiagnostic: (diagnostic: Diagnostic) => void;
-}
-
 type Client = InstanceType<typeof rpc.ResourceProviderClient>;
 type Done<Answer> = (error: grpc.ServiceError | null, answer: Answer) => void;
 
@@ -98,12 +82,20 @@ type Done<Answer> = (error: grpc.ServiceError | null, answer: Answer) => void;
  * Properties go to it without their marks of secrets, and come back so.
  */
 export class ProviderProcess {
-  readonly #options: ProviderOptions;
+  readonly #settings: ProcessSettings;
+  readonly #address: string;
+  readonly #log: RunLog;
   #process: SdkProcess | undefined;
   #client: Promise<Client> | undefined;
 
-  constructor(options: ProviderOptions) {
-    this.#options = options;
+  /**
+   * @param address of the server that gets its messages
+   * @param log gets what it prints
+   */
+  constructor(settings: ProcessSettings, address: string, log: RunLog) {
+    this.#settings = settings;
+    this.#address = address;
+    this.#log = log;
   }
 
   /**
@@ -130,7 +122,7 @@ export class ProviderProcess {
     const request = named(new proto.CheckRequest(), target);
     request.setOlds(sent(oldInputs));
     request.setNews(sent(news));
-    const answer = await this.#call<CheckResponse>((client, done) => client.check(request, done));
+    const answer = await this.#call<wire.CheckResponse>((client, done) => client.check(request, done));
     return {
       inputs: fromStruct(answer.getInputs()),
       failures: answer
@@ -141,12 +133,8 @@ export class ProviderProcess {
 
   /** Compares an object with the inputs that a program wants. */
   async diff(target: Target, old: KnownObject, news: Props): Promise<ProviderDiff> {
-    const request = named(new proto.DiffRequest(), target);
-    request.setId(old.id ?? "");
-    request.setOlds(sent(old.outputs));
-    request.setOldInputs(sent(old.inputs));
-    request.setNews(sent(news));
-    const answer = await this.#call<DiffResponse>((client, done) => client.diff(request, done));
+    const request = changing(new proto.DiffRequest(), target, old, news);
+    const answer = await this.#call<wire.DiffResponse>((client, done) => client.diff(request, done));
     const { DIFF_NONE, DIFF_SOME } = proto.DiffResponse.DiffChanges;
     const changes = answer.getChanges();
     return {
@@ -156,14 +144,11 @@ export class ProviderProcess {
     };
   }
 
-  /**
-   * Makes an object.
-   * @throws InitFailedError where it was made but is not in order; ProviderGoneError
-   */
+  /** Makes an object. @throws InitFailedError where it was made but is not in order; ProviderGoneError */
   async create(target: Target, inputs: Props): Promise<{ id: string; outputs: Props }> {
     const request = named(new proto.CreateRequest(), target);
     request.setProperties(sent(inputs));
-    const answer = await this.#call<CreateResponse>((client, done) => client.create(request, done));
+    const answer = await this.#call<wire.CreateResponse>((client, done) => client.create(request, done));
     if (answer.getId() === "") throw new Error("The provider's create returned no id.");
     return { id: answer.getId(), outputs: fromStruct(answer.getProperties()) };
   }
@@ -173,12 +158,8 @@ export class ProviderProcess {
    * @throws InitFailedError where it was changed but is not in order; ProviderGoneError
    */
   async update(target: Target, old: KnownObject, news: Props): Promise<{ outputs: Props }> {
-    const request = named(new proto.UpdateRequest(), target);
-    request.setId(old.id ?? "");
-    request.setOlds(sent(old.outputs));
-    request.setOldInputs(sent(old.inputs));
-    request.setNews(sent(news));
-    const answer = await this.#call<UpdateResponse>((client, done) => client.update(request, done));
+    const request = changing(new proto.UpdateRequest(), target, old, news);
+    const answer = await this.#call<wire.UpdateResponse>((client, done) => client.update(request, done));
     return { outputs: fromStruct(answer.getProperties()) };
   }
 
@@ -188,7 +169,7 @@ export class ProviderProcess {
     request.setId(old.id ?? "");
     request.setProperties(sent(old.outputs));
     request.setInputs(sent(old.inputs));
-    const answer = await this.#call<ReadResponse>((client, done) => client.read(request, done));
+    const answer = await this.#call<wire.ReadResponse>((client, done) => client.read(request, done));
     if (answer.getId() === "") return undefined;
     const inputs = answer.getInputs();
     return {
@@ -198,10 +179,7 @@ export class ProviderProcess {
     };
   }
 
-  /**
-   * Removes an object.
-   * @throws ProviderGoneError
-   */
+  /** Removes an object. @throws ProviderGoneError */
   async delete(old: Target & KnownObject): Promise<void> {
     const request = named(new proto.DeleteRequest(), old);
     request.setId(old.id ?? "");
@@ -228,7 +206,7 @@ export class ProviderProcess {
       grpc.credentials.createInsecure(),
       MESSAGE_LIMITS,
     );
-    const { config } = this.#options;
+    const { config } = this.#settings;
     const request = new proto.ConfigureRequest();
     request.setArgs(toStruct(configProps(config)));
     for (const [key, { text }] of config.values) {
@@ -242,7 +220,8 @@ export class ProviderProcess {
 
   /** Starts the process, whose first line says the port at which it listens. */
   async #port(): Promise<string> {
-    const { project, env, engineAddress, onDiagnostic } = this.#options;
+    const { project, env } = this.#settings;
+    const log = this.#log;
     const last: string[] = [];
     let tell: ((port: string) => void) | undefined;
     const listening = new Promise<string>((resolve) => {
@@ -251,17 +230,17 @@ export class ProviderProcess {
     this.#process = startSdkProcess({
       programFolder: project.programFolder,
       script: "cmd/dynamic-provider/index.js",
-      args: [engineAddress],
+      args: [this.#address],
       env: { ...env, PULUMI_NODEJS_PROJECT: project.name },
       onStdout(line) {
-        if (!tell) return onDiagnostic({ severity: "info", message: line });
+        if (!tell) return log.diagnostic({ severity: "info", message: line });
         tell(line.trim());
         tell = undefined;
       },
       onStderr(line) {
         last.push(line);
         if (last.length > LAST_LINES) last.shift();
-        onDiagnostic({ severity: "debug", message: line });
+        log.diagnostic({ severity: "debug", message: line });
       },
     });
     const ended = this.#process.exited.then(() => {
@@ -292,6 +271,19 @@ function named<R extends Request>(request: R, { urn, type }: Target): R {
   request.setType(type);
   request.setName(urnName(urn));
   return request;
+}
+
+function changing<R extends wire.DiffRequest | wire.UpdateRequest>(
+  request: R,
+  target: Target,
+  old: KnownObject,
+  news: Props,
+): R {
+  request.setId(old.id ?? "");
+  request.setOlds(sent(old.outputs));
+  request.setOldInputs(sent(old.inputs));
+  request.setNews(sent(news));
+  return named(request, target);
 }
 
 /** What an error of gRPC means for the object. */

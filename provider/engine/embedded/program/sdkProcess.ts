@@ -6,6 +6,8 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { packageFile } from "../../../packageFile.ts";
 import { ProjectError } from "../../errors.ts";
+import type { Project } from "../../project/project.ts";
+import type { StackConfig } from "../../project/stackConfig.ts";
 
 /** How long a process has to end by itself, in milliseconds. */
 const GRACE = 2000;
@@ -19,6 +21,14 @@ export interface SdkProcess {
   readonly exited: Promise<number>;
   /** Ends the process and all that it started: by SIGTERM, then by SIGKILL. Resolves when it is gone. */
   stop(): Promise<void>;
+}
+
+/** What the program and its provider are run with. */
+export interface ProcessSettings {
+  readonly project: Project;
+  readonly stack: string;
+  readonly config: StackConfig;
+  readonly env: NodeJS.ProcessEnv;
 }
 
 /** How a script of the SDK is started. */

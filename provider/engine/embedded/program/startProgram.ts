@@ -1,20 +1,11 @@
 import { ProjectError } from "../../errors.ts";
-import type { Diagnostic } from "../../model.ts";
-import type { Project } from "../../project/project.ts";
-import type { StackConfig } from "../../project/stackConfig.ts";
-import { type SdkProcess, startSdkProcess } from "./sdkProcess.ts";
+import type { RunLog } from "../../runLog.ts";
+import { type ProcessSettings, type SdkProcess, startSdkProcess } from "./sdkProcess.ts";
 
 /** What a run of the program is given. */
-export interface ProgramOptions {
-  readonly project: Project;
-  readonly stack: string;
-  readonly config: StackConfig;
-  readonly env: NodeJS.ProcessEnv;
-  /** Address of the server that the program registers its resources at. */
-  readonly address: string;
+interface ProgramSettings extends ProcessSettings {
   readonly dryRun: boolean;
   readonly parallel: number;
-  readonly onDiagnostic: (diagnostic: Diagnostic) => void;
 }
 
 /** The exit code of a program that has reported its error by the engine's log. */
@@ -22,14 +13,16 @@ export const REPORTED = 32;
 
 /**
  * Starts the program with the SDK's own runner, as the language host of the CLI does.
+ * @param address of the server that the program registers its resources at
+ * @param log gets what the program prints
  * @throws ProjectError where no SDK is installed, or `nodeargs` cannot be understood
  */
-export function startProgram(options: ProgramOptions): SdkProcess {
-  const { project, config, address } = options;
+export function startProgram(settings: ProgramSettings, address: string, log: RunLog): SdkProcess {
+  const { project, config } = settings;
   const { runtimeOptions } = project;
   const values = [...config.values];
   const env: NodeJS.ProcessEnv = {
-    ...options.env,
+    ...settings.env,
     PULUMI_CONFIG: JSON.stringify(
       Object.fromEntries(values.map(([key, { text }]) => [key.replace(":", ":config:"), text])),
     ),
@@ -38,11 +31,11 @@ export function startProgram(options: ProgramOptions): SdkProcess {
   if (runtimeOptions.typescript) env.PULUMI_NODEJS_TYPESCRIPT = "true";
   if (runtimeOptions.tsconfig) env.PULUMI_NODEJS_TSCONFIG_PATH = runtimeOptions.tsconfig;
   const args = ["--monitor", address, "--engine", address, "--organization", "organization"];
-  args.push("--project", project.name, "--root-directory", project.root, "--stack", options.stack);
+  args.push("--project", project.name, "--root-directory", project.root, "--stack", settings.stack);
   args.push("--pwd", project.programFolder);
-  if (options.dryRun) args.push("--dry-run");
-  args.push("--parallel", String(options.parallel), project.entryPoint);
-  const onLine = (message: string): void => options.onDiagnostic({ severity: "info", message });
+  if (settings.dryRun) args.push("--dry-run");
+  args.push("--parallel", String(settings.parallel), project.entryPoint);
+  const onLine = (message: string): void => log.diagnostic({ severity: "info", message });
   return startSdkProcess({
     programFolder: project.programFolder,
     script: "cmd/run/index.js",
