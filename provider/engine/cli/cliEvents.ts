@@ -1,9 +1,10 @@
 import type { EngineEvent as CliEvent, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
-import { changedFields, fieldDiff, refreshedFields, shownProps, shownValues } from "../fieldDiff.ts";
+import { changedFields, fieldDiff, refreshedFields, shown, shownProps, shownValues } from "../fieldDiff.ts";
 import type { Command, FieldChange, Shown, Step, StepOp, Writable } from "../model.ts";
 import type { RunLog } from "../runLog.ts";
+import { isProviderState } from "../state/resourceState.ts";
 import { STACK_TYPE, urnName } from "../urn.ts";
-import type { Props } from "../value.ts";
+import type { Props, Value } from "../value.ts";
 
 const OPS: Record<string, StepOp | undefined> = {
   create: "create",
@@ -112,7 +113,7 @@ export class CliEvents {
 
   /** The step that an event is about; undefined for default providers, which are not shown. */
   #step(metadata: StepEventMetadata): Writable<Step> | undefined {
-    if (metadata.type.startsWith("pulumi:providers:")) return undefined;
+    if (isProviderState(metadata)) return undefined;
     // Before an update, what a refresh finds shows in the steps that follow from it.
     let op = metadata.op !== "refresh" ? OPS[metadata.op] : this.#refresh ? refreshOp(metadata) : undefined;
     if (!op) return undefined;
@@ -197,11 +198,12 @@ function plainText(text: string): string {
 
 /** The stack's outputs as the CLI gives them, secrets masked. */
 export function shownOutputs(
-  outputs: Record<string, { value: unknown; secret: boolean }>,
-): ReturnType<typeof shownProps> {
-  const shown = shownProps(
-    Object.fromEntries(Object.entries(outputs).map(([key, { value }]) => [key, value as never])),
+  outputs: Readonly<Record<string, { readonly value: unknown; readonly secret: boolean }>>,
+): Record<string, Shown> {
+  return Object.fromEntries(
+    Object.entries(outputs).map(([key, { value, secret }]) => [
+      key,
+      secret ? "[secret]" : shown(value as Value),
+    ]),
   );
-  for (const [key, { secret }] of Object.entries(outputs)) if (secret) shown[key] = "[secret]";
-  return shown;
 }

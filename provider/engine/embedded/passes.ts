@@ -36,8 +36,6 @@ export async function deployPass(
     const deployment = new Deployment({ ...settings, ...pass, dryRun, provider, asked: options, held });
     server.monitor = deployment;
     const ready = provider.start();
-    // Told below, unless the program cannot be started either.
-    ready.catch(() => {});
     const program = startProgram({ ...settings, dryRun }, server.address, log);
     let programFailed: string | undefined;
     try {

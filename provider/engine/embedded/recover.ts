@@ -56,22 +56,11 @@ async function merge(backend: FileBackend, crypter: Crypter, lines: readonly Jou
     );
   }
   const snapshot = new Snapshot(checkpoint.resources, checkpoint.pendingOperations, new StateCodec(crypter));
-  let steps = 0;
-  const inFlight = new Set<number>();
-  for (const line of lines) {
-    if (line.line === "begin") {
-      inFlight.add(line.id);
-      snapshot.replayBegin(line.id, line.operation);
-    } else if (line.line === "end") {
-      snapshot.replayEnd(line.id, line.mutations);
-      if (line.id !== undefined) inFlight.delete(line.id);
-      if (line.mutations.length > 0) steps += 1;
-    } else if (line.line === "rename") snapshot.rename(line.from, line.to);
-  }
+  const { finished, inFlight } = snapshot.replay(lines);
   const { metadata } = checkpoint;
   const rendered = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
   await appendCommit(backend.journalFile, rendered.hash);
   await backend.write(rendered.text);
-  const pending = inFlight.size > 0 ? ` ${inFlight.size} more were in flight and are noted as pending.` : "";
-  return `Its ${steps} finished steps were merged into the state.${pending}`;
+  const pending = inFlight > 0 ? ` ${inFlight} more were in flight and are noted as pending.` : "";
+  return `Its ${finished} finished steps were merged into the state.${pending}`;
 }

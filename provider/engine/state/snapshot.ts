@@ -85,7 +85,7 @@ export class Snapshot {
     this.#earlierPending = left;
   }
 
-  /** From here on references to the old urn mean the new one. */
+  /** From here on references to the old URN mean the new one. */
   rename(oldUrn: string, newUrn: string): void {
     this.#renamed.set(oldUrn, newUrn);
     this.#changed = true;
@@ -122,7 +122,7 @@ export class Snapshot {
     if (!this.#journal) return;
     const stored = mutations.map((mutation) => this.#encode(mutation));
     try {
-      await this.#append({ line: "end", ...(id === undefined ? {} : { id }), mutations: stored });
+      await this.#append({ line: "end", id, mutations: stored });
     } catch {
       for (const state of touched) this.#unsaved.set(state.urn, state);
     }
@@ -144,19 +144,19 @@ export class Snapshot {
     this.#journal?.appendLater({ line: "end", mutations: stored });
   }
 
-  /** Applies a line `end` in the journal of another run. */
-  replayEnd(id: number | undefined, mutations: readonly StoredMutation[]): void {
-    if (id !== undefined) this.#pending.delete(id);
-    this.#apply(
-      mutations.map((mutation) =>
-        "drop" in mutation ? mutation : { put: mutation.put, state: this.#codec.decode(mutation.state) },
-      ),
-    );
-  }
-
-  /** Applies a line `begin` in the journal of another run. */
-  replayBegin(id: number, operation: StoredOperation): void {
-    this.#pending.set(id, this.#codec.decodeOperation(operation));
+  /** Applies the journal of another run; tells how many of its steps were finished, and how many in flight. */
+  replay(lines: readonly JournalLine[]): { finished: number; inFlight: number } {
+    let finished = 0;
+    for (const line of lines) {
+      if (line.line === "begin") this.#pending.set(line.id, this.#codec.decodeOperation(line.operation));
+      else if (line.line === "rename") this.rename(line.from, line.to);
+      else if (line.line === "end") {
+        if (line.id !== undefined) this.#pending.delete(line.id);
+        this.#apply(line.mutations.map((mutation) => this.#decode(mutation)));
+        if (line.mutations.length > 0) finished += 1;
+      }
+    }
+    return { finished, inFlight: this.#pending.size };
   }
 
   /** The content of the state file: resources in order, and operations that are still in flight. */
@@ -185,7 +185,10 @@ export class Snapshot {
   }
 
   #encode(mutation: Mutation): StoredMutation {
-    if ("drop" in mutation) return mutation;
-    return { put: mutation.put, state: this.#codec.encode(mutation.state) };
+    return "drop" in mutation ? mutation : { ...mutation, state: this.#codec.encode(mutation.state) };
+  }
+
+  #decode(mutation: StoredMutation): Mutation {
+    return "drop" in mutation ? mutation : { ...mutation, state: this.#codec.decode(mutation.state) };
   }
 }

@@ -65,16 +65,15 @@ export function newState(
   return stored(state) as ResourceState;
 }
 
-/** Notes what a resource is now, and writes it where the state holds something else; returns its key. */
+/** Notes what a resource is now, and writes it where the state holds something else. */
 export function keepState(
   context: DeploymentContext,
   urn: string,
   old: Entry | undefined,
   state: ResourceState,
-): string {
-  const key = context.taken.keep(urn, old, state);
-  if (!old || !equal(asValue(old.state), asValue(state))) writeState(context, [{ put: key, state }]);
-  return key;
+): void {
+  const put = context.taken.keep(urn, old, state);
+  if (!old || !equal(asValue(old.state), asValue(state))) writeState(context, [{ put, state }]);
 }
 
 /** Makes changes that no provider took part in; a dry run only notes that there are some. */

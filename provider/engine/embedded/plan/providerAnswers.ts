@@ -14,11 +14,7 @@ export async function checkInputs(
   olds: Props,
   news: Props,
 ): Promise<Props> {
-  const { inputs, failures } = await provider.check(target, olds, news);
-  if (failures.length > 0) {
-    throw new Error(failures.map((f) => (f.property ? `${f.property}: ${f.reason}` : f.reason)).join("; "));
-  }
-  return markSecrets(inputs, news);
+  return markSecrets(await provider.check(target, olds, news), news);
 }
 
 /** The provider's diff; where the provider does not say whether something changes, the inputs are compared. */

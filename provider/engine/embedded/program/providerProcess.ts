@@ -60,12 +60,6 @@ export interface ProviderDiff {
   readonly deleteBeforeReplace: boolean;
 }
 
-/** An input that a provider refuses. */
-export interface CheckFailure {
-  readonly property: string;
-  readonly reason: string;
-}
-
 /** An object as a read found it. */
 export interface ReadResult {
   readonly id: string;
@@ -99,11 +93,14 @@ export class ProviderProcess {
   }
 
   /**
-   * Resolves once the process is up.
+   * Starts the process, where it was not started yet; resolves once it is up.
    * @throws EngineError (`provider`) where it does not come up; ProjectError where no SDK is installed
    */
-  async start(): Promise<void> {
-    await this.#started();
+  start(): Promise<Client> {
+    this.#client ??= this.#startClient();
+    // A run that ends before it is up need not wait for it.
+    this.#client.catch(() => {});
+    return this.#client;
   }
 
   /** Ends the process, where it was started. */
@@ -113,22 +110,18 @@ export class ProviderProcess {
     await this.#process?.stop();
   }
 
-  /** Validates and completes inputs. There are no `failures` where they are valid. */
-  async check(
-    target: Target,
-    oldInputs: Props,
-    news: Props,
-  ): Promise<{ inputs: Props; failures: CheckFailure[] }> {
+  /** Validates and completes inputs. @throws Error naming each input that the provider refuses */
+  async check(target: Target, oldInputs: Props, news: Props): Promise<Props> {
     const request = named(new proto.CheckRequest(), target);
     request.setOlds(sent(oldInputs));
     request.setNews(sent(news));
     const answer = await this.#call<wire.CheckResponse>((client, done) => client.check(request, done));
-    return {
-      inputs: fromStruct(answer.getInputs()),
-      failures: answer
-        .getFailuresList()
-        .map((failure) => ({ property: failure.getProperty(), reason: failure.getReason() })),
-    };
+    const failures = answer.getFailuresList().map((failure) => {
+      const property = failure.getProperty();
+      return property ? `${property}: ${failure.getReason()}` : failure.getReason();
+    });
+    if (failures.length > 0) throw new Error(failures.join("; "));
+    return fromStruct(answer.getInputs());
   }
 
   /** Compares an object with the inputs that a program wants. */
@@ -189,15 +182,8 @@ export class ProviderProcess {
   }
 
   async #call<Answer>(send: (client: Client, done: Done<Answer>) => unknown): Promise<Answer> {
-    const client = await this.#started();
+    const client = await this.start();
     return answerOf((done) => send(client, done));
-  }
-
-  #started(): Promise<Client> {
-    this.#client ??= this.#startClient();
-    // Whoever waits for it is told; a run that ends before need not wait.
-    this.#client.catch(() => {});
-    return this.#client;
   }
 
   async #startClient(): Promise<Client> {
