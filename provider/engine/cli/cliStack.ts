@@ -30,7 +30,7 @@ import { CliEvents, shownOutputs } from "./cliEvents.ts";
 import { configFailure, runFailure } from "./cliFailures.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
 import { type CliWorkspace, onlyStack, openWorkspace, stackNames } from "./cliWorkspace.ts";
-import { isNothingToDo, TELL_ALL } from "./nothingToDo.ts";
+import { isNothingToDo, TELL_ALL } from "./isNothingToDo.ts";
 
 /** Options of every command of the CLI. */
 interface CliRun {

@@ -24,7 +24,7 @@ export interface DeletionContext {
   readonly refuse: (urn: string) => string | undefined;
 }
 
-/** The object of a resource that has a state. */
+/** The step of a resource that stays as it is in the state. */
 export const objectStep = ({ urn, type, id }: ResourceState): Writable<Step> => ({
   op: "same",
   urn,
