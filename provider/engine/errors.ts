@@ -31,7 +31,7 @@ export class NoEngineError extends EngineError {
 
 /**
  * The project's files cannot be used: Pulumi.yaml or the stack's configuration is missing or wrong, or the SDK is not
- * installed. What is wrong with the state's files is a BackendError; an exception of the program a ProgramError.
+ * installed. A state that cannot be used is a BackendError, an exception of the program a ProgramError.
  */
 export class ProjectError extends EngineError {
   constructor(message: string, options?: ErrorOptions) {
@@ -130,8 +130,8 @@ export interface UnsupportedUse {
 }
 
 /**
- * The program or the state uses what the embedded engine does not have; nothing was touched. What no engine could use is
- * a ProjectError or a BackendError.
+ * The program or the state uses a feature that the embedded engine does not have; nothing was touched. Files that no
+ * engine could use are a ProjectError or a BackendError.
  */
 export class UnsupportedError extends EngineError {
   readonly uses: readonly UnsupportedUse[];
@@ -150,7 +150,7 @@ export class UnsupportedError extends EngineError {
  * UpdateFailedError.
  */
 export class ProtectedError extends EngineError {
-  /** @param what what would happen to it */
+  /** @param what would happen to it, as a sentence */
   constructor(what: string, urn: string) {
     super(
       "protected",
@@ -159,7 +159,7 @@ export class ProtectedError extends EngineError {
   }
 }
 
-/** Somebody was asked whether to do what a plan says, and said no; nothing was changed. */
+/** Somebody was asked whether to carry out a plan, and said no; nothing was changed. */
 export class DeclinedError extends EngineError {
   constructor() {
     super("declined", "Nothing was changed.");
@@ -187,8 +187,8 @@ export class ProgramError extends RunError {
 }
 
 /**
- * A step failed, or the service would not do what a plan says. A failure of the program is a ProgramError, an interrupted
- * run a CancelledError.
+ * A step failed, or the service would refuse a plan. A failure of the program is a ProgramError, an interrupted run a
+ * CancelledError.
  */
 export class UpdateFailedError extends RunError {
   constructor(message: string, result: Result) {

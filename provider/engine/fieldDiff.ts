@@ -35,7 +35,7 @@ export function shownValues({
 
 /**
  * The fields in which two sets of properties differ, in the order of the new one. Objects are compared field by
- * field, arrays as a whole. Secrets are compared by what they hold and shown masked.
+ * field, arrays as a whole. Secrets are compared by their values and shown masked.
  */
 export function fieldDiff(before: Props | undefined, after: Props | undefined, prefix = ""): FieldChange[] {
   const changes: FieldChange[] = [];
@@ -62,7 +62,7 @@ function isPlainObject(value: Value | undefined): value is Props {
   return isObject(value) && value[SIGNATURE] === undefined;
 }
 
-/** What is known of an object: what was declared, and what its provider answered. */
+/** The inputs that a program gave to an object, and the outputs that its provider answered. */
 export interface Known {
   readonly inputs?: Props;
   readonly outputs?: Props;
@@ -89,7 +89,7 @@ export function refreshedFields(old: Known, now: Known): FieldChange[] {
   const paths = new Set(fields.map((field) => field.path));
   for (const field of fieldDiff(old.outputs, now.outputs)) {
     if (paths.has(field.path)) continue;
-    // Many providers read back outputs alone; what the program declared is still what changed.
+    // Many providers read back outputs alone; of a declared property the input has changed then.
     const declared = (field.path.split(".")[0] ?? "") in (old.inputs ?? {});
     fields.push(declared ? field : { ...field, outputOnly: true });
   }

@@ -12,7 +12,7 @@ export type StepOp = "create" | "update" | "replace" | "delete" | "import" | "sa
 /** A value fit for showing: a secret is the text `[secret]`, a value that is not known yet `[unknown]`. */
 export type Shown = null | boolean | number | string | Shown[] | { [key: string]: Shown };
 
-/** The same with fields that can be set, for whoever makes it. */
+/** The same type with fields that can be set, for the code that builds an object step by step. */
 export type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** True where a value is, or contains, one of these words. */
@@ -29,7 +29,7 @@ export interface FieldChange {
   readonly path: string;
   readonly old?: Shown;
   readonly new?: Shown;
-  /** Set where a refresh or drift found a difference in the outputs alone: in nothing that the program sets. */
+  /** Set where a refresh or drift found a difference in the outputs alone: the program sets no input of that name. */
   readonly outputOnly?: true;
 }
 
@@ -60,13 +60,13 @@ export interface ShownStep {
 /** One resource in a plan or a result. */
 export interface Step extends ShownStep {
   /**
-   * In a plan with values: what the state holds of the resource, after a refresh what was read; a provider may read
-   * outputs alone. Left out where there is none yet.
+   * In a plan with values: the resource in the state, or after a refresh as it was read; a provider may read outputs
+   * alone. Left out where there is none yet.
    */
   readonly before?: ResourceValues;
   /**
-   * In a plan with values: what the resource will be. The outputs of one that is made or changed are its inputs, as
-   * programs see them in a preview; what only the run can tell is left out. Left out where the resource will be gone.
+   * In a plan with values: the resource as it will be. The outputs of one that is made or changed are its inputs, as
+   * programs see them in a preview; others are not known before the run. Left out where the resource will be gone.
    */
   readonly after?: ResourceValues;
 }
@@ -84,7 +84,7 @@ export const NOTHING_TO_DO: Diagnostic = {
   message: "Nothing to do: program, state and outputs agree.",
 };
 
-/** Number of resources by what happened to them. Default providers are not counted. */
+/** How many resources were created, updated and so on. Default providers are not counted. */
 export type Summary = Record<StepOp, number>;
 
 /** What a run found or did: the same for both engines. */
@@ -124,7 +124,7 @@ export type EngineEvent =
   | ({ readonly kind: "finished"; readonly ms: number; readonly error?: string } & Work)
   | { readonly kind: "diagnostic"; readonly diagnostic: Diagnostic };
 
-/** The steps that people are told of: those of resources that a program declares, and whatever failed. */
+/** The steps that people are told of: those of resources that a program declares, and all that failed. */
 export function toldSteps(steps: readonly Step[]): Step[] {
   return steps.filter(({ type, error }) => type !== STATE_IDENTITY_TYPE || error !== undefined);
 }

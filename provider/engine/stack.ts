@@ -23,7 +23,7 @@ export interface Confirmable {
   readonly confirm?: (plan: Plan) => Promise<boolean>;
 }
 
-/** Asks whether to do what a plan says, where the options say whom. @throws DeclinedError for a no */
+/** Asks `confirm`, if any, whether to carry out a plan. @throws DeclinedError for a no */
 export async function requireConfirmation({ confirm }: Confirmable, plan: Plan): Promise<void> {
   if (confirm && !(await confirm(plan))) throw new DeclinedError();
 }
@@ -64,7 +64,7 @@ export interface StackOptions {
   readonly engine?: EngineName;
   /** Environment of the program and of the provider. @default that of this process */
   readonly env?: NodeJS.ProcessEnv;
-  /** Told what happens while a run goes on. */
+  /** Called with all that happens while a run goes on. */
   readonly onEvent?: (event: EngineEvent) => void;
   /** How many objects may be worked on at once. @default 16 */
   readonly parallel?: number;
@@ -91,18 +91,18 @@ export interface Stack {
   readonly stack: string;
   /** What `up` would do. Nothing is changed, except that a missing stack is made unless `create` is false. */
   preview(options?: PreviewOptions): Promise<Plan>;
-  /** Makes what the program says real. A preview comes first; where it finds nothing to do or to write, that is all. */
+  /** Makes the program's resources real, after a preview; where that finds nothing to do or to write, it is all. */
   up(options?: UpOptions): Promise<Result>;
-  /** Writes to the state what the real objects are. */
+  /** Brings the state up to the real objects. */
   refresh(options?: RefreshRunOptions): Promise<Result>;
   /** Deletes all the stack's resources, after a plan. */
   destroy(options?: DestroyOptions): Promise<Result>;
-  /** In what the real objects differ from the state; nothing is changed. */
+  /** Finds out where the real objects differ from the state; nothing is changed. */
   drift(options?: TargetOptions): Promise<Result>;
   /**
    * The stack's configuration as plain text by `namespace:key`, with secrets decrypted: not for showing. A missing
    * stack is not made.
-   * @throws PassphraseError, StackSelectionError, or what reading its files throws
+   * @throws PassphraseError, StackSelectionError, ProjectError, BackendError, UnsupportedError, EngineError (`cli`)
    */
   config(): Promise<ReadonlyMap<string, string>>;
   /** Sets a value of that configuration, in plain text; a missing stack is made. */

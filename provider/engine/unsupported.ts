@@ -54,7 +54,7 @@ export const UNSUPPORTED = [
 /** The names of these features. */
 export type UnsupportedId = (typeof UNSUPPORTED)[number]["id"];
 
-/** One use of such a feature, for an UnsupportedError. @param resource what uses it */
+/** A use of such a feature, for an UnsupportedError. @param resource the resource or file that uses it */
 export function unsupportedUse(id: UnsupportedId, resource: string): UnsupportedUse {
   const feature = UNSUPPORTED.find((entry) => entry.id === id) as UnsupportedFeature;
   return { ...feature, resource };

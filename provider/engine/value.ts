@@ -77,8 +77,8 @@ export function plainProps(props: Props): Props {
 }
 
 /**
- * Makes secret what a provider got as a secret and gave back in clear under the same key, in objects as well. An array
- * becomes secret as a whole where it held one.
+ * Makes outputs secret whose inputs of the same key are: providers get secrets in clear and give them back so. In objects
+ * that goes for each property; an array becomes secret as a whole where one of its items was.
  */
 export function markSecrets(outs: Props, ins: Props): Props {
   const marked: Props = { ...outs };

@@ -114,7 +114,7 @@ export class CliEvents {
   /** The step that an event is about; undefined for default providers, which are not shown. */
   #step(metadata: StepEventMetadata): Writable<Step> | undefined {
     if (isProviderState(metadata)) return undefined;
-    // Before an update, what a refresh finds shows in the steps that follow from it.
+    // A refresh before an update shows in the steps of the update.
     let op = metadata.op !== "refresh" ? OPS[metadata.op] : this.#refresh ? refreshOp(metadata) : undefined;
     if (!op) return undefined;
     let key = metadata.urn;
@@ -134,7 +134,7 @@ export class CliEvents {
     return step;
   }
 
-  /** True for an old object whose replacement an earlier run has made: it goes, whatever becomes of the new one. */
+  /** True for an old object whose replacement an earlier run has made: it goes even where the new one stays as it is. */
   #isLeftOver(metadata: StepEventMetadata): boolean {
     if (metadata.op !== "delete-replaced") {
       if (OPS[metadata.op] === "replace") this.#replaced.add(objectKey(metadata));
@@ -176,7 +176,7 @@ function fieldsOf(
     .map(([path]) => ({ path, old: "[secret]", new: "[secret]" }));
 }
 
-/** The events of a replacement's deletion know only what was; those of an import have what was read as what was. */
+/** The event of a replacement's deletion knows the old object alone; that of an import gives the read one as old. */
 function addValues(step: Writable<Step>, { op, old, new: now }: StepEventMetadata): void {
   if (old && op !== "import") step.before ??= shownValues(valuesOf(old));
   if (now && op !== "delete-replaced") step.after = shownValues(valuesOf(now));

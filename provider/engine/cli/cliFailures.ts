@@ -25,8 +25,8 @@ function lockedError(text: string): LockedError {
 }
 
 /**
- * The error of a configuration that the CLI could not read. Of what the CLI wrote only its errors are repeated: the rest
- * may be the configuration.
+ * The error of a configuration that the CLI could not read. It repeats the errors alone that the CLI wrote: other lines
+ * may have the configuration.
  */
 export function configFailure(error: unknown): EngineError {
   const { stderr = "" } = (error as { commandResult?: { stderr?: string } }).commandResult ?? {};

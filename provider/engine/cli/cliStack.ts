@@ -92,7 +92,7 @@ export class CliStack implements Stack {
       // The CLI's own plan is encrypted as the state is, and lets no program depart from it.
       const file = join(folder, "plan.json");
       let isEmpty = false;
-      // As the embedded engine does: what a preview finds wrong stops everything before the first write.
+      // As in the embedded engine an error in the preview stops everything before the first write.
       const preview = async (handle: CliHandle, run: CliRun): Promise<void> => {
         const { workspace } = handle;
         const { envVars } = workspace;
@@ -168,7 +168,7 @@ export class CliStack implements Stack {
     const urns = (await this.resources()).map(({ urn }) => urn);
     const asked = new UrnPatterns(replace);
     const own = new Set(urns.filter((urn) => urnType(urn).startsWith(OWN_TYPE)));
-    // The CLI asks no provider about what it is told to replace; ours then could not know which object that is.
+    // The CLI asks no provider about a resource that it is told to replace; ours could not know which object that is.
     this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(replace);
     const others = [...asked.urns, ...urns.filter((urn) => asked.has(urn))].filter((urn) => !own.has(urn));
     return { ...update, replace: [...new Set(others)] };

@@ -6,10 +6,9 @@ import { takeLock } from "../state/stackLock.ts";
 import { conclude, type Outcome, openPass, type Pass, type RunSettings } from "./pass.ts";
 
 /**
- * Runs what changes a stack: holds its lock, does the work under a journal, then writes the state, whatever became of
- * the work.
+ * Does work that changes a stack: holds its lock, journals the work, then writes the state, even where the work failed.
  * @param prepare makes a plan under the lock and gives the work; a result instead says that there is no work
- * @throws LockedError; BackendError where the state cannot be written; what `prepare`, the work and `conclude` throw
+ * @throws LockedError; BackendError where the state cannot be written; the errors of `prepare`, the work and `conclude`
  */
 export async function lockedRun(
   settings: RunSettings,

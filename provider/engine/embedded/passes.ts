@@ -16,8 +16,8 @@ import { ProviderProcess } from "./program/providerProcess.ts";
 import { REPORTED, startProgram } from "./program/startProgram.ts";
 
 /**
- * Runs the program, and makes real what it registers; in a dry run finds out what that would mean. Objects are read
- * first: all where the options say so, else those alone of which nobody knows what became of them.
+ * Runs the program, and makes the resources real that it registers; a dry run only plans them. Objects are read first: all
+ * where the options say so, else those of operations that an earlier run left in flight.
  * @throws UnsupportedError, ProjectError; EngineError where the targets or a held plan do not fit the program, or its
  * provider does not start
  */
@@ -87,7 +87,7 @@ export async function refreshPass(
   });
 }
 
-/** Reads the objects of operations that an earlier run left in flight, so that this run starts from what really is. */
+/** Reads the objects of operations that an earlier run left in flight, so that this run starts from the real objects. */
 async function settlePass(settings: RunSettings, pass: Pass, targets: TargetOptions): Promise<void> {
   const participants = new Participants(targets);
   const { log, snapshot } = pass;

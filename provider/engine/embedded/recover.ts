@@ -8,10 +8,9 @@ import { findLocks, removeLocks, takeLock } from "../state/stackLock.ts";
 import { StateCodec } from "../state/stateCodec.ts";
 
 /**
- * Merges what a dead gatehouse process has left: the state gets the steps in its journal, and the operations that it had
- * in flight as pending ones; its lock is removed.
- * @returns what was done, for people; undefined where there was nothing to do, or where a living process holds the
- * stack, which taking the lock will tell
+ * Looks for a gatehouse process that died while it held the stack: the state gets the steps in its journal, and as
+ * pending ones the operations that it had in flight; its lock is removed.
+ * @returns a text that says so; undefined where there is no such process, or another one holds the stack
  * @throws JournalConflictError where something else has changed the state since; BackendError, LockedError
  */
 export async function recover(backend: FileBackend, crypter: Crypter): Promise<string | undefined> {

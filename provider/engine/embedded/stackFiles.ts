@@ -39,7 +39,7 @@ export class StackFiles {
   }
 
   /**
-   * Opens the files for a run, and merges what a dead process has left.
+   * Opens the files for a run, and merges the journal that a dead process has left.
    * @param create whether a missing stack is made
    * @param changes whether the run changes the state
    * @throws StackSelectionError, PassphraseError, ProjectError, BackendError, UnsupportedError, LockedError or
@@ -114,7 +114,7 @@ export class StackFiles {
 
   /**
    * Writes what a stack needs first: a salt in its settings, and an empty state. True where that made the stack.
-   * @param write what else is to be written into the settings
+   * @param write writes more into the settings
    * @throws LockedError while another command runs
    */
   async #initialise(passphrase: string, write?: (file: StackFile) => Promise<void>): Promise<boolean> {

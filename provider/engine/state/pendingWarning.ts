@@ -2,10 +2,10 @@ import type { Diagnostic } from "../model.ts";
 import { typeName, urnName, urnType } from "../urn.ts";
 import type { PendingOperation } from "./resourceState.ts";
 
-/** What people do about an operation where nobody can say what became of it. */
+/** How people get rid of the warning of an operation that nobody can settle. */
 export const WAY_OUT = "look for it, then `gatehouse refresh --clear-pending-creates` forgets the operation";
 
-/** The warning that a run was stopped while an operation was in flight, with what to do about it. */
+/** The warning that a run was stopped while an operation was in flight, with a way out. */
 export function pendingWarning(type: PendingOperation["type"], urn: string): Diagnostic {
   const advice =
     type === "creating"

@@ -68,7 +68,7 @@ export class Snapshot {
     return this.#earlierPending;
   }
 
-  /** True once anything differs, or would differ, from what was read. */
+  /** True once anything differs, or would differ, from the state that was read. */
   get changed(): boolean {
     return this.#changed;
   }
@@ -110,7 +110,7 @@ export class Snapshot {
   }
 
   /**
-   * Notes what was done. When this resolves the journal is on disk, or `onFailure` was called.
+   * Notes finished changes. When this resolves the journal is on disk, or `onFailure` was called.
    * @param id the operation that did it, if any
    */
   async end(id: number | undefined, mutations: readonly Mutation[]): Promise<void> {

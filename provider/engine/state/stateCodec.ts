@@ -92,7 +92,7 @@ export class StateCodec {
 
 const isProps = (key: string) => key === "inputs" || key === "outputs";
 
-/** False for a value that a state file leaves out: nothing, false, "" and what is empty. */
+/** False for a value that a state file leaves out: false, "", null, and empty objects and lists. */
 export function isStored(key: string, value: unknown): boolean {
   if (key === "custom") return true;
   if (value === undefined || value === null || value === false || value === "") return false;

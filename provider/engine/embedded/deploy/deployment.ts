@@ -37,13 +37,13 @@ export interface DeploymentOptions extends ProcessSettings {
   readonly log: RunLog;
   readonly stop: StopSwitch;
   readonly provider: ProviderProcess;
-  /** What the run is limited to, and what is to be replaced. */
+  /** The run's targets, and the resources that it is to replace. */
   readonly asked: PreviewOptions;
   /** The plan that the run must not depart from. */
   readonly held: HeldPlan | undefined;
 }
 
-/** Makes what a program registers real, or in a dry run finds out what that would mean. */
+/** Makes the resources real that a program registers; a dry run only plans them. */
 export class Deployment implements Monitor {
   readonly scope: Scope;
   readonly unsupportedUses: UnsupportedUse[] = [];
@@ -143,7 +143,7 @@ export class Deployment implements Monitor {
     writeState(this.#context, [{ put: key, state }]);
   }
 
-  /** Answers at once what needs no provider; gives the plan for the rest. */
+  /** Answers a registration that needs no provider; gives the plan for any other. */
   async #begin(goal: Goal, step: Writable<Step>): Promise<ResourcePlan | Registered> {
     const { taken, log, recreate } = this.#context;
     const old = taken.take(goal);

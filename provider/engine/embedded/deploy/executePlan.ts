@@ -24,7 +24,7 @@ export function registerComponent(
   return { urn: goal.urn, id: "", outputs: goal.props };
 }
 
-/** Does what was planned for a resource. Undefined where that failed, or the run stops before it. */
+/** Carries out the plan for a resource. Undefined where that failed, or the run stops before it. */
 export async function executePlan(
   context: DeploymentContext,
   goal: Goal,
@@ -75,7 +75,7 @@ async function deleteFirst(
   return true;
 }
 
-/** Notes in the state what needs no provider: nothing changes, or in a dry run nothing may. */
+/** Notes a resource in the state without asking its provider: its object stays, or this is a dry run. */
 function settle(context: DeploymentContext, goal: Goal, plan: ResourcePlan): Registered {
   const { id, outputs } = expected(goal, plan);
   const found = { inputs: plan.inputs, outputs, id };
@@ -111,7 +111,7 @@ async function takeOver(
 
 /**
  * Creates or updates the real object.
- * @throws what the provider throws, once it is noted what the provider has left
+ * @throws the provider's error, once the state has what the provider made
  */
 async function createOrUpdate(
   context: DeploymentContext,

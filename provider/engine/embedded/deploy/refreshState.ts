@@ -29,8 +29,8 @@ export interface RefreshOptions {
 }
 
 /**
- * Reads the objects of all resources that take part: the snapshot gets what is found, and loses what is gone. That
- * settles operations that an earlier run left in flight, except creations.
+ * Reads the objects of all resources that take part into the snapshot, and drops those that are gone. That settles
+ * operations that an earlier run left in flight, except creations.
  */
 export async function refreshState(options: RefreshOptions): Promise<Step[]> {
   const { snapshot, log, stop, participants, failed } = options;

@@ -94,7 +94,7 @@ async function replacement(
   return { op: "replace", inputs, old, keys, deleteFirst };
 }
 
-/** One run may take the protection away and replace: refused is what was protected and stays so. */
+/** One run may take the protection away and replace. Refused are resources that were protected and still are. */
 function refuseProtected(goal: Goal, old: Entry | undefined): void {
   if (!goal.protect || !old?.state.protect) return;
   throw new ProtectedError("it is protected and would be replaced", old.state.urn);

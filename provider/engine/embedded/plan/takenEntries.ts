@@ -106,7 +106,7 @@ export class TakenEntries {
     return [...this.#kept.values()].map(({ state }) => state);
   }
 
-  /** The entries that the program does not have: what is to be deleted. */
+  /** The entries that no resource of the program has taken, and old objects of replacements: they are to be deleted. */
   left(): Entry[] {
     return this.#snapshot
       .entries()

@@ -175,7 +175,7 @@ function engineService(log: RunLog): object {
       done(null, empty());
     },
     requirePulumiVersion(_call: unknown, done: Done<unknown>) {
-      // The SDK that runs the program is at least as new as what it can ask for.
+      // The program can ask for no newer version than that of the SDK that it runs with.
       done(null, new engineProto.RequirePulumiVersionResponse());
     },
   };

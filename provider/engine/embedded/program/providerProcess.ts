@@ -84,7 +84,7 @@ export class ProviderProcess {
 
   /**
    * @param address of the server that gets its messages
-   * @param log gets what it prints
+   * @param log gets the lines that it prints
    */
   constructor(settings: ProcessSettings, address: string, log: RunLog) {
     this.#settings = settings;

@@ -52,8 +52,8 @@ const LOADED_FIRST = ["watchdog", "lazyModules"].map(
 );
 
 /**
- * Starts a script of the SDK in a process group of its own: Ctrl-C reaches this process alone, which decides what is
- * ended. The script ends when this process does, in whatever way.
+ * Starts a script of the SDK in a process group of its own, so that Ctrl-C reaches this process alone. The script ends
+ * when this process does, even by SIGKILL.
  * @throws ProjectError where the program's folder has no SDK installed
  */
 export function startSdkProcess(options: SdkProcessOptions): SdkProcess {

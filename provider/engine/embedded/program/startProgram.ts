@@ -14,7 +14,7 @@ export const REPORTED = 32;
 /**
  * Starts the program with the SDK's own runner, as the language host of the CLI does.
  * @param address of the server that the program registers its resources at
- * @param log gets what the program prints
+ * @param log gets the lines that the program prints
  * @throws ProjectError where no SDK is installed, or `nodeargs` cannot be understood
  */
 export function startProgram(settings: ProgramSettings, address: string, log: RunLog): SdkProcess {
