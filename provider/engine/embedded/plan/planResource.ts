@@ -1,12 +1,15 @@
-import { PROVIDER_KEY } from "../../../valueMarks.ts";
+import { PROVIDER_KEY, UNKNOWN } from "../../../valueMarks.ts";
 import { ProtectedError } from "../../errors.ts";
-import { changedFields } from "../../fieldDiff.ts";
+import { changedFields, type Known } from "../../fieldDiff.ts";
+import { type ResourceState, references } from "../../state/resourceState.ts";
 import type { Entry } from "../../state/snapshot.ts";
-import { containsUnknown, markSecrets, type Props } from "../../value.ts";
+import { topologicalOrder } from "../../state/topologicalOrder.ts";
+import { changedKeys, containsUnknown, markSecrets, type Props, plainProps } from "../../value.ts";
 import type { Goal } from "../program/goal.ts";
-import type { KnownObject, ProviderProcess } from "../program/providerProcess.ts";
-import { type DependentsInput, dependentReplacements } from "./dependentReplacements.ts";
-import { checkInputs, diffResource, ignoreChanges, replaceKeys } from "./providerAnswers.ts";
+import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/providerProcess.ts";
+
+/** The reason for a replacement where replaceOnChanges is `*` and the object was not in order. */
+const INIT_ERROR_KEY = "#initerror";
 
 /** What is to be done for one registered resource. */
 export type ResourcePlan =
@@ -32,7 +35,11 @@ export interface ImportPlan {
 }
 
 /** What a plan is made from. */
-export interface PlanInput extends DependentsInput {
+export interface PlanInput {
+  readonly provider: ProviderProcess;
+  readonly entries: () => Entry[];
+  /** True for a URN that this run has dealt with: its resource cannot depend on the replaced one any more. */
+  readonly done: (urn: string) => boolean;
   readonly goal: Goal;
   readonly old: Entry | undefined;
   /** True where this run has deleted the old object already, because it depends on a replaced one. */
@@ -54,24 +61,24 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
     return planImport(provider, goal, old);
   }
   if (!old || input.recreating) {
-    return { op: "create", inputs: await checkInputs(provider, goal, {}, goal.props), old };
+    return { op: "create", inputs: await provider.check(goal, {}, goal.props), old };
   }
   const oldInputs = old.state.inputs ?? {};
   const wanted = ignoreChanges(goal.props, oldInputs, goal.ignoreChanges);
-  const inputs = await checkInputs(provider, goal, oldInputs, wanted);
+  const inputs = await provider.check(goal, oldInputs, wanted);
   if (input.replaceAsked || old.state.taint === true) {
     // Its answer does not matter: the call tells a provider which object it is about to replace.
-    await diffResource(provider, goal, old.state, inputs);
+    await provider.diff(goal, old.state, inputs);
     return replacement(input, old, ["id"], false);
   }
   if (input.ownerReplaced) return replacement(input, old, ["deletedWith"], false);
-  const diff = await diffResource(provider, goal, old.state, inputs);
+  const diff = await provider.diff(goal, old.state, inputs);
   const keys = replaceKeys(diff, goal.replaceOnChanges, old.state, inputs);
   if (keys.length > 0 || old.state.pendingReplacement === true) {
     return replacement(input, old, keys, diff.deleteBeforeReplace);
   }
   const unfinished = (old.state.initErrors?.length ?? 0) > 0;
-  return { op: diff.changes === "some" || unfinished ? "update" : "same", inputs, old };
+  return { op: diff.changes || unfinished ? "update" : "same", inputs, old };
 }
 
 async function replacement(
@@ -88,10 +95,57 @@ async function replacement(
       `it was imported and would be replaced${why}: take the option import away, or the change back`,
     );
   }
-  const inputs = await checkInputs(provider, goal, {}, goal.props);
+  const inputs = await provider.check(goal, {}, goal.props);
   const first = goal.deleteBeforeReplace ?? deleteBefore;
   const deleteFirst = first ? await dependentReplacements(input, old) : undefined;
   return { op: "replace", inputs, old, keys, deleteFirst };
+}
+
+/**
+ * The dependents that must be deleted before `root` is, dependencies first: each would itself be replaced if the
+ * properties that it has from a deleted resource changed.
+ */
+async function dependentReplacements(input: PlanInput, root: Entry): Promise<Entry[]> {
+  const live = input.entries().filter((entry) => !entry.state.delete);
+  const byState = new Map(live.map((entry) => [entry.state, entry]));
+  const replaced = new Set([root.state.urn]);
+  const found: Entry[] = [];
+  for (const state of dependentsOf(root.state.urn, topologicalOrder(live.map((entry) => entry.state)))) {
+    if (!state.custom || state.external || input.done(state.urn)) continue;
+    if (!(await mustBeReplaced(input.provider, state, replaced))) continue;
+    replaced.add(state.urn);
+    const entry = byState.get(state);
+    if (entry) found.push(entry);
+  }
+  return found;
+}
+
+/** All resources that depend on a URN, directly or not, in the order of `states`: dependencies first. */
+function dependentsOf(urn: string, states: readonly ResourceState[]): ResourceState[] {
+  const reached = new Set([urn]);
+  return states.filter((state) => {
+    if (state.urn === urn || !references(state).some((other) => reached.has(other))) return false;
+    reached.add(state.urn);
+    return true;
+  });
+}
+
+async function mustBeReplaced(
+  provider: ProviderProcess,
+  state: ResourceState,
+  replaced: ReadonlySet<string>,
+): Promise<boolean> {
+  if (state.deletedWith && replaced.has(state.deletedWith)) return true;
+  const inputs: Props = { ...state.inputs };
+  let depends = false;
+  for (const [key, urns] of Object.entries(state.propertyDependencies ?? {})) {
+    if (inputs[key] === undefined || !urns.some((urn) => replaced.has(urn))) continue;
+    inputs[key] = UNKNOWN;
+    depends = true;
+  }
+  if (!depends) return false;
+  const diff = await provider.diff(state, state, inputs);
+  return replaceKeys(diff, state.replaceOnChanges ?? [], { inputs: state.inputs }, inputs).length > 0;
 }
 
 /** One run may take the protection away and replace. Refused are resources that were protected and still are. */
@@ -128,7 +182,7 @@ async function planImport(
   }
   const read = markSecrets(found.inputs, goal.props);
   const outputs = markSecrets(found.outputs, goal.props);
-  const inputs = await checkInputs(provider, goal, read, ignoreChanges(goal.props, read, goal.ignoreChanges));
+  const inputs = await provider.check(goal, read, ignoreChanges(goal.props, read, goal.ignoreChanges));
   await requireAgreement(provider, goal, { id: found.id, inputs: read, outputs }, inputs);
   return { op: "import", inputs, old, found: { id: found.id, outputs } };
 }
@@ -140,8 +194,8 @@ async function requireAgreement(
   existing: KnownObject,
   inputs: Props,
 ): Promise<void> {
-  const diff = await diffResource(provider, goal, existing, inputs);
-  if (diff.changes !== "some") return;
+  const diff = await provider.diff(goal, existing, inputs);
+  if (!diff.changes) return;
   const fields = changedFields(existing, inputs).filter(({ path }) => {
     const [key = ""] = path.split(".");
     // A preview does not know every input yet; the run itself compares them.
@@ -156,4 +210,36 @@ async function requireAgreement(
       `${lines.length > 0 ? lines.join("; ") : "the provider does not say where"}. ` +
       "Set these inputs to what is there (or list them in ignoreChanges), import, then change them.",
   );
+}
+
+/** Puts the old value back for every ignored property; `*` ignores all. */
+export function ignoreChanges(inputs: Props, oldInputs: Props, ignored: readonly string[]): Props {
+  if (ignored.length === 0) return inputs;
+  const result: Props = { ...inputs };
+  const all = ignored.includes("*");
+  const keys = all ? new Set([...Object.keys(inputs), ...Object.keys(oldInputs)]) : new Set(ignored);
+  keys.delete(PROVIDER_KEY);
+  for (const key of keys) {
+    const old = oldInputs[key];
+    if (old === undefined) delete result[key];
+    else result[key] = old;
+  }
+  return result;
+}
+
+/** The properties that force a replacement: the provider names them, or the option replaceOnChanges does. */
+function replaceKeys(
+  diff: ProviderDiff,
+  paths: readonly string[],
+  old: Known & Pick<ResourceState, "initErrors">,
+  inputs: Props,
+): string[] {
+  const keys = new Set(diff.changes ? diff.replaces : []);
+  if (diff.changes && paths.length > 0) {
+    for (const key of changedKeys(plainProps(old.inputs ?? {}), plainProps(inputs))) {
+      if (key !== PROVIDER_KEY && (paths.includes("*") || paths.includes(key))) keys.add(key);
+    }
+  }
+  if (paths.includes("*") && (old.initErrors?.length ?? 0) > 0) keys.add(INIT_ERROR_KEY);
+  return [...keys];
 }

@@ -8,7 +8,7 @@ import type { Known } from "../../fieldDiff.ts";
 import { configProps } from "../../project/stackConfig.ts";
 import type { RunLog } from "../../runLog.ts";
 import { urnName } from "../../urn.ts";
-import { type Props, plainProps } from "../../value.ts";
+import { equal, markSecrets, type Props, plainProps } from "../../value.ts";
 import { type ProcessSettings, type SdkProcess, startSdkProcess } from "./sdkProcess.ts";
 import { fromStruct, type Struct, toStruct } from "./struct.ts";
 
@@ -55,7 +55,7 @@ export interface KnownObject extends Known {
 
 /** What a provider's diff says. */
 export interface ProviderDiff {
-  readonly changes: "none" | "some" | "unknown";
+  readonly changes: boolean;
   readonly replaces: readonly string[];
   readonly deleteBeforeReplace: boolean;
 }
@@ -73,7 +73,7 @@ type Done<Answer> = (error: grpc.ServiceError | null, answer: Answer) => void;
 
 /**
  * The SDK's process that runs the dynamic providers of a program. The first call starts it, where `start` has not.
- * Properties go to it without their marks of secrets, and come back so.
+ * Properties go to it without their marks of secrets, and come back so, except from `check`.
  */
 export class ProviderProcess {
   readonly #settings: ProcessSettings;
@@ -110,7 +110,7 @@ export class ProviderProcess {
     await this.#process?.stop();
   }
 
-  /** Validates and completes inputs. @throws Error naming each input that the provider refuses */
+  /** Validates and completes inputs, whose secrets stay marked. @throws Error naming each input that is refused */
   async check(target: Target, oldInputs: Props, news: Props): Promise<Props> {
     const request = named(new proto.CheckRequest(), target);
     request.setOlds(sent(oldInputs));
@@ -121,17 +121,18 @@ export class ProviderProcess {
       return property ? `${property}: ${failure.getReason()}` : failure.getReason();
     });
     if (failures.length > 0) throw new Error(failures.join("; "));
-    return fromStruct(answer.getInputs());
+    return markSecrets(fromStruct(answer.getInputs()), news);
   }
 
-  /** Compares an object with the inputs that a program wants. */
+  /** Compares an object with the inputs that a program wants; the inputs alone, where the provider does not say. */
   async diff(target: Target, old: KnownObject, news: Props): Promise<ProviderDiff> {
     const request = changing(new proto.DiffRequest(), target, old, news);
     const answer = await this.#call<wire.DiffResponse>((client, done) => client.diff(request, done));
     const { DIFF_NONE, DIFF_SOME } = proto.DiffResponse.DiffChanges;
-    const changes = answer.getChanges();
+    const isSame = () => equal(plainProps(old.inputs ?? {}), plainProps(news));
+    const said = answer.getChanges();
     return {
-      changes: changes === DIFF_NONE ? "none" : changes === DIFF_SOME ? "some" : "unknown",
+      changes: said === DIFF_SOME || (said !== DIFF_NONE && !isSame()),
       replaces: answer.getReplacesList(),
       deleteBeforeReplace: answer.getDeletebeforereplace(),
     };
