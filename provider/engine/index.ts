@@ -16,5 +16,4 @@ export type {
   UpOptions,
 } from "./stack.ts";
 export type { TargetOptions } from "./targets.ts";
-export { UNSUPPORTED, type UnsupportedFeature } from "./unsupported.ts";
 export { OWN_TYPE, typeName, urnName, urnType } from "./urn.ts";

@@ -1,6 +1,6 @@
 // Loaded into the SDK's processes before their own code. At its start the SDK loads a TypeScript compiler and npm's
 // resolver, which it needs only to write functions down as text, its own way to run the Pulumi CLI, and a debugger.
-// Without this, `gatehouse preview` of two resources takes FIGURE.
+// Without this, `gatehouse preview` of two resources takes 2.0 s instead of 1.6 s, and 2.9 s of CPU instead of 2.1 s.
 import type { Session } from "node:inspector";
 import { createRequire, Module } from "node:module";
 import { isMainThread } from "node:worker_threads";
