@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { deletionBlockers } from "../../provider/engine/embedded/deploy/deletions.ts";
 import { ignoreChanges } from "../../provider/engine/embedded/plan/planResource.ts";
-import { splitWords } from "../../provider/engine/embedded/program/startProgram.ts";
+import { splitWords } from "../../provider/engine/embedded/program/sdkProcess.ts";
 import { fromStruct, toStruct } from "../../provider/engine/embedded/program/struct.ts";
 import { fieldDiff, shown } from "../../provider/engine/fieldDiff.ts";
 import { newCrypter, openCrypter } from "../../provider/engine/state/crypter.ts";

@@ -7,8 +7,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { ENGINE_DIFFERENCES } from "../../provider/engine/embedded/engineDifferences.ts";
 import { findOnPath } from "../../provider/engine/index.ts";
-import { type Outcome, observe } from "./comparison/observe.ts";
-import type { Scenario } from "./comparison/scenario.ts";
+import { observe } from "./comparison/observe.ts";
+import type { Outcome, Scenario } from "./comparison/scenario.ts";
 import { scenarios } from "./comparison/scenarios.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.

@@ -16,8 +16,18 @@ import { FileBackend } from "../state/fileBackend.ts";
 import { checkTargetOptions, type TargetOptions } from "../targets.ts";
 import { HeldPlan } from "./deploy/heldPlan.ts";
 import { lockedRun } from "./lockedRun.ts";
-import { conclude, type Outcome, openPass, type Pass, type RunSettings, stackOutputs } from "./pass.ts";
-import { deletePass, deployPass, refreshPass, requireTargets } from "./passes.ts";
+import {
+  conclude,
+  deletePass,
+  deployPass,
+  type Outcome,
+  openPass,
+  type Pass,
+  type RunSettings,
+  refreshPass,
+  requireTargets,
+  stackOutputs,
+} from "./passes.ts";
 import { StackFiles } from "./stackFiles.ts";
 
 /** A stack run by the engine in this package: needs no Pulumi CLI. */

@@ -3,7 +3,7 @@ import { type Result, summarise } from "../model.ts";
 import type { HistoryEntry } from "../state/fileBackend.ts";
 import { Journal } from "../state/journal.ts";
 import { takeLock } from "../state/stackLock.ts";
-import { conclude, type Outcome, openPass, type Pass, type RunSettings } from "./pass.ts";
+import { conclude, type Outcome, openPass, type Pass, type RunSettings } from "./passes.ts";
 
 /**
  * Does work that changes a stack: holds its lock, journals the work, then writes the state, even where the work failed.

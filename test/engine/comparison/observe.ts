@@ -5,23 +5,7 @@ import { openCrypter } from "../../../provider/engine/state/crypter.ts";
 import { type ResourceState, references } from "../../../provider/engine/state/resourceState.ts";
 import { StateCodec, type StoredResource } from "../../../provider/engine/state/stateCodec.ts";
 import { type CloudRecord, type ProgramPlan, Workspace } from "../workspace.ts";
-import type { Scenario, ScenarioStep } from "./scenario.ts";
-
-/** What one step of a scenario did: all that must not depend on the engine. */
-export type Outcome = {
-  step: string;
-  ok: boolean;
-  /** Number of resources by what happened to them, of a step that did not fail. */
-  summary?: Record<string, number>;
-  /** Calls that the provider got, with arguments, in no order. */
-  calls: string[];
-  /** Pairs of calls about resources of which one depends on the other, in their order. */
-  order: string[];
-  /** Ids of the objects that are there. */
-  objects: string[];
-  /** The state's resources, without what no two runs have in common; secrets in clear. */
-  state: Record<string, unknown>[];
-};
+import type { Outcome, Scenario, ScenarioStep } from "./scenario.ts";
 
 /** Runs a scenario with one engine in a folder of its own. */
 export async function observe(scenario: Scenario, engine: EngineName): Promise<Outcome[]> {

@@ -1,7 +1,22 @@
 import type { EngineDifferenceId } from "../../../provider/engine/embedded/engineDifferences.ts";
 import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../provider/engine/index.ts";
 import type { ProgramPlan, Thing, Workspace } from "../workspace.ts";
-import type { Outcome } from "./observe.ts";
+
+/** What one step of a scenario did: all that must not depend on the engine. */
+export type Outcome = {
+  step: string;
+  ok: boolean;
+  /** Number of resources by what happened to them, of a step that did not fail. */
+  summary?: Record<string, number>;
+  /** Calls that the provider got, with arguments, in no order. */
+  calls: string[];
+  /** Pairs of calls about resources of which one depends on the other, in their order. */
+  order: string[];
+  /** Ids of the objects that are there. */
+  objects: string[];
+  /** The state's resources, without what no two runs have in common; secrets in clear. */
+  state: Record<string, unknown>[];
+};
 
 /** One command after the program, or the cloud, was changed. */
 export type ScenarioStep = {
