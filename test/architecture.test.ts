@@ -21,7 +21,7 @@ function sources(folder: string): string[] {
 function importsOf(file: string, { types = true } = {}): string[] {
   const written = readFileSync(join(ROOT, file), "utf8");
   const text = types ? written : written.replaceAll(/import type [^;]*;/g, "");
-  const specifiers = [...text.matchAll(/(?:from|import\()\s*"([^"]+)"/g)].map((match) => match[1] ?? "");
+  const specifiers = [...text.matchAll(/(?:from|import\(?)\s*"([^"]+)"/g)].map((match) => match[1] ?? "");
   return specifiers.map((name) =>
     name.startsWith(".") ? relative(ROOT, resolve(ROOT, dirname(file), name)) : name,
   );

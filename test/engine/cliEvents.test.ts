@@ -163,6 +163,15 @@ describe("the CLI's events as a plan with values", () => {
   });
 });
 
+test("a run that was cut off has the steps that ended, and not one that only began", () => {
+  const state = { id: "c-1", inputs: { label: "c" }, outputs: {} };
+  const taker = new CliEvents(new RunLog(() => {}), { command: "up", planned: false });
+  const [begun] = told("create", "second", undefined, state);
+  for (const event of [...told("create", "first", undefined, state), begun as EngineEvent]) taker.take(event);
+  expect(taker.steps(true).map(({ name }) => name)).toEqual(["first", "second"]);
+  expect(taker.steps(false).map(({ name }) => name)).toEqual(["first"]);
+});
+
 const notice = (name: string, id: string): EngineEvent => ({
   sequence: 0,
   timestamp: 0,

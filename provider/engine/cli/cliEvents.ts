@@ -36,7 +36,8 @@ export class CliEvents {
   readonly #steps = new Map<string, Writable<Step>>();
   /** Objects that this run replaces. */
   readonly #replaced = new Set<string>();
-  readonly #finish = new Map<string, (error?: string) => void>();
+  /** The operations in progress, each with the step that it is a part of. */
+  readonly #running = new Map<string, { readonly step: Step; readonly finish: (error?: string) => void }>();
   readonly #errors = new Map<string, string>();
 
   /** The outputs of the stack's root resource; undefined where no event told them. */
@@ -61,9 +62,8 @@ export class CliEvents {
   steps(finished: boolean): Step[] {
     const steps = [...this.#steps.values()];
     if (finished) return steps;
-    return steps.filter(
-      (step) => step.op === "same" || step.error !== undefined || !this.#finish.has(step.urn),
-    );
+    const running = new Set([...this.#running.values()].map(({ step }) => step));
+    return steps.filter((step) => !running.has(step));
   }
 
   #diagnostic(event: NonNullable<CliEvent["diagnosticEvent"]>): void {
@@ -84,7 +84,7 @@ export class CliEvents {
     // A replacement is told of three times; the middle one does nothing.
     if (!step || this.#planning || metadata.op === "same" || metadata.op === "replace") return;
     const op = this.#refresh ? "refresh" : metadata.op === "delete-replaced" ? "delete" : step.op;
-    this.#finish.set(workKey(metadata), this.#log.start(op, step));
+    this.#running.set(workKey(metadata), { step, finish: this.#log.start(op, step) });
   }
 
   #done(metadata: StepEventMetadata): void {
@@ -107,8 +107,8 @@ export class CliEvents {
   }
 
   #end(metadata: StepEventMetadata, error: string | undefined): void {
-    this.#finish.get(workKey(metadata))?.(error);
-    this.#finish.delete(workKey(metadata));
+    this.#running.get(workKey(metadata))?.finish(error);
+    this.#running.delete(workKey(metadata));
   }
 
   /** The step that an event is about; undefined for default providers, which are not shown. */
