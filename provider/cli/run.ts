@@ -1,0 +1,213 @@
+import { createInterface } from "node:readline/promises";
+import {
+  EngineError,
+  type EngineEvent,
+  type EngineName,
+  openStack,
+  type Plan,
+  type Result,
+  RunError,
+  type Stack,
+  UpdateFailedError,
+  withoutValues,
+} from "../engine/index.ts";
+import { OutdatedPlanError } from "../review/savedPlan/OutdatedPlanError.ts";
+import { type StackFlags, stackOptionsOf } from "./flags.ts";
+import type { Io, Output } from "./io.ts";
+import { openOnService, type Service } from "./openOnService.ts";
+import { hasPolicyTests, printTested, TESTS_FAILED, type Tested } from "./policyTestRun.ts";
+import { type Colours, colours, progressLine, resultText } from "./render.ts";
+import { OUTDATED } from "./reviewedPlan.ts";
+import { tellingOf } from "./withConnection.ts";
+
+/** The flags that say how a run is done and told. */
+export interface RunFlags extends StackFlags {
+  readonly json?: boolean;
+  readonly yes?: boolean;
+  readonly offline?: boolean;
+  readonly tests?: boolean;
+}
+
+/** How many objects are read before a line says so. */
+const READS_PER_LINE = 100;
+
+type Ask = (question: string) => { confirm?: (plan: Plan) => Promise<boolean> };
+
+/** What a command works with. */
+export interface Running {
+  /** The settings in it name the namespace. */
+  readonly io: Io;
+  readonly stack: Stack;
+  readonly ask: Ask;
+  /**
+   * Asks the service whether it would do what a plan with values says.
+   * @throws UpdateFailedError when it would not
+   */
+  readonly check: (plan: Plan) => Promise<void>;
+  /** Writes the namespace of the run into the stack's configuration. */
+  readonly pin: () => Promise<void>;
+}
+
+interface RunOptions {
+  /** Name of a namespace to make, where the user is in none. */
+  readonly createNamespace?: string | undefined;
+  /**
+   * What the policy tests beside the program are about.
+   * @default they are not run
+   */
+  readonly tested?: Tested;
+  /**
+   * The exit code of a run that did not fail.
+   * @default 0
+   */
+  readonly code?: (result: Result) => number;
+}
+
+/**
+ * Opens a stack, does work with it and prints its result, or its error. The first interrupt lets operations in flight end,
+ * the second one ends the process.
+ * @returns the exit code
+ */
+export async function run(
+  io: Io,
+  folder: string,
+  flags: RunFlags,
+  work: (running: Running) => Promise<Result>,
+  { tested, createNamespace, code = () => 0 }: RunOptions = {},
+): Promise<number> {
+  const { stdin, stdout, stderr, env } = io;
+  const abort = new AbortController();
+  let engine: EngineName | undefined;
+  let interrupted = false;
+  const interrupt = (name: NodeJS.Signals): void => {
+    if (interrupted) process.exit(130);
+    interrupted = true;
+    // Ctrl-C on a terminal reaches the CLI as well as us; a second one from us would make it stop at once.
+    if (engine === "cli" && name === "SIGINT" && stdin.isTTY) return;
+    stderr.write("Finishing what is in flight; interrupt again to stop at once.\n");
+    abort.abort();
+  };
+  process.on("SIGINT", interrupt);
+  process.on("SIGTERM", interrupt);
+  const asks = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
+  let toTest: (() => Promise<boolean>) | undefined;
+  const ask: Ask = (question) => (asks ? { confirm: (plan) => confirm(io, plan, question) } : {});
+  let service: Service | undefined;
+  let exitCode: number;
+  try {
+    const told = flags.json ? stderr : stdout;
+    const options = {
+      ...stackOptionsOf(folder, flags),
+      signal: abort.signal,
+      onEvent: progress(told, colours(told, env)),
+    };
+    const opened = flags.offline
+      ? { stack: await openStack({ ...options, env }), service: undefined, io }
+      : await openOnService(io, options, createNamespace);
+    const { stack } = opened;
+    service = opened.service;
+    engine = stack.engine;
+    if (service) told.write(`Namespace: ${service.text}\n`);
+    const withTests =
+      tested !== undefined && flags.tests !== false && !flags.offline && (await hasPolicyTests(folder));
+    const check = (plan: Plan) =>
+      flags.offline ? Promise.resolve() : requirePossible(stderr, opened.service, plan);
+    const pin = async () => {
+      const said = await opened.service?.pin();
+      if (said !== undefined) told.write(`${said}\n`);
+    };
+    const result = await work({ io: opened.io, stack, ask, check, pin });
+    if (withTests) {
+      const ended = { folder, stack, result, json: flags.json ?? false };
+      toTest = () => printTested(opened.io, ended, tested);
+    } else print(io, result, flags);
+    exitCode = code(result);
+  } catch (error) {
+    const failed = report(io, await asEngineError(error), flags);
+    exitCode = interrupted ? 130 : failed;
+  } finally {
+    await service?.connection.client.close();
+    process.off("SIGINT", interrupt);
+    process.off("SIGTERM", interrupt);
+  }
+  if (toTest && !(await toTest())) return TESTS_FAILED;
+  return exitCode;
+}
+
+/** Errors of the service and of the settings as those of an engine; all others as they are. */
+async function asEngineError(error: unknown): Promise<unknown> {
+  if (error instanceof EngineError) return error;
+  const { GatehouseError } = await import("@gatehouse-access/sdk");
+  const { printable } = await import("../review/words/printable.ts");
+  if (!(error instanceof GatehouseError)) return error;
+  return new EngineError("service", printable(error.message), { cause: error });
+}
+
+/**
+ * Asks the service whether it would do what a plan says.
+ * @throws UpdateFailedError naming what it would not do
+ */
+async function requirePossible(stderr: Output, service: Service | undefined, plan: Plan): Promise<void> {
+  const { definitionOf } = await import("../review/steps.ts");
+  if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
+  if (!service) {
+    throw new EngineError(
+      "service",
+      "GATEHOUSE_URL: set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org",
+    );
+  }
+  const { planProblems } = await import("../review/guards/planProblems.ts");
+  const { printable } = await import("../review/words/printable.ts");
+  const found = await tellingOf(stderr, service.connection, () =>
+    planProblems(service.connection, plan, service),
+  );
+  const problems = found.map(printable);
+  if (problems.length === 0) return;
+  const [first, ...others] = problems;
+  const text = others.length === 0 ? `${first}` : `\n${problems.map((problem) => `  ${problem}`).join("\n")}`;
+  throw new UpdateFailedError(`The service would not do this: ${text}`, { ...plan, ok: false });
+}
+
+function progress(stream: Output, c: Colours): (event: EngineEvent) => void {
+  let read = 0;
+  return (event) => {
+    if (event.kind === "finished" && event.op === "refresh") read += 1;
+    const line = progressLine(c, event) ?? readLine(event, read);
+    if (line !== undefined) stream.write(`${line}\n`);
+  };
+}
+
+/** A line that says how many objects were read; undefined except for every hundredth. */
+function readLine(event: EngineEvent, read: number): string | undefined {
+  const due = event.kind === "finished" && event.op === "refresh" && read % READS_PER_LINE === 0;
+  return due ? `   ${read} read` : undefined;
+}
+
+function print({ stdout, env }: Io, result: Result, flags: RunFlags): void {
+  const shown = withoutValues(result);
+  const text = flags.json ? JSON.stringify(shown, null, 2) : resultText(colours(stdout, env), shown);
+  stdout.write(`${text}\n`);
+}
+
+function report(io: Io, error: unknown, flags: RunFlags): number {
+  if (!(error instanceof EngineError)) throw error;
+  const result = error instanceof RunError ? error.result : undefined;
+  if (result && (flags.json || result.steps.length > 0)) print(io, result, flags);
+  else if (flags.json) {
+    const { code, message } = error;
+    const more = error instanceof OutdatedPlanError ? { differences: error.differences } : {};
+    io.stdout.write(`${JSON.stringify({ ok: false, error: { code, message, ...more } }, null, 2)}\n`);
+  }
+  io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${error.message}`)}\n`);
+  return error instanceof OutdatedPlanError ? OUTDATED : 1;
+}
+
+async function confirm({ stdin, stdout, env }: Io, plan: Plan, question: string): Promise<boolean> {
+  stdout.write(`${resultText(colours(stdout, env), plan)}\n`);
+  const terminal = createInterface({ input: stdin, output: stdout });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}
