@@ -1,5 +1,5 @@
 /**
- * The base of every error that this package throws on purpose. Thrown itself only when a server answers the request for
+ * The base of the errors that the client, its credentials and its filters throw on purpose. Thrown itself only when a server answers the request for
  * the token of one namespace with the token of another.
  */
 export class GatehouseError extends Error {

@@ -42,14 +42,14 @@ export class BusyError extends ServiceError {}
 export class NotImplementedError extends ServiceError {}
 /** 500: the engine behind a connector is not connected. A connector that does not exist is a {@link NotFoundError}. */
 export class NotConnectedError extends ServiceError {}
-/** 429: too many wrong logins from one address for one user. Too many requests are a {@link RateLimitedError}. */
+/** 429: too many wrong passwords or codes. Too many requests are a {@link RateLimitedError}. */
 export class LockedOutError extends ServiceError {}
-/** 429: too many requests from the address or for the account. Too many wrong logins are a {@link LockedOutError}. */
+/** 429: too many requests from the address or for the account. Too many wrong passwords are a {@link LockedOutError}. */
 export class RateLimitedError extends ServiceError {}
 
 /**
- * 424: the payment gateway failed. Nothing has changed here, and the request may be sent again. A gateway that refuses a
- * payment is a {@link PaymentError}.
+ * 424: the payment gateway failed, or refuses what a customer pays with. Nothing has changed here, and the request may be
+ * sent again. Something that must be paid first is a {@link PaymentError}.
  */
 export class GatewayError extends ServiceError {
   /** Machine-readable cause of the failure (models section 12). */

@@ -21,7 +21,9 @@ function sources(folder: string): string[] {
 function importsOf(file: string, { types = true } = {}): string[] {
   const written = readFileSync(join(ROOT, file), "utf8");
   const text = types ? written : written.replaceAll(/import type [^;]*;/g, "");
-  const specifiers = [...text.matchAll(/(?:from|import\(?)\s*"([^"]+)"/g)].map((match) => match[1] ?? "");
+  const specifiers = [...text.matchAll(/(?:from|import\(?|require\()\s*"([^"]+)"/g)].map(
+    (match) => match[1] ?? "",
+  );
   return specifiers.map((name) =>
     name.startsWith(".") ? relative(ROOT, resolve(ROOT, dirname(file), name)) : name,
   );
@@ -69,10 +71,18 @@ describe("the arrows between the packages and their rooms", () => {
   });
 });
 
-/** The folders of a room, and which others of them each one imports: those alone. */
+/**
+ * The folders of a room, and which others of them each one imports: those alone. Folders below them are one with them,
+ * unless they are in a room of their own here.
+ */
 interface Room {
-  /** Files beside the folders that all of them may import; the others are the room's own entrances. */
+  /**
+   * Files beside the folders that all of them may import; the others are the room's own entrances. Through them a folder
+   * reaches no other one, but for types.
+   */
   readonly common: readonly string[];
+  /** Folders that common files import all the same. */
+  readonly commonUses?: readonly string[];
   readonly folders: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -106,6 +116,8 @@ const rooms: Readonly<Record<string, Room>> = {
   },
   server: {
     common: filesOf("server", "app.ts", "main.ts"),
+    // Errors of the database are answered as those of the service.
+    commonUses: ["db"],
     folders: {
       files: [],
       db: ["files"],
@@ -149,12 +161,22 @@ const rooms: Readonly<Record<string, Room>> = {
   },
 };
 
-describe.each(Object.entries(rooms))("the folders of %s", (room, { common, folders }) => {
+describe.each(Object.entries(rooms))("the folders of %s", (room, { common, commonUses = [], folders }) => {
   it("are those that the rules name", () => {
     const found = readdirSync(join(ROOT, room), { withFileTypes: true }).filter(({ name }) =>
       sourceFolder(join(room, name)),
     );
     expect(found.map(({ name }) => name).sort()).toEqual(Object.keys(folders).sort());
+  });
+
+  it("are reached by no common file", () => {
+    const within = from(...[...common, ...commonUses].map((name) => `${room}/${name}`));
+    const offending = common.flatMap((file) =>
+      importsOf(join(room, file), { types: false })
+        .filter((name) => from(room)(name) && !within(name))
+        .map((name) => `${file} imports ${name}`),
+    );
+    expect(offending).toEqual([]);
   });
 
   it.each(Object.entries(folders))("%s imports what it may", (folder, allowed) => {

@@ -16,7 +16,7 @@ export class EngineError extends Error {
 }
 
 /**
- * No engine was named, and there is no `pulumi` command on the PATH. Where the embedded engine was named, and cannot run
+ * There is no `pulumi` command on the PATH, and the embedded engine was not named. Where the embedded engine was named, and cannot run
  * the stack, that is an UnsupportedError.
  */
 export class NoEngineError extends EngineError {

@@ -111,7 +111,7 @@ export interface Operation<
   readonly auth: readonly A[];
   readonly scope: S;
   /**
-   * The weakest role that may call it; null: any.
+   * The weakest role that may call it; null: it needs no role, and where it is about a namespace, no member may call it.
    * @default null
    */
   readonly minRole: Role | null;
@@ -256,27 +256,27 @@ export function defineOperation<
   const creates = input.creates ?? false;
   const conditional = Boolean(input.object) && input.method !== "GET" && !creates;
   return {
-    aliases: [],
-    edition: "community",
-    routed: "by edition",
-    minRole: null,
-    repeatable: !["POST", "PATCH"].includes(input.method),
-    idempotencyKey: false,
-    object: null,
-    bodyLimit: BODY_LIMIT,
-    limit: null,
     ...input,
+    // Not by spreading: an explicit undefined must not take the place of a default that refuses.
+    aliases: input.aliases ?? [],
+    edition: input.edition ?? "community",
+    routed: input.routed ?? "by edition",
+    minRole: input.minRole ?? null,
+    repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),
+    idempotencyKey: input.idempotencyKey ?? false,
+    object: input.object ?? null,
+    bodyLimit: input.bodyLimit ?? BODY_LIMIT,
+    limit: input.limit ?? null,
     creates,
     params: z.object((input.params ?? {}) as P),
     query: z.object((input.query ?? {}) as Q),
     body: input.body as B,
     success: {
-      status: 200,
-      headers: [],
-      mediaType: JSON_TYPE,
-      mayBeEmpty: false,
-      alternatives: [],
-      ...input.success,
+      status: input.success?.status ?? 200,
+      headers: input.success?.headers ?? [],
+      mediaType: input.success?.mediaType ?? JSON_TYPE,
+      mayBeEmpty: input.success?.mayBeEmpty ?? false,
+      alternatives: input.success?.alternatives ?? [],
       body: input.success?.body as R,
     },
     errors: { ...commonErrors(input.scope, conditional), ...input.errors },

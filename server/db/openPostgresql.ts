@@ -45,7 +45,7 @@ const IDLE_TRANSACTION_TIMEOUT = 60_000;
  */
 const PLANNER = "-c enable_seqscan=off";
 
-/** See {@link openDatabase}. PostgreSQL's default settings make acknowledged transactions durable. */
+/** See `openDatabase`. PostgreSQL's default settings make acknowledged transactions durable. */
 export async function openPostgresqlDatabase(location: {
   readonly url: string;
   readonly connections: number;

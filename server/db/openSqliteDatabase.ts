@@ -8,7 +8,7 @@ import { readDirectly } from "./readRows.ts";
 import { snapshotsOf } from "./snapshotSqlite.ts";
 import { sqliteAdapter } from "./sqliteAdapter.ts";
 
-/** See {@link openDatabase}. */
+/** See `openDatabase`. */
 export async function openSqliteDatabase(file: string): Promise<Database> {
   const sqlite = openSqlite(file);
   try {

@@ -35,7 +35,7 @@ export class Exhausted {
 
   add(key: string, endsAt: number, time: number): void {
     for (const [known, end] of this.#until) {
-      // Those behind it were added later: none is looked at twice.
+      // In the order of adding: an ended key behind a living one stays until that one ends, a window at most.
       if (!hasEnded(end, time, WINDOW)) break;
       this.#until.delete(known);
     }

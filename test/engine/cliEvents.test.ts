@@ -172,6 +172,26 @@ test("a run that was cut off has the steps that ended, and not one that only beg
   expect(taker.steps(false).map(({ name }) => name)).toEqual(["first"]);
 });
 
+test("of a replacement that was cut off, the new object counts; so does a component whose end is not told", () => {
+  const [old, now] = [
+    { id: "t-1", inputs: { label: "a" }, outputs: {} },
+    { id: "t-2", inputs: { label: "b" }, outputs: {} },
+  ];
+  const taker = new CliEvents(new RunLog(() => {}), { command: "up", planned: false });
+  const [deletion] = told("delete-replaced", "thing", old, undefined);
+  const [component] = told("create", "group", undefined, { inputs: {}, outputs: {} });
+  const { resourcePreEvent } = structuredClone(component) as EngineEvent;
+  Object.assign(resourcePreEvent?.metadata.new ?? {}, { custom: false });
+  taker.take({ sequence: 0, timestamp: 0, ...(resourcePreEvent && { resourcePreEvent }) });
+  for (const event of [...told("create-replacement", "thing", old, now), deletion]) {
+    taker.take(event as EngineEvent);
+  }
+  expect(taker.steps(false).map(({ op, name }) => [op, name])).toEqual([
+    ["create", "group"],
+    ["replace", "thing"],
+  ]);
+});
+
 const notice = (name: string, id: string): EngineEvent => ({
   sequence: 0,
   timestamp: 0,

@@ -43,7 +43,7 @@ const namespace = (more: Partial<ReviewedContent["namespaces"][string]>) =>
 const messages = (was: ReviewedContent, is: ReviewedContent) =>
   planDifferences(was, is).differences.map(({ message }) => message);
 
-describe("a plan planDifferences with the one that was reviewed", () => {
+describe("a plan compared with the one that was reviewed", () => {
   test("differs in nothing from itself, whenever it is made", () => {
     expect(planDifferences(content(), content({ at: "2027-01-01T00:00:00.000Z" }))).toEqual({
       differences: [],
@@ -137,7 +137,7 @@ describe("a plan planDifferences with the one that was reviewed", () => {
   });
 });
 
-describe("what is capturePlan of a plan", () => {
+describe("what is captured of a plan", () => {
   const device = (uid: string, name: string, status: "accepted" | "pending") =>
     ({ uid, name, status, tags: [], identity: { mac: "" } }) as unknown as Estate["devices"][number];
   const estate = (devices: Estate["devices"]): Estate => ({

@@ -26,6 +26,15 @@ export interface CliEventsOptions {
   readonly values?: boolean;
 }
 
+/** An operation of the CLI on one object. */
+interface Operation {
+  /** The step that it is a part of. */
+  readonly step: Step;
+  /** False for a component, which has no object. */
+  readonly custom: boolean;
+  readonly finish: (error?: string) => void;
+}
+
 /** Turns the CLI's events into the steps and messages that the embedded engine would give. */
 export class CliEvents {
   readonly #log: RunLog;
@@ -36,8 +45,10 @@ export class CliEvents {
   readonly #steps = new Map<string, Writable<Step>>();
   /** Objects that this run replaces. */
   readonly #replaced = new Set<string>();
-  /** The operations in progress, each with the step that it is a part of. */
-  readonly #running = new Map<string, { readonly step: Step; readonly finish: (error?: string) => void }>();
+  /** The operations in progress. */
+  readonly #running = new Map<string, Operation>();
+  /** The steps of which an operation has ended. */
+  readonly #ended = new Set<Step>();
   readonly #errors = new Map<string, string>();
 
   /** The outputs of the stack's root resource; undefined where no event told them. */
@@ -62,8 +73,9 @@ export class CliEvents {
   steps(finished: boolean): Step[] {
     const steps = [...this.#steps.values()];
     if (finished) return steps;
-    const running = new Set([...this.#running.values()].map(({ step }) => step));
-    return steps.filter((step) => !running.has(step));
+    // Of a component's end the CLI tells only where the program comes to register its outputs.
+    const begun = [...this.#running.values()].filter(({ custom }) => custom).map(({ step }) => step);
+    return steps.filter((step) => this.#ended.has(step) || !begun.includes(step));
   }
 
   #diagnostic(event: NonNullable<CliEvent["diagnosticEvent"]>): void {
@@ -84,7 +96,8 @@ export class CliEvents {
     // A replacement is told of three times; the middle one does nothing.
     if (!step || this.#planning || metadata.op === "same" || metadata.op === "replace") return;
     const op = this.#refresh ? "refresh" : metadata.op === "delete-replaced" ? "delete" : step.op;
-    this.#running.set(workKey(metadata), { step, finish: this.#log.start(op, step) });
+    const custom = (metadata.new ?? metadata.old)?.custom === true;
+    this.#running.set(workKey(metadata), { step, custom, finish: this.#log.start(op, step) });
   }
 
   #done(metadata: StepEventMetadata): void {
@@ -96,17 +109,18 @@ export class CliEvents {
     // The CLI tells of a new resource that is no target as unchanged, though there is no object.
     else if (metadata.op === "same" && metadata.new?.custom) this.#steps.delete(step.urn);
     if (step.type === STACK_TYPE && metadata.new) this.outputs = shownProps(metadata.new.outputs as Props);
-    this.#end(metadata, undefined);
+    this.#end(metadata, step, undefined);
   }
 
   #failed(metadata: StepEventMetadata): void {
     const step = this.#step(metadata);
     if (!step) return;
     step.error = this.#errors.get(step.urn) ?? "it failed";
-    this.#end(metadata, step.error);
+    this.#end(metadata, step, step.error);
   }
 
-  #end(metadata: StepEventMetadata, error: string | undefined): void {
+  #end(metadata: StepEventMetadata, step: Step, error: string | undefined): void {
+    this.#ended.add(step);
     this.#running.get(workKey(metadata))?.finish(error);
     this.#running.delete(workKey(metadata));
   }

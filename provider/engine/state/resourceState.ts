@@ -94,10 +94,11 @@ export function renameAll(
   );
 }
 
-/** The resource with other references; those that become undefined are gone. */
+/** The resource with other references; those that become undefined are gone. The provider always stays. */
 export function withReferences(state: ResourceState, to: (urn: string) => string | undefined): ResourceState {
   const each = (urns: readonly string[]): string[] => urns.flatMap((urn) => to(urn) ?? []);
   const { parent, deletedWith, dependencies, replaceWith, propertyDependencies, provider } = state;
+  const ofProvider = provider && to(urnOfProvider(provider));
   return {
     ...state,
     ...(parent && { parent: to(parent) }),
@@ -109,7 +110,7 @@ export function withReferences(state: ResourceState, to: (urn: string) => string
         Object.entries(propertyDependencies).map(([key, urns]) => [key, each(urns)]),
       ),
     }),
-    ...(provider && { provider: to(urnOfProvider(provider)) + provider.slice(provider.lastIndexOf("::")) }),
+    ...(ofProvider && { provider: ofProvider + provider.slice(provider.lastIndexOf("::")) }),
   };
 }
 

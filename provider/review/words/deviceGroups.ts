@@ -25,8 +25,8 @@ const TRAIT_MIN = 3;
 const TRAITS_MAX = 16;
 
 /**
- * Puts sets of devices into words, by tags and beginnings of names that all devices of a set have, and no other devices
- * have. Made once for all devices there are.
+ * Puts sets of devices into words, by tags and beginnings of names that only devices of the set have. Made once for all
+ * devices there are.
  */
 export class DeviceGroups {
   readonly #all: readonly AccessDevice[];
@@ -67,8 +67,8 @@ export class DeviceGroups {
   }
 
   /**
-   * What devices have in common, and no other devices have: few traits rather than the fewest, namely again and again
-   * the trait of the most devices that no earlier one has.
+   * Traits that only these devices have, and the devices without any of them: few traits rather than the fewest, namely
+   * again and again the trait of the most devices that no earlier one has.
    * @param places in the list of all devices, each once
    */
   cover(places: readonly number[]): Cover {
@@ -99,7 +99,7 @@ export class DeviceGroups {
 
   #placeOf(uid: string): number {
     const place = this.#places.get(uid);
-    if (place === undefined) throw new RangeError(`no device of the universe has the uid ${uid}`);
+    if (place === undefined) throw new RangeError(`there is no device with the uid ${uid}`);
     return place;
   }
 

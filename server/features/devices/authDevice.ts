@@ -182,7 +182,7 @@ async function keepAlive(services: Services, deviceUid: string, sessions: readon
 
 /**
  * An agent enrols or reports (rules section 7). Name, status and tags, which an administrator decides, stay unchanged.
- * News are stored before the response; of a report without news only the time is stored, later (see `Heartbeats`).
+ * What is new is stored before the response; of a report without news only the time is stored, later (see `Heartbeats`).
  */
 export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ services, body, request }) => {
   const { tenant_id: tenant, public_key: publicKey, identity } = body;

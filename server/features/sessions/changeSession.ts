@@ -21,7 +21,7 @@ export function sessionFor(identity: DeviceCaller | Member, uid: string): Sessio
 }
 
 /**
- * Updates a session. A session that is authenticated and not closed becomes active (rules section 17.2).
+ * Updates a session. With `authenticated: true` it becomes active, unless it is closed (rules section 17.2).
  * @throws NotFoundError no such session
  */
 export async function changeSession(

@@ -33,7 +33,7 @@ const WIRE_NAMES = { email: "email", recoveryEmail: "recovery_email" } as const;
 const CALLED = { email: "e-mail address", recoveryEmail: "recovery e-mail address" } as const;
 
 /**
- * Changes of addresses that a user's token may request per window, in milliseconds: each sends mails, one of them to
+ * Changes of addresses that a user may request per window, in milliseconds: each sends mails, one of them to
  * any address.
  */
 const REQUESTS = { most: 10, window: 60 * 60_000 };

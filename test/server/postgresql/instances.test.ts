@@ -214,7 +214,7 @@ test("a device that enrols at one is there, and online, at the others", async ()
   expect(seen.map(({ body }) => [body.uid, body.online])).toEqual(Array(3).fill([enrolled.body.uid, true]));
 });
 
-// Each looks for new keys every five seconds; without processes that is in runtime/keys.test.ts.
+// Each looks for new keys every five seconds; without processes that is in process/keys.test.ts.
 test("a new signing key signs everywhere after a while, and what the old one signed stays good", {
   tags: ["long"],
 }, async () => {
