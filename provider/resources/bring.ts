@@ -8,7 +8,7 @@ import {
   type ResourceDefinition,
   UnfinishedError,
 } from "./definition.ts";
-import { diff, type FieldChange } from "./diff.ts";
+import { diff, type InputChange } from "./diff.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -107,7 +107,7 @@ async function changed(
 /** What to do when resources of one program exchange their objects. */
 const IN_TURN = "change that one first, by an up of its own";
 
-function existsAlready(definition: ResourceDefinition, id: string, changes: readonly FieldChange[]): Error {
+function existsAlready(definition: ResourceDefinition, id: string, changes: readonly InputChange[]): Error {
   const { name } = definition;
   if (!definition.inputs.adopt) {
     return new Error(

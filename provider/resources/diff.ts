@@ -2,7 +2,7 @@ import type { InputField, ResourceDefinition } from "./definition.ts";
 import { canonical, hasUnknown, sameValue } from "./values.ts";
 
 /** One input whose value differs between state and program. */
-export interface FieldChange {
+export interface InputChange {
   readonly field: string;
   readonly before: unknown;
   readonly after: unknown;
@@ -18,7 +18,7 @@ export function diff(
   state: Readonly<Record<string, unknown>>,
   inputs: Readonly<Record<string, unknown>>,
   now: Date = new Date(),
-): FieldChange[] {
+): InputChange[] {
   const stale = new Map(
     definition.stale?.(state, inputs, now).map(({ field, replaces }) => [field, replaces] as const),
   );

@@ -11,7 +11,7 @@ import type { Caller, DeviceCaller, KeyCaller, UserCaller } from "./identity.ts"
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 
 /** The error for a credential that is not accepted. */
-export const refusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
+export const credentialRefusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
 
 /**
  * Authenticates the sender of a request. An API key wins over a token, even if the key is not valid; an empty header
@@ -23,7 +23,7 @@ export async function authenticate(services: Services, headers: IncomingHttpHead
   const key = headers["x-api-key"];
   if (key) return authenticateKey(services, String(key));
   const token = headers.authorization?.replace(/^bearer\s+/i, "").trim();
-  if (!token) throw refusal();
+  if (!token) throw credentialRefusal();
   return authenticateToken(services, token);
 }
 
@@ -33,17 +33,17 @@ async function authenticateKey(services: Services, secret: string): Promise<KeyC
     select: { tenantId: true, name: true, role: true, expiresIn: true },
   });
   const expired = key && key.expiresIn > 0n && Number(key.expiresIn) * 1000 <= services.now().getTime();
-  if (!key || expired) throw refusal();
+  if (!key || expired) throw credentialRefusal();
   return { kind: "apikey", name: key.name, tenant: key.tenantId, role: key.role as Role };
 }
 
 async function authenticateToken(services: Services, token: string): Promise<Caller> {
   const claims = await verifyToken(services, token);
-  if (claims === undefined) throw refusal();
+  if (claims === undefined) throw credentialRefusal();
   const { tenant } = claims;
   if (claims.claims === "device") return authenticateDevice(services, claims);
   const present = await presentUser(services, claims);
-  if (present === undefined || (tenant !== "" && present.role === null)) throw refusal();
+  if (present === undefined || (tenant !== "" && present.role === null)) throw credentialRefusal();
   const { id: userId, name: username } = claims;
   return { kind: "user", userId, username, tenant, ...present };
 }
@@ -57,7 +57,7 @@ async function authenticateDevice(
     where: { uid, tenantId: tenant },
     select: { status: true },
   });
-  if (!device || device.status === "removed") throw refusal();
+  if (!device || device.status === "removed") throw credentialRefusal();
   return { kind: "device", tenant, uid };
 }
 

@@ -5,7 +5,7 @@ interface PageQuery {
 }
 
 /** The offset and the number of a page's rows, in Prisma's form. */
-export const rowsOf = ({ page, per_page: perPage }: PageQuery): { skip: number; take: number } => ({
+export const pageOf = ({ page, per_page: perPage }: PageQuery): { skip: number; take: number } => ({
   skip: (page - 1) * perPage,
   take: perPage,
 });

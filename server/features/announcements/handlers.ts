@@ -1,7 +1,7 @@
 import type { announcements, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
-import { rowsOf } from "../../lists/page.ts";
+import { pageOf } from "../../lists/page.ts";
 import { wireDate } from "../wireDate.ts";
 
 const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async (context) => {
@@ -12,7 +12,7 @@ const listAnnouncements: Handler<PublicOperations["listAnnouncements"]> = async 
     services.db.announcement.findMany({
       select: { uuid: true, title: true, date: true },
       orderBy: [{ date: order }, { uuid: order }],
-      ...rowsOf(query),
+      ...pageOf(query),
     }),
   ]);
   header("X-Total-Count", total);

@@ -3,7 +3,7 @@ import { type apiKeys, type PublicOperations, type Role, roleAtLeast } from "@ga
 import { createOnce } from "../../changes/createOnce.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
-import { rowsOf } from "../../lists/page.ts";
+import { pageOf } from "../../lists/page.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import { presentApiKey } from "./apiKey.ts";
 
@@ -82,7 +82,7 @@ const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) =>
     services.db.apiKey.findMany({
       where,
       orderBy: [sort[by], { name: order }],
-      ...rowsOf(query),
+      ...pageOf(query),
     }),
   ]);
   header("X-Total-Count", total);

@@ -1,6 +1,6 @@
 import type { audit, Operations } from "@gatehouse-access/sdk/contract";
 import type { Handler, Handlers } from "../../http/handler.ts";
-import { rowsOf } from "../../lists/page.ts";
+import { pageOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
 import { presentAuditEntry } from "./presentAuditEntry.ts";
 
@@ -25,7 +25,7 @@ const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
     services.db.auditEntry.findMany({
       where,
       orderBy: [{ tenantId: "desc" }, { id: "desc" }],
-      ...rowsOf(query),
+      ...pageOf(query),
     }),
   ]);
   header("X-Total-Count", total);

@@ -1,6 +1,6 @@
 import type { Services } from "../../services.ts";
-import { isAllowed, refusal } from "./evaluate.ts";
-import { billingOf, isActive } from "./record.ts";
+import { isAllowed, paymentRefusal } from "./evaluate.ts";
+import { billingOf, hasActiveSubscription } from "./record.ts";
 
 /** The parts of a request that are known before the transaction of its write begins. */
 export interface Asking {
@@ -28,18 +28,18 @@ async function askToAccept({ services, identity, params }: OfDevice): Promise<vo
   const { tenant: tenantId } = identity;
   if (params.status !== undefined && params.status !== "accept") return;
   const row = await billingOf(services, tenantId);
-  if (!isActive(row)) return;
+  if (!hasActiveSubscription(row)) return;
   const device = await services.db.device.findUnique({ where: { uid: params.uid, tenantId } });
   // The operation itself reports any other fault of the request.
   if (!device || device.status === "accepted" || (await takesPlace(services, tenantId, device.mac))) return;
-  if (!(await isAllowed(services, row.customerId, "device_accept"))) throw refusal("device_accept");
+  if (!(await isAllowed(services, row.customerId, "device_accept"))) throw paymentRefusal("device_accept");
 }
 
 /** @throws PaymentError the gateway refuses the deletion of the namespace */
 async function askToDelete({ services, identity }: OfNamespace): Promise<void> {
   const row = await billingOf(services, identity.tenant);
   if (row && !(await isAllowed(services, row.customerId, "namespace_delete"))) {
-    throw refusal("namespace_delete");
+    throw paymentRefusal("namespace_delete");
   }
 }
 

@@ -5,7 +5,7 @@ import type { Handler } from "../../http/handler.ts";
 import { callGateway } from "../../payments/callGateway.ts";
 import type { Services } from "../../services.ts";
 import { isFull } from "../devices/deviceLimit.ts";
-import { billingOf, isActive } from "./record.ts";
+import { billingOf, hasActiveSubscription } from "./record.ts";
 
 /** @throws NotFoundError no such namespace */
 async function limitOf({ db }: Services, tenantId: string) {
@@ -38,7 +38,7 @@ async function evaluate(
 ): Promise<z.output<typeof billing.billingEvaluation>> {
   const namespace = await limitOf(services, tenantId);
   const row = await billingOf(services, tenantId);
-  if (isActive(row)) {
+  if (hasActiveSubscription(row)) {
     return { can_accept: await isAllowed(services, row.customerId, "device_accept"), can_connect: true };
   }
   return {
@@ -59,8 +59,8 @@ async function report(
 ): Promise<undefined> {
   const namespace = await limitOf(services, tenantId);
   const row = await billingOf(services, tenantId);
-  if (row && (isActive(row) || action === "namespace_delete")) {
-    if (!(await isAllowed(services, row.customerId, action))) throw refusal(action);
+  if (row && (hasActiveSubscription(row) || action === "namespace_delete")) {
+    if (!(await isAllowed(services, row.customerId, action))) throw paymentRefusal(action);
   } else if (action === "device_accept" && (await isFull(services, services.db, namespace))) {
     throw new PaymentError(`the namespace may have ${namespace.maxDevices} accepted devices at most`);
   }
@@ -68,7 +68,7 @@ async function report(
 }
 
 /** The error for an action that the gateway does not allow. */
-export const refusal = (action: billing.ReportedAction): PaymentError =>
+export const paymentRefusal = (action: billing.ReportedAction): PaymentError =>
   new PaymentError(`billing refuses ${action}: invoices are open, or the subscription does not run`);
 
 export const evaluateBilling: Handler<PublicOperations["evaluateBilling"]> = ({ services, identity }) =>

@@ -22,13 +22,13 @@ export async function customerOf(services: Pick<Services, "db">, tenantId: strin
 }
 
 /** True while the subscription lifts the limits of a free namespace. */
-export const isActive = (row: Billing | null): row is Billing =>
+export const hasActiveSubscription = (row: Billing | null): row is Billing =>
   row !== null && billing.isActiveSubscription(row.status as Status);
 
 /** Converts a namespace's billing state to its wire format (models section 4). */
 export function presentBilling(row: Billing): z.output<typeof billing.namespaceBilling> {
   return {
-    active: isActive(row),
+    active: hasActiveSubscription(row),
     status: row.status as Status,
     customer_id: row.customerId,
     subscription_id: row.subscriptionId,
@@ -56,7 +56,7 @@ export async function storeSubscription(
     const row = await tx.billing.findUnique({ where: { tenantId } });
     if (!row || isSame(row, state)) return;
     const namespace = await tx.namespace.findUnique({ where: { tenantId }, select: { maxDevices: true } });
-    const [was, is] = [isActive(row), isActive({ ...row, ...state })];
+    const [was, is] = [hasActiveSubscription(row), hasActiveSubscription({ ...row, ...state })];
     // A deleted namespace has no limit to change; its state is still stored, since its subscription must be ended.
     if (namespace && was !== is) {
       const maxDevices = is ? -1 : row.freeDevices;

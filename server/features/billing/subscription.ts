@@ -5,7 +5,7 @@ import type { Handler } from "../../http/handler.ts";
 import { callGateway } from "../../payments/callGateway.ts";
 import type { Subscription } from "../../payments/gateway.ts";
 import type { Services } from "../../services.ts";
-import { customerOf, isActive, storeSubscription } from "./record.ts";
+import { customerOf, hasActiveSubscription, storeSubscription } from "./record.ts";
 import { recordBilling } from "./trace.ts";
 
 const presentSubscription = (subscription: Subscription): z.output<typeof billing.subscription> => ({
@@ -68,7 +68,8 @@ export const createSubscription: Handler<PublicOperations["createSubscription"]>
   const { customerId } = row;
   const last = await refreshSubscription(services, tenantId, customerId);
   if (last && billing.isActiveSubscription(last.status)) {
-    if (isActive(row)) throw new ConflictError("the namespace has an active subscription already");
+    if (hasActiveSubscription(row))
+      throw new ConflictError("the namespace has an active subscription already");
     // Begun by a request whose response was lost.
     await recordBilling(context, "createSubscription", { subscription: last.id });
     return undefined;

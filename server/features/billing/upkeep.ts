@@ -2,7 +2,7 @@ import type { Billing } from "../../db/generated/sqlite/client.ts";
 import { callGateway } from "../../payments/callGateway.ts";
 import type { Services } from "../../services.ts";
 import { removedSince } from "../devices/deviceLimit.ts";
-import { isActive } from "./record.ts";
+import { hasActiveSubscription } from "./record.ts";
 import { refreshSubscription } from "./subscription.ts";
 
 /** Namespaces per query. */
@@ -17,7 +17,7 @@ async function refresh(services: Services, row: Billing): Promise<void> {
   const { tenantId, customerId } = row;
   const alive = await services.db.namespace.count({ where: { tenantId } });
   if (alive === 0) return endOf(services, row);
-  if (isActive(row)) {
+  if (hasActiveSubscription(row)) {
     const devices = await services.db.device.count({ where: { tenantId, status: "accepted" } });
     await callGateway(services, (gateway, signal) => gateway.reportDevices(customerId, devices, { signal }));
   }

@@ -4,7 +4,7 @@ import { recordChange } from "../../changes/recordChange.ts";
 import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
 import { InvalidError, NotConnectedError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
-import { rowsOf } from "../../lists/page.ts";
+import { pageOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
 import { requireRoom } from "../requireRoom.ts";
 import { declaredConnector, presentConnector } from "./connector.ts";
@@ -82,7 +82,7 @@ const connectorList: Handler<PublicOperations["connectorList"]> = async (context
     services.db.connector.findMany({
       where,
       orderBy: [{ createdAt: "desc" }, { uid: "desc" }],
-      ...rowsOf(query),
+      ...pageOf(query),
     }),
   ]);
   header("X-Total-Count", total);

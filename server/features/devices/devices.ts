@@ -6,7 +6,7 @@ import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/handler.ts";
 import { listRows, sortedBy } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
-import { billingOf, isActive } from "../billing/record.ts";
+import { billingOf, hasActiveSubscription } from "../billing/record.ts";
 import { withTags } from "../tags/tagList.ts";
 import { isAcceptable, isFull } from "./deviceLimit.ts";
 import { deviceTable } from "./deviceTable.ts";
@@ -86,7 +86,8 @@ export const deleteDevice: Handler<PublicOperations["deleteDevice"]> = async (co
     const device = await tx.device.findUnique({ where: { uid, tenantId } });
     if (!device || device.status === "removed") throw unknown();
     const limited =
-      services.settings.edition === "cloud" && !isActive(await billingOf(within(services, tx), tenantId));
+      services.settings.edition === "cloud" &&
+      !hasActiveSubscription(await billingOf(within(services, tx), tenantId));
     if (limited && device.status === "accepted") {
       await tx.device.update({
         where: { uid },

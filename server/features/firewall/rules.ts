@@ -2,7 +2,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import type { Context, Handler } from "../../http/handler.ts";
-import { rowsOf } from "../../lists/page.ts";
+import { pageOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
 import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
 import { requireRoom } from "../requireRoom.ts";
@@ -29,7 +29,7 @@ export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = a
       where,
       include: withTags,
       orderBy: [{ priority: "asc" }, { id: "asc" }],
-      ...rowsOf(query),
+      ...pageOf(query),
     }),
   ]);
   header("X-Total-Count", total);

@@ -5,7 +5,7 @@ import { createOnce } from "../../changes/createOnce.ts";
 import type { Transaction } from "../../db/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
-import { rowsOf } from "../../lists/page.ts";
+import { pageOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
 import { requireRoom } from "../requireRoom.ts";
 import { endOf, living } from "./expiry.ts";
@@ -37,7 +37,7 @@ const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) =>
     services.db.tunnel.findMany({
       where,
       orderBy: [{ createdAt: "desc" }, { address: "desc" }],
-      ...rowsOf(query),
+      ...pageOf(query),
     }),
   ]);
   header("X-Total-Count", total);

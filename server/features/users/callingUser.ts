@@ -1,6 +1,6 @@
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError } from "../../errors.ts";
-import { refusal } from "../../http/authenticate.ts";
+import { credentialRefusal } from "../../http/authenticate.ts";
 import type { UserCaller } from "../../http/identity.ts";
 import type { Services } from "../../services.ts";
 
@@ -21,7 +21,7 @@ export async function callingUser(services: Services, caller: UserCaller): Promi
  * @throws UnauthenticatedError the user's logins were ended since
  */
 export function checkVersion(user: Pick<User, "tokenVersion">, caller: UserCaller): void {
-  if (user.tokenVersion !== caller.tokenVersion) throw refusal();
+  if (user.tokenVersion !== caller.tokenVersion) throw credentialRefusal();
 }
 
 /** The user as the caller, where something other than a token has authenticated the user: a password, a mailed code. */

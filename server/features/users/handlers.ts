@@ -3,7 +3,7 @@ import type { Handler, Handlers } from "../../http/handler.ts";
 import { countLogin } from "./countLogin.ts";
 import { deleteUser } from "./deleteUser.ts";
 import { login } from "./login.ts";
-import { recoverPassword, resendEmail, updateRecoverPassword, validateAccount } from "./mailedTokens.ts";
+import { recoverPassword, resendEmail, updateRecoverPassword, validateAccount } from "./mailedLinks.ts";
 import { authMfa, enableMfa, generateMfa } from "./mfa.ts";
 import { disableMfa, recoverMfa } from "./mfaRecovery.ts";
 import { requestResetMfa, resetMfa } from "./mfaReset.ts";
