@@ -96,7 +96,7 @@ export interface CallOptions {
    * servers ignore it.
    */
   readonly ifMatch?: string;
-  /** How often and how long this call is tried; what is left out is as the client's options say. */
+  /** How often and how long this call is tried. @default what the client's options say */
   readonly retry?: Partial<RetryPolicy>;
 }
 

@@ -163,13 +163,9 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   ): Promise<void>;
 }
 
-interface InputOptions<S extends z.ZodType> {
-  readonly description: string;
-  readonly replaces?: boolean;
-  readonly transient?: boolean;
-  readonly canonical?: (value: z.output<S>) => z.output<S>;
-  readonly sameAs?: (state: Readonly<Record<string, unknown>>, value: z.output<S>) => boolean;
-}
+/** What an input is made of beside its schema; `replaces` and `transient` are false where they are left out. */
+type InputOptions<S extends z.ZodType> = Pick<InputField<S>, "description" | "canonical" | "sameAs"> &
+  Partial<Pick<InputField<S>, "replaces" | "transient">>;
 
 /** An input that a program must give. */
 export function required<S extends z.ZodType>(schema: S, options: InputOptions<S>): InputField<S, true> {

@@ -37,7 +37,7 @@ export interface NamespaceReviewOptions extends DomainOptions {
   /** Id of the user who carries the change out; undefined for an API key. */
   readonly runningUser: string | undefined;
   readonly protect: readonly ProtectedGroup[];
-  /** Within how many days something expires soon; see the lint. */
+  /** Within how many days something expires soon; see the lint. @default 14 */
   readonly soonDays?: number;
   /**
    * Another plan, with which the reviewed one is compared: with the namespace as this plan would leave it.
