@@ -13,6 +13,7 @@ type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
   ? z.input<O["success"]["body"]> | (true extends O["success"]["mayBeEmpty"] ? undefined : never)
   : undefined;
 
+/** By its parts instead of by its operation, so that operations of the same form can share a handler. */
 interface RequestContext<Params, Query, Body, Identity> {
   readonly services: Services;
   readonly params: Params;
@@ -44,7 +45,7 @@ export type Context<O extends Operation> = RequestContext<
  * memory is a stream of text with its `Content-Type` set; for a WebSocket, the result is the conversation over it.
  */
 export type Handler<O extends Operation> = (
-  context: RequestContext<z.output<O["params"]>, z.output<O["query"]>, BodyOf<O>, IdentityOf<O>>,
+  context: Context<O>,
 ) => Promise<ResultOf<O> | Readable | Conversation>;
 /** Operations by their ids. */
 export type Operations = Readonly<Record<string, Operation>>;
