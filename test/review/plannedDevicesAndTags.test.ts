@@ -49,6 +49,18 @@ describe("DeviceTags", () => {
     expect(tagsOf(back, "web-02")).toEqual(["web"]);
   });
 
+  test("a device is found by its planned name, also after one was looked for in vain", () => {
+    const planned = plan(
+      step("create", "Device", "nobody", { after: { device: "edge-99", name: "edge-99" } }),
+      step("create", "Device", "d", { after: { device: "web-01", name: "front" } }),
+      step("create", "DeviceTags", "t", { after: { device: "front", tags: ["edge"] } }),
+    );
+    expect(tagsOf(planned, "front")).toEqual(["edge"]);
+    expect(planned.unknown).toEqual([
+      'Device "nobody": there is no device "edge-99" yet; it is left out here',
+    ]);
+  });
+
   test("a device that does not exist, or that nobody can tell", () => {
     const nobody = plan(step("create", "DeviceTags", "t", { after: { device: "edge-99", tags: ["edge"] } }));
     expect(nobody.unknown).toEqual(['DeviceTags "t": there is no device "edge-99" yet; it is left out here']);

@@ -35,7 +35,7 @@ function accept(draft: Draft, uid: string): void {
   const former = [...draft.devices.values()].find(
     (other) => mac !== "" && other.uid !== uid && other.status === "accepted" && macOf(other) === mac,
   );
-  if (former) draft.devices.delete(former.uid);
+  if (former) draft.removeDevice(former.uid);
   draft.changeDevice(uid, { status: "accepted", ...(former && { name: former.name }) });
 }
 
@@ -45,7 +45,7 @@ export const deviceKind: Kind = {
   idOf: (draft, _step, after) => draft.uidOf(inputsOf(device, after).device),
   isLive: isLiveDevice,
   remove(draft, _step, before) {
-    if (before.outputs.onDestroy === "remove") draft.devices.delete(outputOf(before, "uid"));
+    if (before.outputs.onDestroy === "remove") draft.removeDevice(outputOf(before, "uid"));
   },
   bring: (draft, _step, after) => settle(draft, draft.uidOf(inputsOf(device, after).device), after),
   change: (draft, _step, before, after) => settle(draft, deviceOf(draft, before), after),

@@ -54,8 +54,6 @@ export class Draft {
   readonly now: Date;
   /** The role of the user or API key that carries it out; undefined where it is not known. */
   readonly makerRole: Role | undefined;
-  /** All of them, also those that are not accepted. By uid. */
-  readonly devices: Map<string, Device>;
   /** By fingerprint. */
   readonly keys: Map<string, AccessKey>;
   /** By id. */
@@ -64,19 +62,27 @@ export class Draft {
   readonly members: Map<string, Member> | undefined;
   /** By `apiKeyIdentity`; new ones by the resource's urn. */
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
+  readonly #devices: Map<string, Device>;
   readonly #live: ReadonlyMap<string, Device>;
+  /** The devices as they will be, by the names in a listing; undefined where those names have changed since. */
+  #planned: ReadonlyMap<string, Device> | undefined;
 
   constructor(estate: Estate, now: Date, makerRole: Role | undefined) {
     const { policy, devices, members, apiKeys } = estate;
     this.estate = estate;
     this.now = now;
     this.makerRole = makerRole;
-    this.devices = new Map(devices.map((device) => [device.uid, device]));
+    this.#devices = new Map(devices.map((device) => [device.uid, device]));
     this.keys = new Map(policy.keys.map((key) => [key.fingerprint, key]));
     this.rules = new Map(policy.rules.map((rule) => [rule.id, rule]));
     this.members = members && new Map(members.map((member) => [member.id, member]));
     this.apiKeys = apiKeys && new Map(apiKeys.map((key) => [apiKeyIdentity(key), key]));
     this.#live = devicesByKey(devices);
+  }
+
+  /** All devices, also those that are not accepted. By uid. */
+  get devices(): ReadonlyMap<string, Device> {
+    return this.#devices;
   }
 
   /**
@@ -85,7 +91,10 @@ export class Draft {
    */
   uidOf(selector: string): string {
     const key = deviceKey(selector);
-    const uid = (this.#live.get(key) ?? devicesByKey([...this.devices.values()]).get(key))?.uid;
+    const live = this.#live.get(key);
+    if (live) return live.uid;
+    this.#planned ??= devicesByKey([...this.#devices.values()]);
+    const uid = this.#planned.get(key)?.uid;
     if (uid === undefined) throw new CannotTell(`there is no device "${selector}" yet`);
     return uid;
   }
@@ -99,8 +108,16 @@ export class Draft {
 
   /** Changes a device, if it is there. */
   changeDevice(uid: string, change: Partial<Pick<Device, "name" | "tags" | "status">>): void {
-    const device = this.devices.get(uid);
-    if (device) this.devices.set(uid, { ...device, ...change });
+    const device = this.#devices.get(uid);
+    if (!device) return;
+    this.#devices.set(uid, { ...device, ...change });
+    if (change.name !== undefined || change.status !== undefined) this.#planned = undefined;
+  }
+
+  /** Removes a device, if it is there. */
+  removeDevice(uid: string): void {
+    this.#devices.delete(uid);
+    this.#planned = undefined;
   }
 
   policy(): AccessPolicy {
@@ -113,7 +130,8 @@ export class Draft {
 
   /** Removes everything, as the namespace itself is deleted. */
   clear(): void {
-    for (const map of [this.devices, this.keys, this.rules, this.members, this.apiKeys]) map?.clear();
+    this.#planned = undefined;
+    for (const map of [this.#devices, this.keys, this.rules, this.members, this.apiKeys]) map?.clear();
   }
 }
 
