@@ -1,4 +1,4 @@
-import { DeclinedError } from "./errors.ts";
+import { DeclinedError, StackSelectionError } from "./errors.ts";
 import type { EngineEvent, EngineName, Plan, Result } from "./model.ts";
 import type { TargetOptions } from "./targets.ts";
 
@@ -52,6 +52,13 @@ export interface RefreshRunOptions extends TargetOptions, Confirmable {
 export interface DestroyOptions extends TargetOptions, Confirmable {
   /** Read the real objects first. @default false */
   readonly refresh?: boolean;
+}
+
+/** The name of a project's only stack. @throws StackSelectionError where it has none, or several */
+export function onlyStack(project: string, stacks: readonly string[]): string {
+  const [only, ...others] = stacks;
+  if (only !== undefined && others.length === 0) return only;
+  throw StackSelectionError.unnamed(project, stacks);
 }
 
 /** How a stack is opened. */

@@ -14,6 +14,7 @@ import { stackFilePath } from "../project/stackConfig.ts";
 import { RunLog } from "../runLog.ts";
 import {
   type DestroyOptions,
+  onlyStack,
   type PreviewOptions,
   type RefreshRunOptions,
   requireConfirmation,
@@ -29,7 +30,7 @@ import { OWN_TYPE, urnType } from "../urn.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";
 import { configFailure, runFailure } from "./cliFailures.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
-import { type CliWorkspace, onlyStack, openWorkspace, stackNames } from "./cliWorkspace.ts";
+import { type CliWorkspace, openWorkspace, stackNames } from "./cliWorkspace.ts";
 import { isNothingToDo, TELL_ALL } from "./isNothingToDo.ts";
 
 /** Options of every command of the CLI. */
@@ -71,7 +72,8 @@ export class CliStack implements Stack {
   static async open(project: Project, options: StackOptions): Promise<CliStack> {
     const env = options.env ?? process.env;
     const opened = await openWorkspace(project, env);
-    const stack = options.stack ?? env.PULUMI_STACK ?? (await onlyStack(opened.workspace, project));
+    const stack =
+      options.stack ?? env.PULUMI_STACK ?? onlyStack(project.name, await stackNames(opened.workspace));
     return new CliStack(project, stack, opened, options);
   }
 

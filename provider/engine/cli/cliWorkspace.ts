@@ -1,6 +1,5 @@
 import { basename, dirname } from "node:path";
 import { LocalWorkspace, PulumiCommand } from "@pulumi/pulumi/automation/index.js";
-import { StackSelectionError } from "../errors.ts";
 import { findOnPath } from "../findOnPath.ts";
 import { chooseBackend } from "../project/chooseBackend.ts";
 import type { Project } from "../project/project.ts";
@@ -30,16 +29,6 @@ async function commandOf(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
   const folder = path === undefined ? "" : dirname(path);
   const root = basename(folder) === "bin" ? { root: dirname(folder) } : {};
   return PulumiCommand.get({ ...root, skipVersionCheck });
-}
-
-/**
- * The name of the only stack of a project.
- * @throws StackSelectionError where there is none, or more than one
- */
-export async function onlyStack(workspace: LocalWorkspace, project: Project): Promise<string> {
-  const stacks = await stackNames(workspace);
-  if (stacks.length === 1) return stacks[0] as string;
-  throw StackSelectionError.unnamed(project.name, stacks);
 }
 
 /** The names of all stacks of a project. */

@@ -4,6 +4,7 @@ import { backendFolder, chooseBackend } from "../project/chooseBackend.ts";
 import { type Project, requireNodeRuntime } from "../project/project.ts";
 import {
   type DestroyOptions,
+  onlyStack,
   type PreviewOptions,
   type RefreshRunOptions,
   requireConfirmation,
@@ -54,7 +55,10 @@ export class EmbeddedStack implements Stack {
     requireNodeRuntime(project);
     const env = options.env ?? process.env;
     const folder = backendFolder(await chooseBackend(project, env), project, env);
-    const stack = options.stack ?? env.PULUMI_STACK ?? (await onlyStack(folder, project.name));
+    const stack =
+      options.stack ??
+      env.PULUMI_STACK ??
+      onlyStack(project.name, await FileBackend.stacks(folder, project.name));
     if (!/^[A-Za-z0-9_.-]{1,100}$/.test(stack)) {
       throw new StackSelectionError(
         `"${stack}" cannot be the name of a stack: letters, digits, "-", "_" and ".".`,
@@ -152,12 +156,6 @@ export class EmbeddedStack implements Stack {
       started,
     };
   }
-}
-
-async function onlyStack(folder: string, project: string): Promise<string> {
-  const stacks = await FileBackend.stacks(folder, project);
-  if (stacks.length === 1) return stacks[0] as string;
-  throw StackSelectionError.unnamed(project, stacks);
 }
 
 function dryRun(settings: RunSettings, options: PreviewOptions): Promise<{ plan: Plan; pass: Pass }> {
