@@ -3,6 +3,9 @@ import { type Setting, settings } from "../settings/index.ts";
 import { type Flags, readConfig } from "../settings/readConfig.ts";
 import type { CommandIo } from "./CommandIo.ts";
 
+/** How long a stopped service waits for what requests that were cut off may have left behind, in milliseconds. */
+const LEFT_BEHIND = 1_000;
+
 /**
  * `gatehouse-server serve`: runs until SIGINT or SIGTERM; a second one kills it. SIGHUP reloads TLS and position files.
  */
@@ -16,15 +19,18 @@ export function serveCommand(io: CommandIo): Command {
     const service = await serve(config);
     // Without files to reload SIGHUP keeps its default: the end of the terminal ends the service.
     if (service.reload) process.on("SIGHUP", service.reload);
-    let stopping = false;
+    let exitCode: number | undefined;
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
       process.on(signal, async () => {
-        if (stopping) process.exit(1);
-        stopping = true;
+        if (exitCode !== undefined) process.exit(exitCode);
+        exitCode = 1;
         service.log.info({ signal }, "stopping");
         await service.stop();
         service.log.info("stopped");
-        process.exit(0);
+        exitCode = 0;
+        // The log is written by another thread, and an exit would put the lines that wait before those being written.
+        // So the process ends by itself, unless what a request left behind holds it.
+        setTimeout(() => process.exit(), LEFT_BEHIND).unref();
       });
     }
     service.announce();

@@ -62,6 +62,8 @@ export interface TestService {
   logs(): readonly LogLine[];
   /** Everything written to stdout and stderr so far. */
   output(): string;
+  /** The exit code, once the process has ended. */
+  readonly ended: Promise<number | null>;
   /** Ends the process by SIGTERM; removes the data folder if it was made here. */
   stop(): Promise<number | null>;
   /** Ends the process by SIGKILL and leaves the data folder. */
@@ -106,7 +108,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     stdio: ["ignore", "pipe", "pipe"],
   });
   // "close", not "exit": then everything that it wrote has been read.
-  const ended = once(child, "close") as Promise<[number | null]>;
+  const ended = once(child, "close").then(([code]: (number | null)[]) => code ?? null);
   const lines: string[] = [];
   const logs: LogLine[] = [];
   const url = await new Promise<string>((resolve, reject) => {
@@ -134,6 +136,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     setup: (user) => setup(url, dataDir, user),
     logs: () => logs,
     output: () => lines.join("\n"),
+    ended,
     async stop() {
       const code = await end(child, ended, "SIGTERM");
       if (options.dataDir === undefined) {
@@ -150,11 +153,11 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
 
 async function end(
   child: ChildProcess,
-  ended: Promise<[number | null]>,
+  ended: Promise<number | null>,
   signal: NodeJS.Signals,
 ): Promise<number | null> {
   if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-  return (await ended)[0];
+  return ended;
 }
 
 function parseLog(line: string): LogLine | undefined {
