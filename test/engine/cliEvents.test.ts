@@ -216,3 +216,17 @@ describe("what a provider says it took over", () => {
     expect(stepsOf([event, ...created, event], false, false)).toMatchObject([{ op: "create", id: "t/1" }]);
   });
 });
+
+test.each([
+  ["a refused input", `${TYPE} resource 'it' has a problem: size: must be at least 0`],
+  ["a failed property", `${TYPE} resource 'it': size: must be at least 0`],
+])("what the CLI puts before %s is not repeated: the URN says whose it is", (_, message) => {
+  const log = new RunLog(() => {});
+  const urn = `urn:pulumi:test::cloud::${TYPE}::it`;
+  new CliEvents(log, { command: "preview", planned: true, values: false }).take({
+    sequence: 0,
+    timestamp: 0,
+    diagnosticEvent: { urn, message, color: "never", severity: "error" },
+  });
+  expect(log.diagnostics).toEqual([{ urn, severity: "error", message: "size: must be at least 0" }]);
+});

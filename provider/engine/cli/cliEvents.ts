@@ -82,7 +82,7 @@ export class CliEvents {
     if (event.ephemeral) return;
     const severity = event.severity === "info#err" ? "info" : event.severity;
     // The URN says whose error it is; the text need not.
-    const own = event.urn ? /^\S+ resource '[^']*': / : /^$/;
+    const own = event.urn ? /^\S+ resource '[^']*'(:| has a problem:) / : /^$/;
     const message = plainText(event.message).trimEnd().replace(own, "");
     if (message === "" || (severity as string) === "debug") return;
     // The errors of single resources have said it before.
