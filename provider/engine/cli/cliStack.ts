@@ -24,7 +24,7 @@ import {
   type UpOptions,
 } from "../stack.ts";
 import { pendingWarning } from "../state/pendingWarning.ts";
-import type { StoredOperation } from "../state/stateCodec.ts";
+import type { StoredOperation, StoredResource } from "../state/stateCodec.ts";
 import { checkTargetOptions, type TargetOptions, UrnPatterns } from "../targets.ts";
 import { OWN_TYPE, urnType } from "../urn.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";
@@ -41,6 +41,12 @@ interface CliRun {
   readonly signal: AbortSignal | undefined;
 }
 
+/** The parts of an exported state that tell what an earlier run left undone. */
+interface Deployment {
+  readonly pending_operations?: readonly StoredOperation[];
+  readonly resources?: readonly StoredResource[];
+}
+
 /** A stack run by the Pulumi CLI, through the SDK's Automation API. */
 export class CliStack implements Stack {
   readonly engine = "cli";
@@ -51,8 +57,11 @@ export class CliStack implements Stack {
   readonly #configFolder: string;
   readonly #notes: string[];
   #created = false;
-  /** Operations that an earlier run left in flight; undefined before anybody has looked. */
-  #left: readonly StoredOperation[] | undefined;
+  /**
+   * How much an earlier run left undone: operations in flight, and old objects beside those that replace them.
+   * Undefined before anybody has looked.
+   */
+  #undone: number | undefined;
 
   private constructor(
     project: Project,
@@ -102,7 +111,8 @@ export class CliStack implements Stack {
         const { stdout } = await handle.preview({ ...run, ...more, plan: file }).finally(() => {
           workspace.envVars = envVars;
         });
-        isEmpty = this.#left?.length === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
+        // A preview of the CLI tells neither of them beside what it plans.
+        isEmpty = this.#undone === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
       };
       const plan = await this.#run("preview", create, preview, { values });
       if (held || !isEmpty) await requireConfirmation(options, plan);
@@ -231,13 +241,14 @@ export class CliStack implements Stack {
 
   /** Names operations that an earlier run left in flight, once: the CLI does so only where it is too late to look. */
   async #namePending(handle: CliHandle, log: RunLog): Promise<void> {
-    if (this.#left !== undefined) return;
+    if (this.#undone !== undefined) return;
     // Where the CLI cannot read the state, the run that follows says so.
     const exported = await handle.exportStack().catch(() => undefined);
     if (!exported) return;
-    const { deployment } = exported as { deployment?: { pending_operations?: StoredOperation[] } };
-    this.#left = deployment?.pending_operations ?? [];
-    for (const { type, resource } of this.#left) log.diagnostic(pendingWarning(type, String(resource.urn)));
+    const { deployment = {} } = exported as { deployment?: Deployment };
+    const { pending_operations: pending = [], resources = [] } = deployment;
+    this.#undone = pending.length + resources.filter((resource) => resource.delete).length;
+    for (const { type, resource } of pending) log.diagnostic(pendingWarning(type, String(resource.urn)));
   }
 
   async #handle(create: boolean): Promise<{ handle: CliHandle; created: boolean }> {
