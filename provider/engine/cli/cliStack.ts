@@ -23,8 +23,8 @@ import {
   type StateResource,
   type UpOptions,
 } from "../stack.ts";
+import type { StoredDeployment } from "../state/fileBackend.ts";
 import { pendingWarning } from "../state/pendingWarning.ts";
-import type { StoredOperation, StoredResource } from "../state/stateCodec.ts";
 import { checkTargetOptions, type TargetOptions, UrnPatterns } from "../targets.ts";
 import { OWN_TYPE, urnType } from "../urn.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";
@@ -39,12 +39,6 @@ interface CliRun {
   readonly parallel: number;
   readonly color: "never";
   readonly signal: AbortSignal | undefined;
-}
-
-/** The parts of an exported state that tell what an earlier run left undone. */
-interface Deployment {
-  readonly pending_operations?: readonly StoredOperation[];
-  readonly resources?: readonly StoredResource[];
 }
 
 /** A stack run by the Pulumi CLI, through the SDK's Automation API. */
@@ -245,7 +239,7 @@ export class CliStack implements Stack {
     // Where the CLI cannot read the state, the run that follows says so.
     const exported = await handle.exportStack().catch(() => undefined);
     if (!exported) return;
-    const { deployment = {} } = exported as { deployment?: Deployment };
+    const { deployment = {} } = exported as { deployment?: StoredDeployment };
     const { pending_operations: pending = [], resources = [] } = deployment;
     this.#undone = pending.length + resources.filter((resource) => resource.delete).length;
     for (const { type, resource } of pending) log.diagnostic(pendingWarning(type, String(resource.urn)));

@@ -191,17 +191,18 @@ export class FileBackend {
   }
 }
 
+/** A stack's state as the state file holds it, and as the CLI exports it. */
+export interface StoredDeployment {
+  readonly secrets_providers?: { readonly type: string; readonly state?: { readonly salt?: string } };
+  readonly resources?: readonly StoredResource[];
+  readonly pending_operations?: readonly StoredOperation[];
+  readonly metadata?: unknown;
+}
+
 interface StoredCheckpoint {
   readonly version: number;
   readonly features?: readonly string[];
-  readonly checkpoint?: {
-    readonly latest?: {
-      readonly secrets_providers?: { readonly type: string; readonly state?: { readonly salt?: string } };
-      readonly resources?: readonly StoredResource[];
-      readonly pending_operations?: readonly StoredOperation[];
-      readonly metadata?: unknown;
-    };
-  };
+  readonly checkpoint?: { readonly latest?: StoredDeployment };
 }
 
 function hashOf(text: string): string {
