@@ -7,9 +7,9 @@ interface Documented {
   readonly text: string;
 }
 
-/** The exported functions and interfaces of a helper's file, with their doc comments. */
+/** The exported functions and interfaces of a file, with their doc comments. */
 function documented(file: string): Documented[] {
-  const source = readFileSync(new URL(`../provider/helpers/${file}`, import.meta.url), "utf8");
+  const source = readFileSync(new URL(`../provider/${file}`, import.meta.url), "utf8");
   const declared =
     /(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n)?export (?:async )?((?:function|interface) (\w+)[\s\S]*?)(?:\n}\n)/g;
   return [...source.matchAll(declared)].map(([, comment, declaration = "", name = ""]) => {
@@ -32,6 +32,8 @@ function signatureOf(declaration: string): string {
     .replace(/, \)/, ")");
 }
 
+const isInterface = ({ signature }: Documented) => signature.startsWith("interface");
+
 function helperSection({ name, signature, text }: Documented): string {
   return `### ${name}\n\n\`\`\`ts\n${signature}\n\`\`\`\n\n${text}`;
 }
@@ -47,10 +49,11 @@ Exported by \`@gatehouse-access/provider\`, beside the [resources](resources.md)
     `\`\`\`ts\n${exampleOf("helpers")}\n\`\`\``,
     "From `examples/resources/helpers.ts`, which a test runs.",
     "## Values for inputs",
-    ...[...documented("patterns.ts"), ...documented("sshKeyFile.ts")].map(helperSection),
+    ...[...documented("helpers/patterns.ts"), ...documented("helpers/sshKeyFile.ts")].map(helperSection),
     "## Lookups",
     "What is there, read while the program runs. The settings and the credential are those of the resources.",
     "Each has a second form for outputs, as Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on take the same, each part also as an output, and give an output. It asks when all of that is known, which in a preview may be never.",
-    ...documented("lookups.ts").map(helperSection),
+    ...documented("resources/lookups.ts").filter(isInterface).map(helperSection),
+    ...documented("helpers/lookups.ts").map(helperSection),
   ].join("\n\n");
 }

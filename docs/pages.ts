@@ -1,7 +1,10 @@
+import { readFileSync } from "node:fs";
 import { ENGINE_DIFFERENCES } from "../provider/engine/embedded/engineDifferences.ts";
 import { UNSUPPORTED } from "../provider/engine/unsupported.ts";
+import { functions } from "../provider/plugin/functions.ts";
+import { pulumiSchema } from "../provider/plugin/schema.ts";
 import { idSentence, jsonSchema, type Schema } from "../provider/pulumi/classSource.ts";
-import { exampleOf } from "../provider/pulumi/exampleOf.ts";
+import { exampleOf, pluginExamplesOf } from "../provider/pulumi/exampleOf.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
 import {
@@ -218,8 +221,21 @@ export function pages(): Record<string, string> {
   return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, `${text}\n`]));
 }
 
-/** Every generated JSON Schema, by file name in provider/schemas. */
+function packageVersion(): string {
+  const manifest = readFileSync(new URL("../provider/package.json", import.meta.url), "utf8");
+  return (JSON.parse(manifest) as { version: string }).version;
+}
+
+/** Every generated schema, by file name in provider/schemas: what commands print, and what the plugin has. */
 export function schemaFiles(): Record<string, string> {
-  const files = [...jsonSchemas()].map(([name, schema]) => [name, `${JSON.stringify(schema, null, 2)}\n`]);
-  return Object.fromEntries(files);
+  const made = jsonSchemas();
+  const plugin = pulumiSchema({
+    version: packageVersion(),
+    definitions,
+    functions,
+    examplesOf: pluginExamplesOf,
+    schemaFile: (file) => made.get(file) as Schema,
+  });
+  const files = [...made, ["pulumi.json", plugin] as const];
+  return Object.fromEntries(files.map(([name, schema]) => [name, `${JSON.stringify(schema, null, 2)}\n`]));
 }

@@ -16,6 +16,7 @@ export {
   getTagsOutput,
   type LookupInputs,
   type LookupOptions,
+  type NamespaceLookup,
 } from "./helpers/lookups.ts";
 export { cidr, hostname, login } from "./helpers/patterns.ts";
 export { sshKeyFile } from "./helpers/sshKeyFile.ts";

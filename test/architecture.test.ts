@@ -102,7 +102,8 @@ const rooms: Readonly<Record<string, Room>> = {
       helpers: ["pulumi", "resources"],
       review: ["engine", "resources"],
       revisions: ["engine"],
-      cli: ["engine", "pulumi", "resources", "review", "revisions"],
+      plugin: ["engine", "pulumi", "resources", "review"],
+      cli: ["engine", "plugin", "pulumi", "resources", "review", "revisions"],
     },
   },
   "provider/engine": {

@@ -8,7 +8,7 @@ const PROGRAM = "../program.ts";
 /** The JSON Schema of a field, as far as fields have it. */
 export interface Schema {
   readonly type?: string;
-  readonly enum?: readonly string[];
+  readonly enum?: readonly (string | number)[];
   readonly anyOf?: readonly Schema[];
   readonly not?: Schema;
   readonly const?: unknown;
@@ -17,6 +17,8 @@ export interface Schema {
   readonly additionalProperties?: Schema | boolean;
   readonly required?: readonly string[];
   readonly description?: string;
+  readonly $ref?: string;
+  readonly definitions?: Readonly<Record<string, Schema>>;
 }
 
 /** The JSON Schema of what a program may give for a field. */

@@ -1,16 +1,14 @@
-import { UrnPatterns } from "../engine/targets.ts";
 import type { Connection } from "../resources/connection.ts";
 import { definitions } from "../resources/index.ts";
-import { dynamicProvider, type Runtime } from "./dynamicProvider.ts";
+import { type DynamicRuntime, dynamicProvider } from "./dynamicProvider.ts";
 import { defaultTenant, type Lookup, newConnection } from "./newConnection.ts";
-import { Run } from "./run.ts";
+import { Run, replacementsAsked } from "./run.ts";
 
 let configuration: Lookup = () => undefined;
 let opened: Connection | undefined;
-let replaced: UrnPatterns | undefined;
 
 /** What the providers share in this process, which serves one run. */
-const runtime: Runtime = {
+const runtime: DynamicRuntime = {
   run: new Run(),
   configure(lookup) {
     configuration = lookup;
@@ -20,10 +18,9 @@ const runtime: Runtime = {
     opened ??= newConnection(configuration);
     return opened;
   },
-  isReplacementAsked(resource) {
-    replaced ??= new UrnPatterns(JSON.parse(process.env.GATEHOUSE_REPLACE ?? "[]") as string[]);
-    return replaced.has(resource);
-  },
+  isReplacementAsked: replacementsAsked(),
+  // The engines show what a provider prints as a message of the run.
+  tell: (message) => console.log(message),
 };
 
 /**

@@ -9,26 +9,69 @@ import {
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { Connection } from "../resources/connection.ts";
 
-/** The keys of the stack's configuration, each with the environment variable that it stands for. */
-const CONFIGURATION = {
-  "gatehouse:url": "GATEHOUSE_URL",
-  "gatehouse:caFile": "GATEHOUSE_CA_FILE",
-  "gatehouse:tenant": "GATEHOUSE_TENANT",
-  "gatehouse:apiKey": "GATEHOUSE_API_KEY",
-  "gatehouse:token": "GATEHOUSE_TOKEN",
-  "gatehouse:username": "GATEHOUSE_USERNAME",
-  "gatehouse:password": "GATEHOUSE_PASSWORD",
-  "gatehouse:totpSecret": "GATEHOUSE_TOTP_SECRET",
-} as const;
+/** A setting of the provider. */
+export interface Setting {
+  /** The environment variable of the same meaning; `<variable>_FILE` names a file with the value. */
+  readonly variable: string;
+  readonly description: string;
+  /** True for a part of a credential: the parts of two never mix. */
+  readonly credential?: boolean;
+  /** True for what is encrypted in configurations and states, and never shown. */
+  readonly secret?: boolean;
+}
+
+/** The settings of the provider: as `gatehouse:<name>` those of a stack, as arguments those of a provider instance. */
+export const SETTINGS = {
+  url: {
+    variable: "GATEHOUSE_URL",
+    description: "Address of the service, for example https://access.example.org.",
+  },
+  caFile: {
+    variable: "GATEHOUSE_CA_FILE",
+    description:
+      "File with certificates (PEM) of authorities that are trusted beside those that Node.js trusts.",
+  },
+  tenant: {
+    variable: "GATEHOUSE_TENANT",
+    description: "Id of the namespace of resources that name none. Left out: the only one of the credential.",
+  },
+  apiKey: {
+    variable: "GATEHOUSE_API_KEY",
+    description: "An API key: it is for one namespace, and cannot do what takes a user.",
+    credential: true,
+    secret: true,
+  },
+  token: {
+    variable: "GATEHOUSE_TOKEN",
+    description: "A user's token.",
+    credential: true,
+    secret: true,
+  },
+  username: {
+    variable: "GATEHOUSE_USERNAME",
+    description: "Name or e-mail address of a user; with password.",
+    credential: true,
+  },
+  password: {
+    variable: "GATEHOUSE_PASSWORD",
+    description: "The user's password.",
+    credential: true,
+    secret: true,
+  },
+  totpSecret: {
+    variable: "GATEHOUSE_TOTP_SECRET",
+    description: "Base32 secret of the user's second factor, where the user has one.",
+    credential: true,
+    secret: true,
+  },
+} satisfies Readonly<Record<string, Setting>>;
+
+const all = Object.entries(SETTINGS) as readonly (readonly [string, Setting])[];
 
 /** The variables of credentials. */
-const CREDENTIALS: readonly string[] = [
-  "GATEHOUSE_API_KEY",
-  "GATEHOUSE_TOKEN",
-  "GATEHOUSE_USERNAME",
-  "GATEHOUSE_PASSWORD",
-  "GATEHOUSE_TOTP_SECRET",
-];
+export const CREDENTIALS: readonly string[] = all
+  .filter(([, { credential }]) => credential)
+  .map(([, { variable }]) => variable);
 
 const USER_AGENT = "gatehouse-provider";
 
@@ -99,9 +142,9 @@ export function settings(lookup: Lookup, env: NodeJS.ProcessEnv): Record<string,
   const isGiven = (name: string) =>
     given.some(([variable]) => variable === name || variable === `${name}_FILE`);
   const credentialGiven = CREDENTIALS.some(isGiven);
-  const configured = Object.entries(CONFIGURATION)
-    .filter(([, name]) => !isGiven(name) && !(credentialGiven && CREDENTIALS.includes(name)))
-    .map(([key, name]) => [name, lookup(key)] as const)
-    .filter((entry): entry is [never, string] => Boolean(entry[1]));
+  const configured = all
+    .filter(([, { variable, credential }]) => !isGiven(variable) && !(credentialGiven && credential))
+    .map(([name, { variable }]) => [variable, lookup(`gatehouse:${name}`)] as const)
+    .filter((entry): entry is [string, string] => Boolean(entry[1]));
   return Object.fromEntries([...configured, ...given]);
 }

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
+import { UrnPatterns } from "../engine/targets.ts";
 import { Claims } from "../resources/claims.ts";
 import type { Existing, Origin, ResourceDefinition } from "../resources/definition.ts";
 
@@ -10,6 +11,15 @@ export interface Creator {
   readonly resource: string | undefined;
   /** The id of the state that it is in. */
   readonly state: string | undefined;
+}
+
+/** Which resources `gatehouse` was told to replace, by its environment: no engine shows that to a provider. */
+export function replacementsAsked(env: NodeJS.ProcessEnv = process.env): (urn: string) => boolean {
+  let asked: UrnPatterns | undefined;
+  return (urn) => {
+    asked ??= new UrnPatterns(JSON.parse(env.GATEHOUSE_REPLACE ?? "[]") as string[]);
+    return asked.has(urn);
+  };
 }
 
 /**

@@ -67,9 +67,11 @@ const outputs = {
   previousKey: output(z.string(), {
     description: "The secret of the key that this one replaced, while that one goes on working; else empty.",
     secret: true,
+    mutable: true,
   }),
   previous: output(z.array(previous), {
     description: "The keys that this one replaced, while they go on working.",
+    mutable: true,
   }),
   expiresAt: output(z.string(), {
     description:

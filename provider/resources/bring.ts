@@ -18,6 +18,8 @@ export interface Creation {
   readonly connection: Connection;
   readonly inputs: Record<string, unknown>;
   readonly origin: Origin;
+  /** Tells whoever runs the program that an object was taken over. */
+  readonly tell: (message: string) => void;
 }
 
 /**
@@ -84,12 +86,11 @@ async function takeOver(
   existing: Existing<Values>,
   adopt: Adopt,
 ): Promise<Existing<Values>> {
-  const { definition, inputs, origin } = creation;
+  const { definition, inputs, origin, tell } = creation;
   const changes = diff(definition, existing.state, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(definition, existing.id, changes);
   origin.claim(existing.id);
-  // The engines show what a provider prints as a message of the run.
-  console.log(adoptionNotice({ type: definition.name, name: origin.name, id: existing.id }));
+  tell(adoptionNotice({ type: definition.name, name: origin.name, id: existing.id }));
   return changes.length === 0 ? existing : changed(creation, existing);
 }
 

@@ -25,6 +25,8 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly description: string;
   /** True for what changes by itself, such as a counter: where nothing else changed, a read keeps the state's value. */
   readonly volatile: boolean;
+  /** True for what an update of the inputs may change too: a preview does not promise it. */
+  readonly mutable: boolean;
   /** True for the output that is the resource's id, which stays known while a preview plans an update. */
   readonly isId: boolean;
   /** True for what is encrypted in the state, and never shown. */
@@ -186,11 +188,12 @@ export function output<S extends z.ZodType>(
   options: {
     readonly description: string;
     readonly volatile?: boolean;
+    readonly mutable?: boolean;
     readonly isId?: boolean;
     readonly secret?: boolean;
   },
 ): OutputField<S> {
-  return { volatile: false, isId: false, secret: false, ...options, schema };
+  return { volatile: false, mutable: false, isId: false, secret: false, ...options, schema };
 }
 
 /** Defines a resource. One that can find existing objects gets the input `adopt`. */

@@ -102,6 +102,7 @@ export class Harness {
       run: new Run(),
       configure: () => {},
       connection: () => connection,
+      tell: (message: string) => console.log(message),
       defaultTenant: () => defaultTenant,
       isReplacementAsked: (urn: string) => replace.some((name) => urn.endsWith(`::${name}`)),
     };

@@ -1,0 +1,6 @@
+import pulumi
+import pulumi_gatehouse as gatehouse
+
+audited = gatehouse.DeviceTagAttachment("audited",
+    device="web-01",
+    tag="audited")

@@ -1,0 +1,9 @@
+import pulumi
+import pulumi_gatehouse as gatehouse
+
+gateway = gatehouse.DeviceTags("gateway",
+    device="edge-01",
+    tags=[
+        "edge",
+        "gateway",
+    ])

@@ -1,0 +1,10 @@
+import pulumi
+import pulumi_gatehouse as gatehouse
+
+ana = gatehouse.PublicKey("ana",
+    name="Ana, gateways",
+    data="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ4sTd5ZpkJMcxWmfOzWvCXMTc7GT9FvbMrZyApQzJY",
+    username="^(ana|root)$",
+    filter={
+        "tags": ["edge"],
+    })

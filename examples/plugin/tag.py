@@ -1,0 +1,4 @@
+import pulumi
+import pulumi_gatehouse as gatehouse
+
+edge = gatehouse.Tag("edge", name="edge")

@@ -1,0 +1,135 @@
+import { ConfigurationError, credentialsFromEnvironment } from "@gatehouse-access/sdk";
+import { CREDENTIALS, defaultTenant, SETTINGS, type Setting, settings } from "../pulumi/newConnection.ts";
+import type { Failure } from "../resources/definition.ts";
+import type { InputChange } from "../resources/diff.ts";
+import { hasUnknown } from "../resources/values.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** Inputs of every provider instance, which the engine gives and reads. */
+const OF_ENGINE: readonly string[] = ["version", "pluginDownloadURL", "__internal"];
+
+const all = Object.entries(SETTINGS) as readonly (readonly [string, Setting])[];
+
+/** A provider instance of a program: the default one, or one that the program makes. */
+export interface Instance {
+  /** True for the one of resources whose program names none; stack configurations are for it. */
+  readonly isDefault: boolean;
+  /** Its inputs; unknown ones only in previews. */
+  readonly inputs: Values;
+}
+
+/** True where a URN names the provider instance of resources whose program names none. */
+export const isDefaultInstance = (urn: string): boolean =>
+  urn.slice(urn.lastIndexOf("::") + 2).startsWith("default");
+
+/**
+ * The settings of an instance as environment variables. For the default one the environment wins over the stack's
+ * configuration, as for dynamic resources. One that a program makes is as its program says: the environment only fills
+ * in what it leaves open, and what belongs to another service not even that, so that no credential goes where it does
+ * not belong.
+ */
+export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
+  const textOf = (name: string) => {
+    const value = inputs[name];
+    return typeof value === "string" && !hasUnknown(value) ? value : undefined;
+  };
+  if (isDefault) return settings((key) => textOf(key.slice("gatehouse:".length)), env);
+  const own = all.flatMap(([name, { variable }]) => {
+    const text = textOf(name);
+    return text ? [[variable, text] as const] : [];
+  });
+  const given = new Set(own.map(([variable]) => variable));
+  const { GATEHOUSE_URL: url } = Object.fromEntries(own);
+  const elsewhere = url !== undefined && isElsewhere(url, env);
+  const isOpen = (variable: string) => {
+    const isCredential = CREDENTIALS.includes(variable);
+    if (elsewhere && (isCredential || variable === "GATEHOUSE_TENANT")) return false;
+    return isCredential ? !CREDENTIALS.some((part) => given.has(part)) : !given.has(variable);
+  };
+  const rest = Object.entries(settings(() => undefined, env)).filter(([name]) =>
+    isOpen(name.replace(/_FILE$/, "")),
+  );
+  return Object.fromEntries([...rest, ...own]);
+}
+
+/** True where the environment is for another service. */
+function isElsewhere(url: string, { GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv): boolean {
+  const { url: usual } = credentialsFromEnvironment({ GATEHOUSE_URL, GATEHOUSE_URL_FILE });
+  return usual !== undefined && !isSameService(usual, url);
+}
+
+/** True where two addresses are of one service. */
+function isSameService(left: string, right: string): boolean {
+  const normal = (url: string) => (URL.canParse(url) ? new URL(url).href.replace(/\/$/, "") : url);
+  return normal(left) === normal(right);
+}
+
+/**
+ * Checks the inputs of an instance, without any request. The service and the namespace are filled in from the
+ * environment, so that the state says where its objects are; a credential of the environment never gets into it.
+ */
+export function checkInstance(
+  instance: Instance,
+  env: NodeJS.ProcessEnv,
+): { readonly inputs: Values; readonly failures: readonly Failure[] } {
+  const { inputs } = instance;
+  const names = all.map(([name]) => name);
+  const failures = Object.entries(inputs).flatMap(([property, value]): Failure[] => {
+    if (OF_ENGINE.includes(property) || value === null || hasUnknown(value)) return [];
+    if (!names.includes(property)) {
+      return [{ property, reason: `${property}: is not a setting; settings are ${names.join(", ")}` }];
+    }
+    return typeof value === "string" ? [] : [{ property, reason: `${property}: must be a text` }];
+  });
+  if (failures.length > 0) return { inputs, failures };
+  try {
+    return { inputs: { ...inputs, ...placeOf(instance, env) }, failures: [] };
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return { inputs, failures: [{ property: "", reason: error.message }] };
+  }
+}
+
+/** Where the objects of an instance are, as far as that is known. */
+function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
+  const { inputs } = instance;
+  const effective = settingsOf(instance, env);
+  const isKnown = !hasUnknown(inputs);
+  // With a part unknown, a credential would look incomplete.
+  const { url } = isKnown
+    ? credentialsFromEnvironment(effective)
+    : credentialsFromEnvironment({
+        GATEHOUSE_URL: effective.GATEHOUSE_URL,
+        GATEHOUSE_URL_FILE: effective.GATEHOUSE_URL_FILE,
+      });
+  if (url !== undefined && !URL.canParse(url)) {
+    throw new ConfigurationError("url: must be an address, for example https://access.example.org");
+  }
+  const tenant = defaultTenant(() => undefined, effective);
+  return {
+    ...(url !== undefined && !hasUnknown(inputs.url) && { url }),
+    ...(tenant !== undefined && !hasUnknown(inputs.tenant) && { tenant }),
+  };
+}
+
+/**
+ * What changes between the inputs of an instance in the state and those of the program. Another service has other
+ * objects, so it replaces the instance and all that is in it. Another namespace replaces what is in the old one, which
+ * each resource tells by its input `tenant`; what names its own namespace, and namespaces themselves, stay. A
+ * credential is used from then on.
+ */
+export function diffInstance(before: Values, after: Values): InputChange[] {
+  return all.flatMap(([name]): InputChange[] => {
+    const old = before[name] ?? undefined;
+    const now = after[name] ?? undefined;
+    if (old === now) return [];
+    // An address that is not known yet may be another one: a plan must not promise less than may happen.
+    const replaces =
+      name === "url" &&
+      typeof old === "string" &&
+      typeof now === "string" &&
+      (hasUnknown(now) || !isSameService(old, now));
+    return [{ field: name, before: old, after: now, replaces }];
+  });
+}

@@ -1,0 +1,83 @@
+import grpc from "@grpc/grpc-js";
+import type pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
+import rpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
+import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
+import type { ProviderService } from "./providerService.ts";
+import { statusOf } from "./status.ts";
+
+/** Bytes of the largest message: engines send and take messages of this size. */
+const LARGEST = 400 * 1024 * 1024;
+
+interface Call<Request> {
+  readonly request: Request;
+}
+type Done<Answer> = (error: Partial<grpc.StatusObject> | null, answer?: Answer) => void;
+
+/** A plugin that serves. */
+export interface PluginServer {
+  readonly port: number;
+  /** Ends it, also in the middle of a call. */
+  close(): void;
+}
+
+/**
+ * Serves a provider instance on a free port of the loopback interface. Methods that it does not have are answered as
+ * such: Parameterize, Call, Construct and List are for other kinds of provider.
+ * @param attach called with the address of an engine that takes over a plugin which somebody started by hand
+ */
+export async function startPluginServer(
+  service: ProviderService,
+  attach: (address: string) => void = () => {},
+): Promise<PluginServer> {
+  const server = new grpc.Server({
+    "grpc.max_receive_message_length": LARGEST,
+    "grpc.max_send_message_length": LARGEST,
+  });
+  server.addService(
+    rpc.ResourceProviderService as unknown as grpc.ServiceDefinition,
+    methodsOf(service, attach) as grpc.UntypedServiceImplementation,
+  );
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) => {
+      if (error) reject(error);
+      else resolve(bound);
+    });
+  });
+  return { port, close: () => server.forceShutdown() };
+}
+
+function methodsOf(service: ProviderService, attach: (address: string) => void): object {
+  return {
+    handshake: answering(() => service.handshake()),
+    getPluginInfo: answering(() => service.getPluginInfo()),
+    getSchema: answering(() => service.getSchema()),
+    getMapping: answering(() => service.getMapping()),
+    getMappings: answering(() => service.getMappings()),
+    attach: answering((request: pluginProto.PluginAttach) => {
+      attach(request.getAddress());
+      return new emptyProto.Empty();
+    }),
+    checkConfig: answering(service.checkConfig.bind(service)),
+    diffConfig: answering(service.diffConfig.bind(service)),
+    configure: answering(service.configure.bind(service)),
+    invoke: answering(service.invoke.bind(service)),
+    check: answering(service.check.bind(service)),
+    diff: answering(service.diff.bind(service)),
+    create: answering(service.create.bind(service)),
+    read: answering(service.read.bind(service)),
+    update: answering(service.update.bind(service)),
+    delete: answering(service.delete.bind(service)),
+    cancel: answering(() => service.cancel()),
+  };
+}
+
+function answering<Request, Answer>(work: (request: Request) => Answer | Promise<Answer>) {
+  return (call: Call<Request>, done: Done<Answer>): void => {
+    Promise.resolve(call.request)
+      .then(work)
+      .then(
+        (answer) => done(null, answer),
+        (error: unknown) => done(statusOf(error)),
+      );
+  };
+}

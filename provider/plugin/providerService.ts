@@ -1,0 +1,295 @@
+import { readFileSync } from "node:fs";
+import { ConfigurationError } from "@gatehouse-access/sdk";
+import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
+import type { Props } from "../engine/value.ts";
+import { packageFile } from "../packageFile.ts";
+import { LOGICAL_ID, providerText, STATE_ID } from "../pulumi/closure.ts";
+import { defaultTenant, newConnection } from "../pulumi/newConnection.ts";
+import { type Compared, ResourceSteps, type Runtime } from "../pulumi/resourceSteps.ts";
+import { Run, replacementsAsked } from "../pulumi/run.ts";
+import type { Connection } from "../resources/connection.ts";
+import { type Failure, type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
+import { definitions } from "../resources/index.ts";
+import { PROVIDER_KEY } from "../valueMarks.ts";
+import { addDetails } from "./detailedDiff.ts";
+import type { EngineLink } from "./engineLink.ts";
+import { callFunction, functions } from "./functions.ts";
+import {
+  checkInstance,
+  diffInstance,
+  type Instance,
+  isDefaultInstance,
+  settingsOf,
+} from "./instanceSettings.ts";
+import { plannedCreate, plannedUpdate } from "./planned.ts";
+import { CancelledError, InitFailedError } from "./status.ts";
+import { plainValues, propsIn, structOf } from "./values.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** Inputs and outputs that dynamic resources have, and no definition. A resource that was one before may have them. */
+const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID];
+
+/** How the types of the plugin's resources, and its functions, begin. */
+const MODULE = "gatehouse:index:";
+
+const manifest = JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as {
+  readonly version: string;
+};
+
+/** What an instance has from when it is configured. */
+interface Configured {
+  readonly instance: Instance;
+  /** Id of the instance in the state; undefined in previews that will make it. */
+  readonly id: string | undefined;
+}
+
+/**
+ * One provider instance, as the engine sees it: the methods of `pulumirpc.ResourceProvider`. An engine starts a process
+ * for each instance of a program, with a service, a credential and a namespace of its own.
+ */
+export class ProviderService {
+  readonly #env: NodeJS.ProcessEnv;
+  #engine: EngineLink;
+  #configured: Configured | undefined;
+  #connection: Connection | undefined;
+  #isCancelled = false;
+  readonly #steps: ReadonlyMap<string, ResourceSteps>;
+
+  constructor(engine: EngineLink, env: NodeJS.ProcessEnv = process.env) {
+    this.#engine = engine;
+    this.#env = env;
+    const runtime: Runtime = {
+      run: new Run(),
+      defaultTenant: () => defaultTenant(() => undefined, this.#settings()),
+      isReplacementAsked: replacementsAsked(env),
+      connection: () => this.#open(),
+      tell: (message, urn) => this.#engine.log(message, urn),
+    };
+    this.#steps = new Map(
+      definitions.map((definition) => [MODULE + definition.name, new ResourceSteps(definition, runtime)]),
+    );
+  }
+
+  handshake(): proto.ProviderHandshakeResponse {
+    const answer = new proto.ProviderHandshakeResponse();
+    answer.setAcceptSecrets(true);
+    answer.setAcceptResources(true);
+    answer.setAcceptOutputs(true);
+    return answer;
+  }
+
+  getPluginInfo(): pluginProto.PluginInfo {
+    const answer = new pluginProto.PluginInfo();
+    answer.setVersion(manifest.version);
+    return answer;
+  }
+
+  getSchema(): proto.GetSchemaResponse {
+    const answer = new proto.GetSchemaResponse();
+    answer.setSchema(readFileSync(packageFile("schemas/pulumi.json"), "utf8"));
+    return answer;
+  }
+
+  /** There is nothing to convert from: no other tool has had a provider for this service. */
+  getMapping(): proto.GetMappingResponse {
+    return new proto.GetMappingResponse();
+  }
+
+  getMappings(): proto.GetMappingsResponse {
+    return new proto.GetMappingsResponse();
+  }
+
+  checkConfig(request: proto.CheckRequest): proto.CheckResponse {
+    const news = propsIn(request.getNews());
+    const instance = { isDefault: isDefaultInstance(request.getUrn()), inputs: plainValues(news) };
+    const { inputs, failures } = checkInstance(instance, this.#env);
+    return checked(structOf(inputs, news), failures);
+  }
+
+  diffConfig(request: proto.DiffRequest): proto.DiffResponse {
+    const before = plainValues(propsIn(request.getOldInputs() ?? request.getOlds()));
+    const changes = diffInstance(before, plainValues(propsIn(request.getNews())));
+    const replaces = changes.filter((change) => change.replaces).map(({ field }) => field);
+    return compared({ changes, replaces });
+  }
+
+  configure(request: proto.ConfigureRequest): proto.ConfigureResponse {
+    const inputs = plainValues(propsIn(request.getArgs()));
+    const instance = { isDefault: isDefaultInstance(request.getUrn() ?? "::default"), inputs };
+    const { failures } = checkInstance(instance, this.#env);
+    if (failures.length > 0) throw new ConfigurationError(failures.map(({ reason }) => reason).join("; "));
+    this.#configured = { instance, id: request.getId() || undefined };
+    const answer = new proto.ConfigureResponse();
+    answer.setAcceptsecrets(true);
+    answer.setAcceptresources(true);
+    answer.setAcceptoutputs(true);
+    answer.setSupportspreview(true);
+    return answer;
+  }
+
+  async invoke(request: proto.InvokeRequest): Promise<proto.InvokeResponse> {
+    const token = request.getTok();
+    const called = functions.find(({ name }) => token === MODULE + name);
+    if (!called) throw new Error(`${token}: is no function; functions are ${namesOf(functions)}`);
+    const given = propsIn(request.getArgs());
+    const { failures, result } = await callFunction(called, this.#service(), plainValues(given));
+    const answer = new proto.InvokeResponse();
+    answer.setReturn(structOf(result));
+    answer.setFailuresList(failures.map(failureOf));
+    return answer;
+  }
+
+  check(request: proto.CheckRequest): proto.CheckResponse {
+    const steps = this.#stepsFor(request.getUrn());
+    const news = propsIn(request.getNews());
+    const olds = own(plainValues(propsIn(request.getOlds())));
+    const { inputs, failures } = steps.check(request.getUrn(), olds, own(plainValues(news)));
+    return checked(structOf(inputs, news), failures);
+  }
+
+  diff(request: proto.DiffRequest): proto.DiffResponse {
+    const steps = this.#stepsFor(request.getUrn());
+    const state = own(plainValues(propsIn(request.getOlds())));
+    const inputs = own(plainValues(propsIn(request.getNews())));
+    const answer = compared(steps.diff(request.getUrn(), request.getId(), state, inputs));
+    const { outputs } = steps.definition;
+    answer.setStablesList(
+      Object.keys(outputs).filter((name) => !outputs[name]?.volatile && !outputs[name]?.mutable),
+    );
+    return answer;
+  }
+
+  async create(request: proto.CreateRequest): Promise<proto.CreateResponse> {
+    const steps = this.#stepsFor(request.getUrn());
+    const { definition } = steps;
+    const given = propsIn(request.getProperties());
+    const inputs = own(plainValues(given));
+    const answer = new proto.CreateResponse();
+    if (request.getPreview()) {
+      answer.setProperties(stateOf(definition, plannedCreate(definition, inputs), given));
+      return answer;
+    }
+    this.#refuseCancelled();
+    try {
+      const creator = { resource: request.getUrn(), state: this.#configured?.id };
+      const made = await steps.create(creator, inputs);
+      answer.setId(made.id);
+      answer.setProperties(stateOf(definition, made.state, given));
+      return answer;
+    } catch (error) {
+      throw error instanceof UnfinishedError
+        ? new InitFailedError(error, stateOf(definition, error.state, given), structOf(inputs, given))
+        : error;
+    }
+  }
+
+  async read(request: proto.ReadRequest): Promise<proto.ReadResponse> {
+    const steps = this.#stepsFor(request.getUrn());
+    this.#refuseCancelled();
+    const before = propsIn(request.getProperties());
+    const answer = new proto.ReadResponse();
+    const found = await steps.read(request.getUrn(), request.getId(), own(plainValues(before)));
+    if (!found) return answer;
+    answer.setId(found.id);
+    answer.setProperties(stateOf(steps.definition, found.state, before));
+    if (found.inputs) answer.setInputs(structOf(found.inputs));
+    return answer;
+  }
+
+  async update(request: proto.UpdateRequest): Promise<proto.UpdateResponse> {
+    const steps = this.#stepsFor(request.getUrn());
+    const { definition } = steps;
+    const given = propsIn(request.getNews());
+    const inputs = own(plainValues(given));
+    const state = own(plainValues(propsIn(request.getOlds())));
+    const answer = new proto.UpdateResponse();
+    if (request.getPreview()) {
+      answer.setProperties(stateOf(definition, plannedUpdate(definition, state, inputs), given));
+      return answer;
+    }
+    this.#refuseCancelled();
+    const after = await steps.update(request.getUrn(), request.getId(), state, inputs);
+    answer.setProperties(stateOf(definition, after, given));
+    return answer;
+  }
+
+  async delete(request: proto.DeleteRequest): Promise<emptyProto.Empty> {
+    const steps = this.#stepsFor(request.getUrn());
+    this.#refuseCancelled();
+    const state = own(plainValues(propsIn(request.getProperties())));
+    await steps.delete(request.getUrn(), request.getId(), state);
+    return new emptyProto.Empty();
+  }
+
+  /** What runs is done to its end, so that no object is made whose id nobody keeps; nothing else is begun. */
+  cancel(): emptyProto.Empty {
+    this.#isCancelled = true;
+    return new emptyProto.Empty();
+  }
+
+  #refuseCancelled(): void {
+    if (this.#isCancelled) throw new CancelledError();
+  }
+
+  #stepsFor(urn: string): ResourceSteps {
+    const type = urn.split("::")[2]?.split("$").at(-1) ?? "";
+    const steps = this.#steps.get(type);
+    if (!steps) throw new Error(`${type}: is no resource; resources are ${namesOf(definitions)}`);
+    return steps;
+  }
+
+  #settings(): Record<string, string> {
+    if (!this.#configured) throw new ConfigurationError("the provider is not configured");
+    return settingsOf(this.#configured.instance, this.#env);
+  }
+
+  #service(): Connection {
+    this.#refuseCancelled();
+    return this.#open();
+  }
+
+  #open(): Connection {
+    this.#connection ??= newConnection(() => undefined, this.#settings());
+    return this.#connection;
+  }
+}
+
+const namesOf = (all: readonly { readonly name: string }[]) =>
+  all.map(({ name }) => MODULE + name).join(", ");
+
+/** The values without those that no definition has. */
+const own = (values: Values): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(values).filter(([name]) => !OF_DYNAMIC.includes(name)));
+
+/** A state as a message. It has the code of a dynamic provider too, so that dynamic resources can take it over. */
+function stateOf(definition: ResourceDefinition, state: Values, like: Props) {
+  const secrets = Object.entries(definition.outputs).flatMap(([name, { secret }]) => (secret ? [name] : []));
+  return structOf({ ...state, [PROVIDER_KEY]: providerText(definition.name) }, like, secrets);
+}
+
+function checked(inputs: ReturnType<typeof structOf>, failures: readonly Failure[]): proto.CheckResponse {
+  const answer = new proto.CheckResponse();
+  answer.setInputs(inputs);
+  answer.setFailuresList(failures.map(failureOf));
+  return answer;
+}
+
+/** A failure as a message. Its reason names the property already: engines would add that, and the value. */
+function failureOf({ reason }: Failure): proto.CheckFailure {
+  const failure = new proto.CheckFailure();
+  failure.setReason(reason);
+  return failure;
+}
+
+function compared({ changes, replaces }: Compared): proto.DiffResponse {
+  const { DIFF_NONE, DIFF_SOME } = proto.DiffResponse.DiffChanges;
+  const answer = new proto.DiffResponse();
+  answer.setChanges(changes.length + replaces.length > 0 ? DIFF_SOME : DIFF_NONE);
+  answer.setReplacesList([...replaces]);
+  answer.setDiffsList(changes.map(({ field }) => field));
+  addDetails(answer, changes);
+  return answer;
+}

@@ -1,0 +1,253 @@
+import { AuthenticationError, PermissionError } from "@gatehouse-access/sdk";
+import { bring } from "../resources/bring.ts";
+import { check } from "../resources/check.ts";
+import { TwinError } from "../resources/claims.ts";
+import type { Connection } from "../resources/connection.ts";
+import {
+  type Existing,
+  type Failure,
+  type ResourceDefinition,
+  UnfinishedError,
+} from "../resources/definition.ts";
+import { diff, type InputChange } from "../resources/diff.ts";
+import { isMissingObject, isNoToken, isSilent } from "../resources/missingObject.ts";
+import { canonicalInputs, sameValue } from "../resources/values.ts";
+import type { Creator, Run } from "./run.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** What the resources of one process share. */
+export interface Runtime {
+  readonly run: Run;
+  /** The namespace of resources that name none, as far as settings tell. */
+  defaultTenant(): string | undefined;
+  /** True when `gatehouse` was told to replace the resource of this URN. */
+  isReplacementAsked(urn: string): boolean;
+  /**
+   * The connection of the run, opened when the first resource needs the service.
+   * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
+   */
+  connection(): Connection;
+  /** Tells whoever runs the program something about a resource. */
+  tell(message: string, resource: string | undefined): void;
+}
+
+/** What a diff found. */
+export interface Compared {
+  readonly changes: readonly InputChange[];
+  /** The inputs that make it a replacement; `id` where somebody asked for one. */
+  readonly replaces: readonly string[];
+}
+
+/** An object that was read. */
+export interface Found extends Existing<Values> {
+  /** The inputs that declare the object as it is: for an import, whose program says nothing of it yet. */
+  readonly inputs?: Values;
+}
+
+/**
+ * What engines ask of one declarative resource, whichever way they ask. Values have nothing of an engine in them but
+ * the mark of what is unknown; resources are named by their URNs.
+ */
+export class ResourceSteps {
+  readonly definition: ResourceDefinition;
+  readonly #runtime: Runtime;
+
+  constructor(definition: ResourceDefinition, runtime: Runtime) {
+    this.definition = definition;
+    this.#runtime = runtime;
+  }
+
+  /**
+   * Checks inputs without any request.
+   * @param olds the inputs in the state; empty where there are none
+   */
+  check(
+    resource: string | undefined,
+    olds: Values,
+    news: Values,
+  ): { inputs: Record<string, unknown>; failures: readonly Failure[] } {
+    const { definition } = this;
+    const { inputs, failures } = check(definition, this.#withTenant(news));
+    if (failures.length > 0) return { inputs, failures };
+    return { inputs, failures: this.#twins(resource, inputs, olds) };
+  }
+
+  /** Compares the state with inputs that were checked, without any request. */
+  diff(resource: string | undefined, id: string, state: Values, inputs: Values): Compared {
+    const { run, isReplacementAsked } = this.#runtime;
+    const changes = diff(this.definition, state, inputs);
+    const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
+    if (resource !== undefined && isReplacementAsked(resource)) replaces.push("id");
+    run.compared(this.definition, resource, { id, state }, replaces.length > 0);
+    return { changes, replaces };
+  }
+
+  /** @throws UnfinishedError when the object is there, but not as declared */
+  async create(creator: Creator, inputs: Record<string, unknown>): Promise<Existing<Values>> {
+    const { definition } = this;
+    const { run, tell } = this.#runtime;
+    const { resource } = creator;
+    const origin = run.origin(definition, creator, inputs);
+    try {
+      const made = await this.#onService(resource, (connection) =>
+        bring({ definition, connection, inputs, origin, tell: (line) => tell(line, resource) }),
+      );
+      run.created(definition, resource, made);
+      return made;
+    } catch (error) {
+      if (error instanceof UnfinishedError) origin.claim(error.id);
+      throw error;
+    }
+  }
+
+  /** Gives the state after the update. */
+  async update(resource: string | undefined, id: string, state: Values, inputs: Values): Promise<Values> {
+    const { definition } = this;
+    try {
+      return await this.#onService(resource, (service) => definition.update(service, id, state, inputs));
+    } catch (error) {
+      throw isMissingObject(error) ? gone(definition, id, error) : error;
+    }
+  }
+
+  /**
+   * The object as it is now; undefined when it is gone.
+   * @param given the state; for an import, what the program says at most
+   */
+  async read(resource: string | undefined, id: string, given: Values): Promise<Found | undefined> {
+    const { definition } = this;
+    const isImport = !isState(definition, given);
+    const state = isImport ? {} : given;
+    const found = await this.#onService(resource, (service) =>
+      goneIsUndefined(service, state.tenant, () => definition.read(service, id, state)),
+    );
+    if (!found) return undefined;
+    const kept = keepVolatile(definition, state, found);
+    // Inputs are what the program says. Only for an import they are made of what was read; else drift shows in the
+    // outputs.
+    return isImport ? { ...kept, inputs: canonicalInputs(definition.inputs, kept.state) } : kept;
+  }
+
+  async delete(resource: string | undefined, id: string, state: Values): Promise<void> {
+    const { definition } = this;
+    const { run } = this.#runtime;
+    if (run.isHeld(definition, id)) return;
+    await this.#onService(resource, (service) => {
+      const step = () => definition.delete(service, id, state, (key) => run.isClaimed(key));
+      const isThere = async () => {
+        await service.forget();
+        return (await definition.read(service, id, state))?.id === id;
+      };
+      return goneIsUndefined(service, state.tenant, step, isThere);
+    });
+  }
+
+  // An input that is left out is never compared. Filled in, the namespace is.
+  #withTenant(given: Values): Values {
+    if (!this.definition.inputs.tenant || given.tenant) return given;
+    return { ...given, tenant: this.#runtime.defaultTenant() };
+  }
+
+  #twins(resource: string | undefined, inputs: Values, olds: Values): readonly Failure[] {
+    const { definition } = this;
+    try {
+      const before = Object.keys(olds).length === 0 ? undefined : olds;
+      this.#runtime.run.checked(definition, resource, inputs, before);
+      return [];
+    } catch (error) {
+      if (!(error instanceof TwinError)) throw error;
+      const { property, message } = error;
+      return [{ property, reason: `${definition.name}.${property}: ${message}` }];
+    }
+  }
+
+  async #onService<T>(resource: string | undefined, step: (service: Connection) => Promise<T>): Promise<T> {
+    const service = this.#runtime.connection();
+    return service.telling(
+      (line) => this.#runtime.tell(line, resource),
+      () => step(service),
+    );
+  }
+}
+
+/** True for the values of a state; for an import, an engine gives the program's inputs at most. */
+function isState({ outputs }: ResourceDefinition, given: Values): boolean {
+  const decided = Object.keys(outputs);
+  return decided.length === 0
+    ? Object.keys(given).length > 0
+    : decided.some((name) => given[name] !== undefined);
+}
+
+/**
+ * Reads or deletes an object; undefined when somebody else removed it, or the namespace that it was in.
+ * @param isThere called after a 404 without a message, which may come from a proxy: true when the object is there
+ * @throws Error when the credential's user is no member of the namespace, so that nothing is known of the object
+ */
+async function goneIsUndefined<T>(
+  connection: Connection,
+  tenant: unknown,
+  step: () => Promise<T>,
+  isThere: () => Promise<boolean> = async () => true,
+): Promise<T | undefined> {
+  try {
+    return await step();
+  } catch (error) {
+    if (isMissingObject(error)) {
+      if (isSilent(error) && (await isThere())) throw error;
+      return undefined;
+    }
+    const isRefused = isNoToken(error) || error instanceof AuthenticationError;
+    if (!isRefused || typeof tenant !== "string") throw error;
+    // When the namespace was deleted, the object is gone too; when the user's membership was ended, it is not.
+    if (await isGone(connection, tenant)) return undefined;
+    throw isNoToken(error) ? noMember(tenant, error) : error;
+  }
+}
+
+function noMember(tenant: string, cause: unknown): Error {
+  return new Error(
+    `credential: its user is no member of the namespace ${tenant}, so that nothing is known of what is in it; make it one (again), or use another credential`,
+    { cause },
+  );
+}
+
+function gone({ name }: ResourceDefinition, id: string, cause: unknown): Error {
+  return new Error(
+    `${name}: ${id}, or what it belongs to, is gone: somebody removed it since the state was written; run with --refresh, so that it is made again`,
+    { cause },
+  );
+}
+
+async function isGone({ client, namespaces }: Connection, tenant: string): Promise<boolean> {
+  try {
+    await client.getNamespace({ params: { tenant } });
+    return false;
+  } catch (error) {
+    if (isMissingObject(error)) {
+      if (!isSilent(error)) return true;
+      namespaces.forget();
+      return (await namespaces.all()).every(({ tenantId }) => tenantId !== tenant);
+    }
+    // With 403 it is there, and others' own. Without a token nothing is known, so nothing counts as gone.
+    if (error instanceof PermissionError || isNoToken(error)) return false;
+    throw error;
+  }
+}
+
+/** The object as found, but with the state's volatile outputs where no input changed: such changes are no drift. */
+function keepVolatile(
+  definition: ResourceDefinition,
+  before: Values,
+  found: Existing<Values>,
+): Existing<Values> {
+  const inputsSame = Object.entries(definition.inputs).every(([name, field]) =>
+    sameValue(field, before[name], found.state[name]),
+  );
+  if (!inputsSame) return found;
+  const volatile = Object.entries(definition.outputs).filter(
+    ([name, field]) => field.volatile && before[name] !== undefined,
+  );
+  const kept = volatile.map(([name]) => [name, before[name]] as const);
+  return { id: found.id, state: { ...found.state, ...Object.fromEntries(kept) } };
+}
