@@ -26,3 +26,11 @@ export const beforeSparse = [
   "convergence",
   "membershipEnded",
 ].map((name) => `test/provider/${name}.test.ts`);
+
+/** What the provider does by the protocol of the plugin, in place of dynamic resources: all that runs programs in order. */
+export const throughPlugin = [
+  ...beforeSparse,
+  ...["lostAnswers", "foreignAnswers", "requests", "newerService"].map(
+    (name) => `test/provider/${name}.test.ts`,
+  ),
+];

@@ -110,6 +110,7 @@ export class Listing<T> {
   }
 
   async #listIsCheaper(): Promise<boolean> {
+    if (this.#all) return true;
     if (this.#asked <= FEW) return false;
     const { total } = await this.#begin().first;
     // A server that does not say how long its lists are has no cheaper way to single objects.

@@ -45,6 +45,38 @@ describe("a list of objects", () => {
     expect(await listing.all()).toHaveLength(150);
   });
 
+  it("is read once, also for who asks while it is read", async () => {
+    const held = Promise.withResolvers<void>();
+    const reading = Promise.withResolvers<void>();
+    let lists = 0;
+    const listing = new Listing<Item>({
+      keysOf: ({ id }) => [id],
+      pages: () => {
+        lists += 1;
+        const pages = pagesOf(items(150), 150)();
+        let read = 0;
+        return {
+          async next() {
+            read += 1;
+            if (read === 1) {
+              reading.resolve();
+              await held.promise;
+            }
+            return pages.next();
+          },
+        };
+      },
+      look: () => Promise.reject(new Error("not to be asked one by one")),
+    });
+    const first = Promise.all(items(10).map(({ id }) => listing.find(id)));
+    await reading.promise;
+    const second = listing.find("149");
+    held.resolve();
+    expect(await first).toEqual(items(10));
+    expect(await second).toEqual({ id: "149" });
+    expect(lists).toBe(1);
+  });
+
   describe("whose server says 404 of one", () => {
     const listing = (listed: readonly Item[], error: Error, requireReadable = async () => {}) =>
       new Listing<Item>({

@@ -1,0 +1,262 @@
+import { isDeepStrictEqual } from "node:util";
+import grpc from "@grpc/grpc-js";
+import rpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import structProto from "google-protobuf/google/protobuf/struct_pb.js";
+import { startPluginServer } from "../../../provider/plugin/pluginServer.ts";
+import { ProviderService } from "../../../provider/plugin/providerService.ts";
+import { dynamicProvider } from "../../../provider/pulumi/dynamicProvider.ts";
+import { opens } from "../../../provider/pulumi/newConnection.ts";
+import { Run } from "../../../provider/pulumi/run.ts";
+import { Connection } from "../../../provider/resources/connection.ts";
+import { definitions } from "../../../provider/resources/index.ts";
+import { UNKNOWN } from "../../../provider/valueMarks.ts";
+import { createClient, passwordCredential } from "../../../sdk/index.ts";
+
+type Values = Record<string, unknown>;
+
+/** A resource, as an engine names it to a provider. */
+export interface Named {
+  readonly type: string;
+  /** Its name in the program. */
+  readonly name: string;
+}
+
+/** What a run begins with. */
+export interface DoorOptions {
+  readonly env: Readonly<Record<string, string>>;
+  readonly stack: string;
+  /** The id by which resources of one state know it. */
+  readonly stateId: string;
+  /** Names of the resources that `gatehouse` was told to replace. */
+  readonly replace: readonly string[];
+}
+
+/** The way into the definitions for one run of an engine. Values are plain, as a state's are when decrypted. */
+export interface FrontDoor {
+  check(
+    resource: Named,
+    olds: Values,
+    news: Values,
+  ): Promise<{ readonly inputs: Values; readonly failures: readonly string[] }>;
+  /** Undefined where nothing changes; else the inputs that make it a replacement. */
+  diff(resource: Named, id: string, outputs: Values, inputs: Values): Promise<readonly string[] | undefined>;
+  create(resource: Named, inputs: Values): Promise<{ readonly id: string; readonly outputs: Values }>;
+  update(resource: Named, id: string, outputs: Values, inputs: Values): Promise<Values>;
+  read(
+    resource: Named,
+    id: string,
+    outputs: Values,
+  ): Promise<{ readonly id: string; readonly outputs: Values } | undefined>;
+  delete(resource: Named, id: string, outputs: Values): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Opens the door that the environment names: that of dynamic resources, or the plugin's. */
+export function openFrontDoor(options: DoorOptions): Promise<FrontDoor> {
+  return process.env.TEST_FRONT_DOOR === "plugin" ? pluginDoor(options) : dynamicDoor(options);
+}
+
+/** The dynamic providers' own methods, without processes. */
+async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promise<FrontDoor> {
+  const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = env;
+  const credential = passwordCredential({ username: GATEHOUSE_USERNAME, password: GATEHOUSE_PASSWORD });
+  const client = createClient({ url: GATEHOUSE_URL, credential });
+  const defaultTenant = env.GATEHOUSE_TENANT;
+  const connection = new Connection(client, {
+    defaultTenant,
+    opens: (secret) => opens({ url: GATEHOUSE_URL }, secret),
+  });
+  const runtime = {
+    run: new Run(),
+    configure: () => {},
+    connection: () => connection,
+    tell: (message: string) => console.log(message),
+    defaultTenant: () => defaultTenant,
+    isReplacementAsked: (urn: string) => replace.some((name) => urn.endsWith(`::${name}`)),
+  };
+  const providers = Object.fromEntries(
+    definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),
+  );
+  const of = ({ type }: Named) => {
+    const { check, diff, create, update, read, delete: remove } = providers[type] ?? {};
+    if (!check || !diff || !create || !update || !read || !remove) throw new Error(`no provider ${type}`);
+    return { check, diff, create, update, read, remove };
+  };
+  const urnOf = ({ type, name }: Named) =>
+    `urn:pulumi:${stack}::project::pulumi-nodejs:dynamic/gatehouse:${type}::${name}`;
+  return {
+    async check(resource, olds, news) {
+      const given = { ...news, __provider: "x", __logicalId: urnOf(resource), __stateId: stateId };
+      const { inputs, failures = [] } = await of(resource).check(olds, given);
+      return { inputs, failures: failures.map(({ reason }) => reason) };
+    },
+    async diff(resource, id, outputs, inputs) {
+      const { changes, replaces = [] } = await of(resource).diff(id, outputs, inputs);
+      return changes ? replaces : undefined;
+    },
+    async create(resource, inputs) {
+      const { id, outs } = await of(resource).create(inputs);
+      return { id, outputs: plain(outs) };
+    },
+    async update(resource, id, outputs, inputs) {
+      return plain((await of(resource).update(id, outputs, inputs)).outs);
+    },
+    async read(resource, id, outputs) {
+      const found = await of(resource).read(id, outputs);
+      return found.id ? { id: found.id, outputs: plain(found.props) } : undefined;
+    },
+    async delete(resource, id, outputs) {
+      await of(resource).remove(id, outputs);
+    },
+    close: () => client.close(),
+  };
+}
+
+/**
+ * The plugin, by its protocol. Before each step it is asked what the step will lead to, as in a preview: what it says
+ * must come true.
+ */
+async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promise<FrontDoor> {
+  const urnOf = ({ type, name }: Named) => `urn:pulumi:${stack}::project::gatehouse:index:${type}::${name}`;
+  const asked = definitions.flatMap(({ name: type }) => replace.map((name) => urnOf({ type, name })));
+  const service = new ProviderService(
+    { log: (message) => console.log(message) },
+    { ...env, ...(asked.length > 0 && { GATEHOUSE_REPLACE: JSON.stringify(asked) }) },
+  );
+  const server = await startPluginServer(service);
+  const client = new rpc.ResourceProviderClient(
+    `127.0.0.1:${server.port}`,
+    grpc.credentials.createInsecure(),
+  );
+  type Method = (request: unknown, done: (error: Error | null, answer: unknown) => void) => unknown;
+  const ask = <Answer>(name: keyof typeof client, request: unknown) =>
+    new Promise<Answer>((resolve, reject) => {
+      (client[name] as Method).call(client, request, (error, answer) =>
+        error ? reject(failureOf(error)) : resolve(answer as Answer),
+      );
+    });
+  const configuration = new proto.ConfigureRequest();
+  configuration.setId(stateId);
+  configuration.setUrn(`urn:pulumi:${stack}::project::pulumi:providers:gatehouse::default_0_1_0`);
+  configuration.setArgs(structOf({}));
+  await ask("configure", configuration);
+
+  const creation = (resource: Named, inputs: Values, preview: boolean) => {
+    const request = new proto.CreateRequest();
+    request.setUrn(urnOf(resource));
+    request.setProperties(structOf(inputs));
+    request.setPreview(preview);
+    return ask<proto.CreateResponse>("create", request);
+  };
+  const change = (resource: Named, id: string, outputs: Values, inputs: Values, preview: boolean) => {
+    const request = new proto.UpdateRequest();
+    request.setUrn(urnOf(resource));
+    request.setId(id);
+    request.setOlds(structOf(outputs));
+    request.setNews(structOf(inputs));
+    request.setPreview(preview);
+    return ask<proto.UpdateResponse>("update", request);
+  };
+  return {
+    async check(resource, olds, news) {
+      const request = new proto.CheckRequest();
+      request.setUrn(urnOf(resource));
+      request.setOlds(structOf(olds));
+      request.setNews(structOf(news));
+      const answer = await ask<proto.CheckResponse>("check", request);
+      const failures = answer.getFailuresList().map((failure) => failure.getReason());
+      return { inputs: valuesIn(answer.getInputs()), failures };
+    },
+    async diff(resource, id, outputs, inputs) {
+      const request = new proto.DiffRequest();
+      request.setUrn(urnOf(resource));
+      request.setId(id);
+      request.setOlds(structOf(outputs));
+      request.setNews(structOf(inputs));
+      const answer = await ask<proto.DiffResponse>("diff", request);
+      checkDetails(answer);
+      const { DIFF_SOME } = proto.DiffResponse.DiffChanges;
+      return answer.getChanges() === DIFF_SOME ? answer.getReplacesList() : undefined;
+    },
+    async create(resource, inputs) {
+      const planned = valuesIn((await creation(resource, inputs, true)).getProperties());
+      const answer = await creation(resource, inputs, false);
+      const outputs = valuesIn(answer.getProperties());
+      keepsPromise(resource, planned, outputs);
+      return { id: answer.getId(), outputs };
+    },
+    async update(resource, id, outputs, inputs) {
+      const planned = valuesIn((await change(resource, id, outputs, inputs, true)).getProperties());
+      const after = valuesIn((await change(resource, id, outputs, inputs, false)).getProperties());
+      keepsPromise(resource, planned, after);
+      return after;
+    },
+    async read(resource, id, outputs) {
+      const request = new proto.ReadRequest();
+      request.setUrn(urnOf(resource));
+      request.setId(id);
+      request.setProperties(structOf(outputs));
+      const answer = await ask<proto.ReadResponse>("read", request);
+      if (answer.getId() === "") return undefined;
+      return { id: answer.getId(), outputs: valuesIn(answer.getProperties()) };
+    },
+    async delete(resource, id, outputs) {
+      const request = new proto.DeleteRequest();
+      request.setUrn(urnOf(resource));
+      request.setId(id);
+      request.setProperties(structOf(outputs));
+      await ask("delete", request);
+    },
+    async close() {
+      client.close();
+      server.close();
+    },
+  };
+}
+
+/** A replacement has marks of the inputs that make it one, and nothing but these. */
+function checkDetails(answer: InstanceType<typeof proto.DiffResponse>): void {
+  const { ADD_REPLACE, DELETE_REPLACE, UPDATE_REPLACE } = proto.PropertyDiff.Kind;
+  const marks: readonly number[] = [ADD_REPLACE, DELETE_REPLACE, UPDATE_REPLACE];
+  const details = answer.getDetaileddiffMap().toObject(true, (_include, detail) => detail.getKind());
+  const topOf = (path: string) => path.split(/[.[]/)[0] ?? "";
+  const changed = new Set(details.map(([path]) => topOf(path)));
+  const replacing = new Set(
+    details.filter(([, detail]) => marks.includes(detail)).map(([path]) => topOf(path)),
+  );
+  const replaces = answer.getReplacesList().filter((name) => name !== "id");
+  const isWhole =
+    isDeepStrictEqual(changed, new Set(answer.getDiffsList())) &&
+    isDeepStrictEqual(replacing, new Set(replaces));
+  if (!isWhole) throw new Error(`the detailed diff has ${[...changed]}, the diff ${answer.getDiffsList()}`);
+}
+
+function keepsPromise({ type, name }: Named, planned: Values, after: Values): void {
+  for (const [field, value] of Object.entries(planned)) {
+    if (value === UNKNOWN || isDeepStrictEqual(value, after[field])) continue;
+    throw new Error(
+      `${type} ${name}: the preview promises ${field} ${JSON.stringify(value)}, it is ${JSON.stringify(after[field])}`,
+    );
+  }
+}
+
+const failureOf = (error: Error) => new Error((error as grpc.ServiceError).details || error.message);
+
+const structOf = (values: Values) => structProto.Struct.fromJavaScript(JSON.parse(JSON.stringify(values)));
+
+const valuesIn = (struct: InstanceType<typeof structProto.Struct> | undefined): Values =>
+  plain(struct?.toJavaScript());
+
+const SECRET = "4dabf18193072939515e22adb298388d";
+
+function plain(values: unknown): Values {
+  return unwrap(values) as Values;
+}
+
+function unwrap(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(unwrap);
+  if (typeof value !== "object" || value === null) return value;
+  if (SECRET in value) return (value as { value?: unknown }).value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, unwrap(member)]));
+}
