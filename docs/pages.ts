@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { ENGINE_DIFFERENCES } from "../provider/engine/embedded/engineDifferences.ts";
 import { UNSUPPORTED } from "../provider/engine/unsupported.ts";
+import { packageVersion } from "../provider/packageFile.ts";
 import { functions } from "../provider/plugin/functions.ts";
 import { pulumiSchema } from "../provider/plugin/schema.ts";
 import { idSentence, jsonSchema, type Schema } from "../provider/pulumi/classSource.ts";
@@ -219,11 +219,6 @@ export function pages(): Record<string, string> {
     "embedded-engine.md": embeddedEngine(),
   };
   return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, `${text}\n`]));
-}
-
-function packageVersion(): string {
-  const manifest = readFileSync(new URL("../provider/package.json", import.meta.url), "utf8");
-  return (JSON.parse(manifest) as { version: string }).version;
 }
 
 /** Every generated schema, by file name in provider/schemas: what commands print, and what the plugin has. */

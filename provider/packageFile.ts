@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
@@ -8,3 +9,7 @@ const folder = dirname(createRequire(import.meta.url).resolve("@gatehouse-access
  * @param path below the package's folder
  */
 export const packageFile = (path: string): string => join(folder, path);
+
+/** The version of this package. */
+export const packageVersion = (): string =>
+  (JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as { readonly version: string }).version;

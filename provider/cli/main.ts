@@ -1,15 +1,12 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { EngineError } from "../engine/index.ts";
-import { packageFile } from "../packageFile.ts";
+import { packageVersion } from "../packageFile.ts";
 import { addAccessCommand } from "./accessCommand.ts";
 import type { ActionOf, Io } from "./io.ts";
+import { addPulumiCommand } from "./pulumiCommand.ts";
 import { addReviewCommand } from "./reviewCommand.ts";
 import { addRunCommands } from "./runCommands.ts";
 import { addTestCommand } from "./testCommand.ts";
-
-const manifest = readFileSync(packageFile("package.json"), "utf8");
-const { version } = JSON.parse(manifest) as { version: string };
 
 /** Width of the lines of help outside of a terminal. */
 const HELP_WIDTH = 80;
@@ -31,7 +28,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     };
   const program = new Command("gatehouse")
     .description("Access policy as code")
-    .version(version)
+    .version(packageVersion())
     .showHelpAfterError()
     .exitOverride()
     .configureOutput({
@@ -44,6 +41,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   addReviewCommand(program, action);
   addAccessCommand(program, action);
   addTestCommand(program, action);
+  addPulumiCommand(program, action);
   try {
     await program.parseAsync(args, { from: "user" });
     return code;

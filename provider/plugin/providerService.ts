@@ -4,7 +4,7 @@ import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import type { Props } from "../engine/value.ts";
-import { packageFile } from "../packageFile.ts";
+import { packageFile, packageVersion } from "../packageFile.ts";
 import { LOGICAL_ID, providerText, STATE_ID } from "../pulumi/closure.ts";
 import { defaultTenant, newConnection } from "../pulumi/newConnection.ts";
 import { type Compared, ResourceSteps, type Runtime } from "../pulumi/resourceSteps.ts";
@@ -34,10 +34,6 @@ const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID];
 
 /** How the types of the plugin's resources, and its functions, begin. */
 const MODULE = "gatehouse:index:";
-
-const manifest = JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as {
-  readonly version: string;
-};
 
 /** What an instance has from when it is configured. */
 interface Configured {
@@ -83,7 +79,7 @@ export class ProviderService {
 
   getPluginInfo(): pluginProto.PluginInfo {
     const answer = new pluginProto.PluginInfo();
-    answer.setVersion(manifest.version);
+    answer.setVersion(packageVersion());
     return answer;
   }
 
