@@ -3,7 +3,7 @@ import rpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import proto from "@pulumi/pulumi/proto/engine_pb.js";
 
 /** Milliseconds for which an engine may be unreachable before it counts as gone. */
-const GONE_AFTER = 10_000;
+const GONE_AFTER = 3_000;
 
 /** The engine that a plugin serves: it shows messages of the plugin to whoever runs the program. */
 export interface EngineLink {

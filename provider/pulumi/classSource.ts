@@ -156,7 +156,7 @@ ${properties.join("\n")}
   constructor(name: string, args: ${name}Args, options?: pulumi.CustomResourceOptions) {
     const __provider = ${JSON.stringify(providerText(name))};
     const all = { ${unset}, ...args, ...identifying("${type}", name, options), __provider };
-    super("${type}", name, all, ${optionsOf(definition, secrets)});
+    super("${type}", name, all, ${optionsText(definition, secrets)});
 ${ids.join("")}${gives}  }
 
   /** True when the value is a ${name}, also one of another copy of this package. */
@@ -167,10 +167,14 @@ ${ids.join("")}${gives}  }
 }`;
 }
 
-function optionsOf({ tags }: ResourceDefinition, secrets: readonly string[]): string {
+function optionsText({ name, tags }: ResourceDefinition, secrets: readonly string[]): string {
   const ordered = tags && "needs" in tags ? `afterTags({ ...args }, "${tags.needs}", options)` : "options";
-  if (secrets.length === 0) return ordered;
-  return `pulumi.mergeOptions(${ordered}, { additionalSecretOutputs: ${JSON.stringify(secrets)} })`;
+  const added = {
+    // A resource of the plugin becomes one of this class, and stays as it is.
+    aliases: [{ type: `gatehouse:index:${name}` }],
+    ...(secrets.length > 0 && { additionalSecretOutputs: secrets }),
+  };
+  return `pulumi.mergeOptions(${ordered}, ${JSON.stringify(added)})`;
 }
 
 /**

@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import grpc from "@grpc/grpc-js";
-import rpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
+import type grpc from "@grpc/grpc-js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
-import structProto from "google-protobuf/google/protobuf/struct_pb.js";
 import { startPluginServer } from "../../../provider/plugin/pluginServer.ts";
 import { ProviderService } from "../../../provider/plugin/providerService.ts";
 import { dynamicProvider } from "../../../provider/pulumi/dynamicProvider.ts";
@@ -12,6 +10,7 @@ import { Connection } from "../../../provider/resources/connection.ts";
 import { definitions } from "../../../provider/resources/index.ts";
 import { UNKNOWN } from "../../../provider/valueMarks.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
+import { PluginClient, structOf, valuesIn } from "../../support/pluginClient.ts";
 
 type Values = Record<string, unknown>;
 
@@ -125,17 +124,11 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
     { ...env, ...(asked.length > 0 && { GATEHOUSE_REPLACE: JSON.stringify(asked) }) },
   );
   const server = await startPluginServer(service);
-  const client = new rpc.ResourceProviderClient(
-    `127.0.0.1:${server.port}`,
-    grpc.credentials.createInsecure(),
-  );
-  type Method = (request: unknown, done: (error: Error | null, answer: unknown) => void) => unknown;
-  const ask = <Answer>(name: keyof typeof client, request: unknown) =>
-    new Promise<Answer>((resolve, reject) => {
-      (client[name] as Method).call(client, request, (error, answer) =>
-        error ? reject(failureOf(error)) : resolve(answer as Answer),
-      );
-    });
+  const client = new PluginClient(server.port);
+  const ask: typeof client.ask = (method, request) =>
+    client.ask(method, request).catch((error: grpc.ServiceError) => {
+      throw new Error(error.details || error.message);
+    }) as never;
   const configuration = new proto.ConfigureRequest();
   configuration.setId(stateId);
   configuration.setUrn(`urn:pulumi:${stack}::project::pulumi:providers:gatehouse::default_0_1_0`);
@@ -166,7 +159,7 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
       request.setNews(structOf(news));
       const answer = await ask<proto.CheckResponse>("check", request);
       const failures = answer.getFailuresList().map((failure) => failure.getReason());
-      return { inputs: valuesIn(answer.getInputs()), failures };
+      return { inputs: plainIn(answer.getInputs()), failures };
     },
     async diff(resource, id, outputs, inputs) {
       const request = new proto.DiffRequest();
@@ -180,15 +173,15 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
       return answer.getChanges() === DIFF_SOME ? answer.getReplacesList() : undefined;
     },
     async create(resource, inputs) {
-      const planned = valuesIn((await creation(resource, inputs, true)).getProperties());
+      const planned = plainIn((await creation(resource, inputs, true)).getProperties());
       const answer = await creation(resource, inputs, false);
-      const outputs = valuesIn(answer.getProperties());
+      const outputs = plainIn(answer.getProperties());
       keepsPromise(resource, planned, outputs);
       return { id: answer.getId(), outputs };
     },
     async update(resource, id, outputs, inputs) {
-      const planned = valuesIn((await change(resource, id, outputs, inputs, true)).getProperties());
-      const after = valuesIn((await change(resource, id, outputs, inputs, false)).getProperties());
+      const planned = plainIn((await change(resource, id, outputs, inputs, true)).getProperties());
+      const after = plainIn((await change(resource, id, outputs, inputs, false)).getProperties());
       keepsPromise(resource, planned, after);
       return after;
     },
@@ -199,7 +192,7 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
       request.setProperties(structOf(outputs));
       const answer = await ask<proto.ReadResponse>("read", request);
       if (answer.getId() === "") return undefined;
-      return { id: answer.getId(), outputs: valuesIn(answer.getProperties()) };
+      return { id: answer.getId(), outputs: plainIn(answer.getProperties()) };
     },
     async delete(resource, id, outputs) {
       const request = new proto.DeleteRequest();
@@ -241,12 +234,7 @@ function keepsPromise({ type, name }: Named, planned: Values, after: Values): vo
   }
 }
 
-const failureOf = (error: Error) => new Error((error as grpc.ServiceError).details || error.message);
-
-const structOf = (values: Values) => structProto.Struct.fromJavaScript(JSON.parse(JSON.stringify(values)));
-
-const valuesIn = (struct: InstanceType<typeof structProto.Struct> | undefined): Values =>
-  plain(struct?.toJavaScript());
+const plainIn = (struct: Parameters<typeof valuesIn>[0]) => plain(valuesIn(struct));
 
 const SECRET = "4dabf18193072939515e22adb298388d";
 

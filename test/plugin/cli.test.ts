@@ -1,0 +1,407 @@
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { definitions } from "../../provider/resources/index.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { changesOf, Stack } from "../support/gatehouse.ts";
+import { type Policy, policyEnv } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
+import { requestsDuring } from "../support/requests.ts";
+import { linkModules, Machine, MODULES, needing, run } from "./support/cli.ts";
+
+const EXAMPLES = fileURLToPath(new URL("../../examples/plugin", import.meta.url));
+const SCHEMA = fileURLToPath(new URL("../../provider/schemas/pulumi.json", import.meta.url));
+
+const [title, available] = needing("the plugin under the Pulumi CLI", "pulumi");
+
+const data = sshKeyLine("ana@laptop");
+
+/** One of each. */
+const base: Policy = {
+  trials: { type: "Namespace", args: { name: "trials" } },
+  bob: {
+    type: "Member",
+    args: { tenant: { $ref: "trials.tenant" }, email: "bob@example.com", role: "observer" },
+  },
+  tags: { type: "DeviceTags", args: { device: "web-01", tags: ["edge", "web"] } },
+  lab: { type: "DeviceTagAttachment", args: { device: "web-02", tag: "lab" } },
+  zone: { type: "Tag", args: { name: "zone1" } },
+  gate: { type: "Device", args: { device: "02:00:00:00:bb:01", name: "gate" } },
+  key: {
+    type: "PublicKey",
+    args: { name: "laptop", data, username: "^root$", filter: { hostname: "^web" } },
+  },
+  rule: {
+    type: "FirewallRule",
+    args: { action: "deny", priority: 5, sourceIp: "^203\\.", username: ".*", filter: { hostname: ".*" } },
+  },
+  ci: { type: "ApiKey", args: { role: "observer", validDays: 30 } },
+};
+
+/** A change of one input of each, and the step that it is. */
+const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> = {
+  trials: { args: { settings: { sessionRecord: false } }, step: "update trials settings.sessionRecord" },
+  bob: { args: { role: "operator" }, step: "update bob role" },
+  tags: { args: { tags: ["edge", "web", "prod"] }, step: "update tags tags" },
+  lab: { args: { device: "web-03" }, step: "replace lab device" },
+  zone: { args: { name: "zone2" }, step: "update zone name" },
+  gate: { args: { name: "gate-b" }, step: "update gate name" },
+  key: { args: { username: "^ana$" }, step: "update key username" },
+  rule: { args: { priority: 7 }, step: "update rule priority" },
+  ci: { args: { keepers: { year: "2027" } }, step: "replace ci keepers.year" },
+};
+
+const changed: Policy = Object.fromEntries(
+  Object.entries(base).map(([name, { type, args }]) => [
+    name,
+    { type, args: { ...args, ...CHANGES[name]?.args } },
+  ]),
+);
+
+/** What is about the service and not the reading of it. */
+const isWrite = (request: string) => !/^(GET|HEAD) /.test(request) && request !== "POST /api/login";
+
+describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
+  let machine: Machine;
+  let fleet: Fleet;
+  beforeAll(async () => {
+    machine = new Machine();
+    await machine.install();
+    fleet = await startFleet(["bob"]);
+    for (const name of ["web-01", "web-02", "web-03"]) await fleet.enrol(name);
+    await fleet.enrol("gatekeeper", "02:00:00:00:bb:01");
+    const uid = await fleet.enrol("anchor");
+    await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["zone1"] } });
+  }, 120_000);
+  afterAll(async () => {
+    await fleet?.stop();
+    machine?.remove();
+  });
+
+  it("gives the committed schema, which has no fault", async () => {
+    await machine.pulumi(["schema", "check", SCHEMA]);
+    const { stdout } = await machine.pulumi(["package", "get-schema", "gatehouse"]);
+    expect(JSON.parse(stdout)).toEqual(JSON.parse(readFileSync(SCHEMA, "utf8")));
+  });
+
+  const [converted, canConvert] = needing("converts the examples", "pulumi-converter-yaml");
+  it.runIf(canConvert)(converted, async () => {
+    const languages = {
+      typescript: ["index.ts", "ts"],
+      python: ["__main__.py", "py"],
+      go: ["main.go", "go"],
+    };
+    for (const file of readdirSync(EXAMPLES).filter((name) => name.endsWith(".yaml"))) {
+      const source = readFileSync(join(EXAMPLES, file), "utf8");
+      const from = machine.folder(`examples/${file}`, {
+        "Pulumi.yaml": `name: example\nruntime: yaml\n${source}`,
+      });
+      for (const [language, [program = "", ending = ""]] of Object.entries(languages)) {
+        const out = join(from, language);
+        const words = ["convert", "--from", "yaml", "--language", language, "--out", out, "--generate-only"];
+        await machine.pulumi(words, { cwd: from });
+        const committed = readFileSync(join(EXAMPLES, file.replace(/yaml$/, ending)), "utf8");
+        expect(readFileSync(join(out, program), "utf8"), `${file} in ${language}`).toBe(committed);
+      }
+    }
+  });
+
+  describe("by a program with the SDK for Node.js", () => {
+    let program: PolicyProgram;
+    let stack: Stack;
+    let classes: string;
+    beforeEach(async () => {
+      classes = await machine.classes();
+      program = new PolicyProgram();
+      const env = { ...fleet.env, ...machine.env };
+      stack = new Stack({ program: program.folder, folder: program.states, engine: "cli", env });
+    });
+    afterEach(() => program.remove());
+
+    const byPlugin = (policy: Policy) => ({ ...policyEnv(policy), CLASSES: classes });
+    const NOTHING_LEFT = { trials: [], rules: [], keys: [], apiKeys: [] };
+    const left = async () => ({
+      trials: (await fleet.client.getNamespaces({ query: {} })).filter(({ name }) => name === "trials"),
+      rules: await fleet.client.getFirewallRules(),
+      keys: await fleet.client.getPublicKeys(),
+      apiKeys: await fleet.client.listApiKeys(),
+    });
+
+    it("all resources are made, changed as planned, and removed", async () => {
+      await stack.result(["up"], byPlugin(base));
+      expect(changesOf(await stack.result(["preview"], byPlugin(base)))).toEqual([]);
+      const steps = Object.values(CHANGES).map(({ step }) => step);
+      const planned = changesOf(await stack.result(["preview"], byPlugin(changed)));
+      expect(planned).toEqual(steps.sort());
+      await stack.result(["up", "--skip-preview"], byPlugin(changed));
+      expect(changesOf(await stack.result(["preview"], byPlugin(changed)))).toEqual([]);
+      expect(changesOf(await stack.result(["refresh", "--yes"], byPlugin(changed)))).toEqual([]);
+      await stack.result(["destroy", "--yes"], byPlugin(changed));
+      expect(await left()).toEqual(NOTHING_LEFT);
+    });
+
+    it("dynamic resources become the plugin's, and again dynamic ones, without any write", async () => {
+      await stack.result(["up", "--skip-preview"], policyEnv(base));
+      const ids = async () => (await fleet.client.getFirewallRules()).map(({ id }) => id);
+      const before = await ids();
+      for (const env of [byPlugin(base), policyEnv(base)]) {
+        const requests = await requestsDuring(fleet.service, async () => {
+          expect(changesOf(await stack.result(["preview"], env))).toEqual([]);
+          await stack.result(["up", "--skip-preview"], env);
+          expect(changesOf(await stack.result(["preview"], env))).toEqual([]);
+          expect(changesOf(await stack.result(["refresh", "--yes"], env))).toEqual([]);
+        });
+        expect(requests.filter(isWrite)).toEqual([]);
+      }
+      expect(await ids()).toEqual(before);
+      // What has come back can be changed and removed.
+      const planned = changesOf(await stack.result(["preview"], policyEnv(changed)));
+      expect(planned).toEqual(
+        Object.values(CHANGES)
+          .map(({ step }) => step)
+          .sort(),
+      );
+      await stack.result(["destroy", "--yes"], policyEnv(base));
+      expect(await left()).toEqual(NOTHING_LEFT);
+    });
+
+    it("each object is imported by its id, and is what the program declares", async () => {
+      await stack.result(["up", "--skip-preview"], byPlugin(base));
+      const exported = async () => {
+        const words = ["stack", "export", "--stack", stack.name];
+        const { stdout } = await machine.pulumi(words, { cwd: program.folder, env: here() });
+        return JSON.parse(stdout).deployment.resources as { type: string; urn: string; id: string }[];
+      };
+      const here = () => ({ ...fleet.env, ...byPlugin(base) });
+      const resources = (await exported())
+        .filter(({ type }) => type.startsWith("gatehouse:index:"))
+        .map(({ type, urn, id }) => ({ type, name: urn.split("::").at(-1) ?? "", id }));
+      expect(resources.map(({ type }) => type).sort()).toEqual(
+        definitions.map(({ name }) => `gatehouse:index:${name}`).sort(),
+      );
+      // As somebody who has lost the state.
+      const options = { cwd: program.folder, env: here() };
+      await machine.pulumi(["stack", "rm", "--force", "--yes", stack.name], options);
+      await machine.pulumi(["stack", "init", stack.name], options);
+      program.write("import.json", JSON.stringify({ resources }));
+      const requests = await requestsDuring(fleet.service, async () => {
+        const words = ["import", "--stack", stack.name, "--yes", "--protect=false", "--file", "import.json"];
+        const { stdout } = await machine.pulumi(words, options);
+        for (const { type, name } of resources) {
+          expect(stdout).toMatch(new RegExp(`new gatehouse\\.${type.split(":").at(-1)}\\("${name}", \\{`));
+        }
+        expect(changesOf(await stack.result(["preview"], byPlugin(base)))).toEqual([]);
+        expect(changesOf(await stack.result(["refresh", "--yes"], byPlugin(base)))).toEqual([]);
+      });
+      expect(requests.filter(isWrite)).toEqual([]);
+      await stack.result(["destroy", "--yes"], byPlugin(base));
+      expect(await left()).toEqual(NOTHING_LEFT);
+    });
+  });
+
+  describe("with several instances of the provider in one program", () => {
+    const RULE = {
+      action: "deny",
+      priority: 5,
+      sourceIp: "^203",
+      username: ".*",
+      filter: { hostname: ".*" },
+    };
+    const PROGRAM = `
+const gatehouse = require(process.env.CLASSES);
+const { instances } = JSON.parse(process.env.POLICY);
+const rule = ${JSON.stringify(RULE)};
+const made = Object.fromEntries(Object.entries(instances).map(([name, args]) => {
+  const provider = new gatehouse.Provider(name, args);
+  new gatehouse.FirewallRule("rule-" + name, rule, { provider });
+  return [name, provider];
+}));
+new gatehouse.FirewallRule("rule", rule);
+exports.found = Object.fromEntries(Object.entries(made).map(([name, provider]) =>
+  [name, gatehouse.getNamespaceOutput({}, { provider }).tenantId]));
+`;
+    let other: Fleet;
+    let second: string;
+    let folder: string;
+    beforeAll(async () => {
+      other = await startFleet();
+      second = (await fleet.client.createNamespace({ body: { name: "second" } })).tenantId;
+      folder = machine.folder("instances", {
+        "Pulumi.yaml": "name: instances\nruntime: nodejs\n",
+        "package.json": JSON.stringify({ name: "instances", private: true, main: "index.js" }),
+        "index.js": PROGRAM,
+      });
+      linkModules(folder);
+      await machine.pulumi(["stack", "init", "dev"], { cwd: folder });
+    });
+    afterAll(() => other?.stop());
+
+    const up = async (instances: Record<string, unknown>, expected = 0) => {
+      const classes = await machine.classes();
+      const env = { ...fleet.env, CLASSES: classes, POLICY: JSON.stringify({ instances }) };
+      const words = ["up", "--stack", "dev", "--yes", "--skip-preview", "--non-interactive"];
+      return machine.pulumi(words, { cwd: folder, env, expected });
+    };
+    const rulesIn = (client: Fleet["client"], tenant: string) => client.forTenant(tenant).getFirewallRules();
+    const ids = async () => ({
+      first: (await rulesIn(fleet.client, fleet.tenant)).map(({ id }) => id),
+      second: (await rulesIn(fleet.client, second)).map(({ id }) => id),
+      elsewhere: (await other.client.getFirewallRules()).map(({ id }) => id),
+    });
+
+    it("each has a service, a credential and a namespace of its own", async () => {
+      const { GATEHOUSE_URL: url, GATEHOUSE_USERNAME: username, GATEHOUSE_PASSWORD: password } = other.env;
+      const instances = { team: { tenant: second }, elsewhere: { url, username, password } };
+      await up(instances);
+      const made = await ids();
+      expect(Object.values(made).map((rules) => rules.length)).toEqual([1, 1, 1]);
+      const outputs = await machine.pulumi(["stack", "output", "--json", "--stack", "dev"], { cwd: folder });
+      expect(JSON.parse(outputs.stdout).found).toEqual({ team: second, elsewhere: other.tenant });
+
+      // Another credential of the same service changes no object.
+      const { id: key } = await other.client.createApiKey({
+        body: { name: "pipeline", expiresAt: 30, role: "administrator" },
+      });
+      const rotated = { team: { tenant: second }, elsewhere: { url, apiKey: key } };
+      await up(rotated);
+      expect(await ids()).toEqual(made);
+
+      // Another namespace has other objects.
+      await up({ team: { tenant: fleet.tenant }, elsewhere: rotated.elsewhere });
+      const moved = await ids();
+      expect({ ...moved, first: moved.first.length }).toEqual({ ...made, first: 2, second: [] });
+
+      // So has another service.
+      await up({
+        team: { tenant: fleet.tenant },
+        elsewhere: { url: fleet.env.GATEHOUSE_URL, tenant: second },
+      });
+      expect(Object.values(await ids()).map((rules) => rules.length)).toEqual([2, 1, 0]);
+
+      // A credential of the environment is for the service of the environment.
+      const refused = await up({ elsewhere: { url } }, 255);
+      expect(refused.stdout + refused.stderr).toContain("credential:");
+      const destroyed = await machine.pulumi(["destroy", "--yes", "--stack", "dev"], {
+        cwd: folder,
+        env: fleet.env,
+      });
+      expect(destroyed.code).toBe(0);
+      expect(await ids()).toEqual({ first: [], second: [], elsewhere: [] });
+    });
+  });
+
+  describe("by programs of other languages", () => {
+    const RULES = `
+import pulumi
+import pulumi_gatehouse as gatehouse
+
+trials = gatehouse.Namespace("trials", name="trials")
+rule = gatehouse.FirewallRule("rule", tenant=trials.tenant, action="deny", priority=5,
+    source_ip="^203", username=".*", filter={"hostname": ".*"})
+pulumi.export("rule", rule.rule_id)
+pulumi.export("owners", gatehouse.get_members_output().members.apply(lambda all: [m.role for m in all]))
+pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=rule.tenant).firewall_rules[0].action)
+`;
+    const [python, canPython] = needing("Python: as the README says", "pulumi-language-python", "python3");
+    it.runIf(canPython)(python, async () => {
+      const cwd = machine.folder("python", {
+        "Pulumi.yaml": "name: python-program\nruntime:\n  name: python\n  options:\n    virtualenv: venv\n",
+        "requirements.txt": "pulumi>=3.260,<4\n",
+        "__main__.py": RULES,
+      });
+      const env = fleet.env;
+      await machine.pulumi(["package", "add", "gatehouse"], { cwd });
+      await machine.pulumi(["stack", "init", "dev"], { cwd });
+      await machine.pulumi(["up", "--yes", "--non-interactive"], { cwd, env });
+      const { stdout } = await machine.pulumi(["stack", "output", "--json"], { cwd });
+      expect(JSON.parse(stdout)).toEqual({ rule: expect.any(String), owners: ["owner"], later: "deny" });
+      await machine.pulumi(["preview", "--expect-no-changes", "--non-interactive"], { cwd, env });
+      await machine.pulumi(["destroy", "--yes", "--non-interactive"], { cwd, env });
+
+      // The examples have the types that the SDK says.
+      const inVenv = (...args: string[]) => run(join(cwd, "venv", "bin", "python"), args, { cwd });
+      expect(await inVenv("-m", "pip", "install", "--quiet", "mypy")).toMatchObject({ code: 0 });
+      for (const file of readdirSync(EXAMPLES).filter((name) => name.endsWith(".py"))) {
+        const checked = await inVenv("-m", "mypy", "--follow-imports=silent", join(EXAMPLES, file));
+        expect(checked.code, checked.stdout).toBe(0);
+      }
+      // A check that finds nothing would be none.
+      machine.folder("python", { "wrong.py": "import pulumi_gatehouse as g\ng.Tag('x', name=3)\n" });
+      expect((await inVenv("-m", "mypy", "--follow-imports=silent", "wrong.py")).code).toBe(1);
+    });
+
+    const [go, canGo] = needing("Go: the SDK and the examples compile", "pulumi-language-go", "go");
+    it.runIf(canGo)(go, async () => {
+      const folder = join(await machine.sdk("go"), "gatehouse");
+      const module = "example.com/pulumi-gatehouse/sdk/go/gatehouse";
+      const SDK = "github.com/pulumi/pulumi/sdk/v3 v3.259.0";
+      writeFileSync(join(folder, "go.mod"), `module ${module}\n\ngo 1.24\n\nrequire ${SDK}\n`);
+      for (const file of readdirSync(EXAMPLES).filter((name) => name.endsWith(".go"))) {
+        const example = join(folder, "examples", file.replace(".go", ""));
+        mkdirSync(example, { recursive: true });
+        cpSync(join(EXAMPLES, file), join(example, "main.go"));
+      }
+      for (const words of [
+        ["mod", "tidy"],
+        ["build", "./..."],
+      ]) {
+        const ended = await run("go", words, { cwd: folder });
+        expect(ended.code, ended.stderr).toBe(0);
+      }
+    });
+
+    it("TypeScript: the examples have the types that the SDK says", async () => {
+      const sdk = join(await machine.classes(), "..");
+      const folder = machine.folder("typescript", {
+        "tsconfig.json": JSON.stringify({
+          compilerOptions: {
+            ...{ strict: true, noEmit: true, module: "nodenext", target: "es2022", skipLibCheck: true },
+            ...{ types: ["node"], paths: { "@gatehouse-access/pulumi": [join(sdk, "index.d.ts")] } },
+          },
+          include: ["*.ts"],
+        }),
+        "package.json": "{}",
+      });
+      linkModules(folder);
+      for (const file of readdirSync(EXAMPLES).filter((name) => name.endsWith(".ts"))) {
+        cpSync(join(EXAMPLES, file), join(folder, file));
+      }
+      const compile = () => run(process.execPath, [join(MODULES, "typescript", "bin", "tsc"), "-p", folder]);
+      const compiled = await compile();
+      expect(compiled.code, compiled.stdout).toBe(0);
+      machine.folder("typescript", {
+        "wrong.ts": `import * as gatehouse from "@gatehouse-access/pulumi";\nnew gatehouse.Tag("x", { name: 3 });\n`,
+      });
+      expect((await compile()).stdout).toContain("wrong.ts(2");
+    });
+
+    const [yaml, canYaml] = needing("YAML", "pulumi-language-yaml");
+    it.runIf(canYaml)(yaml, async () => {
+      const cwd = machine.folder("yaml", {
+        "Pulumi.yaml": `name: yaml-program
+runtime: yaml
+resources:
+  rule:
+    type: gatehouse:FirewallRule
+    properties:
+      { action: deny, priority: 5, sourceIp: ^203, username: .*, filter: { hostname: .* } }
+outputs:
+  rules:
+    fn::invoke:
+      function: gatehouse:getFirewallRules
+      arguments: { tenant: "\${rule.tenant}" }
+      return: firewallRules
+`,
+      });
+      const env = fleet.env;
+      await machine.pulumi(["stack", "init", "dev"], { cwd });
+      await machine.pulumi(["up", "--yes", "--non-interactive"], { cwd, env });
+      const { stdout } = await machine.pulumi(["stack", "output", "--json"], { cwd });
+      expect(JSON.parse(stdout).rules).toMatchObject([{ action: "deny", priority: 5 }]);
+      await machine.pulumi(["destroy", "--yes", "--non-interactive"], { cwd, env });
+      expect(await fleet.client.getFirewallRules()).toEqual([]);
+    });
+  });
+});

@@ -1,0 +1,114 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import grpc from "@grpc/grpc-js";
+import engineRpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
+import type engineProto from "@pulumi/pulumi/proto/engine_pb.js";
+import type pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { gatehouse } from "../support/gatehouse.ts";
+import { PluginClient, structOf } from "../support/pluginClient.ts";
+
+const PLUGIN = fileURLToPath(new URL("../../provider/bin/pulumi-resource-gatehouse.js", import.meta.url));
+
+let home: string;
+let fleet: Fleet;
+beforeAll(async () => {
+  fleet = await startFleet();
+});
+afterAll(() => fleet.stop());
+
+const running: ChildProcess[] = [];
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "gatehouse-home-"));
+});
+afterEach(async () => {
+  for (const child of running.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    child.kill("SIGKILL");
+    await once(child, "close");
+  }
+  rmSync(home, { recursive: true });
+});
+
+/** Starts a plugin as engines do; the first line that it writes is its port. */
+async function start(program: string, args: readonly string[], env: Record<string, string> = {}) {
+  const child = spawn(program, args, { env: { PATH: process.env.PATH, ...env }, stdio: "pipe" });
+  running.push(child);
+  const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  return { child, client: new PluginClient(Number(line)) };
+}
+
+/** An engine that takes messages of plugins. */
+async function startEngine() {
+  const messages: engineProto.LogRequest.AsObject[] = [];
+  const server = new grpc.Server();
+  const log = (call: { request: engineProto.LogRequest }, done: grpc.sendUnaryData<emptyProto.Empty>) => {
+    messages.push(call.request.toObject());
+    done(null, new emptyProto.Empty());
+  };
+  server.addService(engineRpc.EngineService as unknown as grpc.ServiceDefinition, { log } as never);
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    );
+  });
+  return { address: `127.0.0.1:${port}`, messages, stop: () => server.forceShutdown() };
+}
+
+it("is installed where the Pulumi CLI looks for it, and starts from there", async () => {
+  const installed = await gatehouse(["pulumi", "install"], { PULUMI_HOME: home });
+  expect(installed).toMatchObject({ code: 0, stderr: "" });
+  const file = /is installed: (.*)\n/.exec(installed.stdout)?.[1] ?? "";
+  expect(file.startsWith(join(home, "plugins", "resource-gatehouse-v"))).toBe(true);
+  expect(statSync(file).mode & 0o111).toBe(0o111);
+  const { client } = await start(file, ["127.0.0.1:1"], {});
+  const info = await client.ask<pluginProto.PluginInfo>("getPluginInfo", new emptyProto.Empty());
+  expect(file).toContain(`resource-gatehouse-v${info.getVersion()}`);
+  client.close();
+  // Once more, as after an update of this package in its place.
+  expect((await gatehouse(["pulumi", "install"], { PULUMI_HOME: home })).code).toBe(0);
+});
+
+it("says which folder it cannot be installed in", async () => {
+  const file = join(home, "file");
+  writeFileSync(file, "");
+  const refused = await gatehouse(["pulumi", "install"], { PULUMI_HOME: file });
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(refused.stderr).toMatch(/^error: can not write .*file.*PULUMI_HOME names another folder\n$/);
+});
+
+it("shows its messages by the engine, and ends with it", { tags: ["long"] }, async () => {
+  const engine = await startEngine();
+  const { child, client } = await start(process.execPath, [PLUGIN, engine.address], fleet.env);
+  await client.ask("configure", new proto.ConfigureRequest());
+  const rule = { action: "deny", priority: 5, sourceIp: "^203", username: ".*", filter: { hostname: ".*" } };
+  const urn = "urn:pulumi:dev::project::gatehouse:index:FirewallRule::it";
+  for (const properties of [rule, { ...rule, adopt: true }]) {
+    const request = new proto.CreateRequest();
+    request.setUrn(urn);
+    request.setProperties(structOf(properties));
+    await client.ask("create", request).catch((error: grpc.ServiceError) => {
+      throw new Error(error.details);
+    });
+  }
+  await expect.poll(() => engine.messages).toHaveLength(1);
+  expect(engine.messages[0]).toMatchObject({ urn, message: expect.stringContaining("took over") });
+  client.close();
+  engine.stop();
+  const [code] = await once(child, "close");
+  expect(code).toBe(1);
+});
+
+it("explains itself", async () => {
+  const child = spawn(process.execPath, [PLUGIN, "--help"], { stdio: "pipe" });
+  const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  expect(line).toContain("pulumi-resource-gatehouse");
+});

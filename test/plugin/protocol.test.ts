@@ -1,0 +1,474 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import grpc from "@grpc/grpc-js";
+import type pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { functions } from "../../provider/plugin/functions.ts";
+import { type PluginServer, startPluginServer } from "../../provider/plugin/pluginServer.ts";
+import { ProviderService } from "../../provider/plugin/providerService.ts";
+import { UNKNOWN } from "../../provider/valueMarks.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { initFailureIn, PluginClient, structOf, valuesIn } from "../support/pluginClient.ts";
+import { startLossyProxy } from "../support/proxy.ts";
+
+type Values = Record<string, unknown>;
+
+const SIGNATURE = "4dabf18193072939515e22adb298388d";
+const secret = (value: unknown) => ({ [SIGNATURE]: "1b47061264138c4ac30d75fd1eb44270", value });
+const output = (fields: Values) => ({ [SIGNATURE]: "d0e6a833031e9bbcd3f4e8bde6ca49a4", ...fields });
+const UNKNOWN_LIST = "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2";
+const TENANT = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
+
+let fleet: Fleet;
+beforeAll(async () => {
+  fleet = await startFleet();
+});
+afterAll(() => fleet.stop());
+
+/** A plugin, and what it told the engine. */
+interface Started {
+  readonly client: PluginClient;
+  readonly told: { readonly message: string; readonly urn: string | undefined }[];
+}
+
+const running: { server: PluginServer; client: PluginClient }[] = [];
+afterEach(() => {
+  for (const { server, client } of running.splice(0)) {
+    client.close();
+    server.close();
+  }
+});
+
+async function start(env: Record<string, string> = fleet.env): Promise<Started> {
+  const told: { message: string; urn: string | undefined }[] = [];
+  const service = new ProviderService({ log: (message, urn) => told.push({ message, urn }) }, env);
+  const server = await startPluginServer(service);
+  const client = new PluginClient(server.port);
+  running.push({ server, client });
+  return { client, told };
+}
+
+const DEFAULT = "urn:pulumi:dev::project::pulumi:providers:gatehouse::default_0_1_0";
+const OWN = "urn:pulumi:dev::project::pulumi:providers:gatehouse::mine";
+const urn = (type: string, name = "it") => `urn:pulumi:dev::project::gatehouse:index:${type}::${name}`;
+
+async function configured(
+  env: Record<string, string> = fleet.env,
+  args: Values = {},
+  instance = DEFAULT,
+): Promise<Started> {
+  const started = await start(env);
+  const request = new proto.ConfigureRequest();
+  request.setUrn(instance);
+  request.setId("8d8e0b9e-3a6f-4f9a-bb1d-111111111111");
+  request.setArgs(structOf(args));
+  await started.client.ask("configure", request);
+  return started;
+}
+
+async function checkInstance({ client }: Started, instance: string, args: Values) {
+  const request = new proto.CheckRequest();
+  request.setUrn(instance);
+  request.setNews(structOf(args));
+  const answer = await client.ask<proto.CheckResponse>("checkConfig", request);
+  return {
+    inputs: valuesIn(answer.getInputs()),
+    failures: answer.getFailuresList().map((failure) => failure.getReason()),
+  };
+}
+
+async function check({ client }: Started, type: string, news: Values, name?: string) {
+  const request = new proto.CheckRequest();
+  request.setUrn(urn(type, name));
+  request.setOlds(structOf({}));
+  request.setNews(structOf(news));
+  const answer = await client.ask<proto.CheckResponse>("check", request);
+  return {
+    inputs: valuesIn(answer.getInputs()),
+    failures: answer.getFailuresList().map((failure) => failure.toObject()),
+  };
+}
+
+async function create({ client }: Started, type: string, inputs: Values, preview = false) {
+  const request = new proto.CreateRequest();
+  request.setUrn(urn(type));
+  request.setProperties(structOf(inputs));
+  request.setPreview(preview);
+  const answer = await client.ask<proto.CreateResponse>("create", request);
+  return { id: answer.getId(), state: valuesIn(answer.getProperties()) };
+}
+
+async function invoke({ client }: Started, token: string, args: Values = {}) {
+  const request = new proto.InvokeRequest();
+  request.setTok(token);
+  request.setArgs(structOf(args));
+  const answer = await client.ask<proto.InvokeResponse>("invoke", request);
+  return {
+    result: valuesIn(answer.getReturn()),
+    failures: answer.getFailuresList().map((failure) => failure.getReason()),
+  };
+}
+
+const rule = {
+  action: "deny" as const,
+  priority: 5,
+  sourceIp: "^203",
+  username: ".*",
+  filter: { hostname: ".*" },
+};
+
+describe("a plugin that was started", () => {
+  it("says what it takes, its version and its schema", async () => {
+    const { client } = await start();
+    const shaken = await client.ask<proto.ProviderHandshakeResponse>(
+      "handshake",
+      new proto.ProviderHandshakeRequest(),
+    );
+    expect(shaken.toObject()).toMatchObject({
+      acceptSecrets: true,
+      acceptResources: true,
+      acceptOutputs: true,
+    });
+    const info = await client.ask<pluginProto.PluginInfo>("getPluginInfo", new emptyProto.Empty());
+    const schema = await client.ask<proto.GetSchemaResponse>("getSchema", new proto.GetSchemaRequest());
+    const file = fileURLToPath(new URL("../../provider/schemas/pulumi.json", import.meta.url));
+    expect(schema.getSchema()).toBe(readFileSync(file, "utf8"));
+    expect(JSON.parse(schema.getSchema()).version).toBe(info.getVersion());
+  });
+
+  it("refuses the methods of other kinds of provider", async () => {
+    const { client } = await start();
+    await expect(client.ask("construct", new proto.ConstructRequest())).rejects.toMatchObject({
+      code: grpc.status.UNIMPLEMENTED,
+    });
+  });
+
+  it("does nothing before it is configured", async () => {
+    await expect(check(await start(), "Tag", { name: "edge" })).rejects.toMatchObject({
+      details: "the provider is not configured",
+    });
+  });
+});
+
+describe("the settings of an instance", () => {
+  const env = { GATEHOUSE_URL: "https://one.example", GATEHOUSE_TOKEN: "t-env", GATEHOUSE_TENANT: TENANT };
+
+  it("have the service and the namespace of the environment, and never its credential", async () => {
+    const started = await start(env);
+    for (const instance of [DEFAULT, OWN]) {
+      expect(await checkInstance(started, instance, { version: "0.1.0" })).toEqual({
+        inputs: { version: "0.1.0", url: "https://one.example", tenant: TENANT },
+        failures: [],
+      });
+    }
+  });
+
+  it("are the environment's first for the default instance, and the program's first for its own", async () => {
+    const started = await start(env);
+    const given = { url: "https://two.example" };
+    const defaults = await checkInstance(started, DEFAULT, given);
+    expect(defaults.inputs).toMatchObject({ url: "https://one.example" });
+    // What belongs to another service is not filled in.
+    expect((await checkInstance(started, OWN, given)).inputs).toEqual(given);
+  });
+
+  it("keep what is not known yet", async () => {
+    const given = { url: UNKNOWN, tenant: UNKNOWN, password: UNKNOWN, username: "ana" };
+    expect(await checkInstance(await start({}), OWN, given)).toEqual({ inputs: given, failures: [] });
+  });
+
+  it.each<[string, Values, RegExp]>([
+    ["an unknown one", { uri: "x" }, /^uri: is not a setting; settings are url, caFile, tenant, apiKey/],
+    ["an address that is none", { url: "nowhere" }, /^url: must be an address/],
+    ["a namespace that is none", { tenant: "prod" }, /^GATEHOUSE_TENANT: must be a lower-case uuid/],
+    ["two credentials", { token: "a", apiKey: "b" }, /GATEHOUSE_API_KEY/],
+    ["a half credential", { username: "ana" }, /GATEHOUSE_PASSWORD/],
+    ["no text", { url: 3 }, /^url: must be a text/],
+  ])("are refused: %s", async (_title, given, reason) => {
+    const { failures } = await checkInstance(await start({}), OWN, given);
+    expect(failures).toEqual([expect.stringMatching(reason)]);
+  });
+
+  async function diff(before: Values, after: Values) {
+    const { client } = await start({});
+    const request = new proto.DiffRequest();
+    request.setUrn(OWN);
+    request.setOldInputs(structOf(before));
+    request.setNews(structOf(after));
+    const answer = await client.ask<proto.DiffResponse>("diffConfig", request);
+    return { diffs: answer.getDiffsList(), replaces: answer.getReplacesList() };
+  }
+  const here = { url: "https://one.example", tenant: TENANT, token: "a" };
+
+  it("make another instance of another service, and of nothing else", async () => {
+    const elsewhere = { ...here, url: "https://two.example" };
+    expect(await diff(here, elsewhere)).toEqual({ diffs: ["url"], replaces: ["url"] });
+    expect(await diff(here, { ...here, url: UNKNOWN })).toEqual({ diffs: ["url"], replaces: ["url"] });
+    expect((await diff(here, { ...here, url: "https://ONE.example/" })).replaces).toEqual([]);
+    const rotated = { url: here.url, tenant: TENANT, apiKey: "b" };
+    expect(await diff(here, rotated)).toEqual({ diffs: ["apiKey", "token"], replaces: [] });
+    expect((await diff(here, { ...here, tenant: fleet.tenant })).replaces).toEqual([]);
+    expect(await diff(here, { ...here, version: "2" })).toEqual({ diffs: [], replaces: [] });
+  });
+
+  it("send no credential of the environment to another service", async () => {
+    const { GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
+    const usual = {
+      GATEHOUSE_URL: "https://one.example",
+      ...{ GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD },
+    } as Record<string, string>;
+    const { GATEHOUSE_URL: url } = fleet.env;
+    const refused = invoke(await configured(usual, { url }, OWN), "gatehouse:index:getTags");
+    await expect(refused).rejects.toMatchObject({ details: expect.stringMatching(/^credential: /) });
+    const own = { url, username: GATEHOUSE_USERNAME, password: secret(GATEHOUSE_PASSWORD) };
+    const answered = await invoke(await configured(usual, own, OWN), "gatehouse:index:getTags");
+    expect(answered.result).toEqual({ tags: [] });
+  });
+});
+
+describe("check", () => {
+  it("says what is wrong, with the name of the property", async () => {
+    const { failures } = await check(await configured(), "FirewallRule", { ...rule, action: "maybe" });
+    expect(failures).toEqual([
+      { property: "", reason: expect.stringMatching(/^FirewallRule\.action: must be one of/) },
+    ]);
+  });
+
+  it("fills in the instance's namespace", async () => {
+    const started = await configured(fleet.env, { tenant: TENANT }, OWN);
+    expect((await check(started, "Tag", { name: "edge" })).inputs).toEqual({ name: "edge", tenant: TENANT });
+  });
+
+  it("keeps secrets secret, and what is unknown unknown, whatever its type", async () => {
+    const given = {
+      ...rule,
+      username: secret("^root$"),
+      sourceIp: output({ value: "^198", secret: true, dependencies: ["urn"] }),
+      priority: output({}),
+      filter: { tags: UNKNOWN_LIST },
+    };
+    const { inputs, failures } = await check(await configured(), "FirewallRule", given);
+    expect(failures).toEqual([]);
+    expect(inputs).toMatchObject({
+      username: secret("^root$"),
+      sourceIp: secret("^198"),
+      priority: UNKNOWN,
+      filter: { tags: UNKNOWN },
+    });
+  });
+
+  it("refuses a second resource for one object", async () => {
+    const started = await configured();
+    await check(started, "Namespace", { name: "trials" }, "one");
+    const { failures } = await check(started, "Namespace", { name: "Trials" }, "two");
+    expect(failures).toEqual([{ property: "", reason: expect.stringMatching(/^Namespace\.name: /) }]);
+  });
+
+  it("names the resources there are", async () => {
+    await expect(check(await configured(), "Rule", {})).rejects.toMatchObject({
+      details: expect.stringMatching(
+        /^gatehouse:index:Rule: is no resource; resources are gatehouse:index:Namespace, /,
+      ),
+    });
+  });
+});
+
+describe("diff", () => {
+  async function diff(type: string, state: Values, news: Values) {
+    const { client } = await configured();
+    const request = new proto.DiffRequest();
+    request.setUrn(urn(type));
+    request.setId("id");
+    request.setOlds(structOf(state));
+    request.setNews(structOf(news));
+    const answer = await client.ask<proto.DiffResponse>("diff", request);
+    const kinds = Object.entries(proto.PropertyDiff.Kind);
+    const nameOf = (kind: number) => kinds.find(([, number]) => number === kind)?.[0];
+    return Object.fromEntries(
+      answer.getDetaileddiffMap().toObject(true, (_, detail) => nameOf(detail.getKind())),
+    );
+  }
+
+  it("names each place, also within objects, and what replaces", async () => {
+    const settings = { sessionRecord: true, connectionAnnouncement: "" };
+    expect(
+      await diff(
+        "Namespace",
+        { name: "a", settings, forceDestroy: false },
+        { name: "b", settings: { ...settings, sessionRecord: false }, forceDestroy: false },
+      ),
+    ).toEqual({ name: "UPDATE", "settings.sessionRecord": "UPDATE" });
+    const key = { validDays: 30, rotateBefore: 0, overlap: 0, expiresAt: "", previous: [] };
+    expect(
+      await diff(
+        "ApiKey",
+        { ...key, keepers: { "a.b": "1", c: "1" } },
+        { ...key, validDays: 60, keepers: { "a.b": "2", d: "1" } },
+      ),
+    ).toEqual({
+      validDays: "UPDATE_REPLACE",
+      'keepers["a.b"]': "UPDATE_REPLACE",
+      "keepers.c": "DELETE_REPLACE",
+      "keepers.d": "ADD_REPLACE",
+    });
+    expect(await diff("FirewallRule", rule, { ...rule, filter: { tags: ["b", "a"] } })).toEqual({
+      "filter.hostname": "DELETE",
+      "filter.tags": "ADD",
+    });
+  });
+
+  it("finds none where only the marks of dynamic resources differ", async () => {
+    const former = { ...rule, active: true, __provider: "code", __logicalId: "urn", __stateId: "id" };
+    expect(await diff("FirewallRule", former, { ...rule, active: true })).toEqual({});
+  });
+});
+
+describe("create", () => {
+  it("promises in a preview what is known, and makes nothing", async () => {
+    const started = await configured();
+    const { id, state } = await create(started, "ApiKey", { validDays: 30, keepers: {} }, true);
+    expect(id).toBe("");
+    expect(state).toMatchObject({ validDays: 30, name: UNKNOWN, tenant: UNKNOWN, key: secret(UNKNOWN) });
+    expect(await fleet.client.listApiKeys()).toEqual([]);
+  });
+
+  it("gives secrets as such", async () => {
+    const { state } = await create(await configured(), "ApiKey", { name: secret("ci-key"), validDays: 30 });
+    expect(state).toMatchObject({ key: secret(expect.any(String)), name: secret("ci-key") });
+    await fleet.client.deleteApiKey({ params: { key: "ci-key" } });
+  });
+
+  it("tells of an object that was made but not completed, with all that is known of it", async () => {
+    const proxy = await startLossyProxy(fleet.service.url);
+    const started = await configured({ ...fleet.env, GATEHOUSE_URL: proxy.url });
+    const isChange = (method: string, path: string) =>
+      method === "PUT" && path.startsWith("/api/namespaces/");
+    proxy.loseAnswers(isChange, isChange);
+    const settings = { sessionRecord: false, connectionAnnouncement: "" };
+    const error = await create(started, "Namespace", { name: "halfway", settings }).catch(
+      (error: unknown) => error,
+    );
+    const failure = initFailureIn(error);
+    const [made] = await fleet.client
+      .getNamespaces({ query: {} })
+      .then((all) => all.filter(({ name }) => name === "halfway"));
+    expect(failure?.getId()).toBe(made?.tenantId);
+    expect(valuesIn(failure?.getProperties())).toMatchObject({ name: "halfway", tenant: made?.tenantId });
+    expect(valuesIn(failure?.getInputs())).toEqual({ name: "halfway", settings });
+    expect(failure?.getReasonsList()).toHaveLength(1);
+    const tenant = made?.tenantId ?? "";
+    await fleet.client.forTenant(tenant).deleteNamespace({ params: { tenant } });
+    await proxy.stop();
+  });
+
+  it("tells the engine of an object that it took over, about its resource", async () => {
+    const { id } = await fleet.client.createFirewallRule({ body: { ...rule, active: true } });
+    const started = await configured();
+    await create(started, "FirewallRule", { ...rule, active: true, adopt: true });
+    expect(started.told).toEqual([
+      {
+        message: `FirewallRule "it": took over ${fleet.tenant}/${id}, which was there already`,
+        urn: urn("FirewallRule"),
+      },
+    ]);
+    await fleet.client.deleteFirewallRule({ params: { id } });
+  });
+
+  it("of a service that is not there ends at once, and says so", async () => {
+    const started = await configured({ ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:1" });
+    await expect(create(started, "FirewallRule", rule)).rejects.toMatchObject({
+      code: grpc.status.UNKNOWN,
+      details: expect.stringContaining("127.0.0.1:1"),
+    });
+  });
+});
+
+describe("read", () => {
+  async function read({ client }: Started, type: string, id: string, state?: Values) {
+    const request = new proto.ReadRequest();
+    request.setUrn(urn(type));
+    request.setId(id);
+    if (state) request.setProperties(structOf(state));
+    const answer = await client.ask<proto.ReadResponse>("read", request);
+    const inputs = answer.getInputs();
+    return {
+      id: answer.getId(),
+      state: valuesIn(answer.getProperties()),
+      inputs: inputs && valuesIn(inputs),
+    };
+  }
+
+  it("gives for an import the inputs that declare the object, and for a refresh none", async () => {
+    const { id } = await fleet.client.createFirewallRule({ body: { ...rule, active: true } });
+    const started = await configured();
+    const full = `${fleet.tenant}/${id}`;
+    const imported = await read(started, "FirewallRule", full);
+    const declared = { ...rule, active: true, tenant: fleet.tenant };
+    expect(imported).toMatchObject({ id: full, inputs: declared, state: { ...declared, ruleId: id } });
+    const refreshed = await read(started, "FirewallRule", full, imported.state);
+    expect(refreshed).toEqual({ ...imported, inputs: undefined });
+    await fleet.client.deleteFirewallRule({ params: { id } });
+    expect(await read(await configured(), "FirewallRule", full, imported.state)).toEqual({
+      id: "",
+      state: {},
+      inputs: undefined,
+    });
+  });
+
+  it("keeps a secret of the state secret", async () => {
+    const data = sshKeyLine();
+    const key = { name: "ana", username: "^root$", filter: { hostname: ".*" }, data };
+    const started = await configured();
+    const made = await create(started, "PublicKey", { ...key, username: secret(key.username) });
+    const found = await read(started, "PublicKey", made.id, made.state);
+    expect(found.state.username).toEqual(secret("^root$"));
+    await fleet.client.deletePublicKey({ params: { fingerprint: String(made.state.fingerprint) } });
+  });
+
+  it("refuses an id of another form", async () => {
+    await expect(read(await configured(), "FirewallRule", "7")).rejects.toMatchObject({
+      details: expect.stringContaining("tenant/"),
+    });
+  });
+});
+
+describe("functions", () => {
+  it.each(functions.map(({ name }) => name))("%s answers", async (name) => {
+    const { result, failures } = await invoke(await configured(), `gatehouse:index:${name}`);
+    expect(failures).toEqual([]);
+    expect(Object.keys(result).length).toBeGreaterThan(0);
+  });
+
+  it("say what is wrong with an argument", async () => {
+    const started = await configured();
+    expect(
+      (await invoke(started, "gatehouse:index:getDevices", { status: "gone", names: [] })).failures,
+    ).toEqual([expect.stringMatching(/^getDevices\.status: must be one of/), expect.stringMatching(/names/)]);
+    const addressed = await invoke(started, "gatehouse:index:getAccess", { addresses: ["127.1"] });
+    expect(addressed.failures).toEqual(["getAccess.addresses.0: must be an IPv4 or IPv6 address"]);
+    await expect(invoke(started, "gatehouse:index:getAccess", { devices: ["none"] })).rejects.toMatchObject({
+      details: expect.stringMatching(/^getAccess\.devices: none is none of/),
+    });
+    await expect(invoke(started, "gatehouse:index:getAll")).rejects.toMatchObject({
+      details: expect.stringContaining("functions are gatehouse:index:getDevices, "),
+    });
+  });
+});
+
+describe("after cancel", () => {
+  it("nothing is begun, and what runs is done to its end", async () => {
+    const started = await configured();
+    const making = create(started, "FirewallRule", rule);
+    await started.client.ask("cancel", new emptyProto.Empty());
+    const made = await making;
+    await expect(create(started, "FirewallRule", { ...rule, priority: 6 })).rejects.toMatchObject({
+      code: grpc.status.CANCELLED,
+    });
+    const rules = await fleet.client.getFirewallRules();
+    expect(rules.map(({ id }) => `${fleet.tenant}/${id}`)).toEqual([made.id]);
+    await fleet.client.deleteFirewallRule({ params: { id: String(made.state.ruleId) } });
+  });
+});
