@@ -1,5 +1,13 @@
 import { ConfigurationError, credentialsFromEnvironment } from "@gatehouse-access/sdk";
-import { CREDENTIALS, defaultTenant, SETTINGS, type Setting, settings } from "../pulumi/newConnection.ts";
+import {
+  CREDENTIALS,
+  defaultTenant,
+  newConnection,
+  SETTINGS,
+  type Setting,
+  settings,
+} from "../pulumi/newConnection.ts";
+import type { Connection } from "../resources/connection.ts";
 import type { Failure } from "../resources/definition.ts";
 import type { InputChange } from "../resources/diff.ts";
 import { hasUnknown } from "../resources/values.ts";
@@ -51,6 +59,22 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
     isOpen(name.replace(/_FILE$/, "")),
   );
   return Object.fromEntries([...rest, ...own]);
+}
+
+/**
+ * Opens the connection of an instance; the caller closes its client.
+ * @throws ConfigurationError naming the setting that is missing or wrong, with what is allowed
+ */
+export function connectionOf(instance: Instance, env: NodeJS.ProcessEnv): Connection {
+  const effective = settingsOf(instance, env);
+  const hasCredential = CREDENTIALS.some((name) => effective[name] ?? effective[`${name}_FILE`]);
+  const { url } = instance.inputs;
+  if (!instance.isDefault && !hasCredential && typeof url === "string" && isElsewhere(url, env)) {
+    throw new ConfigurationError(
+      `credential: the provider is for ${url}, and the environment for another service, whose credential is not sent there; give the provider apiKey, token, or username and password`,
+    );
+  }
+  return newConnection(() => undefined, effective);
 }
 
 /** True where the environment is for another service. */

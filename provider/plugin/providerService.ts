@@ -6,7 +6,7 @@ import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import type { Props } from "../engine/value.ts";
 import { packageFile, packageVersion } from "../packageFile.ts";
 import { LOGICAL_ID, providerText, STATE_ID } from "../pulumi/closure.ts";
-import { defaultTenant, newConnection } from "../pulumi/newConnection.ts";
+import { defaultTenant } from "../pulumi/newConnection.ts";
 import { type Compared, ResourceSteps, type Runtime } from "../pulumi/resourceSteps.ts";
 import { Run, replacementsAsked } from "../pulumi/run.ts";
 import type { Connection } from "../resources/connection.ts";
@@ -18,6 +18,7 @@ import type { EngineLink } from "./engineLink.ts";
 import { callFunction, functions } from "./functions.ts";
 import {
   checkInstance,
+  connectionOf,
   diffInstance,
   type Instance,
   isDefaultInstance,
@@ -59,7 +60,7 @@ export class ProviderService {
     this.#env = env;
     const runtime: Runtime = {
       run: new Run(),
-      defaultTenant: () => defaultTenant(() => undefined, this.#settings()),
+      defaultTenant: () => defaultTenant(() => undefined, settingsOf(this.#instance(), env)),
       isReplacementAsked: replacementsAsked(env),
       connection: () => this.#open(),
       tell: (message, urn) => this.#engine.log(message, urn),
@@ -237,9 +238,9 @@ export class ProviderService {
     return steps;
   }
 
-  #settings(): Record<string, string> {
+  #instance(): Instance {
     if (!this.#configured) throw new ConfigurationError("the provider is not configured");
-    return settingsOf(this.#configured.instance, this.#env);
+    return this.#configured.instance;
   }
 
   #service(): Connection {
@@ -248,7 +249,7 @@ export class ProviderService {
   }
 
   #open(): Connection {
-    this.#connection ??= newConnection(() => undefined, this.#settings());
+    this.#connection ??= connectionOf(this.#instance(), this.#env);
     return this.#connection;
   }
 }
