@@ -83,7 +83,7 @@ function resourceSection(definition: ResourceDefinition): string {
 function resources(): string {
   const head = `# Resources
 
-All are exported by \`@gatehouse-access/provider\`. A set has no order. The examples are the files of
+All are exported by \`@gatehouse-access/provider\`, and are those of the [plugin](plugin.md) for other languages. A set has no order. The examples are the files of
 \`examples/resources\`, which is a program that a test runs.
 
 **Requests.** One for each create, update and delete, and none where nothing changed. More only for: a Namespace
@@ -108,7 +108,7 @@ its end is not deleted. Two that exchange their objects need an \`up\` for each 
 \`up\` then moves to that one. Without a refresh a plan asks the service nothing.
 
 **Import.** By the option \`import: "<id>"\` under the embedded engine; the Pulumi CLI cannot import dynamic
-resources, there \`adopt: true\` does the same. An ApiKey that is imported has no secret to be known.
+resources, there \`adopt: true\` does the same. By the [plugin](plugin.md), \`pulumi import\` does. An ApiKey that is imported has no secret to be known.
 
 **API keys that were replaced** go on working for the overlap, and end with the ApiKey when that is removed from the
 program. When somebody revokes an ApiKey by hand, those that it replaced are kept in sight: after a refresh the next

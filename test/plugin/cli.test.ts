@@ -1,5 +1,5 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
@@ -13,6 +13,13 @@ import { linkModules, Machine, MODULES, needing, run } from "./support/cli.ts";
 
 const EXAMPLES = fileURLToPath(new URL("../../examples/plugin", import.meta.url));
 const SCHEMA = fileURLToPath(new URL("../../provider/schemas/pulumi.json", import.meta.url));
+
+/** The code of a language in the README's section about other languages. */
+function blockOf(language: string): string {
+  const readme = readFileSync(fileURLToPath(new URL("../../README.md", import.meta.url)), "utf8");
+  const section = readme.split("\n## ").find((part) => part.startsWith("Other languages\n")) ?? "";
+  return new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "ms").exec(section)?.[1] ?? "";
+}
 
 const [title, available] = needing("the plugin under the Pulumi CLI", "pulumi");
 
@@ -293,32 +300,35 @@ exports.found = Object.fromEntries(Object.entries(made).map(([name, provider]) =
   });
 
   describe("by programs of other languages", () => {
-    const RULES = `
-import pulumi
-import pulumi_gatehouse as gatehouse
-
-trials = gatehouse.Namespace("trials", name="trials")
-rule = gatehouse.FirewallRule("rule", tenant=trials.tenant, action="deny", priority=5,
-    source_ip="^203", username=".*", filter={"hostname": ".*"})
-pulumi.export("rule", rule.rule_id)
-pulumi.export("owners", gatehouse.get_members_output().members.apply(lambda all: [m.role for m in all]))
-pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=rule.tenant).firewall_rules[0].action)
-`;
     const [python, canPython] = needing("Python: as the README says", "pulumi-language-python", "python3");
     it.runIf(canPython)(python, async () => {
-      const cwd = machine.folder("python", {
-        "Pulumi.yaml": "name: python-program\nruntime:\n  name: python\n  options:\n    virtualenv: venv\n",
-        "requirements.txt": "pulumi>=3.260,<4\n",
-        "__main__.py": RULES,
-      });
-      const env = fleet.env;
-      await machine.pulumi(["package", "add", "gatehouse"], { cwd });
-      await machine.pulumi(["stack", "init", "dev"], { cwd });
-      await machine.pulumi(["up", "--yes", "--non-interactive"], { cwd, env });
-      const { stdout } = await machine.pulumi(["stack", "output", "--json"], { cwd });
-      expect(JSON.parse(stdout)).toEqual({ rule: expect.any(String), owners: ["owner"], later: "deny" });
-      await machine.pulumi(["preview", "--expect-no-changes", "--non-interactive"], { cwd, env });
-      await machine.pulumi(["destroy", "--yes", "--non-interactive"], { cwd, env });
+      const [, install, ...others] = blockOf("sh").trimEnd().split("\n");
+      expect(install).toMatch(/^gatehouse pulumi install /);
+      const last = others.pop() ?? "";
+      const { PATH = "" } = process.env;
+      const env = { ...machine.env, ...fleet.env, PATH: [join(MODULES, ".bin"), PATH].join(delimiter) };
+      const cwd = join(machine.root, "fleet");
+      const type = async (line: string, folder = cwd) => {
+        const ended = await run("/bin/sh", ["-c", line], { cwd: folder, env });
+        expect(ended.code, `${line}\n${ended.stdout}\n${ended.stderr}`).toBe(0);
+        return ended.stdout;
+      };
+      const [make = "", ...rest] = others;
+      await type(make, machine.root);
+      for (const line of rest) await type(line);
+      const lookups = `
+import pulumi
+pulumi.export("owners", gatehouse.get_members_output().members.apply(lambda all: [m.role for m in all]))
+pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=staging.tenant).firewall_rules)
+`;
+      writeFileSync(join(cwd, "__main__.py"), `${blockOf("python")}${lookups}`);
+      await type(`${last} --yes`);
+      await type(`${last} --yes`);
+      const outputs = JSON.parse(await type("pulumi stack output --json --stack prod"));
+      expect(outputs).toMatchObject({ owners: ["owner"], later: [{ action: "deny", priority: 10 }] });
+      await type("pulumi preview --expect-no-changes --non-interactive --stack prod");
+      await type("gatehouse drift --stack prod");
+      await type("gatehouse destroy --yes --stack prod");
 
       // The examples have the types that the SDK says.
       const inVenv = (...args: string[]) => run(join(cwd, "venv", "bin", "python"), args, { cwd });
@@ -328,7 +338,7 @@ pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=rule.tenant).f
         expect(checked.code, checked.stdout).toBe(0);
       }
       // A check that finds nothing would be none.
-      machine.folder("python", { "wrong.py": "import pulumi_gatehouse as g\ng.Tag('x', name=3)\n" });
+      writeFileSync(join(cwd, "wrong.py"), "import pulumi_gatehouse as g\ng.Tag('x', name=3)\n");
       expect((await inVenv("-m", "mypy", "--follow-imports=silent", "wrong.py")).code).toBe(1);
     });
 
