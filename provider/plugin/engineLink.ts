@@ -20,7 +20,10 @@ export const noEngine: EngineLink = { log: (message) => console.error(message) }
  * @param gone called once the engine cannot be reached any more, as when it was killed
  */
 export function linkToEngine(address: string, gone: () => void): EngineLink {
-  const client = new rpc.EngineClient(address, grpc.credentials.createInsecure());
+  // It is on this machine: a proxy of the environment does not lead there.
+  const client = new rpc.EngineClient(address, grpc.credentials.createInsecure(), {
+    "grpc.enable_http_proxy": 0,
+  });
   watch(client, gone);
   return {
     log(message, urn) {
@@ -35,16 +38,18 @@ export function linkToEngine(address: string, gone: () => void): EngineLink {
   };
 }
 
-/** A plugin whose engine was killed would stay for ever: nobody else ends it. */
+/** A plugin whose engine was killed would stay for ever: nobody else ends it. One that was never there is no such. */
 function watch(client: grpc.Client, gone: () => void): void {
   const channel = client.getChannel();
-  const next = () => {
+  const whileReady = () => {
     const state = channel.getConnectivityState(true);
     if (state === grpc.connectivityState.READY) {
-      channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, next);
+      channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, whileReady);
       return;
     }
-    client.waitForReady(Date.now() + GONE_AFTER, (error) => (error ? gone() : next()));
+    client.waitForReady(Date.now() + GONE_AFTER, (error) => (error ? gone() : whileReady()));
   };
-  next();
+  client.waitForReady(Number.POSITIVE_INFINITY, (error) => {
+    if (!error) whileReady();
+  });
 }
