@@ -1,4 +1,10 @@
-import { OWN_TYPE, openStack, type Stack, type StackOptions, StackSelectionError } from "../engine/index.ts";
+import {
+  openStack,
+  ownTypeName,
+  type Stack,
+  type StackOptions,
+  StackSelectionError,
+} from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
 import { type Io, withEnv } from "./io.ts";
 import { tellingOf } from "./withConnection.ts";
@@ -57,7 +63,9 @@ export async function openOnService(
     }
     const text = await textOf(connection, tenant, words);
     if (isKept) return { stack, service: { ...service, text }, io };
-    const settledIo = withEnv(io, { ...env, GATEHOUSE_TENANT: tenant });
+    // With its service: the plugin gives the namespace to no provider instance of another one.
+    const place = { ...(!isSet(env, "GATEHOUSE_URL") && { GATEHOUSE_URL: connection.client.url }) };
+    const settledIo = withEnv(io, { ...env, ...place, GATEHOUSE_TENANT: tenant });
     // Opened again: a stack keeps the environment with which it was opened.
     const reopened = await openStack({ ...options, env: settledIo.env });
     const pin = async () => {
@@ -112,7 +120,9 @@ async function settled(
     const by = isSet(env, "GATEHOUSE_TENANT") ? "GATEHOUSE_TENANT" : "the stack's configuration";
     return { tenant: set, unsettled: undefined, isKept: true, words: `by ${by}${unneeded}` };
   }
-  const [kept, ...others] = homesIn(await stack.resources());
+  const { isSameService } = await import("../resources/connection.ts");
+  const isHere = (url: unknown) => typeof url !== "string" || isSameService(url, connection.client.url);
+  const [kept, ...others] = homesIn(await stack.resources(), isHere);
   if (others.length > 0) {
     const unsettled = new ConfigurationError(
       `tenant: resources of the stack that name no namespace are in ${others.length + 1} of them: ${[kept, ...others].sort().join(", ")}; name it in those of all but one, and set ${TENANT_KEY} to that one`,
@@ -135,15 +145,19 @@ async function settled(
 }
 
 /**
- * The namespaces that hold the objects of resources which name none. After a run with a setting, every resource in the
+ * The namespaces of a service that hold the objects of resources which name none. After a run with a setting, every resource in the
  * state names a namespace: then the one counts that holds all objects outside the stack's own namespaces.
  */
-function homesIn(resources: Awaited<ReturnType<Stack["resources"]>>): string[] {
-  const own = resources.flatMap(({ type, inputs = {}, outputs = {} }) =>
-    type.startsWith(OWN_TYPE) && typeof outputs.tenant === "string"
+function homesIn(
+  resources: Awaited<ReturnType<Stack["resources"]>>,
+  isHere: (url: unknown) => boolean,
+): string[] {
+  const urls = new Map(resources.map(({ urn, id, inputs }) => [`${urn}::${id}`, inputs?.url]));
+  const own = resources.flatMap(({ type, provider, inputs = {}, outputs = {} }) =>
+    ownTypeName(type) !== undefined && typeof outputs.tenant === "string" && isHere(urls.get(provider ?? ""))
       ? [
           {
-            isNamespace: type.endsWith(":Namespace"),
+            isNamespace: ownTypeName(type) === "Namespace",
             isNamed: Boolean(inputs.tenant),
             tenant: outputs.tenant,
           },

@@ -15,16 +15,24 @@ export class EngineError extends Error {
   }
 }
 
+/** Where people read how to install the Pulumi CLI. */
+const INSTALL = "https://www.pulumi.com/docs/install/";
+
 /**
  * There is no `pulumi` command on the PATH, and the embedded engine was not named. Where the embedded engine was named, and cannot run
  * the stack, that is an UnsupportedError.
  */
 export class NoEngineError extends EngineError {
-  constructor() {
+  /** @param runtime what the program runs by; the built-in engine has Node.js alone */
+  constructor(runtime: string) {
+    const install = `install the Pulumi CLI (${INSTALL})`;
     super(
       "no_engine",
-      "There is no `pulumi` command on the PATH. Either install the Pulumi CLI " +
-        "(https://www.pulumi.com/docs/install/), or run the program with the built-in engine: --engine embedded",
+      `There is no \`pulumi\` command on the PATH. ${
+        runtime === "nodejs"
+          ? `Either ${install}, or run the program with the built-in engine: --engine embedded`
+          : `For a program of the runtime ${runtime}, ${install}: the built-in engine runs those of nodejs alone.`
+      }`,
     );
   }
 }
@@ -139,7 +147,7 @@ export class UnsupportedError extends EngineError {
     const lines = uses.map((use) => `  ${use.resource}: ${use.feature}. ${use.hint}`);
     super(
       "unsupported",
-      `The embedded engine does not support what this stack uses; nothing was changed.\n${lines.join("\n")}`,
+      `The embedded engine does not support what this stack uses; nothing was changed.\n${lines.join("\n")}\nHow to install the Pulumi CLI: ${INSTALL}`,
     );
     this.uses = uses;
   }

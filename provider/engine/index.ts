@@ -16,4 +16,4 @@ export type {
   UpOptions,
 } from "./stack.ts";
 export type { TargetOptions } from "./targets.ts";
-export { OWN_TYPE, typeName, urnName, urnType } from "./urn.ts";
+export { ownTypeName, typeName, urnName, urnType } from "./urn.ts";

@@ -39,6 +39,8 @@ export interface ResourceValues {
   readonly outputs: Record<string, Shown>;
   /** Set where the object stays when the resource is deleted (`retainOnDelete`). */
   readonly retained?: true;
+  /** The inputs of the provider instance that it belongs to, where the engine tells them. */
+  readonly provider?: Readonly<Record<string, Shown>>;
 }
 
 /** What happens, or happened, to one resource, as people and other programs are shown it. */

@@ -12,7 +12,7 @@ export async function openStack(options: StackOptions = {}): Promise<Stack> {
   const env = options.env ?? process.env;
   const project = await readProject(options.folder ?? ".");
   if (options.engine === "embedded") return EmbeddedStack.open(project, options);
-  if (findOnPath("pulumi", env) === undefined) throw new NoEngineError();
+  if (findOnPath("pulumi", env) === undefined) throw new NoEngineError(project.runtime);
   // The CLI's side of the SDK is large: not loaded where it is not needed.
   const { CliStack } = await import("./cli/cliStack.ts");
   return CliStack.open(project, options);

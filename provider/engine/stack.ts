@@ -82,6 +82,9 @@ export interface StackOptions {
 /** A resource in a state. */
 export interface StateResource {
   readonly urn: string;
+  readonly id?: string;
+  /** Its provider instance: `urn::id`. */
+  readonly provider?: string;
   readonly type: string;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;

@@ -23,7 +23,11 @@ export const UNSUPPORTED = [
   { id: "compressed-state", feature: "gzip- or zstd-compressed state files", hint: CLI },
   { id: "legacy-layout", feature: "state folders without projects (before Pulumi 3.61)", hint: CLI },
   { id: "environment", feature: "Pulumi ESC environments in the stack's configuration", hint: CLI },
-  { id: "package", feature: "resources of other packages than dynamic providers", hint: CLI },
+  {
+    id: "package",
+    feature: "resources of plugins (Gatehouse has the same ones as dynamic resources)",
+    hint: CLI,
+  },
   { id: "explicit-provider", feature: "explicit providers (the options provider and providers)", hint: CLI },
   { id: "remote-component", feature: "remote (multi-language) components", hint: CLI },
   { id: "parameterized-package", feature: "parameterized packages", hint: CLI },

@@ -4,11 +4,17 @@ export const STACK_TYPE = "pulumi:pulumi:Stack";
 /** The type of the provider that dynamic resources belong to. */
 export const DYNAMIC_PROVIDER_TYPE = "pulumi:providers:pulumi-nodejs";
 
-/** How the types of this package's resources begin. */
-export const OWN_TYPE = "pulumi-nodejs:dynamic/gatehouse:";
+/** How the types of this package's dynamic resources begin. */
+const OWN_DYNAMIC = "pulumi-nodejs:dynamic/gatehouse:";
 
-/** The type of the resource by which the provider tells states apart. Programs do not declare it themselves. */
-export const STATE_IDENTITY_TYPE = `${OWN_TYPE}StateIdentity`;
+/** How the types of the plugin's resources, which are the same ones, and its functions begin. */
+export const OWN_PLUGIN = "gatehouse:index:";
+
+/**
+ * The type of the resource by which the dynamic provider tells states apart: the plugin has its instances for that.
+ * Programs do not declare it themselves.
+ */
+export const STATE_IDENTITY_TYPE = `${OWN_DYNAMIC}StateIdentity`;
 
 /** The resource's name: the last part of its URN. */
 export function urnName(urn: string): string {
@@ -39,8 +45,21 @@ export function makeUrn(stack: string, project: string, parent: string, type: st
   return `urn:pulumi:${stack}::${project}::${prefix}${type}::${name}`;
 }
 
-/** A type as people know it: that of a dynamic resource is the name of its class, others stay whole. */
-export function typeName(type: string): string {
-  const own = type.startsWith("pulumi-nodejs:dynamic") || type === STACK_TYPE;
-  return own ? type.slice(type.lastIndexOf(":") + 1) : type;
+/** Which of this package's resources a type is, dynamic or of the plugin; undefined for types of other packages. */
+export function ownTypeName(type: string): string | undefined {
+  const own = [OWN_DYNAMIC, OWN_PLUGIN].find((prefix) => type.startsWith(prefix));
+  return own && type.slice(own.length);
 }
+
+/** A type as people know it: that of a dynamic or own resource is the name of its class, others stay whole. */
+export function typeName(type: string): string {
+  const isDynamic = type.startsWith("pulumi-nodejs:dynamic") || type === STACK_TYPE;
+  return ownTypeName(type) ?? (isDynamic ? type.slice(type.lastIndexOf(":") + 1) : type);
+}
+
+/** The URN in a reference to a provider instance, which is `urn::id`. */
+export const urnOfProvider = (reference: string): string => reference.slice(0, reference.lastIndexOf("::"));
+
+/** True where a URN names the provider instance of resources whose program names none. */
+export const isDefaultInstance = (urn: string): boolean =>
+  urn.slice(urn.lastIndexOf("::") + 2).startsWith("default");

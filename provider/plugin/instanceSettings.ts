@@ -7,7 +7,7 @@ import {
   type Setting,
   settings,
 } from "../pulumi/newConnection.ts";
-import type { Connection } from "../resources/connection.ts";
+import { type Connection, isSameService } from "../resources/connection.ts";
 import type { Failure } from "../resources/definition.ts";
 import type { InputChange } from "../resources/diff.ts";
 import { hasUnknown } from "../resources/values.ts";
@@ -26,10 +26,6 @@ export interface Instance {
   /** Its inputs; unknown ones only in previews. */
   readonly inputs: Values;
 }
-
-/** True where a URN names the provider instance of resources whose program names none. */
-export const isDefaultInstance = (urn: string): boolean =>
-  urn.slice(urn.lastIndexOf("::") + 2).startsWith("default");
 
 /**
  * The settings of an instance as environment variables. For the default one the environment wins over the stack's
@@ -81,12 +77,6 @@ export function connectionOf(instance: Instance, env: NodeJS.ProcessEnv): Connec
 function isElsewhere(url: string, { GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv): boolean {
   const { url: usual } = credentialsFromEnvironment({ GATEHOUSE_URL, GATEHOUSE_URL_FILE });
   return usual !== undefined && !isSameService(usual, url);
-}
-
-/** True where two addresses are of one service. */
-function isSameService(left: string, right: string): boolean {
-  const normal = (url: string) => (URL.canParse(url) ? new URL(url).href.replace(/\/$/, "") : url);
-  return normal(left) === normal(right);
 }
 
 /**

@@ -3,6 +3,7 @@ import { ConfigurationError } from "@gatehouse-access/sdk";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
+import { isDefaultInstance, OWN_PLUGIN } from "../engine/urn.ts";
 import type { Props } from "../engine/value.ts";
 import { packageFile, packageVersion } from "../packageFile.ts";
 import { LOGICAL_ID, providerText, STATE_ID } from "../pulumi/closure.ts";
@@ -16,14 +17,7 @@ import { PROVIDER_KEY } from "../valueMarks.ts";
 import { addDetails } from "./detailedDiff.ts";
 import type { EngineLink } from "./engineLink.ts";
 import { callFunction, functions } from "./functions.ts";
-import {
-  checkInstance,
-  connectionOf,
-  diffInstance,
-  type Instance,
-  isDefaultInstance,
-  settingsOf,
-} from "./instanceSettings.ts";
+import { checkInstance, connectionOf, diffInstance, type Instance, settingsOf } from "./instanceSettings.ts";
 import { plannedCreate, plannedUpdate } from "./planned.ts";
 import { CancelledError, InitFailedError } from "./status.ts";
 import { plainValues, propsIn, structOf } from "./values.ts";
@@ -32,9 +26,6 @@ type Values = Readonly<Record<string, unknown>>;
 
 /** Inputs and outputs that dynamic resources have, and no definition. A resource that was one before may have them. */
 const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID];
-
-/** How the types of the plugin's resources, and its functions, begin. */
-const MODULE = "gatehouse:index:";
 
 /** What an instance has from when it is configured. */
 interface Configured {
@@ -66,7 +57,7 @@ export class ProviderService {
       tell: (message, urn) => this.#engine.log(message, urn),
     };
     this.#steps = new Map(
-      definitions.map((definition) => [MODULE + definition.name, new ResourceSteps(definition, runtime)]),
+      definitions.map((definition) => [OWN_PLUGIN + definition.name, new ResourceSteps(definition, runtime)]),
     );
   }
 
@@ -129,7 +120,7 @@ export class ProviderService {
 
   async invoke(request: proto.InvokeRequest): Promise<proto.InvokeResponse> {
     const token = request.getTok();
-    const called = functions.find(({ name }) => token === MODULE + name);
+    const called = functions.find(({ name }) => token === OWN_PLUGIN + name);
     if (!called) throw new Error(`${token}: is no function; functions are ${namesOf(functions)}`);
     const given = propsIn(request.getArgs());
     const { failures, result } = await callFunction(called, this.#service(), plainValues(given));
@@ -255,7 +246,7 @@ export class ProviderService {
 }
 
 const namesOf = (all: readonly { readonly name: string }[]) =>
-  all.map(({ name }) => MODULE + name).join(", ");
+  all.map(({ name }) => OWN_PLUGIN + name).join(", ");
 
 /** The values without those that no definition has. */
 const own = (values: Values): Record<string, unknown> =>

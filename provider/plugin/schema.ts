@@ -1,5 +1,6 @@
 import { camelKey } from "@gatehouse-access/sdk";
 import { z } from "zod";
+import { OWN_PLUGIN } from "../engine/urn.ts";
 import { idSentence, jsonSchema, type Schema } from "../pulumi/classSource.ts";
 import { SETTINGS, type Setting } from "../pulumi/newConnection.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../resources/definition.ts";
@@ -27,8 +28,6 @@ export interface SchemaSources {
   readonly schemaFile: (file: string) => Schema;
 }
 
-const MODULE = "gatehouse:index:";
-
 /** The package's schema as Pulumi has it, from which its CLI makes the SDK of each language. */
 export function pulumiSchema({
   version,
@@ -39,10 +38,10 @@ export function pulumiSchema({
 }: SchemaSources): Json {
   const types = new Types();
   const resources = definitions.map((definition) => [
-    MODULE + definition.name,
+    OWN_PLUGIN + definition.name,
     resourceOf(definition, types, examplesOf(definition.name)),
   ]);
-  const all = functions.map((called) => [MODULE + called.name, functionOf(called, types, schemaFile)]);
+  const all = functions.map((called) => [OWN_PLUGIN + called.name, functionOf(called, types, schemaFile)]);
   return {
     name: "gatehouse",
     displayName: "Gatehouse",
@@ -153,7 +152,7 @@ function usage(examples: Examples): string[] {
 }
 
 const importText = ({ name, id }: ResourceDefinition) =>
-  `## Import\n\nWhat is there already is taken over by its id:\n\n\`\`\`sh\n$ pulumi import ${MODULE}${name} example ${id.example}\n\`\`\``;
+  `## Import\n\nWhat is there already is taken over by its id:\n\n\`\`\`sh\n$ pulumi import ${OWN_PLUGIN}${name} example ${id.example}\n\`\`\``;
 
 function functionOf(called: PluginFunction, types: Types, schemaFile: SchemaSources["schemaFile"]): Json {
   const { name, description, args, result } = called;
@@ -294,7 +293,7 @@ class Types {
 
   /** @throws Error when two types of one name differ */
   #name(path: string, type: Json): Property {
-    const token = MODULE + path.split(".").map(capital).join("");
+    const token = OWN_PLUGIN + path.split(".").map(capital).join("");
     const known = this.#named.get(token);
     if (known && JSON.stringify(known) !== JSON.stringify(type)) throw new Error(`${token}: two types`);
     this.#named.set(token, type);

@@ -14,6 +14,12 @@ import {
 } from "./listings.ts";
 import { type Release, releaseNote, releaseOf } from "./release.ts";
 
+/** True where two addresses are of one service. */
+export function isSameService(left: string, right: string): boolean {
+  const normal = (url: string) => (URL.canParse(url) ? new URL(url).href.replace(/\/$/, "") : url);
+  return normal(left) === normal(right);
+}
+
 /** One namespace, as all resources of a run see it. */
 export interface TenantClient {
   /** Id of the namespace. */

@@ -8,6 +8,7 @@ import { protectedGroup } from "./guards/lockouts.ts";
 import type { Review, Revisions } from "./report/review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
+import { definitionOf, onService } from "./steps.ts";
 import { byText, byTexts } from "./words/order.ts";
 
 /** Another revision of the program, which a plan is compared with instead of the live namespace. */
@@ -56,21 +57,22 @@ export async function reviewPlan(
   const identity = await connection.client.identity();
   const protect = options.protect.map(protectedGroup);
   const { baseline } = options;
-  const { home, estates, unknown } = await estatesOf(connection, [
+  const { home, estates, unknown, plans } = await estatesOf(connection, [
     plan,
     ...(baseline ? [baseline.plan] : []),
   ]);
   unknown.push(...(baseline?.unknown ?? []));
+  const [here = plan, base] = plans;
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
     const { logins, addresses, folder, soonDays } = options;
     namespaces.push(
-      await reviewNamespace(estate, plan, {
+      await reviewNamespace(estate, here, {
         ...{ logins, addresses, protect, home },
         // Policy tests are about the stack's own namespace, here as in `gatehouse test`.
         folder: estate.tenant === home ? folder : undefined,
         ...(soonDays !== undefined && { soonDays }),
-        ...(baseline && { base: baseline.plan }),
+        ...(base && { base }),
         actor: actorOf(identity, estate),
         runningUser: identity.userId,
       }),
@@ -92,8 +94,10 @@ export interface PlanEstates {
   readonly home: string;
   /** The stack's own namespace first. */
   readonly estates: readonly Estate[];
-  /** Namespaces that could not be read, as sentences. */
+  /** What is on other services, and namespaces that could not be read, as sentences. */
   readonly unknown: string[];
+  /** The plans without what is on other services. */
+  readonly plans: readonly Plan[];
 }
 
 /**
@@ -102,9 +106,10 @@ export interface PlanEstates {
  */
 export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
   const { tenant: home } = await connection.tenant(undefined);
+  const here = plans.map((plan) => onService(plan, connection.client.url));
   const estates: Estate[] = [];
-  const unknown: string[] = [];
-  for (const tenant of new Set([home, ...plans.flatMap(tenantsOf)])) {
+  const unknown = [...new Set(here.flatMap((one) => one.unknown))];
+  for (const tenant of new Set([home, ...here.flatMap((one) => tenantsOf(one.plan))])) {
     try {
       estates.push(await readEstate(await connection.tenant(tenant)));
     } catch (error) {
@@ -113,7 +118,7 @@ export async function estatesOf(connection: Connection, plans: readonly Plan[]):
       unknown.push(`the namespace ${tenant} could not be read: ${error.message}`);
     }
   }
-  return { home, estates, unknown };
+  return { home, estates, unknown, plans: here.map(({ plan }) => plan) };
 }
 
 function reviewOf(
@@ -156,6 +161,7 @@ export const changedSteps = (steps: readonly Step[]): ShownStep[] =>
 /** Namespaces that resources of the plan are in, as far as their ids are known. */
 function tenantsOf({ steps }: Plan): string[] {
   return steps
+    .filter(definitionOf)
     .flatMap(({ before, after }) => [before, after])
     .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
     .flatMap((value) => tenantId.safeParse(value).data ?? []);

@@ -7,6 +7,7 @@ import {
   type Step,
   type Summary,
   summarise,
+  typeName,
 } from "../engine/index.ts";
 import { sameValue } from "../resources/values.ts";
 import { definitionOf, isHidden } from "./steps.ts";
@@ -32,7 +33,7 @@ interface DeclaredStep extends Step {
  * @param base and `head` previews with values, of one stack
  */
 export function revisionChanges(base: Plan, head: Plan): RevisionChanges {
-  const left = new Map(declaredBy(base).map((step) => [step.urn, step]));
+  const left = new Map(declaredBy(base).map((step) => [keyOf(step), step]));
   const steps: Step[] = [];
   const unknown: string[] = [];
   for (const [step, was] of pairs(declaredBy(head), left)) {
@@ -49,21 +50,26 @@ export function revisionChanges(base: Plan, head: Plan): RevisionChanges {
 const declaredBy = ({ steps }: Plan): DeclaredStep[] =>
   steps.flatMap((step) => (step.after ? [{ ...step, after: step.after }] : []));
 
+/** The urn, which is the same for a dynamic resource and the same one of the plugin: a program may change from one to the other. */
+const keyOf = ({ urn, type }: Step): string => urn.replace(type, typeName(type));
+
 /** Each step with the one of the base that is about the same resource, which is taken out of `left`. */
 function pairs(
   steps: readonly DeclaredStep[],
   left: Map<string, DeclaredStep>,
 ): [DeclaredStep, DeclaredStep | undefined][] {
   const take = (was: DeclaredStep | undefined) => {
-    if (was) left.delete(was.urn);
+    if (was) left.delete(keyOf(was));
     return was;
   };
-  const byUrn = steps.map((step) => [step, take(left.get(step.urn))] as const);
+  const byUrn = steps.map((step) => [step, take(left.get(keyOf(step)))] as const);
   return byUrn.map(([step, was]) => [step, was ?? take(renamed(step, left))]);
 }
 
 const renamed = ({ type, id }: Step, left: ReadonlyMap<string, DeclaredStep>) =>
-  [...left.values()].find((was) => id !== undefined && was.id === id && was.type === type);
+  [...left.values()].find(
+    (was) => id !== undefined && was.id === id && typeName(was.type) === typeName(type),
+  );
 
 function coming({ op, ...step }: DeclaredStep): Step {
   const fields = fieldDiff(undefined, inputsOf(step));

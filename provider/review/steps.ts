@@ -1,6 +1,15 @@
-import { holds, OWN_TYPE, type Plan, type ResourceValues, type Shown, type Step } from "../engine/index.ts";
+import {
+  holds,
+  ownTypeName,
+  type Plan,
+  type ResourceValues,
+  type Shown,
+  type Step,
+} from "../engine/index.ts";
+import { isSameService } from "../resources/connection.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
+import { firstOf } from "./words/phrases.ts";
 
 /** A step of a plan, as one namespace sees it: of a move to another namespace it has one half. */
 export interface PlannedStep {
@@ -49,7 +58,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
     if (!step.before && !step.after) {
       throw new Error(`${step.urn}: the plan does not tell what it is; preview with values`);
     }
-    const title = `${definition.name} "${step.name}"`;
+    const title = titleOf(definition, step);
     const unnamed = definition.inputs.tenant ? home : undefined;
     const isHere = (values: ResourceValues) => (tenantIn(values) ?? unnamed) === tenant;
     const before = step.before && isHere(step.before) ? step.before : undefined;
@@ -69,10 +78,61 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
   return { steps, begun, unknown };
 }
 
+/** A plan as one service sees it. */
+export interface PlanOnService {
+  readonly plan: Plan;
+  /** What is left out of it, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+/** Most resources that a sentence names. */
+const NAMED_MAX = 5;
+
+/**
+ * A plan without what is on other services: a program may have provider instances for several. Of a resource that moves
+ * from one to another the half is left that is on this one.
+ * @param plan a preview with values
+ * @param url address of the service
+ */
+export function onService(plan: Plan, url: string): PlanOnService {
+  const left = new Map<string, string[]>();
+  const steps = plan.steps.flatMap((step) => {
+    const definition = definitionOf(step);
+    if (!definition) return [step];
+    const services = [step.before, step.after].flatMap((values) => otherService(values, url) ?? []);
+    for (const service of new Set(services)) {
+      left.set(service, [...(left.get(service) ?? []), titleOf(definition, step)]);
+    }
+    return services.length === 0 ? [step] : halfOn(step, url);
+  });
+  const unknown = [...left].map(([service, titles]) => {
+    const where = isHidden(service)
+      ? "a service whose address is secret or not known before the change is made"
+      : `another service (${service})`;
+    return `${firstOf(titles, NAMED_MAX)}: ${titles.length === 1 ? "it is" : "they are"} on ${where}, which is not asked here`;
+  });
+  return { plan: { ...plan, steps }, unknown };
+}
+
+/** The address of the service that a resource is on, where that is another one. */
+function otherService(values: ResourceValues | undefined, url: string): string | undefined {
+  const own = values?.provider?.url;
+  return typeof own !== "string" || isSameService(own, url) ? undefined : own;
+}
+
+function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
+  const isHere = (values: ResourceValues | undefined) =>
+    values !== undefined && otherService(values, url) === undefined;
+  if (before && isHere(before)) return [{ ...step, ...(id !== undefined && { id }), op: "delete", before }];
+  return after && isHere(after) ? [{ ...step, op: "create", after }] : [];
+}
+
+const titleOf = ({ name }: ResourceDefinition, step: Step) => `${name} "${step.name}"`;
+
 /** The definition of the resource that a step is about; undefined for resources of other packages. */
 export function definitionOf({ type }: Pick<Step, "type">): ResourceDefinition | undefined {
-  if (!type.startsWith(OWN_TYPE)) return undefined;
-  return definitions.find(({ name }) => name === type.slice(OWN_TYPE.length));
+  const own = ownTypeName(type);
+  return definitions.find(({ name }) => name === own);
 }
 
 /** No update moves an object to another namespace. */

@@ -5,6 +5,7 @@ import { actorOf } from "./guards/incapabilities.ts";
 import { plannedEstate } from "./planned/plannedEstate.ts";
 import type { PolicyTestReport } from "./policyTests/results.ts";
 import { runPolicyTests } from "./policyTests/runPolicyTests.ts";
+import { onService } from "./steps.ts";
 import { byText } from "./words/order.ts";
 
 /** What came of the policy tests beside a program, on the stack's namespace. */
@@ -37,11 +38,12 @@ export async function testPlan(connection: Connection, folder: string, plan: Pla
   const estate = await readEstate(await connection.tenant(undefined));
   const { tenant, unknown, policy } = estate;
   const { role: makerRole } = actorOf(await connection.client.identity(), estate);
-  const planned = inOrder(plannedEstate(estate, plan, { makerRole }));
+  const here = onService(plan, connection.client.url);
+  const planned = inOrder(plannedEstate(estate, here.plan, { makerRole }));
   const domain = domainFor(estate, [policy, planned.policy]);
   return {
     ...(await runPolicyTests(folder, { ...planned, unknown, domain })),
     tenant,
-    unknown: [...unknown, ...planned.unknown.toSorted(byText), ...planned.notes],
+    unknown: [...unknown, ...here.unknown, ...planned.unknown.toSorted(byText), ...planned.notes],
   };
 }

@@ -1,9 +1,16 @@
 import type { EngineEvent as CliEvent, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
 import { changedFields, fieldDiff, refreshedFields, shown, shownProps, shownValues } from "../fieldDiff.ts";
-import type { Command, FieldChange, Shown, Step, StepOp, Writable } from "../model.ts";
+import type { Command, FieldChange, ResourceValues, Shown, Step, StepOp, Writable } from "../model.ts";
 import type { RunLog } from "../runLog.ts";
 import { isProviderState } from "../state/resourceState.ts";
-import { STACK_TYPE, urnName } from "../urn.ts";
+import {
+  DYNAMIC_PROVIDER_TYPE,
+  isDefaultInstance,
+  STACK_TYPE,
+  urnName,
+  urnOfProvider,
+  urnType,
+} from "../urn.ts";
 import type { Props, Value } from "../value.ts";
 
 const OPS: Record<string, StepOp | undefined> = {
@@ -50,6 +57,10 @@ export class CliEvents {
   /** The steps of which an operation has ended. */
   readonly #ended = new Set<Step>();
   readonly #errors = new Map<string, string>();
+  /** Warnings that are about no resource: the CLI says some of them each time it starts a plugin. */
+  readonly #warned = new Set<string>();
+  /** Inputs of provider instances by the references to them; empty until the CLI tells of the instance. */
+  readonly #providers = new Map<string, Record<string, Shown>>();
 
   /** The outputs of the stack's root resource; undefined where no event told them. */
   outputs: Record<string, Shown> | undefined;
@@ -88,6 +99,10 @@ export class CliEvents {
     // The errors of single resources have said it before.
     if (severity === "error" && !event.urn && /^\w+ failed$/.test(message) && this.#errors.size > 0) return;
     if (event.urn && severity === "error") this.#errors.set(event.urn, message);
+    if (!event.urn && severity === "warning") {
+      if (this.#warned.has(message)) return;
+      this.#warned.add(message);
+    }
     this.#log.diagnostic({ severity, message, ...(event.urn && { urn: event.urn }) });
   }
 
@@ -101,9 +116,10 @@ export class CliEvents {
   }
 
   #done(metadata: StepEventMetadata): void {
+    if (this.#values && isProviderState(metadata)) this.#knowProvider(metadata);
     const step = this.#step(metadata);
     if (!step) return;
-    if (this.#values) addValues(step, metadata);
+    if (this.#values) this.#addValues(step, metadata);
     const id = metadata.new?.id || metadata.old?.id;
     if (id) step.id = id;
     // The CLI tells of a new resource that is no target as unchanged, though there is no object.
@@ -125,9 +141,35 @@ export class CliEvents {
     this.#running.delete(workKey(metadata));
   }
 
+  #knowProvider({ urn, old, new: now }: StepEventMetadata): void {
+    for (const state of [old, now]) {
+      if (state) Object.assign(this.#provider(`${urn}::${state.id}`), shownProps(state.inputs as Props));
+    }
+  }
+
+  #provider(reference: string): Record<string, Shown> {
+    const known = this.#providers.get(reference) ?? {};
+    this.#providers.set(reference, known);
+    return known;
+  }
+
+  /** The event of a replacement's deletion knows the old object alone; that of an import gives the read one as old. */
+  #addValues(step: Writable<Step>, { op, old, new: now }: StepEventMetadata): void {
+    if (old && op !== "import") step.before ??= this.#valuesOf(old);
+    if (now && op !== "delete-replaced") step.after = this.#valuesOf(now);
+  }
+
+  #valuesOf(state: NonNullable<StepEventMetadata["old"]>): ResourceValues {
+    const values = shownValues({ ...propsOf(state), retainOnDelete: state.retainOnDelete === true });
+    const { provider = "" } = state;
+    // All dynamic resources have one instance, which says nothing.
+    const isTold = provider !== "" && urnType(urnOfProvider(provider)) !== DYNAMIC_PROVIDER_TYPE;
+    return isTold ? { ...values, provider: this.#provider(provider) } : values;
+  }
+
   /** The step that an event is about; undefined for default providers, which are not shown. */
   #step(metadata: StepEventMetadata): Writable<Step> | undefined {
-    if (isProviderState(metadata)) return undefined;
+    if (isProviderState(metadata) && isDefaultInstance(metadata.urn)) return undefined;
     // A refresh before an update shows in the steps of the update.
     let op = metadata.op !== "refresh" ? OPS[metadata.op] : this.#refresh ? refreshOp(metadata) : undefined;
     if (!op) return undefined;
@@ -189,17 +231,6 @@ function fieldsOf(
     .filter(([, value]) => value === "[secret]")
     .map(([path]) => ({ path, old: "[secret]", new: "[secret]" }));
 }
-
-/** The event of a replacement's deletion knows the old object alone; that of an import gives the read one as old. */
-function addValues(step: Writable<Step>, { op, old, new: now }: StepEventMetadata): void {
-  if (old && op !== "import") step.before ??= shownValues(valuesOf(old));
-  if (now && op !== "delete-replaced") step.after = shownValues(valuesOf(now));
-}
-
-const valuesOf = (state: NonNullable<StepEventMetadata["old"]>) => ({
-  ...propsOf(state),
-  retainOnDelete: state.retainOnDelete === true,
-});
 
 function propsOf(state: StepEventMetadata["old"]): { inputs: Props; outputs: Props } {
   return { inputs: (state?.inputs ?? {}) as Props, outputs: (state?.outputs ?? {}) as Props };

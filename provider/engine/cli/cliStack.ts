@@ -26,7 +26,7 @@ import {
 import type { StoredDeployment } from "../state/fileBackend.ts";
 import { pendingWarning } from "../state/pendingWarning.ts";
 import { checkTargetOptions, type TargetOptions, UrnPatterns } from "../targets.ts";
-import { OWN_TYPE, urnType } from "../urn.ts";
+import { ownTypeName, urnType } from "../urn.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";
 import { configFailure, runFailure } from "./cliFailures.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
@@ -173,7 +173,7 @@ export class CliStack implements Stack {
     if (replace.length === 0) return update;
     const urns = (await this.resources()).map(({ urn }) => urn);
     const asked = new UrnPatterns(replace);
-    const own = new Set(urns.filter((urn) => urnType(urn).startsWith(OWN_TYPE)));
+    const own = new Set(urns.filter((urn) => ownTypeName(urnType(urn)) !== undefined));
     // The CLI asks no provider about a resource that it is told to replace; ours could not know which object that is.
     this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(replace);
     const others = [...asked.urns, ...urns.filter((urn) => asked.has(urn))].filter((urn) => !own.has(urn));

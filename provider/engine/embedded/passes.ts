@@ -27,7 +27,7 @@ import { Snapshot } from "../state/snapshot.ts";
 import { StateCodec, type StoredResource } from "../state/stateCodec.ts";
 import type { TargetOptions } from "../targets.ts";
 import { unsupportedUse } from "../unsupported.ts";
-import { DYNAMIC_PROVIDER_TYPE, STACK_TYPE, urnName } from "../urn.ts";
+import { DYNAMIC_PROVIDER_TYPE, isDefaultInstance, STACK_TYPE, urnName } from "../urn.ts";
 import type { Props } from "../value.ts";
 import { deleteAll, leaveOut } from "./deploy/deletions.ts";
 import { Deployment } from "./deploy/deployment.ts";
@@ -110,8 +110,8 @@ function refuseForeignResources(resources: readonly StoredResource[]): void {
     if (stored.viewOf) return [unsupportedUse("views", where)];
     if (!state.custom || isDynamicType(state.type)) return [];
     if (!isProviderState(state)) return [unsupportedUse("package", where)];
-    const isOurs = state.type === DYNAMIC_PROVIDER_TYPE && name === "default";
-    return isOurs ? [] : [unsupportedUse("explicit-provider", where)];
+    if (state.type === DYNAMIC_PROVIDER_TYPE && name === "default") return [];
+    return [unsupportedUse(isDefaultInstance(state.urn) ? "package" : "explicit-provider", where)];
   });
   if (uses.length > 0) throw new UnsupportedError(uses);
 }

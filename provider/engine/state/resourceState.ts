@@ -1,4 +1,4 @@
-import { makeUrn, urnName, urnQualifiedType, urnScope, urnType } from "../urn.ts";
+import { makeUrn, urnName, urnOfProvider, urnQualifiedType, urnScope, urnType } from "../urn.ts";
 import type { Props } from "../value.ts";
 
 /** One resource in the state, its secrets in clear but marked (see value.ts). Fields of newer versions are kept. */
@@ -113,6 +113,3 @@ export function withReferences(state: ResourceState, to: (urn: string) => string
     ...(ofProvider && { provider: ofProvider + provider.slice(provider.lastIndexOf("::")) }),
   };
 }
-
-/** The URN in a reference to a provider, which is `urn::id`. */
-const urnOfProvider = (reference: string) => reference.slice(0, reference.lastIndexOf("::"));

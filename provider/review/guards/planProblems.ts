@@ -3,7 +3,7 @@ import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
 import type { Connection, TenantClient } from "../../resources/connection.ts";
 import { deviceKey, macOf, type Namespace } from "../../resources/listings.ts";
 import { isNewer } from "../../resources/release.ts";
-import { definitionOf, isHidden, type PlannedStep, stepsOf, tenantIn } from "../steps.ts";
+import { definitionOf, isHidden, onService, type PlannedStep, stepsOf, tenantIn } from "../steps.ts";
 import { byText } from "../words/order.ts";
 import { firstOf } from "../words/phrases.ts";
 import { actorOf, incapabilities } from "./incapabilities.ts";
@@ -24,9 +24,10 @@ export interface Home {
  * @throws RequestError where the service or the credential fails
  */
 export async function planProblems(connection: Connection, plan: Plan, home: Home): Promise<string[]> {
+  const here = onService(plan, connection.client.url).plan;
   const changes: Plan = {
-    ...plan,
-    steps: plan.steps.filter((step) => step.op !== "same" && definitionOf(step)),
+    ...here,
+    steps: here.steps.filter((step) => step.op !== "same" && definitionOf(step)),
   };
   if (changes.steps.length === 0) return [];
   const { kind, userId } = await connection.client.identity();
