@@ -2,8 +2,9 @@
 import type { EngineEvent, OpType } from "@pulumi/pulumi/automation/index.js";
 import { describe, expect, test } from "vitest";
 import { CliEvents } from "../../provider/engine/cli/cliEvents.ts";
-import type { Step } from "../../provider/engine/index.ts";
+import type { Command, Step } from "../../provider/engine/index.ts";
 import { RunLog } from "../../provider/engine/runLog.ts";
+import { typeName } from "../../provider/engine/urn.ts";
 
 type Props = Record<string, unknown>;
 type State = { id?: string; inputs: Props; outputs: Props; delete?: true };
@@ -50,9 +51,8 @@ function told(op: OpType, name: string, old: State | undefined, now: State | und
   ] as EngineEvent[];
 }
 
-function stepsOf(events: EngineEvent[], values: boolean, planned = true): Step[] {
-  const command = planned ? "preview" : "up";
-  const taker = new CliEvents(new RunLog(() => {}), { command, planned, values });
+function stepsOf(events: EngineEvent[], values: boolean, command: Command = "preview"): Step[] {
+  const taker = new CliEvents(new RunLog(() => {}), { command, planned: command !== "up", values });
   for (const event of events) taker.take(event);
   return taker.steps(true);
 }
@@ -209,11 +209,11 @@ describe("what a provider says it took over", () => {
     ["before", [notice("it", "t/1"), ...created]],
     ["after", [...created, notice("it", "t/1")]],
   ])("is adopted, told of %s the step's end", (_, events) => {
-    expect(stepsOf(events, false, false)).toMatchObject([{ op: "import", name: "it", id: "t/1" }]);
+    expect(stepsOf(events, false, "up")).toMatchObject([{ op: "import", name: "it", id: "t/1" }]);
   });
 
   test.each([notice("it", "t/2"), notice("other", "t/1")])("is that object alone", (event) => {
-    expect(stepsOf([event, ...created, event], false, false)).toMatchObject([{ op: "create", id: "t/1" }]);
+    expect(stepsOf([event, ...created, event], false, "up")).toMatchObject([{ op: "create", id: "t/1" }]);
   });
 });
 
@@ -229,4 +229,88 @@ test.each([
     diagnosticEvent: { urn, message, color: "never", severity: "error" },
   });
   expect(log.diagnostics).toEqual([{ urn, severity: "error", message: "size: must be at least 0" }]);
+});
+
+describe("resources of the plugin", () => {
+  const KEY = "gatehouse:index:PublicKey";
+  const INSTANCE = "pulumi:providers:gatehouse";
+  const made = (type: string, name: string, more: Partial<State> & { provider?: string } = {}) => ({
+    ...stateMetadata(`urn:pulumi:test::cloud::${type}::${name}`, {
+      ...{ id: `id-${name}`, inputs: {}, outputs: {} },
+      ...more,
+    }),
+    type,
+  });
+  const done = (op: OpType, old: Metadata | undefined, now: Metadata | undefined): EngineEvent => {
+    const { urn = "", type = "" } = now ?? old ?? {};
+    const metadata = { op, urn, type, provider: "", ...(old && { old }), ...(now && { new: now }) };
+    return { sequence: 0, timestamp: 0, resOutputsEvent: { metadata, planning: true } } as EngineEvent;
+  };
+  type Metadata = ReturnType<typeof made>;
+
+  test("have the name of their class, and no change that is a dynamic provider's code alone", () => {
+    expect(typeName(KEY)).toBe("PublicKey");
+    const old = made(KEY, "ana", { inputs: { name: "ana" }, outputs: { name: "ana" } });
+    const now = { ...old, inputs: { name: "ana" }, outputs: { name: "ana" } } as unknown as Metadata;
+    for (const [before, after] of [
+      [old, now],
+      [now, old],
+    ] as const) {
+      expect(stepsOf([done("update", before, after)], true)).toMatchObject([
+        { op: "update", fields: [], after: { inputs: { name: "ana" }, outputs: { name: "ana" } } },
+      ]);
+      expect(stepsOf([done("refresh", before, after)], false, "drift")).toMatchObject([{ op: "same" }]);
+    }
+  });
+
+  test("are adopted where the plugin says so", () => {
+    const log = (message: string, urn: string): EngineEvent => ({
+      ...{ sequence: 0, timestamp: 0 },
+      diagnosticEvent: { urn, message, color: "never", severity: "info" },
+    });
+    const key = made(KEY, "ana");
+    const told = (op: "resourcePreEvent" | "resOutputsEvent") =>
+      ({
+        ...{ sequence: 0, timestamp: 0 },
+        [op]: { metadata: { op: "create", urn: key.urn, type: KEY, provider: "", new: key } },
+      }) as unknown as EngineEvent;
+    const notice = log('PublicKey "ana": took over id-ana, which was there already', key.urn);
+    const steps = stepsOf([told("resourcePreEvent"), notice, told("resOutputsEvent")], false, "up");
+    expect(steps).toMatchObject([{ op: "import", name: "ana" }]);
+  });
+
+  test("tell the inputs of their provider instance, whichever is told first", () => {
+    const urls = { inputs: { url: "https://old.example.org", password: SECRET } };
+    const instance = made(INSTANCE, "other", urls);
+    const another = made(INSTANCE, "default_1", { inputs: { url: "https://usual.example.org" } });
+    const of = ({ urn, id }: Metadata) => ({ provider: `${urn}::${id}` });
+    const [gone, kept] = [made(KEY, "gone", of(instance)), made(KEY, "kept", of(another))];
+    const steps = stepsOf(
+      [
+        done("same", another, another),
+        done("same", kept, kept),
+        done("delete", gone, undefined),
+        done("delete", instance, undefined),
+      ],
+      true,
+    );
+    // The instance that a program makes is a resource of its own.
+    expect(steps.map(({ op, name }) => [op, name])).toEqual([
+      ...[
+        ["same", "kept"],
+        ["delete", "gone"],
+        ["delete", "other"],
+      ],
+    ]);
+    expect(steps[0]?.after?.provider).toEqual({ url: "https://usual.example.org" });
+    expect(steps[1]?.before?.provider).toEqual({ url: "https://old.example.org", password: "[secret]" });
+  });
+});
+
+test("a warning about no resource is said once", () => {
+  const log = new RunLog(() => {});
+  const events = new CliEvents(log, { command: "preview", planned: true });
+  const diagnosticEvent = { message: "using it from $PATH", color: "never", severity: "warning" } as const;
+  for (const sequence of [0, 1]) events.take({ sequence, timestamp: 0, diagnosticEvent });
+  expect(log.diagnostics).toHaveLength(1);
 });

@@ -22,6 +22,19 @@ function withoutCli(): void {
   ws.env.PATH = bin;
 }
 
+test("a program of another runtime is for the Pulumi CLI alone, which the command says", async () => {
+  writeFileSync(join(ws.folder, "Pulumi.yaml"), "name: cloud\nruntime: yaml\n");
+  const embedded = await ws.command("up", ws.folder, "--stack", "test", "--engine", "embedded");
+  expect(embedded.code).toBe(1);
+  expect(embedded.output).toMatch(/Pulumi\.yaml \(yaml\): programs in languages other than Node\.js/);
+  expect(embedded.output).toContain("How to install the Pulumi CLI: https://");
+  withoutCli();
+  const { code, output } = await ws.command("up", ws.folder, "--stack", "test");
+  expect(code).toBe(1);
+  expect(output).toContain("For a program of the runtime yaml, install the Pulumi CLI");
+  expect(output).not.toContain("--engine embedded");
+});
+
 test("without a CLI the command names both ways", async () => {
   withoutCli();
   const { code, output } = await ws.command("up", ws.folder, "--stack", "test");

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
@@ -271,7 +271,8 @@ describe("the embedded engine", () => {
 
   test.each([
     ["an invoke", { invoke: "aws:getRegion" }, "invoke"],
-    ["a resource of another package", { bucket: "b" }, "package"],
+    ["a resource of a plugin", { foreign: "gatehouse:index:PublicKey" }, "package"],
+    ["a provider instance of a plugin", { foreign: "pulumi:providers:gatehouse" }, "explicit-provider"],
     ["a transform", { transform: true }, "transforms"],
     ["a nested path", { things: [{ name: "a", options: { ignoreChanges: ["nested.x"] } }] }, "nested-paths"],
   ])("refuses %s before anything is touched", async (_what, plan, id) => {
@@ -283,6 +284,32 @@ describe("the embedded engine", () => {
     expect(ws.calls()).toEqual([]);
     expect(ws.names()).toEqual([]);
   });
+});
+
+test("the embedded engine refuses a state with resources of a plugin, and says what to do", async () => {
+  const resource = (type: string, name: string) => ({
+    ...{ urn: `urn:pulumi:test::cloud::${type}::${name}`, custom: true, id: name, type },
+  });
+  const folder = join(ws.state, ".pulumi", "stacks", "cloud");
+  const resources = [
+    resource("pulumi:providers:gatehouse", "default_0_1_0"),
+    resource("pulumi:providers:gatehouse", "other"),
+    resource("gatehouse:index:PublicKey", "ana"),
+  ];
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(ws.state, ".pulumi", "meta.yaml"), "version: 1\n");
+  writeFileSync(
+    join(folder, "test.json"),
+    JSON.stringify({ version: 3, checkpoint: { latest: { resources } } }),
+  );
+  const error = await (await ws.open()).up().catch((e: unknown) => e);
+  expect(error).toBeInstanceOf(UnsupportedError);
+  expect((error as UnsupportedError).uses.map((use) => use.id)).toEqual([
+    ...["package", "explicit-provider", "package"],
+  ]);
+  expect((error as UnsupportedError).message).toMatch(
+    /ana \(gatehouse:index:PublicKey, in the state\): resources of plugins[\s\S]*install the Pulumi CLI: https:/,
+  );
 });
 
 describe.each(engines)("how often an up runs the program, by the $label", ({ engine, available }) => {

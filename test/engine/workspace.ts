@@ -42,7 +42,8 @@ export type ProgramPlan = {
   throw?: string;
   invoke?: string;
   transform?: boolean;
-  bucket?: string;
+  /** The type of a resource that is not dynamic. */
+  foreign?: string;
   /** A resource whose provider's functions the SDK writes down, with what they use; some things cannot be. */
   written?: "plain" | "native";
   config?: string;

@@ -12,8 +12,15 @@ const estateOf = (tenant: string): Estate => ({
   seen: { sessions: 0, logins: [], addresses: [] },
 });
 
-function created(kind: string, name: string, inputs: NonNullable<Step["after"]>["inputs"]): Step {
-  const type = `pulumi-nodejs:dynamic/gatehouse:${kind}`;
+type Inputs = NonNullable<Step["after"]>["inputs"];
+
+function created(
+  kind: string,
+  name: string,
+  inputs: Inputs,
+  types = "pulumi-nodejs:dynamic/gatehouse:",
+): Step {
+  const type = types + kind;
   const urn = `urn:pulumi:test::fleet::${type}::${name}`;
   return { op: "create", urn, type, name, fields: [], after: { inputs, outputs: inputs } };
 }
@@ -27,10 +34,13 @@ const review = async (tenant: string, steps: Step[], more: Partial<NamespaceRevi
   return (await reviewNamespace(estateOf(tenant), { steps } as unknown as Plan, options)).review;
 };
 
-describe("a plan about several namespaces", () => {
+describe.each([
+  ["dynamic resources", "pulumi-nodejs:dynamic/gatehouse:"],
+  ["the plugin", "gatehouse:index:"],
+])("a plan about several namespaces, by %s", (_, types) => {
   const steps = [
-    created("Member", "mia", { tenant: OTHER, email: "mia@example.org", role: "observer" }),
-    created("Namespace", "n", { name: "trials" }),
+    created("Member", "mia", { tenant: OTHER, email: "mia@example.org", role: "observer" }, types),
+    created("Namespace", "n", { name: "trials" }, types),
   ];
 
   test("says of each what the credential may not do in it", async () => {

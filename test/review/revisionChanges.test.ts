@@ -31,6 +31,17 @@ const changes = (base: readonly Step[], head: readonly Step[]) => {
 };
 
 describe("what becomes of resources from one revision to another", () => {
+  test.each(["create", "same"] as const)(
+    "is nothing where the plugin takes the place of a class: %s",
+    (op) => {
+      const { told, summary } = changes(
+        [step(op, "PublicKey", "ana", key("^root$"))],
+        [step(op, "gatehouse:index:PublicKey", "ana", key("^root$"))],
+      );
+      expect([told, summary.same]).toEqual([[], 1]);
+    },
+  );
+
   test.each(["create", "update", "replace", "same"] as const)(
     "is nothing where both say the same, whatever the state has of it: %s",
     (op) => {

@@ -1,3 +1,4 @@
+import { expect } from "vitest";
 import type { Plan, Shown, Step, StepOp } from "../../../provider/engine/index.ts";
 import type { Estate } from "../../../provider/review/estate.ts";
 import { plannedEstate } from "../../../provider/review/planned/plannedEstate.ts";
@@ -122,9 +123,26 @@ export function step(op: StepOp, kind: string, name: string, { before, after, id
 
 /** A plan of steps. */
 export const planOf = (...steps: Step[]) => ({ steps }) as unknown as Plan;
-/** What the namespace will be after the steps, which an administrator does. */
-export const plan = (...steps: Step[]) =>
-  plannedEstate(estate, planOf(...steps), { makerRole: "administrator" });
+/** The same resource by the plugin. */
+export const byPlugin = (one: Step): Step => {
+  const type = one.type.replace("pulumi-nodejs:dynamic/gatehouse:", "gatehouse:index:");
+  return { ...one, type, urn: one.urn.replace(one.type, type) };
+};
+const namespaceAfter = (steps: readonly Step[], now: Date) =>
+  plannedEstate(estate, planOf(...steps), { makerRole: "administrator", now });
+/** What the namespace will be after the steps, which an administrator does: the same by dynamic resources and the plugin. */
+export function plan(...steps: Step[]) {
+  const now = new Date();
+  const planned = namespaceAfter(steps, now);
+  const { policy, members, apiKeys, unknown, notes, managed, twins } = namespaceAfter(
+    steps.map(byPlugin),
+    now,
+  );
+  const named = { policy, members, apiKeys, unknown, notes };
+  expect(planned).toMatchObject(named);
+  expect([managed.length, twins.length]).toEqual([planned.managed.length, planned.twins.length]);
+  return planned;
+}
 /** Tags that a device will have. */
 export const tagsOf = (planned: ReturnType<typeof plan>, name: string) =>
   planned.policy.devices.find((one) => one.name === name)?.tags;

@@ -1,0 +1,68 @@
+import { describe, expect, test } from "vitest";
+import type { Plan, ResourceValues, Step } from "../../provider/engine/index.ts";
+import { onService } from "../../provider/review/steps.ts";
+
+const HERE = "https://here.example.org";
+const THERE = "https://there.example.org";
+
+const on = (url: string | undefined): ResourceValues => ({
+  ...{ inputs: {}, outputs: {}, provider: { ...(url !== undefined && { url }) } },
+});
+
+function step(op: Step["op"], name: string, before?: ResourceValues, after?: ResourceValues): Step {
+  const type = "gatehouse:index:PublicKey";
+  const urn = `urn:pulumi:test::fleet::${type}::${name}`;
+  const values = { ...(before && { before }), ...(after && { after }) };
+  return { op, urn, type, name, id: `id of ${name}`, fields: [], ...values };
+}
+
+const seen = (...steps: Step[]) => {
+  const { plan, unknown } = onService({ steps } as unknown as Plan, HERE);
+  return { left: plan.steps.map(({ op, name, id }) => [op, name, id]), unknown };
+};
+
+describe("a plan as one service sees it", () => {
+  test.each([
+    ["of the default instance", undefined],
+    ["of an instance of this service", HERE],
+    ["whose address is written in another way", `${HERE}:443/`],
+  ])("has resources %s", (_, url) => {
+    const { left, unknown } = seen(step("update", "ana", on(url), on(url)));
+    expect([left, unknown]).toEqual([[["update", "ana", "id of ana"]], []]);
+  });
+
+  test("has resources without values, which say nothing of an instance", () => {
+    const values = { inputs: {}, outputs: {} };
+    expect(seen(step("same", "ana", values, values)).left).toHaveLength(1);
+  });
+
+  test("says what it leaves out, also where nothing changes there", () => {
+    const one = seen(step("create", "ana", undefined, on(THERE)));
+    expect(one).toEqual({
+      left: [],
+      unknown: [`PublicKey "ana": it is on another service (${THERE}), which is not asked here`],
+    });
+    const names = ["a", "b", "c", "d", "e", "f"];
+    const many = seen(...names.map((name) => step("same", name, on(THERE), on(THERE))));
+    expect(many.unknown).toEqual([
+      `PublicKey "a", PublicKey "b", PublicKey "c", PublicKey "d", PublicKey "e" and 1 more: they are on another service (${THERE}), which is not asked here`,
+    ]);
+  });
+
+  test.each(["[unknown]", "[secret]"])("leaves out what is on a service that nobody can tell: %s", (url) => {
+    expect(seen(step("create", "ana", undefined, on(url)))).toEqual({
+      left: [],
+      unknown: [
+        'PublicKey "ana": it is on a service whose address is secret or not known before the change is made, which is not asked here',
+      ],
+    });
+  });
+
+  test("has the half of a move that is on this service", () => {
+    const away = seen(step("replace", "ana", on(HERE), on(THERE)));
+    expect(away.left).toEqual([["delete", "ana", "id of ana"]]);
+    const back = seen(step("replace", "ana", on(THERE), on(HERE)));
+    expect(back.left).toEqual([["create", "ana", undefined]]);
+    expect([...away.unknown, ...back.unknown]).toHaveLength(2);
+  });
+});
