@@ -1,0 +1,204 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { findOnPath } from "../../provider/engine/index.ts";
+import type { Review } from "../../provider/review/report/review.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { changesOf, Stack } from "../support/gatehouse.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+const missing = ["pulumi", "pulumi-language-yaml"].filter(
+  (name) => findOnPath(name, process.env) === undefined,
+);
+const why = missing.length === 0 ? "" : ` (skipped: there is no ${missing.join(", and no ")} on the PATH)`;
+
+const DATA = Object.fromEntries(["ana", "bob", "cy"].map((name) => [name, sshKeyLine(name)]));
+const key = (name: string, username: string) => ({
+  ...{ name, data: DATA[name], username, filter: { hostname: "^web-" } },
+});
+
+const TESTS = `import { expect, policyTest } from "@gatehouse-access/provider/policy";
+policyTest("nobody logs in as root", ({ access }) => {
+  expect(access).not.toAllow({ key: "ana", login: "root", device: { name: "web-01" } });
+});
+`;
+
+/** A resource of the program, as YAML has it: what is JSON is YAML. */
+interface Resource {
+  readonly type: string;
+  readonly properties: Record<string, unknown>;
+  readonly options?: Record<string, unknown>;
+}
+
+// One stack's life: each test goes on where the one before has left it.
+describe.skipIf(missing.length > 0)(
+  `a YAML program with the plugin, by the Pulumi CLI${why}`,
+  {
+    timeout: 180_000,
+    tags: ["long"],
+  },
+  () => {
+    let root: string;
+    let folder: string;
+    let here: Fleet;
+    let there: Fleet;
+    let stack: Stack;
+    let branch: string;
+
+    const instance = (fleet: Fleet, more: Record<string, unknown> = {}): Resource => ({
+      type: "pulumi:providers:gatehouse",
+      properties: {
+        ...{ url: fleet.env.GATEHOUSE_URL, username: "admin", password: fleet.env.GATEHOUSE_PASSWORD },
+        ...more,
+      },
+    });
+    const publicKey = (properties: Resource["properties"], provider?: string): Resource => ({
+      ...{ type: "gatehouse:PublicKey", properties },
+      ...(provider !== undefined && { options: { provider: `\${${provider}}` } }),
+    });
+    const declare = (resources: Record<string, Resource>) =>
+      writeFileSync(
+        join(folder, "Pulumi.yaml"),
+        JSON.stringify({ name: "by-plugin", runtime: "yaml", resources }),
+      );
+    const both = (login: string) => ({
+      ana: publicKey(key("ana", `^${login}$`)),
+      elsewhere: instance(there),
+      "ana-elsewhere": publicKey(key("ana", `^${login}$`), "elsewhere"),
+    });
+    const review = async (args: readonly string[] = [], code = 0) => {
+      const run = await stack.run(["review", "--json", ...args]);
+      expect([run.code, run.stderr]).toEqual([code, expect.any(String)]);
+      return JSON.parse(run.stdout) as Review;
+    };
+    const loginsIn = async ({ client }: Fleet) =>
+      (await client.getPublicKeys()).map(({ name, username }) => `${name} ${username}`).sort();
+    const leftOut = () =>
+      `PublicKey "ana-elsewhere": it is on another service (${there.env.GATEHOUSE_URL}), which is not asked here`;
+
+    beforeAll(async () => {
+      root = mkdtempSync(join(tmpdir(), "gatehouse-plugin-"));
+      folder = join(root, "program");
+      for (const name of ["program", "bin", "home", "states"]) mkdirSync(join(root, name));
+      symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+      symlinkSync(
+        join(ROOT, "provider/bin/pulumi-resource-gatehouse.js"),
+        join(root, "bin", "pulumi-resource-gatehouse"),
+      );
+      [here, there] = await Promise.all([startFleet(), startFleet()]);
+      await here.enrol("web-01");
+      await here.client.createPublicKey({
+        body: { ...key("bob", "^bob$"), data: Buffer.from(`${DATA.bob}`).toString("base64") },
+      });
+      const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = here.env;
+      // The service is in the stack's configuration, which is for the default instance alone.
+      writeFileSync(join(folder, "Pulumi.test.yaml"), `config:\n  gatehouse:url: ${GATEHOUSE_URL}\n`);
+      stack = new Stack({
+        ...{ program: folder, folder: join(root, "states"), engine: "cli", name: "test" },
+        env: {
+          ...{ GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD, PULUMI_HOME: join(root, "home") },
+          PATH: [join(root, "bin"), process.env.PATH].join(delimiter),
+        },
+      });
+      declare({});
+      await stack.result(["preview", "--create", "--offline"]);
+    }, 120_000);
+    afterAll(async () => {
+      if (root) rmSync(root, { recursive: true, force: true });
+      await Promise.all([here?.stop(), there?.stop()]);
+    });
+
+    it("is reviewed, without what is on another service, which the review says", async () => {
+      declare(both("deploy"));
+      const { namespaces, unknown, changes } = await review();
+      expect(namespaces.map(({ tenant }) => tenant)).toEqual([here.tenant]);
+      expect(namespaces[0]?.access).toMatchObject([
+        { change: "gained", keys: [{ name: "ana" }], logins: ["deploy"] },
+      ]);
+      expect(unknown).toEqual([leftOut()]);
+      expect(changes.map(({ op, name }) => `${op} ${name}`).sort()).toEqual([
+        ...["create ana", "create ana-elsewhere", "create by-plugin-test", "create elsewhere"],
+      ]);
+    });
+
+    it("is done, on both services, and takes over what is there", async () => {
+      declare({ ...both("deploy"), bob: publicKey({ ...key("bob", "^bob$"), adopt: true }) });
+      const { summary } = await stack.result(["up"]);
+      expect(summary).toMatchObject({ create: 4, import: 1 });
+      expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
+      expect(await loginsIn(there)).toEqual(["ana ^deploy$"]);
+      // The namespace of the one service is none of the other.
+      const state = JSON.parse(stack.stateText("by-plugin")) as {
+        checkpoint: { latest: { resources: { urn: string; inputs?: Record<string, unknown> }[] } };
+      };
+      const instances = state.checkpoint.latest.resources.filter(({ urn }) => urn.endsWith("::elsewhere"));
+      expect(instances.map(({ inputs }) => inputs?.tenant)).toEqual([undefined]);
+    });
+
+    it("has nothing to do then, and no unmanaged object", async () => {
+      expect(changesOf(await stack.result(["up"]))).toEqual([]);
+      const [namespace] = (await review()).namespaces;
+      expect(namespace?.coverage).toMatchObject({ managed: 2, total: 2 });
+      expect(namespace?.access).toEqual([]);
+    });
+
+    it("drifts, and is refreshed and repaired", async () => {
+      const [ana] = (await here.client.getPublicKeys()).filter(({ name }) => name === "ana");
+      const change = (username: string) =>
+        here.client.updatePublicKey({
+          params: { fingerprint: `${ana?.fingerprint}` },
+          body: { name: "ana", username, filter: { hostname: "^web-" } },
+        });
+      await change("^root$");
+      expect(changesOf(await stack.result(["drift"], {}, 2))).toEqual(["update ana username"]);
+      expect(changesOf(await stack.result(["up", "--refresh"]))).toEqual(["update ana username"]);
+      await change("^ops$");
+      expect(changesOf(await stack.result(["refresh"]))).toEqual(["update ana username"]);
+      expect(changesOf(await stack.result(["up"]))).toEqual(["update ana username"]);
+      expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
+    });
+
+    it("is tested as it is, and as a preview will leave it", async () => {
+      writeFileSync(join(folder, "access.policy.ts"), TESTS);
+      expect((await stack.run(["test"])).code).toBe(0);
+      declare({ ...both("root"), bob: publicKey(key("bob", "^bob$")) });
+      const run = await stack.run(["preview"]);
+      expect(run.code).toBe(2);
+      expect(run.stdout).toContain("FAIL  nobody logs in as root");
+      expect(run.stdout).toContain(`not known: ${leftOut()}`);
+      expect((await review([], 2)).namespaces[0]?.tests).toMatchObject([{ ok: false }]);
+      rmSync(join(folder, "access.policy.ts"));
+    });
+
+    it("is done as it was reviewed, each instance in its own namespace", async () => {
+      branch = (await here.client.createNamespace({ body: { name: "branch" } })).tenantId;
+      declare({
+        ...both("ops"),
+        bob: publicKey(key("bob", "^bob$")),
+        branch: instance(here, { tenant: branch }),
+        cy: publicKey(key("cy", "^cy$"), "branch"),
+        ci: { type: "gatehouse:ApiKey", properties: { role: "observer", validDays: 30 } },
+      });
+      const plan = join(root, "plan.json");
+      const { namespaces, unknown } = await review(["--save", plan]);
+      expect(namespaces.map(({ tenant }) => tenant)).toEqual([here.tenant, branch]);
+      expect(unknown).toEqual([leftOut()]);
+      const { summary, steps } = await stack.result(["up", "--plan", plan]);
+      expect(summary).toMatchObject({ create: 3, update: 2 });
+      expect(await loginsIn(here)).toEqual(["ana ^ops$", "bob ^bob$"]);
+      expect(steps.find(({ name }) => name === "cy")?.id).toMatch(new RegExp(`^${branch}/`));
+    });
+
+    it("replaces what it is told to, and takes all away again", async () => {
+      expect(changesOf(await stack.result(["up", "--replace", "**::ci"]))).toEqual([
+        expect.stringMatching(/^replace ci/),
+      ]);
+      await stack.result(["destroy"]);
+      expect([await loginsIn(here), await loginsIn(there)]).toEqual([[], []]);
+    });
+  },
+);
