@@ -67,16 +67,16 @@ export function connectionOf(instance: Instance, env: NodeJS.ProcessEnv): Connec
   const { url } = instance.inputs;
   if (!instance.isDefault && !hasCredential && typeof url === "string" && isElsewhere(url, env)) {
     throw new ConfigurationError(
-      `credential: the provider is for ${url}, and the environment for another service, whose credential is not sent there; give the provider apiKey, token, or username and password`,
+      `credential: the provider is for ${url}; the environment does not say that its credential is for that service (GATEHOUSE_URL), so it is not sent there: give the provider apiKey, token, or username and password`,
     );
   }
   return newConnection(() => undefined, effective);
 }
 
-/** True where the environment is for another service. */
+/** True unless the environment says that it is for this service: what it has may be for another one. */
 function isElsewhere(url: string, { GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv): boolean {
   const { url: usual } = credentialsFromEnvironment({ GATEHOUSE_URL, GATEHOUSE_URL_FILE });
-  return usual !== undefined && !isSameService(usual, url);
+  return usual === undefined || !isSameService(usual, url);
 }
 
 /**
