@@ -1,4 +1,10 @@
-import { createServer, request } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request,
+  type ServerResponse,
+} from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { type Listening, listening } from "./listening.ts";
 
@@ -120,16 +126,9 @@ export async function startAddingProxy(
   added: Readonly<Record<string, string>>,
 ): Promise<Listening> {
   const { hostname, port } = new URL(target);
-  const server = createServer((incoming, outgoing) => {
-    const { method = "GET", url: path = "/" } = incoming;
-    const headers = { ...incoming.headers, ...added };
-    const onward = request({ hostname, port, method, path, headers }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
-    });
-    onward.on("error", () => incoming.socket.destroy());
-    incoming.pipe(onward);
-  });
+  const server = createServer((incoming, outgoing) =>
+    passOn(target, incoming, outgoing, { ...incoming.headers, ...added }),
+  );
   server.on("upgrade", (incoming, socket, head) => {
     const onward = connect(Number(port), hostname);
     const headers = Object.entries({ ...incoming.headers, ...added }).map(
@@ -142,4 +141,56 @@ export async function startAddingProxy(
     socket.on("error", () => onward.destroy());
   });
   return listening(server);
+}
+
+function passOn(
+  target: string,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  headers: OutgoingHttpHeaders = incoming.headers,
+): void {
+  const { hostname, port } = new URL(target);
+  const { method = "GET", url: path = "/" } = incoming;
+  const onward = request({ hostname, port, method, path, headers }, (answer) => {
+    outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+    answer.pipe(outgoing);
+  });
+  onward.on("error", () => incoming.socket.destroy());
+  incoming.pipe(onward);
+}
+
+/** A proxy before a service that can let a request wait. */
+export interface HoldingProxy extends Listening {
+  /** The next such request waits, as `POST /api/namespaces`; its query does not count. */
+  hold(request: string): HeldRequest;
+}
+
+/** A request that a proxy lets wait. */
+export interface HeldRequest {
+  /** Resolves once the request is there. */
+  readonly arrived: Promise<void>;
+  /** The service gets the request. */
+  release(): void;
+}
+
+/** Starts a proxy before the service at `target`. */
+export async function startHoldingProxy(target: string): Promise<HoldingProxy> {
+  const waiting: { held: string; arrive: () => void; released: Promise<void> }[] = [];
+  const server = createServer(async (incoming, outgoing) => {
+    const [path] = (incoming.url ?? "/").split("?");
+    const at = waiting.findIndex(({ held }) => held === `${incoming.method} ${path}`);
+    const [found] = at < 0 ? [] : waiting.splice(at, 1);
+    found?.arrive();
+    await found?.released;
+    passOn(target, incoming, outgoing);
+  });
+  return {
+    ...(await listening(server)),
+    hold(held) {
+      const arrived = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
+      waiting.push({ held, arrive: arrived.resolve, released: released.promise });
+      return { arrived: arrived.promise, release: released.resolve };
+    },
+  };
 }
