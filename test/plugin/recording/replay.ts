@@ -78,10 +78,13 @@ class Replay {
     const pending = new Map<number, Promise<void>>();
     for (const [at, exchange] of exchanges.entries()) {
       const isInterruption = held !== undefined && exchange.method === "Cancel";
-      if (isInterruption) await held?.arrived;
+      if (isInterruption) await Promise.race([held?.arrived, neverAsked(interruptedAt, pending.values())]);
       const plugin = processes[exchange.process] as PluginProcess;
       const where = `pulumi ${command.join(" ")}, exchange ${at + 1}, ${exchange.method}`;
-      pending.set(at, this.#one(plugin, exchange, where));
+      const compared = this.#one(plugin, exchange, where);
+      // After the first difference nobody waits for the others.
+      compared.catch(() => {});
+      pending.set(at, compared);
       if (isInterruption) {
         await pending.get(at);
         held?.release();
@@ -113,6 +116,12 @@ class Replay {
     );
     throw new Error(`${where}: the answer is not as recorded:\n${list.join("\n")}`);
   }
+}
+
+/** Fails once all calls have their answers: then what is to be held will never be asked for. */
+async function neverAsked(request: string | undefined, calls: Iterable<Promise<void>>): Promise<never> {
+  await Promise.all(calls);
+  throw new Error(`${request}: the service was never asked for it`);
 }
 
 /** An engine that takes messages of plugins and does nothing with them. */
