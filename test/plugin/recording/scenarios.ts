@@ -234,7 +234,7 @@ resources:
     options: { provider: "\${lab}" }
 `;
 
-/** Three provider instances: the default one by the stack's settings, one with a token, one with an API key. */
+/** Three provider instances: the default one by the stack's settings and the environment, one with a token, one with a key. */
 const providers: Scenario = {
   name: "providers",
   async furnish(fleet) {
@@ -252,12 +252,9 @@ const providers: Scenario = {
       "lab-key-2": two?.id ?? "",
     };
   },
-  config: ({ url = "", tenant = "", password = "" }) => ({
-    url,
-    tenant,
-    username: "admin",
-    password,
-  }),
+  // A credential of the environment is for the default instance, where it replaces the configured one as a whole.
+  env: ({ password = "" }) => ({ GATEHOUSE_USERNAME: "admin", GATEHOUSE_PASSWORD: password }),
+  config: (named) => ({ url: named.url ?? "", tenant: named.tenant ?? "", apiKey: named["lab-key-1"] ?? "" }),
   steps: [
     { command: UP, program: (named) => providersProgram(named, "lab-key-1", 2) },
     {
