@@ -17,7 +17,7 @@ import { openStage, type Stage } from "./stage.ts";
 
 const RECORDER = fileURLToPath(new URL("recorder.ts", import.meta.url));
 
-/** What this file gives the CLI, so that it keeps to a folder of its own; the plugin inherits it and reads none of it. */
+/** What keeps the CLI to a folder of its own; the plugin inherits it, and reads none of it. */
 const OF_CLI = [
   "PULUMI_HOME",
   "PULUMI_BACKEND_URL",

@@ -234,7 +234,7 @@ resources:
     options: { provider: "\${lab}" }
 `;
 
-/** Three provider instances: the default one by the stack's settings and the environment, one with a token, one with a key. */
+/** Three provider instances: the default one by settings and environment, one with a token, one with an API key. */
 const providers: Scenario = {
   name: "providers",
   async furnish(fleet) {
