@@ -5,9 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import grpc from "@grpc/grpc-js";
-import engineRpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
-import type engineProto from "@pulumi/pulumi/proto/engine_pb.js";
+import type grpc from "@grpc/grpc-js";
 import type pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
@@ -15,6 +13,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { gatehouse } from "../support/gatehouse.ts";
 import { PluginClient, structOf } from "../support/pluginClient.ts";
+import { startEngine } from "./support/engine.ts";
 
 const PLUGIN = fileURLToPath(new URL("../../provider/bin/pulumi-resource-gatehouse.js", import.meta.url));
 
@@ -44,23 +43,6 @@ async function start(program: string, args: readonly string[], env: Record<strin
   running.push(child);
   const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
   return { child, client: new PluginClient(Number(line)) };
-}
-
-/** An engine that takes messages of plugins. */
-async function startEngine() {
-  const messages: engineProto.LogRequest.AsObject[] = [];
-  const server = new grpc.Server();
-  const log = (call: { request: engineProto.LogRequest }, done: grpc.sendUnaryData<emptyProto.Empty>) => {
-    messages.push(call.request.toObject());
-    done(null, new emptyProto.Empty());
-  };
-  server.addService(engineRpc.EngineService as unknown as grpc.ServiceDefinition, { log } as never);
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) =>
-      error ? reject(error) : resolve(bound),
-    );
-  });
-  return { address: `127.0.0.1:${port}`, messages, stop: () => server.forceShutdown() };
 }
 
 it("is installed where the Pulumi CLI looks for it, and starts from there", async () => {

@@ -1,7 +1,6 @@
-import grpc from "@grpc/grpc-js";
-import engineRpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
-import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
+import type grpc from "@grpc/grpc-js";
 import { environmentWithout } from "../../support/command.ts";
+import { startEngine } from "../support/engine.ts";
 import { Correspondence } from "./correspondence.ts";
 import { decidedByRelease } from "./marks.ts";
 import { type Json, methodOf, type Outcome, readError, readResponse, writeRequest } from "./messages.ts";
@@ -122,18 +121,4 @@ class Replay {
 async function neverAsked(request: string | undefined, calls: Iterable<Promise<void>>): Promise<never> {
   await Promise.all(calls);
   throw new Error(`${request}: the service was never asked for it`);
-}
-
-/** An engine that takes messages of plugins and does nothing with them. */
-async function startEngine(): Promise<{ readonly address: string; stop(): void }> {
-  const server = new grpc.Server();
-  const log: grpc.handleUnaryCall<unknown, unknown> = (_call, done) => done(null, new emptyProto.Empty());
-  server.addService(engineRpc.EngineService as unknown as grpc.ServiceDefinition, { log });
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) => {
-      if (error) reject(error);
-      else resolve(bound);
-    });
-  });
-  return { address: `127.0.0.1:${port}`, stop: () => server.forceShutdown() };
 }
