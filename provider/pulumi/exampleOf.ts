@@ -10,7 +10,14 @@ export function exampleOf(name: string): string {
 }
 
 /** By the language that documentation calls them by: how the files of examples/plugin end. */
-const LANGUAGES = { typescript: "ts", python: "py", go: "go", yaml: "yaml" };
+const LANGUAGES = {
+  typescript: "ts",
+  python: "py",
+  csharp: "cs",
+  go: "go",
+  java: "java",
+  yaml: "yaml",
+};
 
 /** The programs of `examples/plugin` that show a resource by the plugin, by language; none for what has no example. */
 export function pluginExamplesOf(name: string): Readonly<Record<string, string>> {

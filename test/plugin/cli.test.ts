@@ -9,7 +9,7 @@ import { changesOf, Stack } from "../support/gatehouse.ts";
 import { type Policy, policyEnv } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { requestsDuring } from "../support/requests.ts";
-import { linkModules, Machine, MODULES, needing, run } from "./support/cli.ts";
+import { isOnPath, linkModules, Machine, MODULES, needing, run } from "./support/cli.ts";
 
 const EXAMPLES = fileURLToPath(new URL("../../examples/plugin", import.meta.url));
 const SCHEMA = fileURLToPath(new URL("../../provider/schemas/pulumi.json", import.meta.url));
@@ -95,17 +95,24 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
 
   const [converted, canConvert] = needing("converts the examples", "pulumi-converter-yaml");
   it.runIf(canConvert)(converted, async () => {
-    const languages = {
-      typescript: ["index.ts", "ts"],
-      python: ["__main__.py", "py"],
-      go: ["main.go", "go"],
-    };
+    const languages = [
+      { language: "typescript", host: "nodejs", program: "index.ts", ending: "ts" },
+      { language: "python", host: "python", program: "__main__.py", ending: "py" },
+      { language: "go", host: "go", program: "main.go", ending: "go" },
+      { language: "csharp", host: "dotnet", program: "Program.cs", ending: "cs" },
+      {
+        language: "java",
+        host: "java",
+        program: "src/main/java/generated_program/App.java",
+        ending: "java",
+      },
+    ].filter(({ host }) => isOnPath(`pulumi-language-${host}`));
     for (const file of readdirSync(EXAMPLES).filter((name) => name.endsWith(".yaml"))) {
       const source = readFileSync(join(EXAMPLES, file), "utf8");
       const from = machine.folder(`examples/${file}`, {
         "Pulumi.yaml": `name: example\nruntime: yaml\n${source}`,
       });
-      for (const [language, [program = "", ending = ""]] of Object.entries(languages)) {
+      for (const { language, program, ending } of languages) {
         const out = join(from, language);
         const words = ["convert", "--from", "yaml", "--language", language, "--out", out, "--generate-only"];
         await machine.pulumi(words, { cwd: from });

@@ -1,0 +1,29 @@
+package generated_program;
+
+import com.pulumi.Context;
+import com.pulumi.Pulumi;
+import com.pulumi.core.Output;
+import com.pulumi.gatehouse.ApiKey;
+import com.pulumi.gatehouse.ApiKeyArgs;
+import java.util.List;
+import java.util.ArrayList;
+import java.util.Map;
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+
+public class App {
+    public static void main(String[] args) {
+        Pulumi.run(App::stack);
+    }
+
+    public static void stack(Context ctx) {
+        var ci = new ApiKey("ci", ApiKeyArgs.builder()
+            .role("observer")
+            .validDays(90)
+            .rotateBefore(14)
+            .overlap(3)
+            .build());
+
+    }
+}

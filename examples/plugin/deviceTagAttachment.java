@@ -1,0 +1,27 @@
+package generated_program;
+
+import com.pulumi.Context;
+import com.pulumi.Pulumi;
+import com.pulumi.core.Output;
+import com.pulumi.gatehouse.DeviceTagAttachment;
+import com.pulumi.gatehouse.DeviceTagAttachmentArgs;
+import java.util.List;
+import java.util.ArrayList;
+import java.util.Map;
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+
+public class App {
+    public static void main(String[] args) {
+        Pulumi.run(App::stack);
+    }
+
+    public static void stack(Context ctx) {
+        var audited = new DeviceTagAttachment("audited", DeviceTagAttachmentArgs.builder()
+            .device("web-01")
+            .tag("audited")
+            .build());
+
+    }
+}
