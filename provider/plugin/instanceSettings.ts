@@ -45,7 +45,7 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
   });
   const given = new Set(own.map(([variable]) => variable));
   const { GATEHOUSE_URL: url } = Object.fromEntries(own);
-  const elsewhere = url !== undefined && isElsewhere(url, env);
+  const elsewhere = hasUnknown(inputs.url) || (url !== undefined && isElsewhere(url, env));
   const isOpen = (variable: string) => {
     const isCredential = CREDENTIALS.includes(variable);
     if (elsewhere && (isCredential || variable === "GATEHOUSE_TENANT")) return false;

@@ -178,6 +178,9 @@ describe("the settings of an instance", () => {
   it("keep what is not known yet", async () => {
     const given = { url: UNKNOWN, tenant: UNKNOWN, password: UNKNOWN, username: "ana" };
     expect(await checkInstance(await start({}), OWN, given)).toEqual({ inputs: given, failures: [] });
+    // Of an address that is not known, nobody can say that the environment's namespace is there.
+    const { inputs } = await checkInstance(await start(env), OWN, { url: UNKNOWN });
+    expect(inputs).toEqual({ url: UNKNOWN });
   });
 
   it.each<[string, Values, RegExp]>([
