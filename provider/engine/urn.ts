@@ -60,6 +60,8 @@ export function typeName(type: string): string {
 /** The URN in a reference to a provider instance, which is `urn::id`. */
 export const urnOfProvider = (reference: string): string => reference.slice(0, reference.lastIndexOf("::"));
 
-/** True where a URN names the provider instance of resources whose program names none. */
-export const isDefaultInstance = (urn: string): boolean =>
-  urn.slice(urn.lastIndexOf("::") + 2).startsWith("default");
+/**
+ * True where a URN names the provider instance of resources whose program names none. Engines call it `default`, with
+ * the version of the plugin behind it; any other name is of an instance that a program makes.
+ */
+export const isDefaultInstance = (urn: string): boolean => /^default(_\d+_\d+_\d+.*)?$/.test(urnName(urn));

@@ -36,12 +36,13 @@ export function addDetails(
 /** Where two values differ. A list counts as one value: its order means nothing. */
 function differences(path: string, before: unknown, after: unknown): Difference[] {
   if (isObject(before) && isObject(after)) {
-    const inside = [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) =>
-      isDeepStrictEqual(before[key], after[key])
-        ? []
-        : differences(member(path, key), before[key], after[key]),
+    const inside = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
+      (key) => !isDeepStrictEqual(before[key], after[key]),
     );
-    if (inside.length > 0) return inside;
+    // Engines read no backslash in a path.
+    if (inside.length > 0 && !inside.some((key) => key.includes("\\"))) {
+      return inside.flatMap((key) => differences(member(path, key), before[key], after[key]));
+    }
   }
   return [{ path, kind: before === undefined ? "ADD" : after === undefined ? "DELETE" : "UPDATE" }];
 }

@@ -142,16 +142,17 @@ export const functions: readonly PluginFunction[] = [
 
 /**
  * Asks what a function answers.
+ * @param service opened once the arguments are right
  * @returns what is wrong with the arguments, or the result
  */
 export async function callFunction(
   { name, args, ask }: PluginFunction,
-  service: Connection,
+  service: () => Connection,
   given: Values,
 ): Promise<{ readonly failures: readonly Failure[]; readonly result: Values }> {
   const known = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
   const checked = args.safeParse(known, { error: issueText });
-  if (checked.success) return { failures: [], result: await ask(service, checked.data) };
+  if (checked.success) return { failures: [], result: await ask(service(), checked.data) };
   const failures = checked.error.issues.map(({ path, message }) => {
     const property = path.map(String).join(".");
     return { property, reason: `${[name, ...path.map(String)].join(".")}: ${message}` };

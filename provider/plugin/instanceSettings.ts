@@ -63,6 +63,19 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
  */
 export function connectionOf(instance: Instance, env: NodeJS.ProcessEnv): Connection {
   const effective = settingsOf(instance, env);
+  const { url: stated } = instance.inputs;
+  const { url: usual } = credentialsFromEnvironment(addressIn(effective));
+  // A check fills in the address. Only a run without one has another: it is from the state, as destroy and refresh are.
+  if (
+    instance.isDefault &&
+    typeof stated === "string" &&
+    usual !== undefined &&
+    !isSameService(stated, usual)
+  ) {
+    throw new ConfigurationError(
+      `url: the objects of this state are on ${stated}, and GATEHOUSE_URL is ${usual}; set it to that address, or leave it out`,
+    );
+  }
   const hasCredential = CREDENTIALS.some((name) => effective[name] ?? effective[`${name}_FILE`]);
   const { url } = instance.inputs;
   if (!instance.isDefault && !hasCredential && typeof url === "string" && isElsewhere(url, env)) {
@@ -74,17 +87,25 @@ export function connectionOf(instance: Instance, env: NodeJS.ProcessEnv): Connec
 }
 
 /** True unless the environment says that it is for this service: what it has may be for another one. */
-function isElsewhere(url: string, { GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv): boolean {
-  const { url: usual } = credentialsFromEnvironment({ GATEHOUSE_URL, GATEHOUSE_URL_FILE });
+function isElsewhere(url: string, env: NodeJS.ProcessEnv): boolean {
+  const { url: usual } = credentialsFromEnvironment(addressIn(env));
   return usual === undefined || !isSameService(usual, url);
 }
 
+const addressIn = ({ GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv) => ({
+  GATEHOUSE_URL,
+  GATEHOUSE_URL_FILE,
+});
+
 /**
  * Checks the inputs of an instance, without any request. The service and the namespace are filled in from the
- * environment, so that the state says where its objects are; a credential of the environment never gets into it.
+ * environment, so that the state says where its objects are; a credential of the environment never gets into it. Where
+ * nobody says it any more, the default instance stays where it was.
+ * @param olds its inputs in the state
  */
 export function checkInstance(
   instance: Instance,
+  olds: Values,
   env: NodeJS.ProcessEnv,
 ): { readonly inputs: Values; readonly failures: readonly Failure[] } {
   const { inputs } = instance;
@@ -98,11 +119,20 @@ export function checkInstance(
   });
   if (failures.length > 0) return { inputs, failures };
   try {
-    return { inputs: { ...inputs, ...placeOf(instance, env) }, failures: [] };
+    const place = placeOf(instance, env);
+    return { inputs: { ...inputs, ...formerPlace(instance, olds, place), ...place }, failures: [] };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     return { inputs, failures: [{ property: "", reason: error.message }] };
   }
+}
+
+/** Where the objects of the default instance were, unless it is on another service now. */
+function formerPlace({ isDefault }: Instance, olds: Values, place: Values): Values {
+  const { url, tenant } = olds;
+  const moves = typeof place.url === "string" && typeof url === "string" && !isSameService(url, place.url);
+  if (!isDefault || moves) return {};
+  return { ...(url !== undefined && { url }), ...(tenant !== undefined && { tenant }) };
 }
 
 /** Where the objects of an instance are, as far as that is known. */
@@ -113,11 +143,8 @@ function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, str
   // With a part unknown, a credential would look incomplete.
   const { url } = isKnown
     ? credentialsFromEnvironment(effective)
-    : credentialsFromEnvironment({
-        GATEHOUSE_URL: effective.GATEHOUSE_URL,
-        GATEHOUSE_URL_FILE: effective.GATEHOUSE_URL_FILE,
-      });
-  if (url !== undefined && !URL.canParse(url)) {
+    : credentialsFromEnvironment(addressIn(effective));
+  if (url !== undefined && !/^https?:$/.test(URL.parse(url)?.protocol ?? "")) {
     throw new ConfigurationError("url: must be an address, for example https://access.example.org");
   }
   const tenant = defaultTenant(() => undefined, effective);

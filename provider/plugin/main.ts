@@ -17,12 +17,12 @@ export async function main(args: readonly string[]): Promise<void> {
     return;
   }
   let engine: EngineLink = noEngine;
-  const link = (address: string) => {
-    engine = linkToEngine(address, () => process.exit(1));
-  };
   const [address] = args.filter((arg) => !arg.startsWith("-"));
-  if (address !== undefined) link(address);
+  if (address !== undefined) engine = linkToEngine(address, () => process.exit(1));
   const service = new ProviderService({ log: (message, urn) => engine.log(message, urn) });
-  const { port } = await startPluginServer(service, link);
+  const { port } = await startPluginServer(service, (attached) => {
+    // Whoever started it by hand ends it.
+    engine = linkToEngine(attached, () => {});
+  });
   process.stdout.write(`${port}\n`);
 }

@@ -4,6 +4,7 @@ import rpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import type { ProviderService } from "./providerService.ts";
 import { statusOf } from "./status.ts";
+import { propsIn, secretTexts } from "./values.ts";
 
 /** Bytes of the largest message: engines send and take messages of this size. */
 const LARGEST = 400 * 1024 * 1024;
@@ -71,13 +72,27 @@ function methodsOf(service: ProviderService, attach: (address: string) => void):
   };
 }
 
-function answering<Request, Answer>(work: (request: Request) => Answer | Promise<Answer>) {
+/** The properties that requests have. */
+interface WithProps {
+  getProperties?(): Parameters<typeof propsIn>[0];
+  getArgs?(): Parameters<typeof propsIn>[0];
+  getOlds?(): Parameters<typeof propsIn>[0];
+  getNews?(): Parameters<typeof propsIn>[0];
+}
+
+/** The secret texts in a request. */
+function secretsIn(request: WithProps): string[] {
+  const all = [request.getProperties?.(), request.getArgs?.(), request.getOlds?.(), request.getNews?.()];
+  return all.flatMap((struct) => secretTexts(propsIn(struct)));
+}
+
+function answering<Request extends object, Answer>(work: (request: Request) => Answer | Promise<Answer>) {
   return (call: Call<Request>, done: Done<Answer>): void => {
     Promise.resolve(call.request)
       .then(work)
       .then(
         (answer) => done(null, answer),
-        (error: unknown) => done(statusOf(error)),
+        (error: unknown) => done(statusOf(error, secretsIn(call.request))),
       );
   };
 }

@@ -3,11 +3,11 @@ import { ConfigurationError } from "@gatehouse-access/sdk";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
-import { isDefaultInstance, OWN_PLUGIN } from "../engine/urn.ts";
+import { isDefaultInstance, OWN_PLUGIN, urnType } from "../engine/urn.ts";
 import type { Props } from "../engine/value.ts";
 import { packageFile, packageVersion } from "../packageFile.ts";
-import { LOGICAL_ID, providerText, STATE_ID } from "../pulumi/closure.ts";
-import { defaultTenant } from "../pulumi/newConnection.ts";
+import { ownValues, providerText } from "../pulumi/closure.ts";
+import { defaultTenant, SETTINGS, type Setting } from "../pulumi/newConnection.ts";
 import { type Compared, ResourceSteps, type Runtime } from "../pulumi/resourceSteps.ts";
 import { Run, replacementsAsked } from "../pulumi/run.ts";
 import type { Connection } from "../resources/connection.ts";
@@ -17,15 +17,18 @@ import { PROVIDER_KEY } from "../valueMarks.ts";
 import { addDetails } from "./detailedDiff.ts";
 import type { EngineLink } from "./engineLink.ts";
 import { callFunction, functions } from "./functions.ts";
+import { keepIgnored } from "./ignoredChanges.ts";
 import { checkInstance, connectionOf, diffInstance, type Instance, settingsOf } from "./instanceSettings.ts";
 import { plannedCreate, plannedUpdate } from "./planned.ts";
 import { CancelledError, InitFailedError } from "./status.ts";
-import { plainValues, propsIn, structOf } from "./values.ts";
+import { knownLists, masked, plainValues, propsIn, secretNames, secretTexts, structOf } from "./values.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Inputs and outputs that dynamic resources have, and no definition. A resource that was one before may have them. */
-const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID];
+/** Names of settings that are encrypted in states, also where a program gives them in clear. */
+const SECRET_SETTINGS = Object.entries(SETTINGS as Readonly<Record<string, Setting>>).flatMap(
+  ([name, { secret }]) => (secret ? [name] : []),
+);
 
 /** What an instance has from when it is configured. */
 interface Configured {
@@ -44,11 +47,16 @@ export class ProviderService {
   #configured: Configured | undefined;
   #connection: Connection | undefined;
   #isCancelled = false;
-  readonly #steps: ReadonlyMap<string, ResourceSteps>;
+  #steps: ReadonlyMap<string, ResourceSteps>;
 
   constructor(engine: EngineLink, env: NodeJS.ProcessEnv = process.env) {
     this.#engine = engine;
     this.#env = env;
+    this.#steps = this.#stepsOfRun();
+  }
+
+  #stepsOfRun(): ReadonlyMap<string, ResourceSteps> {
+    const env = this.#env;
     const runtime: Runtime = {
       run: new Run(),
       defaultTenant: () => defaultTenant(() => undefined, settingsOf(this.#instance(), env)),
@@ -56,7 +64,7 @@ export class ProviderService {
       connection: () => this.#open(),
       tell: (message, urn) => this.#engine.log(message, urn),
     };
-    this.#steps = new Map(
+    return new Map(
       definitions.map((definition) => [OWN_PLUGIN + definition.name, new ResourceSteps(definition, runtime)]),
     );
   }
@@ -92,9 +100,10 @@ export class ProviderService {
 
   checkConfig(request: proto.CheckRequest): proto.CheckResponse {
     const news = propsIn(request.getNews());
+    const olds = plainValues(propsIn(request.getOlds()));
     const instance = { isDefault: isDefaultInstance(request.getUrn()), inputs: plainValues(news) };
-    const { inputs, failures } = checkInstance(instance, this.#env);
-    return checked(structOf(inputs, news), failures);
+    const { inputs, failures } = checkInstance(instance, olds, this.#env);
+    return checked(structOf(inputs, news, SECRET_SETTINGS), failures);
   }
 
   diffConfig(request: proto.DiffRequest): proto.DiffResponse {
@@ -106,10 +115,15 @@ export class ProviderService {
 
   configure(request: proto.ConfigureRequest): proto.ConfigureResponse {
     const inputs = plainValues(propsIn(request.getArgs()));
-    const instance = { isDefault: isDefaultInstance(request.getUrn() ?? "::default"), inputs };
-    const { failures } = checkInstance(instance, this.#env);
+    // Engines that do not say which instance it is get the one that trusts the environment less.
+    const instance = { isDefault: isDefaultInstance(request.getUrn() ?? ""), inputs };
+    const { failures } = checkInstance(instance, {}, this.#env);
     if (failures.length > 0) throw new ConfigurationError(failures.map(({ reason }) => reason).join("; "));
     this.#configured = { instance, id: request.getId() || undefined };
+    // A plugin that engines attach to serves one run after the other.
+    this.#steps = this.#stepsOfRun();
+    this.#connection = undefined;
+    this.#isCancelled = false;
     const answer = new proto.ConfigureResponse();
     answer.setAcceptsecrets(true);
     answer.setAcceptresources(true);
@@ -123,7 +137,7 @@ export class ProviderService {
     const called = functions.find(({ name }) => token === OWN_PLUGIN + name);
     if (!called) throw new Error(`${token}: is no function; functions are ${namesOf(functions)}`);
     const given = propsIn(request.getArgs());
-    const { failures, result } = await callFunction(called, this.#service(), plainValues(given));
+    const { failures, result } = await callFunction(called, () => this.#service(), plainValues(given));
     const answer = new proto.InvokeResponse();
     answer.setReturn(structOf(result));
     answer.setFailuresList(failures.map(failureOf));
@@ -133,15 +147,18 @@ export class ProviderService {
   check(request: proto.CheckRequest): proto.CheckResponse {
     const steps = this.#stepsFor(request.getUrn());
     const news = propsIn(request.getNews());
-    const olds = own(plainValues(propsIn(request.getOlds())));
-    const { inputs, failures } = steps.check(request.getUrn(), olds, own(plainValues(news)));
-    return checked(structOf(inputs, news), failures);
+    const olds = ownValues(plainValues(propsIn(request.getOlds())));
+    const { inputs, failures } = steps.check(request.getUrn(), olds, ownValues(plainValues(news)));
+    const secrets = secretTexts(news);
+    const told = failures.map(({ property, reason }) => ({ property, reason: masked(reason, secrets) }));
+    return checked(structOf(knownLists(inputs), news), told);
   }
 
   diff(request: proto.DiffRequest): proto.DiffResponse {
     const steps = this.#stepsFor(request.getUrn());
-    const state = own(plainValues(propsIn(request.getOlds())));
-    const inputs = own(plainValues(propsIn(request.getNews())));
+    const state = ownValues(plainValues(propsIn(request.getOlds())));
+    const news = ownValues(plainValues(propsIn(request.getNews())));
+    const inputs = keepIgnored(news, state, request.getIgnorechangesList());
     const answer = compared(steps.diff(request.getUrn(), request.getId(), state, inputs));
     const { outputs } = steps.definition;
     answer.setStablesList(
@@ -154,7 +171,7 @@ export class ProviderService {
     const steps = this.#stepsFor(request.getUrn());
     const { definition } = steps;
     const given = propsIn(request.getProperties());
-    const inputs = own(plainValues(given));
+    const inputs = ownValues(plainValues(given));
     const answer = new proto.CreateResponse();
     if (request.getPreview()) {
       answer.setProperties(stateOf(definition, plannedCreate(definition, inputs), given));
@@ -162,7 +179,11 @@ export class ProviderService {
     }
     this.#refuseCancelled();
     try {
-      const creator = { resource: request.getUrn(), state: this.#configured?.id };
+      const creator = {
+        resource: request.getUrn(),
+        state: this.#configured?.id,
+        secretInputs: secretNames(given),
+      };
       const made = await steps.create(creator, inputs);
       answer.setId(made.id);
       answer.setProperties(stateOf(definition, made.state, given));
@@ -179,7 +200,7 @@ export class ProviderService {
     this.#refuseCancelled();
     const before = propsIn(request.getProperties());
     const answer = new proto.ReadResponse();
-    const found = await steps.read(request.getUrn(), request.getId(), own(plainValues(before)));
+    const found = await steps.read(request.getUrn(), request.getId(), ownValues(plainValues(before)));
     if (!found) return answer;
     answer.setId(found.id);
     answer.setProperties(stateOf(steps.definition, found.state, before));
@@ -191,8 +212,9 @@ export class ProviderService {
     const steps = this.#stepsFor(request.getUrn());
     const { definition } = steps;
     const given = propsIn(request.getNews());
-    const inputs = own(plainValues(given));
-    const state = own(plainValues(propsIn(request.getOlds())));
+    const state = ownValues(plainValues(propsIn(request.getOlds())));
+    const news = ownValues(plainValues(given));
+    const inputs = keepIgnored(news, state, request.getIgnorechangesList());
     const answer = new proto.UpdateResponse();
     if (request.getPreview()) {
       answer.setProperties(stateOf(definition, plannedUpdate(definition, state, inputs), given));
@@ -207,7 +229,7 @@ export class ProviderService {
   async delete(request: proto.DeleteRequest): Promise<emptyProto.Empty> {
     const steps = this.#stepsFor(request.getUrn());
     this.#refuseCancelled();
-    const state = own(plainValues(propsIn(request.getProperties())));
+    const state = ownValues(plainValues(propsIn(request.getProperties())));
     await steps.delete(request.getUrn(), request.getId(), state);
     return new emptyProto.Empty();
   }
@@ -223,7 +245,7 @@ export class ProviderService {
   }
 
   #stepsFor(urn: string): ResourceSteps {
-    const type = urn.split("::")[2]?.split("$").at(-1) ?? "";
+    const type = urnType(urn);
     const steps = this.#steps.get(type);
     if (!steps) throw new Error(`${type}: is no resource; resources are ${namesOf(definitions)}`);
     return steps;
@@ -247,10 +269,6 @@ export class ProviderService {
 
 const namesOf = (all: readonly { readonly name: string }[]) =>
   all.map(({ name }) => OWN_PLUGIN + name).join(", ");
-
-/** The values without those that no definition has. */
-const own = (values: Values): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(values).filter(([name]) => !OF_DYNAMIC.includes(name)));
 
 /** A state as a message. It has the code of a dynamic provider too, so that dynamic resources can take it over. */
 function stateOf(definition: ResourceDefinition, state: Values, like: Props) {

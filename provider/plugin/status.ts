@@ -3,7 +3,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import statusProto from "@pulumi/pulumi/proto/status_pb.js";
 import anyProto from "google-protobuf/google/protobuf/any_pb.js";
 import type { UnfinishedError } from "../resources/definition.ts";
-import type { structOf } from "./values.ts";
+import { masked, type structOf } from "./values.ts";
 
 type Struct = ReturnType<typeof structOf>;
 
@@ -33,22 +33,24 @@ export class CancelledError extends Error {
   }
 }
 
-/** An error as gRPC answers it. */
-export function statusOf(error: unknown): Partial<grpc.StatusObject> {
-  const details = error instanceof Error ? error.message : String(error);
+/**
+ * An error as gRPC answers it.
+ * @param secrets texts that it must not show
+ */
+export function statusOf(error: unknown, secrets: readonly string[]): Partial<grpc.StatusObject> {
+  const details = masked(error instanceof Error ? error.message : String(error), secrets);
   if (error instanceof CancelledError) return { code: grpc.status.CANCELLED, details };
   const code = grpc.status.UNKNOWN;
-  return error instanceof InitFailedError
-    ? { code, details, metadata: initFailure(error) }
-    : { code, details };
+  if (!(error instanceof InitFailedError)) return { code, details };
+  return { code, details, metadata: initFailure(error, masked(error.reason, secrets)) };
 }
 
-function initFailure(error: InitFailedError): grpc.Metadata {
+function initFailure(error: InitFailedError, reason: string): grpc.Metadata {
   const detail = new proto.ErrorResourceInitFailed();
   detail.setId(error.id);
   detail.setProperties(error.state);
   detail.setInputs(error.inputs);
-  detail.setReasonsList([error.reason]);
+  detail.setReasonsList([reason]);
   const packed = new anyProto.Any();
   packed.pack(detail.serializeBinary(), "pulumirpc.ErrorResourceInitFailed");
   const status = new statusProto.Status();

@@ -1,13 +1,17 @@
 import structProto from "google-protobuf/google/protobuf/struct_pb.js";
 import {
+  containsSecret,
   isObject,
+  isSecret,
   mapProps,
   markSecrets,
   type Props,
+  plain,
   plainProps,
   secret,
   type Value,
 } from "../engine/value.ts";
+import { hasUnknown } from "../resources/values.ts";
 import { OUTPUT, SIGNATURE, UNKNOWN, UNKNOWNS } from "../valueMarks.ts";
 
 type Struct = structProto.Struct;
@@ -29,6 +33,43 @@ function withoutOutputs(value: Value): Value {
 
 /** The values as resources take them: secrets are bare, a reference is an id. What is unknown stays marked. */
 export const plainValues = (props: Props): Record<string, unknown> => plainProps(props);
+
+/**
+ * The values with each list unknown as a whole that has anything unknown in it: nobody can tell in which order it will
+ * be, or which of its items are equal.
+ */
+export function knownLists(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const known = (value: unknown): unknown => {
+    if (Array.isArray(value)) return hasUnknown(value) ? UNKNOWN : value;
+    return typeof value === "object" && value !== null ? knownLists({ ...value }) : value;
+  };
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, known(value)]));
+}
+
+/** The names of properties that are secret, or have something secret in them. */
+export const secretNames = (props: Props): string[] =>
+  Object.keys(props).filter((name) => containsSecret(props[name]));
+
+/** The secret texts in properties, longest first, so that of those that contain each other all is masked. */
+export function secretTexts(props: Props): string[] {
+  const texts = (value: Value): string[] => {
+    if (typeof value === "string") return value === "" || value === UNKNOWN ? [] : [value];
+    if (Array.isArray(value)) return value.flatMap(texts);
+    return isObject(value) ? Object.values(value).flatMap(texts) : [];
+  };
+  const secrets = (value: Value): string[] => {
+    if (isSecret(value)) return texts(plain(value));
+    if (Array.isArray(value)) return value.flatMap(secrets);
+    return isObject(value) ? Object.values(value).flatMap(secrets) : [];
+  };
+  return secrets(props).sort((a, b) => b.length - a.length);
+}
+
+/** A text without the secrets in it, also as JSON writes them. @param secrets the longest first */
+export function masked(text: string, secrets: readonly string[]): string {
+  const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
+  return written.reduce((shown, secret) => shown.replaceAll(secret, "[secret]"), text);
+}
 
 /**
  * Values as a message. Undefined ones are left out.

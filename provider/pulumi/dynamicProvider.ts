@@ -2,15 +2,12 @@ import type { dynamic } from "@pulumi/pulumi";
 import { type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
 import { hasUnknown } from "../resources/values.ts";
 import { PROVIDER_KEY, SECRET, SIGNATURE } from "../valueMarks.ts";
-import { LOGICAL_ID, STATE_ID } from "./closure.ts";
+import { dynamicValues, LOGICAL_ID, ownValues, STATE_ID } from "./closure.ts";
 import type { Lookup } from "./newConnection.ts";
 import { ResourceSteps, type Runtime } from "./resourceSteps.ts";
 import type { Creator } from "./run.ts";
 
 type Values = Record<string, unknown>;
-
-/** Inputs that no definition has. */
-const HIDDEN: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID];
 
 /** What the dynamic providers of one run share. */
 export interface DynamicRuntime extends Runtime {
@@ -30,20 +27,20 @@ export function dynamicProvider(
     },
 
     async check(olds: Values, news: Values) {
-      const { inputs, failures } = steps.check(logicalId(news), olds, ownInputs(news));
+      const { inputs, failures } = steps.check(logicalId(news), olds, ownValues(news));
       // The reason names the property already, and engines would put it before the reason once more.
       const told = failures.map(({ reason }) => ({ property: "", reason }));
-      return { inputs: { ...inputs, ...hidden(news) }, failures: told };
+      return { inputs: { ...inputs, ...dynamicValues(news) }, failures: told };
     },
 
     async diff(id, olds: Values, news: Values) {
-      const { changes, replaces } = steps.diff(logicalId(news), id, ownInputs(olds), ownInputs(news));
+      const { changes, replaces } = steps.diff(logicalId(news), id, ownValues(olds), ownValues(news));
       return { changes: changes.length + replaces.length > 0, replaces: [...replaces] };
     },
 
     async create(inputs: Values) {
       try {
-        const made = await steps.create(whoIs(inputs), ownInputs(inputs));
+        const made = await steps.create(whoIs(inputs), ownValues(inputs));
         return { id: made.id, outs: outputs(definition, inputs, made.state) };
       } catch (error) {
         throw error instanceof UnfinishedError ? new ResourceInitError(definition, error, inputs) : error;
@@ -51,34 +48,25 @@ export function dynamicProvider(
     },
 
     async update(id, olds: Values, news: Values) {
-      const changed = await steps.update(logicalId(news), id, ownInputs(olds), ownInputs(news));
+      const changed = await steps.update(logicalId(news), id, ownValues(olds), ownValues(news));
       return { outs: outputs(definition, news, changed) };
     },
 
     async read(id, props: Values = {}) {
-      const found = await steps.read(logicalId(props), id, ownInputs(props));
+      const found = await steps.read(logicalId(props), id, ownValues(props));
       if (!found) return {};
       const { state, inputs } = found;
       return {
         id: found.id,
         props: outputs(definition, props, state),
-        ...(inputs && { inputs: { ...inputs, ...hidden(props) } }),
+        ...(inputs && { inputs: { ...inputs, ...dynamicValues(props) } }),
       };
     },
 
     async delete(id, props: Values) {
-      await steps.delete(logicalId(props), id, ownInputs(props));
+      await steps.delete(logicalId(props), id, ownValues(props));
     },
   };
-}
-
-/** The values without those that no definition has. */
-function ownInputs(values: Values): Values {
-  return Object.fromEntries(Object.entries(values).filter(([name]) => !HIDDEN.includes(name)));
-}
-
-function hidden(values: Values): Values {
-  return Object.fromEntries(Object.entries(values).filter(([name]) => HIDDEN.includes(name)));
 }
 
 function logicalId(values: Values): string | undefined {

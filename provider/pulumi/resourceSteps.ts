@@ -87,11 +87,11 @@ export class ResourceSteps {
   async create(creator: Creator, inputs: Record<string, unknown>): Promise<Existing<Values>> {
     const { definition } = this;
     const { run, tell } = this.#runtime;
-    const { resource } = creator;
+    const { resource, secretInputs } = creator;
     const origin = run.origin(definition, creator, inputs);
     try {
       const made = await this.#onService(resource, (connection) =>
-        bring({ definition, connection, inputs, origin, tell: (line) => tell(line, resource) }),
+        bring({ definition, connection, inputs, origin, secretInputs, tell: (line) => tell(line, resource) }),
       );
       run.created(definition, resource, made);
       return made;

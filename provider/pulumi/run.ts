@@ -11,6 +11,8 @@ export interface Creator {
   readonly resource: string | undefined;
   /** The id of the state that it is in. */
   readonly state: string | undefined;
+  /** Names of inputs whose values no error may show, where the engine tells. */
+  readonly secretInputs?: readonly string[];
 }
 
 /** Which resources `gatehouse` was told to replace, by its environment: no engine shows that to a provider. */
@@ -28,6 +30,8 @@ export function replacementsAsked(env: NodeJS.ProcessEnv = process.env): (urn: s
  */
 export class Run {
   readonly #claims = new Claims();
+  /** The resources of the program: those that were checked. A refresh compares others too, which are only in the state. */
+  readonly #checked = new Set<string>();
   /** By resource: the inputs that the state holds, and the object if the engine showed it. */
   readonly #inState = new Map<string, { readonly inputs: Values; readonly existing?: Existing<Values> }>();
 
@@ -43,6 +47,7 @@ export class Run {
     before: Values | undefined,
   ): void {
     if (!resource) return;
+    this.#checked.add(resource);
     if (before && !this.#inState.has(resource)) this.#inState.set(resource, { inputs: before });
     // Before a replacement engines check once more, without the inputs in the state.
     if (!before) this.#claims.letGo(resource);
@@ -50,7 +55,8 @@ export class Run {
   }
 
   /**
-   * Takes note of a diff: the object stays the resource's, unless it is replaced.
+   * Takes note of a diff: the object stays the resource's, unless it is replaced. What is only in the state claims
+   * nothing, as it may be deleted next.
    * @throws TwinError when another resource of the program has this object
    */
   compared(
@@ -61,6 +67,7 @@ export class Run {
   ): void {
     if (!resource) return;
     this.#inState.set(resource, { inputs: existing.state, existing });
+    if (!this.#checked.has(resource)) return;
     this.#claims.letGo(resource);
     if (isReplaced) return;
     this.#claims.hold(definition, resource, existing.id);

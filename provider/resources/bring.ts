@@ -18,6 +18,11 @@ export interface Creation {
   readonly connection: Connection;
   readonly inputs: Record<string, unknown>;
   readonly origin: Origin;
+  /**
+   * Names of inputs whose values no error may show.
+   * @default none
+   */
+  readonly secretInputs?: readonly string[] | undefined;
   /** Tells whoever runs the program that an object was taken over. */
   readonly tell: (message: string) => void;
 }
@@ -58,12 +63,13 @@ export async function bring(creation: Creation): Promise<Existing<Values>> {
 }
 
 /** The error to throw: for a conflict, one that names the object in the way, and what to do. */
-async function explained({ definition, connection, inputs }: Creation, error: unknown): Promise<unknown> {
+async function explained(creation: Creation, error: unknown): Promise<unknown> {
+  const { definition, connection, inputs } = creation;
   if (!(error instanceof ConflictError)) return error;
   await connection.forget();
   const existing = await definition.find?.(connection, inputs);
   if (!existing) return error;
-  return existsAlready(definition, existing.id, diff(definition, existing.state, inputs));
+  return existsAlready(creation, existing.id, diff(definition, existing.state, inputs));
 }
 
 /**
@@ -77,7 +83,7 @@ async function make(creation: Creation): Promise<Existing<Values>> {
   origin.claim(made.id);
   const changes = diff(definition, made.state, inputs);
   if (changes.length === 0) return made;
-  if (changes.some((change) => change.replaces)) throw existsAlready(definition, made.id, changes);
+  if (changes.some((change) => change.replaces)) throw existsAlready(creation, made.id, changes);
   return changed(creation, made);
 }
 
@@ -88,7 +94,7 @@ async function takeOver(
 ): Promise<Existing<Values>> {
   const { definition, inputs, origin, tell } = creation;
   const changes = diff(definition, existing.state, inputs);
-  if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(definition, existing.id, changes);
+  if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, changes);
   origin.claim(existing.id);
   tell(adoptionNotice({ type: definition.name, name: origin.name, id: existing.id }));
   return changes.length === 0 ? existing : changed(creation, existing);
@@ -108,7 +114,11 @@ async function changed(
 /** What to do when resources of one program exchange their objects. */
 const IN_TURN = "change that one first, by an up of its own";
 
-function existsAlready(definition: ResourceDefinition, id: string, changes: readonly InputChange[]): Error {
+function existsAlready(
+  { definition, secretInputs = [] }: Creation,
+  id: string,
+  changes: readonly InputChange[],
+): Error {
   const { name } = definition;
   if (!definition.inputs.adopt) {
     return new Error(
@@ -120,8 +130,10 @@ function existsAlready(definition: ResourceDefinition, id: string, changes: read
       `${name}.adopt: ${id} exists already, equal to what is declared: made by hand or by another program, or another resource of this program has had it (then ${IN_TURN}); set adopt: true to take it over`,
     );
   }
-  const list = changes.map(
-    ({ field, before, after }) => `${field} is ${JSON.stringify(before)}, declared ${JSON.stringify(after)}`,
+  const list = changes.map(({ field, before, after }) =>
+    secretInputs.includes(field)
+      ? `${field}, which is secret`
+      : `${field} is ${JSON.stringify(before)}, declared ${JSON.stringify(after)}`,
   );
   return new Error(
     `${name}.adopt: ${id} exists already, made by hand or by another program, or another resource of this program has had it (then ${IN_TURN}), and differs: ${list.join("; ")}; declare it as it is, or set adopt: "overwrite" to change it`,

@@ -247,7 +247,7 @@ export class TagWork {
         cameMeanwhile = missing.length === 0;
         if (missing.length > 0 && !(await this.#moreThan(seen))) {
           throw new Error(
-            `${input}: nothing in the namespace ${this.#tenant} carries the tag ${missing.join(", ")}; give it to a device first, or check its spelling`,
+            `${input}: nothing in the namespace ${this.#tenant} carries the tag ${missing.join(", ")}; give it to a device first (a resource of the program that does so goes into dependsOn), or check its spelling`,
             { cause: error },
           );
         }

@@ -37,9 +37,13 @@ export const member = defineResource({
     }),
     status: output(z.enum(["accepted", "pending"]), {
       description: "pending until an invitation is accepted (cloud).",
+      mutable: true,
     }),
     addedAt: output(dateTime, { description: "When the membership was made." }),
-    expiresAt: output(z.string(), { description: "End of a pending invitation; empty without one." }),
+    expiresAt: output(z.string(), {
+      description: "End of a pending invitation; empty without one.",
+      mutable: true,
+    }),
   },
 
   identity: {

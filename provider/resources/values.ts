@@ -13,11 +13,13 @@ const isLeftOut = (value: unknown): boolean => value === undefined || value === 
 
 /**
  * The form that all equal values of an input have: null, "" and a missing value become the default, lists become sorted
- * sets, objects lose empty members, and the field's own rule comes last. Unknown values stay as they are.
+ * sets, objects lose empty members, and the field's own rule comes last. What has anything unknown in it only gets
+ * the defaults of its members.
  */
 export function canonical(field: InputField, value: unknown): unknown {
   const filled = isLeftOut(value) ? field.default : value;
-  if (filled === undefined || hasUnknown(filled)) return filled;
+  if (filled === undefined) return filled;
+  if (hasUnknown(filled)) return withDefaults(filled, field.default);
   const plain = withoutEmpty(withDefaults(filled, field.default));
   return field.canonical ? field.canonical(plain) : plain;
 }

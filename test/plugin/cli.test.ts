@@ -417,7 +417,8 @@ outputs:
       await machine.pulumi(["up", "--yes", "--non-interactive"], { cwd, env });
       const { stdout } = await machine.pulumi(["stack", "output", "--json"], { cwd });
       expect(JSON.parse(stdout).rules).toMatchObject([{ action: "deny", priority: 5 }]);
-      await machine.pulumi(["destroy", "--yes", "--non-interactive"], { cwd, env });
+      // A refresh compares each object before it is deleted.
+      await machine.pulumi(["destroy", "--yes", "--refresh", "--non-interactive"], { cwd, env });
       expect(await fleet.client.getFirewallRules()).toEqual([]);
     });
   });

@@ -69,8 +69,9 @@ async function configured(
   return started;
 }
 
-async function checkInstance({ client }: Started, instance: string, args: Values) {
+async function checkInstance({ client }: Started, instance: string, args: Values, olds: Values = {}) {
   const request = new proto.CheckRequest();
+  request.setOlds(structOf(olds));
   request.setUrn(instance);
   request.setNews(structOf(args));
   const answer = await client.ask<proto.CheckResponse>("checkConfig", request);
@@ -175,9 +176,43 @@ describe("the settings of an instance", () => {
     expect((await checkInstance(started, OWN, given)).inputs).toEqual(given);
   });
 
+  it("are the environment's first only for the instance that engines call default", async () => {
+    const given = { url: "https://two.example" };
+    for (const name of ["default-lab", "defaultLab", "default_lab", "by-default"]) {
+      const instance = `urn:pulumi:dev::project::pulumi:providers:gatehouse::${name}`;
+      expect((await checkInstance(await start(env), instance, given)).inputs).toEqual(given);
+    }
+  });
+
+  it("of the default instance stay where they were, where nobody says where", async () => {
+    const before = { url: "https://one.example", tenant: TENANT };
+    const started = await start({});
+    expect((await checkInstance(started, DEFAULT, {}, before)).inputs).toEqual(before);
+    expect((await checkInstance(started, OWN, {}, before)).inputs).toEqual({});
+    const moved = { GATEHOUSE_URL: "https://two.example" };
+    expect((await checkInstance(await start(moved), DEFAULT, {}, before)).inputs).toEqual({
+      url: "https://two.example",
+    });
+  });
+
+  it("refuse a service other than that of the state, as of a destroy with another environment", async () => {
+    const started = await configured(fleet.env, { url: "https://one.example" });
+    await expect(invoke(started, "gatehouse:index:getTags")).rejects.toMatchObject({
+      details: expect.stringMatching(/^url: the objects of this state are on https:\/\/one\.example, /),
+    });
+  });
+
+  it("are secret in the state where they are secret, however they are given", async () => {
+    const { inputs } = await checkInstance(await start(env), DEFAULT, { apiKey: "a-key" });
+    expect(inputs.apiKey).toEqual(secret("a-key"));
+  });
+
   it("keep what is not known yet", async () => {
     const given = { url: UNKNOWN, tenant: UNKNOWN, password: UNKNOWN, username: "ana" };
-    expect(await checkInstance(await start({}), OWN, given)).toEqual({ inputs: given, failures: [] });
+    expect(await checkInstance(await start({}), OWN, given)).toEqual({
+      inputs: { ...given, password: secret(UNKNOWN) },
+      failures: [],
+    });
     // Of an address that is not known, nobody can say that the environment's namespace is there.
     const { inputs } = await checkInstance(await start(env), OWN, { url: UNKNOWN });
     expect(inputs).toEqual({ url: UNKNOWN });
@@ -186,6 +221,7 @@ describe("the settings of an instance", () => {
   it.each<[string, Values, RegExp]>([
     ["an unknown one", { uri: "x" }, /^uri: is not a setting; settings are url, caFile, tenant, apiKey/],
     ["an address that is none", { url: "nowhere" }, /^url: must be an address/],
+    ["an address of a file", { url: "file:///etc" }, /^url: must be an address/],
     ["a namespace that is none", { tenant: "prod" }, /^GATEHOUSE_TENANT: must be a lower-case uuid/],
     ["two credentials", { token: "a", apiKey: "b" }, /GATEHOUSE_API_KEY/],
     ["a half credential", { username: "ana" }, /GATEHOUSE_PASSWORD/],
@@ -269,6 +305,25 @@ describe("check", () => {
     });
   });
 
+  it("fills in what is left out beside what is unknown, and knows no list of which a part is unknown", async () => {
+    const started = await configured();
+    const settings = { connectionAnnouncement: UNKNOWN };
+    const { inputs } = await check(started, "Namespace", { name: "trials", settings });
+    expect(inputs.settings).toEqual({ sessionRecord: true, connectionAnnouncement: UNKNOWN });
+    const tags = await check(started, "DeviceTags", { device: "web-01", tags: ["zed", UNKNOWN] });
+    expect(tags.inputs.tags).toBe(UNKNOWN);
+  });
+
+  it("shows no secret in what it refuses", async () => {
+    const { failures } = await check(await configured(), "FirewallRule", {
+      ...rule,
+      sourceIp: secret("(hush"),
+    });
+    expect(failures).toHaveLength(1);
+    expect(failures[0]?.reason).toContain("[secret]");
+    expect(failures[0]?.reason).not.toContain("hush");
+  });
+
   it("refuses a second resource for one object", async () => {
     const started = await configured();
     await check(started, "Namespace", { name: "trials" }, "one");
@@ -286,9 +341,10 @@ describe("check", () => {
 });
 
 describe("diff", () => {
-  async function diff(type: string, state: Values, news: Values) {
+  async function diff(type: string, state: Values, news: Values, ignored: string[] = []) {
     const { client } = await configured();
     const request = new proto.DiffRequest();
+    request.setIgnorechangesList(ignored);
     request.setUrn(urn(type));
     request.setId("id");
     request.setOlds(structOf(state));
@@ -327,6 +383,22 @@ describe("diff", () => {
       "filter.hostname": "DELETE",
       "filter.tags": "ADD",
     });
+  });
+
+  it("names the whole where engines could not read the place", async () => {
+    const key = { validDays: 30, rotateBefore: 0, overlap: 0, expiresAt: "", previous: [] };
+    const keepers = { 'x["q"]\\': "1" };
+    expect(await diff("ApiKey", { ...key, keepers: { a: "1" } }, { ...key, keepers })).toEqual({
+      keepers: "UPDATE_REPLACE",
+    });
+  });
+
+  it("leaves out what is to be ignored, also what somebody changed by hand", async () => {
+    const state = { ...rule, active: true, username: "^eve$", filter: { hostname: "^web" } };
+    const news = { ...rule, active: true };
+    expect(await diff("FirewallRule", state, news, ["username", "filter.hostname"])).toEqual({});
+    expect(await diff("FirewallRule", state, news, ["username"])).toEqual({ "filter.hostname": "UPDATE" });
+    expect(await diff("FirewallRule", state, news, ["filter"])).toEqual({ username: "UPDATE" });
   });
 
   it("finds none where only the marks of dynamic resources differ", async () => {
@@ -386,12 +458,63 @@ describe("create", () => {
     await fleet.client.deleteFirewallRule({ params: { id } });
   });
 
+  it("shows no secret of an object that is in the way", async () => {
+    const data = sshKeyLine();
+    const key = { name: "ana", username: "^hush$", filter: { hostname: ".*" } };
+    const { fingerprint } = await fleet.client.createPublicKey({
+      body: { ...key, data: Buffer.from(data).toString("base64") },
+    });
+    const inputs = { ...key, data, username: secret("^other$") };
+    const refused = create(await configured(), "PublicKey", inputs);
+    const { message } = (await refused.catch((error: unknown) => error)) as Error;
+    expect(message).toContain("username, which is secret");
+    expect(message).not.toMatch(/hush|other\$/);
+    await fleet.client.deletePublicKey({ params: { fingerprint } });
+  });
+
   it("of a service that is not there ends at once, and says so", async () => {
     const started = await configured({ ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:1" });
     await expect(create(started, "FirewallRule", rule)).rejects.toMatchObject({
       code: grpc.status.UNKNOWN,
       details: expect.stringContaining("127.0.0.1:1"),
     });
+  });
+});
+
+describe("delete", () => {
+  it("removes what a refresh has compared before: only the program's own resources keep objects", async () => {
+    const started = await configured();
+    const made = await create(started, "FirewallRule", rule);
+    const { client } = await configured();
+    const compare = new proto.DiffRequest();
+    compare.setUrn(urn("FirewallRule"));
+    compare.setId(made.id);
+    compare.setOlds(structOf(made.state));
+    compare.setNews(structOf(rule));
+    await client.ask("diff", compare);
+    const removal = new proto.DeleteRequest();
+    removal.setUrn(urn("FirewallRule"));
+    removal.setId(made.id);
+    removal.setProperties(structOf(made.state));
+    await client.ask("delete", removal);
+    expect(await fleet.client.getFirewallRules()).toEqual([]);
+  });
+});
+
+describe("update", () => {
+  it("writes what somebody changed by hand where that is to be ignored", async () => {
+    const started = await configured();
+    const made = await create(started, "FirewallRule", { ...rule, active: true });
+    const request = new proto.UpdateRequest();
+    request.setUrn(urn("FirewallRule"));
+    request.setId(made.id);
+    request.setOlds(structOf({ ...made.state, username: "^eve$" }));
+    request.setNews(structOf({ ...rule, active: true, priority: 8 }));
+    request.setIgnorechangesList(["username"]);
+    await started.client.ask("update", request);
+    const [changed] = await fleet.client.getFirewallRules();
+    expect(changed).toMatchObject({ priority: 8, username: "^eve$" });
+    await fleet.client.deleteFirewallRule({ params: { id: changed?.id ?? "" } });
   });
 });
 

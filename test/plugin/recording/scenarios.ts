@@ -27,7 +27,7 @@ async function tokenOf({ service, env }: Fleet): Promise<string> {
 }
 
 const UP = ["up", "--yes", "--skip-preview"];
-const DESTROY = ["destroy", "--yes", "--skip-preview"];
+const DESTROY = ["destroy", "--yes", "--skip-preview", "--refresh"];
 
 const keyProgram = (data: string, username: string) => `
   ana:
