@@ -282,7 +282,7 @@ describe("resources of the plugin", () => {
   test("tell the inputs of their provider instance, whichever is told first", () => {
     const urls = { inputs: { url: "https://old.example.org", password: SECRET } };
     const instance = made(INSTANCE, "other", urls);
-    const another = made(INSTANCE, "default_1", { inputs: { url: "https://usual.example.org" } });
+    const another = made(INSTANCE, "default_0_1_0", { inputs: { url: "https://usual.example.org" } });
     const of = ({ urn, id }: Metadata) => ({ provider: `${urn}::${id}` });
     const [gone, kept] = [made(KEY, "gone", of(instance)), made(KEY, "kept", of(another))];
     const steps = stepsOf(
