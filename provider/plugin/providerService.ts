@@ -43,7 +43,7 @@ interface Configured {
  */
 export class ProviderService {
   readonly #env: NodeJS.ProcessEnv;
-  #engine: EngineLink;
+  readonly #engine: EngineLink;
   #configured: Configured | undefined;
   #connection: Connection | undefined;
   #isCancelled = false;
