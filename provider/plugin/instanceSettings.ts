@@ -77,10 +77,9 @@ export function connectionOf(instance: Instance, env: NodeJS.ProcessEnv): Connec
     );
   }
   const hasCredential = CREDENTIALS.some((name) => effective[name] ?? effective[`${name}_FILE`]);
-  const { url } = instance.inputs;
-  if (!instance.isDefault && !hasCredential && typeof url === "string" && isElsewhere(url, env)) {
+  if (!instance.isDefault && !hasCredential && typeof stated === "string" && isElsewhere(stated, env)) {
     throw new ConfigurationError(
-      `credential: the provider is for ${url}; the environment does not say that its credential is for that service (GATEHOUSE_URL), so it is not sent there: give the provider apiKey, token, or username and password`,
+      `credential: the provider is for ${stated}; the environment does not say that its credential is for that service (GATEHOUSE_URL), so it is not sent there: give the provider apiKey, token, or username and password`,
     );
   }
   return newConnection(() => undefined, effective);

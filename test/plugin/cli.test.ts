@@ -349,7 +349,11 @@ pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=staging.tenant
       expect((await inVenv("-m", "mypy", "--follow-imports=silent", "wrong.py")).code).toBe(1);
     });
 
-    const [go, canGo] = needing("Go: the SDK and the examples compile", "pulumi-language-go", "go");
+    const [go, canGo] = needing(
+      "Go: the SDK and the examples compile, and one runs",
+      "pulumi-language-go",
+      "go",
+    );
     it.runIf(canGo)(go, async () => {
       const folder = join(await machine.sdk("go"), "gatehouse");
       const module = "example.com/pulumi-gatehouse/sdk/go/gatehouse";
@@ -367,6 +371,17 @@ pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=staging.tenant
         const ended = await run("go", words, { cwd: folder });
         expect(ended.code, ended.stderr).toBe(0);
       }
+
+      const cwd = join(folder, "examples", "firewallRule");
+      writeFileSync(join(cwd, "Pulumi.yaml"), "name: go-program\nruntime: go\n");
+      const options = { cwd, env: fleet.env };
+      await machine.pulumi(["stack", "init", "dev"], options);
+      await machine.pulumi(["up", "--yes", "--stack", "dev"], options);
+      const actions = async () => (await fleet.client.getFirewallRules()).map(({ action }) => action).sort();
+      expect(await actions()).toEqual(["allow", "deny"]);
+      await machine.pulumi(["preview", "--expect-no-changes", "--stack", "dev"], options);
+      await machine.pulumi(["destroy", "--yes", "--stack", "dev"], options);
+      expect(await actions()).toEqual([]);
     });
 
     it("TypeScript: the examples have the types that the SDK says", async () => {
