@@ -1,7 +1,6 @@
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
+import { listening } from "../support/listening.ts";
 
 export interface Recorded {
   readonly method: string;
@@ -69,15 +68,10 @@ export async function scriptedServer(): Promise<ScriptedServer> {
     requests.push(recorded);
     await play(every ?? steps.shift() ?? { status: 599, body: "no step left" }, recorded, response);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
-  });
+  const { url, stop } = await listening(server);
+  onTestFinished(stop);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     requests,
     script: (...more) => {
       steps.push(...more);

@@ -5,8 +5,8 @@ import {
   request,
   type ServerResponse,
 } from "node:http";
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
-import { type Listening, listening } from "./listening.ts";
+import { connect, createServer as createTcpServer, type Socket } from "node:net";
+import { type Listening, listening, listenOnNewPort } from "./listening.ts";
 
 type Matches = (method: string, path: string) => boolean;
 
@@ -100,9 +100,8 @@ export async function startStallingProxy(target: number): Promise<StallingProxy>
   const cutOff = () => {
     for (const socket of sockets) socket.destroy();
   };
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listenOnNewPort(server),
     stall: () => {
       stalled = true;
     },

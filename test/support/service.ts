@@ -13,6 +13,7 @@ import {
   runCommand,
 } from "./command.ts";
 import { makeDataDir } from "./dataFolder.ts";
+import { isNewPort } from "./listening.ts";
 import { SHORT_LIVED } from "./nodeFlags.ts";
 import { newPostgresql, postgresqlAddress, type TestPostgresql } from "./postgresql/database.ts";
 import { callServerCommand, SETTINGS } from "./serverCommand.ts";
@@ -90,7 +91,7 @@ function databaseOf(dataDir: string): Promise<TestPostgresql> | undefined {
   return database;
 }
 
-/** Starts `gatehouse-server serve` on a free port and waits until it listens. */
+/** Starts `gatehouse-server serve` on a free port, see {@link isNewPort}, and waits until it listens. */
 export async function startService(options: ServiceOptions = {}): Promise<TestService> {
   const dataDir = options.dataDir ?? (await makeDataDir());
   // A test that names the database makes it, and removes it.
@@ -98,13 +99,59 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
   const database = ours ? await databaseOf(dataDir) : undefined;
   // A folder that a test brings is left as it is: what the service makes of it may be what is tested.
   if (ours && !database && options.dataDir === undefined) await newSqlite(join(dataDir, "gatehouse.db"));
+  const env = { ...(database && { GATEHOUSE_DATABASE_URL: database.url }), ...options.env };
+  let running = await serve(dataDir, options, env);
+  while (!isNewPort(Number(new URL(running.url).port))) {
+    await end(running, "SIGTERM");
+    running = await serve(dataDir, options, env);
+  }
+  const { url, child, ended, logs, lines } = running;
+
+  const admin = (more: readonly string[], stdin = "") =>
+    callServerCommand(["admin", ...more, "--data-dir", dataDir], { stdin });
+
+  return {
+    url,
+    dataDir,
+    pid: child.pid ?? 0,
+    admin,
+    createUser: (user) => createUser(dataDir, user),
+    setup: (user) => setup(url, dataDir, user),
+    logs: () => logs,
+    output: () => lines.join("\n"),
+    ended,
+    async stop() {
+      const code = await end(running, "SIGTERM");
+      if (options.dataDir === undefined) {
+        await rm(dataDir, { recursive: true, force: true });
+        await database?.drop();
+      }
+      return code;
+    },
+    async kill() {
+      await end(running, "SIGKILL");
+    },
+  };
+}
+
+/** A process that serves, and what it wrote. */
+interface Serving {
+  readonly url: string;
+  readonly child: ChildProcess;
+  readonly ended: Promise<number | null>;
+  readonly lines: readonly string[];
+  readonly logs: readonly LogLine[];
+}
+
+/** Starts the process on any free port, and waits until it listens. */
+async function serve(
+  dataDir: string,
+  options: ServiceOptions,
+  env: Readonly<Record<string, string>>,
+): Promise<Serving> {
   const args = ["serve", "--data-dir", dataDir, "--port", "0", ...(options.flags ?? [])];
   const child = spawn(...nodeWith([...SHORT_LIVED, command, ...args], options), {
-    env: {
-      ...environmentWithout(SETTINGS),
-      ...(database && { GATEHOUSE_DATABASE_URL: database.url }),
-      ...options.env,
-    },
+    env: { ...environmentWithout(SETTINGS), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   // "close", not "exit": then everything that it wrote has been read.
@@ -123,39 +170,10 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     child.once("error", reject);
     child.once("close", (code) => reject(new Error(`serve ended with ${code}:\n${lines.join("\n")}`)));
   });
-
-  const admin = (more: readonly string[], stdin = "") =>
-    callServerCommand(["admin", ...more, "--data-dir", dataDir], { stdin });
-
-  return {
-    url,
-    dataDir,
-    pid: child.pid ?? 0,
-    admin,
-    createUser: (user) => createUser(dataDir, user),
-    setup: (user) => setup(url, dataDir, user),
-    logs: () => logs,
-    output: () => lines.join("\n"),
-    ended,
-    async stop() {
-      const code = await end(child, ended, "SIGTERM");
-      if (options.dataDir === undefined) {
-        await rm(dataDir, { recursive: true, force: true });
-        await database?.drop();
-      }
-      return code;
-    },
-    async kill() {
-      await end(child, ended, "SIGKILL");
-    },
-  };
+  return { url, child, ended, lines, logs };
 }
 
-async function end(
-  child: ChildProcess,
-  ended: Promise<number | null>,
-  signal: NodeJS.Signals,
-): Promise<number | null> {
+async function end({ child, ended }: Serving, signal: NodeJS.Signals): Promise<number | null> {
   if (child.exitCode === null && child.signalCode === null) child.kill(signal);
   return ended;
 }
