@@ -20,8 +20,9 @@ export const userEnv: NodeJS.ProcessEnv = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)),
 );
 
-export const npm = (args: readonly string[], cwd: string) =>
-  run("npm", args, { cwd, env: userEnv, maxBuffer: 64 * 1024 * 1024 });
+/** @param timeout milliseconds after which npm is killed; 0: never */
+export const npm = (args: readonly string[], cwd: string, timeout = 0) =>
+  run("npm", args, { cwd, env: userEnv, timeout, maxBuffer: 64 * 1024 * 1024 });
 
 /** Packs the workspaces as a release would; answers their archives. */
 export const packAll = (folder: string): Promise<string[]> =>
@@ -37,12 +38,20 @@ async function pack(name: string, folder: string): Promise<string> {
 /** Why tests are skipped that install, where npm does not reach its registry. */
 export const OFFLINE = "npm reaches no registry";
 
-/** Whether npm's registry answers within a minute. */
-export const reachesRegistry = (): Promise<boolean> =>
-  run("npm", ["view", "typescript", "version", "--prefer-online"], { env: userEnv, timeout: 60_000 }).then(
-    () => true,
-    () => false,
-  );
+/**
+ * Whether npm's registry answers within a minute.
+ * @throws what npm ended with where it got an answer
+ */
+export async function reachesRegistry(): Promise<boolean> {
+  try {
+    await npm(["view", "typescript", "version", "--prefer-online"], ROOT, 60_000);
+    return true;
+  } catch (error) {
+    const { killed, stderr = "" } = error as { readonly killed?: boolean; readonly stderr?: string };
+    if (killed || /E(NOTFOUND|AI_AGAIN|CONNREFUSED|TIMEDOUT|NETUNREACH)/.test(stderr)) return false;
+    throw error;
+  }
+}
 
 /** The copies of a package in a folder's `node_modules`, as paths in there. */
 export const copiesOf = (name: string, folder: string): string[] =>

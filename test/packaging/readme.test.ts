@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,13 +12,13 @@ import { pulumiOnPath } from "../support/gatehouse.ts";
 import {
   copiesOf,
   INSTALL_FLAGS,
+  npm,
   OFFLINE,
   PACKAGES,
   packAll,
   ROOT,
   reachesRegistry,
   run,
-  userEnv,
 } from "./packages.ts";
 
 const MINUTE = 60_000;
@@ -52,11 +52,6 @@ class Terminal {
       ...environmentWithout("GATEHOUSE_", "PULUMI_", "npm_"),
       HOME: folder,
       PATH: path,
-      // What this machine has fetched before need not come through the network again.
-      npm_config_cache: execFileSync("npm", ["config", "get", "cache"], {
-        env: userEnv,
-        encoding: "utf8",
-      }).trim(),
       npm_config_prefix: join(folder, "global"),
     };
     this.#write(
@@ -127,11 +122,6 @@ describe.skipIf(!ready)(
 
     beforeAll(async () => {
       reached = await reachesRegistry();
-    });
-    beforeEach(({ skip }) => {
-      if (!reached) skip(OFFLINE);
-    });
-    beforeAll(async () => {
       folder = mkdtempSync(join(tmpdir(), "gatehouse-readme-"));
       mkdirSync(join(folder, "secrets"));
       writeFileSync(join(folder, "secrets", "passphrase"), "correct horse battery staple");
@@ -141,10 +131,15 @@ describe.skipIf(!ready)(
       PACKAGES.forEach((name, index) => {
         terminal.substitute(new RegExp(`@gatehouse-access/${name}(?= |$)`), `${archives[index]} ${sdk}`);
       });
-      terminal.substitute(/^npm install/, `npm install ${INSTALL_FLAGS.join(" ")}`);
+      // What this machine has fetched before need not come through the network again.
+      const cache = (await npm(["config", "get", "cache"], folder)).stdout.trim();
+      terminal.substitute(/^npm install/, `npm install ${INSTALL_FLAGS.join(" ")} --cache=${quoted(cache)}`);
       terminal.substitute(/\/run\/secrets/g, join(folder, "secrets"));
       if (!pulumiOnPath) terminal.substitute(/(--stack prod)/, "$1 --engine embedded");
     }, 5 * MINUTE);
+    beforeEach(({ skip }) => {
+      if (!reached) skip(OFFLINE);
+    });
     afterAll(async () => {
       await client?.close();
       service?.kill("SIGTERM");

@@ -1,11 +1,10 @@
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { newConnection, settings } from "../../provider/pulumi/newConnection.ts";
 import { makeCertificate, openssl } from "../support/certificate.ts";
 import { testFolder } from "../support/folder.ts";
+import { listenOnNewPort } from "../support/listening.ts";
 
 const configured: Record<string, string> = {
   "gatehouse:url": "http://configured.example",
@@ -48,10 +47,8 @@ it.skipIf(!openssl)(
     const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_request, response) =>
       response.writeHead(200, { "content-type": "application/json" }).end("[]"),
     );
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
     const configuration: Record<string, string> = {
-      "gatehouse:url": `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      "gatehouse:url": `https://127.0.0.1:${await listenOnNewPort(server)}`,
       "gatehouse:caFile": cert,
       "gatehouse:apiKey": "11111111-2222-4333-8444-555555555555",
     };

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo, Server as TcpServer } from "node:net";
 
@@ -25,12 +26,8 @@ export function isNewPort(port: number): boolean {
 /** Has a server listen on a free port of this machine that no service of this process had before; gives the port. */
 export async function listenOnNewPort(server: TcpServer): Promise<number> {
   for (;;) {
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject).listen(0, "127.0.0.1", () => {
-        server.off("error", reject);
-        resolve();
-      });
-    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
     const { port } = server.address() as AddressInfo;
     if (isNewPort(port)) return port;
     await new Promise((resolve) => server.close(resolve));
