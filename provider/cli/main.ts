@@ -2,6 +2,8 @@ import { Command, CommanderError } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
 import { addAccessCommand } from "./accessCommand.ts";
+import { addCoverageCommand } from "./coverageCommand.ts";
+import { addDriftCommand } from "./driftCommand.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { addPulumiCommand } from "./pulumiCommand.ts";
 import { addReviewCommand } from "./reviewCommand.ts";
@@ -38,9 +40,11 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
       getErrHelpWidth: () => io.stderr.columns ?? HELP_WIDTH,
     });
   addRunCommands(program, action);
+  addDriftCommand(program, action);
   addReviewCommand(program, action);
   addAccessCommand(program, action);
   addTestCommand(program, action);
+  addCoverageCommand(program, action);
   addPulumiCommand(program, action);
   try {
     await program.parseAsync(args, { from: "user" });

@@ -14,7 +14,7 @@ export async function openForReview(
   folder: string,
   flags: StackFlags,
 ): Promise<{ stack: Stack; io: Io }> {
-  const { service, ...opened } = await openOnService(io, reviewOptions(io, folder, flags));
+  const { service, ...opened } = await openOnService(io, readerOptions(io, folder, flags));
   if (service) {
     io.stderr.write(`Namespace: ${service.text}\n`);
     await service.connection.client.close();
@@ -24,10 +24,11 @@ export async function openForReview(
 
 /** Opens a stack of another revision of a program, whose service and namespace are settled already. */
 export function openRevision(io: Io, folder: string, flags: StackFlags): Promise<Stack> {
-  return openStack({ ...reviewOptions(io, folder, flags), env: io.env });
+  return openStack({ ...readerOptions(io, folder, flags), env: io.env });
 }
 
-function reviewOptions({ stderr, env }: Io, folder: string, flags: StackFlags): StackOptions {
+/** The options of commands that read: messages of the engine go to the standard error, beside what they print. */
+export function readerOptions({ stderr, env }: Io, folder: string, flags: StackFlags): StackOptions {
   const c = colours(stderr, env);
   return {
     ...stackOptionsOf(folder, flags),

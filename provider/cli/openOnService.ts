@@ -1,10 +1,11 @@
 import {
+  EngineError,
   openStack,
-  ownTypeName,
   type Stack,
   type StackOptions,
   StackSelectionError,
 } from "../engine/index.ts";
+import type { OwnResource } from "../inventory/managedObjects.ts";
 import type { Connection } from "../resources/connection.ts";
 import { type Io, withEnv } from "./io.ts";
 import { tellingOf } from "./withConnection.ts";
@@ -32,6 +33,21 @@ export interface OnService {
   readonly service: Service | undefined;
   /** The settings in it name the namespace: what follows is to be done with it. */
   readonly io: Io;
+}
+
+/** The service. @throws EngineError (`service`) where no address is set */
+export function requireService(service: Service | undefined): Service {
+  if (service) return service;
+  throw new EngineError(
+    "service",
+    "GATEHOUSE_URL: set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org",
+  );
+}
+
+/** The namespace of resources that name none. @throws ConfigurationError where none is settled */
+export function requireTenant({ tenant, unsettled }: Service): string {
+  if (tenant !== undefined) return tenant;
+  throw unsettled ?? new Error("no namespace is settled");
 }
 
 /**
@@ -120,9 +136,8 @@ async function settled(
     const by = isSet(env, "GATEHOUSE_TENANT") ? "GATEHOUSE_TENANT" : "the stack's configuration";
     return { tenant: set, unsettled: undefined, isKept: true, words: `by ${by}${unneeded}` };
   }
-  const { isSameService } = await import("../resources/connection.ts");
-  const isHere = (url: unknown) => typeof url !== "string" || isSameService(url, connection.client.url);
-  const [kept, ...others] = homesIn(await stack.resources(), isHere);
+  const { ownResources } = await import("../inventory/managedObjects.ts");
+  const [kept, ...others] = homesIn(ownResources(await stack.resources(), connection.client.url));
   if (others.length > 0) {
     const unsettled = new ConfigurationError(
       `tenant: resources of the stack that name no namespace are in ${others.length + 1} of them: ${[kept, ...others].sort().join(", ")}; name it in those of all but one, and set ${TENANT_KEY} to that one`,
@@ -148,16 +163,12 @@ async function settled(
  * The namespaces of a service that hold the objects of resources which name none. After a run with a setting, every resource in the
  * state names a namespace: then the one counts that holds all objects outside the stack's own namespaces.
  */
-function homesIn(
-  resources: Awaited<ReturnType<Stack["resources"]>>,
-  isHere: (url: unknown) => boolean,
-): string[] {
-  const urls = new Map(resources.map(({ urn, id, inputs }) => [`${urn}::${id}`, inputs?.url]));
-  const own = resources.flatMap(({ type, provider, inputs = {}, outputs = {} }) =>
-    ownTypeName(type) !== undefined && typeof outputs.tenant === "string" && isHere(urls.get(provider ?? ""))
+function homesIn(resources: readonly OwnResource[]): string[] {
+  const own = resources.flatMap(({ definition, inputs = {}, outputs = {} }) =>
+    typeof outputs.tenant === "string"
       ? [
           {
-            isNamespace: ownTypeName(type) === "Namespace",
+            isNamespace: definition.name === "Namespace",
             isNamed: Boolean(inputs.tenant),
             tenant: outputs.tenant,
           },

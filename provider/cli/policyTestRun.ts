@@ -11,6 +11,9 @@ import { withConnection } from "./withConnection.ts";
 /** The exit code where a policy test fails. */
 export const TESTS_FAILED = 2;
 
+/** What a command does with policy tests beside all else, within its description. */
+export const TESTING = "run the policy tests (*.policy.ts) beside the program on the namespace as it";
+
 /** Whether the policy tests of a run are about the namespace as its plan will leave it, or as it is. */
 export type Tested = "planned" | "live";
 
@@ -21,6 +24,8 @@ interface DoneRun {
   readonly stack: Stack;
   readonly result: Result;
   readonly json: boolean;
+  /** The result for a terminal; default its resources, outputs and counts. */
+  readonly shown?: string;
 }
 
 /** Adds the flag that leaves policy tests out. */
@@ -50,7 +55,7 @@ export async function printTested(io: Io, run: DoneRun, tested: Tested): Promise
   const c = colours(io.stdout, io.env);
   const print = (text: string) => io.stdout.write(`${text}\n`);
   const shown = withoutValues(result);
-  if (!json) print(resultText(c, shown));
+  if (!json) print(run.shown ?? resultText(c, shown));
   const policyTests = await test(io, run, tested).catch((error: unknown) => {
     if (json) print(JSON.stringify(shown, null, 2));
     throw error;

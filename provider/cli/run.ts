@@ -14,7 +14,7 @@ import {
 import { OutdatedPlanError } from "../review/savedPlan/OutdatedPlanError.ts";
 import { type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { Io, Output } from "./io.ts";
-import { openOnService, type Service } from "./openOnService.ts";
+import { openOnService, requireService, type Service } from "./openOnService.ts";
 import { hasPolicyTests, printTested, TESTS_FAILED, type Tested } from "./policyTestRun.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
 import { OUTDATED } from "./reviewedPlan.ts";
@@ -44,11 +44,15 @@ export interface Running {
    * @throws UpdateFailedError when it would not
    */
   readonly check: (plan: Plan) => Promise<void>;
+  /** Undefined with `--offline`, and where no address is set. */
+  readonly service: Service | undefined;
+  /** Where a run is told: beside the result, where that is JSON. */
+  readonly told: Output;
   /** Writes the namespace of the run into the stack's configuration. */
   readonly pin: () => Promise<void>;
 }
 
-interface RunOptions {
+interface RunOptions<R extends Result> {
   /** Name of a namespace to make, where the user is in none. */
   readonly createNamespace?: string | undefined;
   /**
@@ -60,7 +64,12 @@ interface RunOptions {
    * The exit code of a run that did not fail.
    * @default 0
    */
-  readonly code?: (result: Result) => number;
+  readonly code?: (result: R) => number;
+  /**
+   * The result for a terminal.
+   * @default changed resources, outputs, counts
+   */
+  readonly text?: (io: Io, result: R) => Promise<string>;
 }
 
 /**
@@ -68,12 +77,12 @@ interface RunOptions {
  * the second one ends the process.
  * @returns the exit code
  */
-export async function run(
+export async function run<R extends Result>(
   io: Io,
   folder: string,
   flags: RunFlags,
-  work: (running: Running) => Promise<Result>,
-  { tested, createNamespace, code = () => 0 }: RunOptions = {},
+  work: (running: Running) => Promise<R>,
+  { tested, createNamespace, code = () => 0, text }: RunOptions<R> = {},
 ): Promise<number> {
   const { stdin, stdout, stderr, env } = io;
   const abort = new AbortController();
@@ -116,11 +125,18 @@ export async function run(
       const said = await opened.service?.pin();
       if (said !== undefined) told.write(`${said}\n`);
     };
-    const result = await work({ io: opened.io, stack, ask, check, pin });
+    const result = await work({ io: opened.io, stack, service, told, ask, check, pin });
+    const shown = await text?.(io, result);
     if (withTests) {
-      const ended = { folder, stack, result, json: flags.json ?? false };
+      const ended = {
+        folder,
+        stack,
+        result,
+        json: flags.json ?? false,
+        ...(shown !== undefined && { shown }),
+      };
       toTest = () => printTested(opened.io, ended, tested);
-    } else print(io, result, flags);
+    } else print(io, result, flags, shown);
     exitCode = code(result);
   } catch (error) {
     const failed = report(io, await asEngineError(error), flags);
@@ -150,17 +166,10 @@ async function asEngineError(error: unknown): Promise<unknown> {
 async function requirePossible(stderr: Output, service: Service | undefined, plan: Plan): Promise<void> {
   const { definitionOf } = await import("../review/steps.ts");
   if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
-  if (!service) {
-    throw new EngineError(
-      "service",
-      "GATEHOUSE_URL: set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org",
-    );
-  }
+  const asked = requireService(service);
   const { planProblems } = await import("../review/guards/planProblems.ts");
   const { printable } = await import("../review/words/printable.ts");
-  const found = await tellingOf(stderr, service.connection, () =>
-    planProblems(service.connection, plan, service),
-  );
+  const found = await tellingOf(stderr, asked.connection, () => planProblems(asked.connection, plan, asked));
   const problems = found.map(printable);
   if (problems.length === 0) return;
   const [first, ...others] = problems;
@@ -183,10 +192,10 @@ function readLine(event: EngineEvent, read: number): string | undefined {
   return due ? `   ${read} read` : undefined;
 }
 
-function print({ stdout, env }: Io, result: Result, flags: RunFlags): void {
+function print({ stdout, env }: Io, result: Result, flags: RunFlags, text?: string): void {
   const shown = withoutValues(result);
-  const text = flags.json ? JSON.stringify(shown, null, 2) : resultText(colours(stdout, env), shown);
-  stdout.write(`${text}\n`);
+  const people = () => text ?? resultText(colours(stdout, env), shown);
+  stdout.write(`${flags.json ? JSON.stringify(shown, null, 2) : people()}\n`);
 }
 
 function report(io: Io, error: unknown, flags: RunFlags): number {

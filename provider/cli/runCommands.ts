@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { hasChanges, type Plan, type PreviewOptions } from "../engine/index.ts";
+import type { Plan, PreviewOptions } from "../engine/index.ts";
 import {
   addReplaceFlag,
   addStackFlags,
@@ -9,7 +9,7 @@ import {
   targetsOf,
 } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
-import { addNoTestsFlag } from "./policyTestRun.ts";
+import { addNoTestsFlag, TESTING } from "./policyTestRun.ts";
 import { upAsReviewed } from "./reviewedPlan.ts";
 import { type RunFlags, type Running, run } from "./run.ts";
 
@@ -23,13 +23,7 @@ interface Flags extends TargetFlags, RunFlags {
   readonly createNamespace?: string;
 }
 
-/** The exit code of `gatehouse drift` where something differs from the state. */
-export const DRIFT_FOUND = 2;
-
-/** What preview and drift do beside, within their descriptions. */
-const TESTING = "run the policy tests (*.policy.ts) beside the program on the namespace as it";
-
-/** Adds preview, up, refresh, destroy and drift. */
+/** Adds preview, up, refresh and destroy. */
 export function addRunCommands(program: Command, action: ActionOf): void {
   const preview = addReplaceFlag(
     command(
@@ -106,19 +100,6 @@ export function addRunCommands(program: Command, action: ActionOf): void {
         ),
       ),
     );
-  const drift = command(
-    program,
-    "drift",
-    `show what differs from the state, and ${TESTING} is; exits with 2 where something differs or a test fails`,
-  );
-  addNoTestsFlag(drift).action(
-    action((io, folder: string, flags: Flags) =>
-      run(io, folder, flags, ({ stack }) => stack.drift(targetsOf(flags)), {
-        tested: "live",
-        code: (result) => (hasChanges(result) ? DRIFT_FOUND : 0),
-      }),
-    ),
-  );
 }
 
 /** Makes what the program says real. */

@@ -6,6 +6,7 @@ import type { Connection, TenantClient } from "./connection.ts";
 import {
   defineResource,
   type InputValues,
+  listed as listedObject,
   type Origin,
   optional,
   output,
@@ -106,6 +107,19 @@ export const apiKey = defineResource({
   // The engine deletes a replaced key itself, perhaps in a later run.
   keeps: (state) => state.previous.map(claimOfKey),
 
+  objectKeys: (state) => [claimOfKey(state)],
+
+  async list(connection, tenant) {
+    const { apiKeys } = await connection.tenant(tenant);
+    const settings = (key: ApiKey) => ({ validDays: daysOf(key) });
+    return (await apiKeys.all()).map((key) =>
+      listedObject(`${tenant}/${key.name}`, key.name, () => ({
+        ...toState(tenant, key, settings(key)),
+        ...UNKNOWN_SECRETS,
+      })),
+    );
+  },
+
   rules: ({ validDays, rotateBefore = 0 }) =>
     validDays > 0 && rotateBefore >= validDays
       ? [{ property: "rotateBefore", reason: `must be less than validDays (${validDays})` }]
@@ -168,6 +182,9 @@ export const apiKey = defineResource({
     }
   },
 });
+
+/** What only the maker of a key knows. */
+const UNKNOWN_SECRETS = { key: "", previousKey: "", previous: [] };
 
 const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 

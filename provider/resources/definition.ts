@@ -58,6 +58,16 @@ export interface Existing<S> {
   readonly state: S;
 }
 
+/** An object of a namespace, as a program could declare it. */
+export interface Listed<S = Readonly<Record<string, unknown>>> {
+  readonly id: string;
+  /** By what people know the object: a key's name, a member's e-mail address. Any text, perhaps empty. */
+  readonly name: string;
+  /** Undefined where no program can declare the object, as {@link reason} then says. */
+  readonly state: S | undefined;
+  readonly reason?: string;
+}
+
 /** What is wrong with an input. */
 export interface Failure {
   readonly property: string;
@@ -133,6 +143,13 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
   /** Keys of claims on other objects, which must stay as long as they are in this state. */
   keeps?(state: Readonly<State<I, O>>): readonly string[];
+  /**
+   * Keys of claims on the object itself, where its id does not tell which one it is.
+   * @default the keys of the claims by its id
+   */
+  objectKeys?(state: Readonly<State<I, O>>): readonly string[];
+  /** All objects of a namespace that are of this kind, in any order; left out where a program declares none as such. */
+  list?(connection: Connection, tenant: string): Promise<readonly Listed<State<I, O>>[]>;
   /** What is wrong with several inputs together. All values are known and canonical. */
   rules?(inputs: InputValues<I>): readonly Failure[];
   /** Inputs that need a change although the program did not change them, such as one that sends an invitation again. */
@@ -194,6 +211,15 @@ export function output<S extends z.ZodType>(
   },
 ): OutputField<S> {
   return { volatile: false, mutable: false, isId: false, secret: false, ...options, schema };
+}
+
+/** An object as a program could declare it; where its state cannot be made of what the service says, with the reason. */
+export function listed<S>(id: string, name: string, state: () => S): Listed<S> {
+  try {
+    return { id, name, state: state() };
+  } catch (error) {
+    return { id, name, state: undefined, reason: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 /** Defines a resource. One that can find existing objects gets the input `adopt`. */

@@ -2,7 +2,7 @@ import { devices, uid } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { TenantClient } from "./connection.ts";
 import { output, required } from "./definition.ts";
-import { type Device, deviceKey } from "./listings.ts";
+import { type Device, deviceKey, devicesByKey } from "./listings.ts";
 
 /** The input for the device that a resource is about. */
 export const deviceInput = required(z.string().min(1).max(64), {
@@ -49,6 +49,20 @@ export async function deviceOf(opened: TenantClient, selector: string, resource:
   throw new Error(
     `${resource}.device: the namespace ${opened.tenant} has no device "${selector}"; give a uid, a MAC address or a name`,
   );
+}
+
+/**
+ * All devices of a namespace, each with the shortest selector that means it: its name, else its MAC address, else its
+ * uid. Several devices may have one name or MAC address, or none.
+ */
+export function selectorsOf(devices: readonly Device[]): Followed[] {
+  const byKey = devicesByKey(devices);
+  return devices.map((device) => {
+    const means = (selector: string) =>
+      deviceInput.schema.safeParse(selector).success && byKey.get(deviceKey(selector))?.uid === device.uid;
+    const selector = [device.name.toLowerCase(), device.identity.mac.toLowerCase()].find(means);
+    return { device, selector: selector ?? device.uid };
+  });
 }
 
 /** A device, and the selector that a state holds for it. */

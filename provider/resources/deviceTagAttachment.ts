@@ -1,8 +1,15 @@
 import { PermissionError } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import type { TenantClient } from "./connection.ts";
-import { defineResource, type Origin, required } from "./definition.ts";
-import { deviceInput, deviceOf, deviceOutputs, deviceState, followDevice } from "./deviceSelector.ts";
+import { defineResource, listed, type Origin, required } from "./definition.ts";
+import {
+  deviceInput,
+  deviceOf,
+  deviceOutputs,
+  deviceState,
+  followDevice,
+  selectorsOf,
+} from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { Device } from "./listings.ts";
@@ -40,6 +47,16 @@ export const deviceTagAttachment = defineResource({
     return device.tags.includes(inputs.tag)
       ? existing(opened.tenant, inputs.device, device, inputs.tag)
       : undefined;
+  },
+
+  async list(connection, tenant) {
+    const { devices } = await connection.tenant(tenant);
+    return selectorsOf(await devices.all()).flatMap(({ device, selector }) =>
+      device.tags.map((tag) => {
+        const { id, state } = existing(tenant, selector, device, tag);
+        return listed(id, `${tag} on ${device.name}`, () => state);
+      }),
+    );
   },
 
   async create(connection, inputs, origin) {

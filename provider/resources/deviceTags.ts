@@ -1,6 +1,13 @@
 import { devices } from "@gatehouse-access/sdk/contract";
-import { defineResource, required } from "./definition.ts";
-import { deviceInput, deviceOf, deviceOutputs, deviceState, followDevice } from "./deviceSelector.ts";
+import { defineResource, listed, required } from "./definition.ts";
+import {
+  deviceInput,
+  deviceOf,
+  deviceOutputs,
+  deviceState,
+  followDevice,
+  selectorsOf,
+} from "./deviceSelector.ts";
 import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
@@ -35,6 +42,16 @@ export const deviceTags = defineResource({
     const device = await deviceOf(opened, inputs.device, "DeviceTags");
     if (device.tags.length === 0) return undefined;
     return { id: `${opened.tenant}/${device.uid}`, state: toState(opened.tenant, inputs.device, device) };
+  },
+
+  async list(connection, tenant) {
+    const { devices } = await connection.tenant(tenant);
+    const selected = selectorsOf(await devices.all());
+    return selected
+      .filter(({ device }) => device.tags.length > 0)
+      .map(({ device, selector }) =>
+        listed(`${tenant}/${device.uid}`, device.name, () => toState(tenant, selector, device)),
+      );
   },
 
   async create(connection, inputs, origin) {

@@ -1,6 +1,6 @@
 import { firewall } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { defineResource, type InputValues, optional, output, required } from "./definition.ts";
+import { defineResource, type InputValues, listed, optional, output, required } from "./definition.ts";
 import { filterInput, filterState, tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { FirewallRule } from "./listings.ts";
@@ -44,6 +44,15 @@ export const firewallRule = defineResource({
     const { tenant, rules } = await connection.tenant(inputs.tenant);
     const equal = (await rules.all()).find((rule) => saysTheSame(toState(tenant, rule), inputs));
     return equal && existing(tenant, equal);
+  },
+
+  async list(connection, tenant) {
+    const { rules } = await connection.tenant(tenant);
+    return (await rules.all()).map((rule) =>
+      listed(`${tenant}/${rule.id}`, `${rule.action} at priority ${rule.priority}`, () =>
+        toState(tenant, rule),
+      ),
+    );
   },
 
   async create(connection, inputs, { idempotencyKey }) {

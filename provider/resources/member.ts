@@ -2,7 +2,7 @@ import type { Client } from "@gatehouse-access/sdk";
 import { dateTime, email, ROLES, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
-import { defineResource, output, required } from "./definition.ts";
+import { defineResource, listed, output, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { Namespace } from "./listings.ts";
@@ -56,6 +56,15 @@ export const member = defineResource({
   async find(connection, inputs) {
     const { tenant } = await connection.tenant(inputs.tenant);
     return findMember(connection, tenant, inputs.email, (entry) => hasEmail(entry, inputs.email));
+  },
+
+  async list(connection, tenant) {
+    const namespace = await withMembers(connection, await connection.namespaces.find(tenant));
+    return (namespace?.members ?? [])
+      .filter((entry) => entry.role !== "owner")
+      .map((entry) =>
+        listed(`${tenant}/${entry.id}`, entry.email, () => toState(tenant, entry.email, entry)),
+      );
   },
 
   async create(connection, inputs, { idempotencyKey }) {

@@ -2,7 +2,7 @@ import { type Client, where } from "@gatehouse-access/sdk";
 import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
-import { defineResource, optional, output, required, UnfinishedError } from "./definition.ts";
+import { defineResource, listed, optional, output, required, UnfinishedError } from "./definition.ts";
 import { IdForm } from "./idForm.ts";
 import type { Namespace as Wire } from "./listings.ts";
 
@@ -70,6 +70,11 @@ export const namespace = defineResource({
     } catch (error) {
       throw new UnfinishedError(made.tenantId, state, error);
     }
+  },
+
+  async list({ namespaces }, tenant) {
+    const found = await namespaces.find(tenant);
+    return found ? [listed(tenant, found.name, () => toState(found, false))] : [];
   },
 
   async read({ client, namespaces }, id, state) {

@@ -1,6 +1,6 @@
 import { fingerprint, parseSshPublicKey, publicKeys, sshPublicKeyLine } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { defineResource, output, required } from "./definition.ts";
+import { defineResource, listed, output, required } from "./definition.ts";
 import { filterInput, filterState, tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { PublicKey } from "./listings.ts";
@@ -55,6 +55,13 @@ export const publicKey = defineResource({
     const { tenant, keys } = await connection.tenant(inputs.tenant);
     const found = await keys.find(parseSshPublicKey(inputs.data).fingerprint);
     return found && existing(tenant, found);
+  },
+
+  async list(connection, tenant) {
+    const { keys } = await connection.tenant(tenant);
+    return (await keys.all()).map((key) =>
+      listed(`${tenant}/${key.fingerprint}`, key.name, () => toState(tenant, key)),
+    );
   },
 
   async create(connection, inputs, { idempotencyKey }) {

@@ -57,3 +57,29 @@ export function canonicalInputs(
 export function sameValue(field: InputField, left: unknown, right: unknown): boolean {
   return isDeepStrictEqual(canonical(field, left), canonical(field, right));
 }
+
+/**
+ * The inputs by which a program declares an object as it is: without the namespace, which the stack has, without what a
+ * run is told by them, and without defaults.
+ */
+export function declaringInputs(
+  inputs: Inputs,
+  state: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const entries = Object.entries(inputs)
+    .filter(([name, field]) => name !== "tenant" && !field.transient)
+    .flatMap(([name, field]) => {
+      const value = beyondDefault(canonical(field, state[name]), field.default);
+      return value === undefined ? [] : [[name, value] as const];
+    });
+  return Object.fromEntries(entries);
+}
+
+/** What of a value its default does not say already; undefined for nothing. */
+function beyondDefault(value: unknown, fallback: unknown): unknown {
+  if (isDeepStrictEqual(value, fallback)) return undefined;
+  if (!isObject(value) || !isObject(fallback)) return value;
+  return Object.fromEntries(
+    Object.entries(value).filter(([name, member]) => !isDeepStrictEqual(member, fallback[name])),
+  );
+}

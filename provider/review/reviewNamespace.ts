@@ -110,7 +110,13 @@ export async function reviewNamespace(
   return { review, before, after, planned };
 }
 
-function accesses(before: AccessPolicy, after: AccessPolicy, estate: Estate, options: DomainOptions) {
+/** Who can reach what by two policies of a namespace, in a form in which the two can be compared. */
+export function accesses(
+  before: AccessPolicy,
+  after: AccessPolicy,
+  estate: Pick<Estate, "seen">,
+  options: DomainOptions = {},
+): { readonly before: Access; readonly after: Access } {
   const domain = domainFor(estate, [before, after], options);
   const uids = everyDevice(before, after).map(({ uid }) => uid);
   return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };

@@ -146,7 +146,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     await run(["up", "--yes"], base);
     const secret = readFileSync(secretFile, "utf8").trim();
     expect(secret).toMatch(/^[0-9a-f-]{36}$/);
-    await run(["drift"], base);
+    await run(["drift", "--unmanaged", "ignore"], base);
 
     const steps = Object.values(CHANGES).map(({ step }) => step);
     const planned = changesOf(await stack.result(["preview"], policyEnv(changed)));

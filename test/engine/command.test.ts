@@ -57,7 +57,7 @@ test("up, then drift: 0 without a difference, 2 with one, 1 on an error", async 
   ws.tamper("a", { size: 5 });
   const drift = await ws.command("drift", ...args);
   expect(drift.code).toBe(2);
-  expect(drift.output).toContain("~ size: 1 => 5");
+  expect(drift.output).toContain("size is 5 (declared 1)");
   ws.env.PULUMI_CONFIG_PASSPHRASE = "wrong";
   const failed = await ws.command("drift", ...args);
   expect(failed.code).toBe(1);

@@ -89,7 +89,7 @@ it("the packages install elsewhere, without compiling, and run an example", {
   const released = JSON.parse(readFileSync(join(ROOT, "provider/package.json"), "utf8"));
   expect((await run(process.execPath, [command, "--version"])).stdout).toBe(`${released.version}\n`);
   expect((await gatehouse("up", "--yes")).stdout).toMatch(/\d+ created/);
-  expect((await gatehouse("drift")).stdout).toMatch(/as in the state/);
+  expect((await gatehouse("drift")).stdout).toMatch(/as declared/);
   await gatehouse("destroy", "--yes");
 });
 

@@ -55,6 +55,10 @@ const MODELS: Readonly<Record<string, Fields | true>> = {
   FirewallRule: fields("id tenant_id action active priority source_ip username", {
     filter: fields("hostname tags"),
   }),
+  Session: fields(
+    "uid device_uid username ip_address started_at last_seen active authenticated recorded type term",
+    { device: true, events: true, position: fields("latitude longitude") },
+  ),
   ApiKey: fields("tenant_id created_by role name expires_in created_at updated_at"),
   ApiKeyCreated: fields("id tenant_id user_id role name expires_in created_at updated_at"),
 };

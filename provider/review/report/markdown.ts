@@ -31,7 +31,7 @@ export function reviewMarkdown(
     reviewMarker(review),
     `## Access review of ${code(`${review.project}/${review.stack}`)}`,
     "",
-    ...(review.revisions ? [revisionsSentence(review.revisions, STYLE), ""] : []),
+    ...(review.revisions ? [revisionsSentence(review.revisions, MARKDOWN), ""] : []),
     reasons.length === 0
       ? "Nothing stands against this change."
       : "**This change should not be made as it is:**",
@@ -41,12 +41,12 @@ export function reviewMarkdown(
   const sections = [
     ...review.namespaces.flatMap((namespace) => {
       const where = isSole ? "" : ` in ${code(namespace.name)}`;
-      return namespaceSections(namespace, STYLE, where, where);
+      return namespaceSections(namespace, MARKDOWN, where, where);
     }),
-    ...planSections(review, STYLE),
+    ...planSections(review, MARKDOWN),
   ].filter(({ items }) => items.length > 0);
-  const foot = review.namespaces.map((namespace) => `\n_${domainSentence(namespace, STYLE)}_`).join("\n");
-  return `${head}\n${fitted(sections, max - head.length - foot.length - 2)}${foot}\n`;
+  const foot = review.namespaces.map((namespace) => `\n_${domainSentence(namespace, MARKDOWN)}_`).join("\n");
+  return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}${foot}\n`;
 }
 
 /** Most reasons that the head of the comment names, and the longest part of each, in characters. */
@@ -71,8 +71,8 @@ function failuresOf({ failures, file, line }: PolicyTestResult): string {
   return ` (${code(`${file}:${line}`)}): ${texts}`;
 }
 
-/** The sections, each cut so that the titles of those after it still have room. */
-function fitted(sections: readonly Section[], room: number): string {
+/** Sections of a comment, each cut so that the titles of those after it still have room. */
+export function fittedSections(sections: readonly Section[], room: number): string {
   const least = sections.map((section) => sectionText(section, 0).length + 1);
   let left = room - least.reduce((sum, length) => sum + length, 0);
   return sections
@@ -115,7 +115,8 @@ export function code(text: string): string {
   return `${fence}${pad}${line}${pad}${fence}`;
 }
 
-const STYLE: ReportStyle = {
+/** How comments write names and changes. */
+export const MARKDOWN: ReportStyle = {
   name: code,
   text: plain,
   change: (change, sentence) => `${{ gained: "**+**", lost: "**−**" }[change]} ${sentence}`,

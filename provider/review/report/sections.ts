@@ -125,24 +125,29 @@ function withOthers(names: readonly string[], standIn: string, others: string, s
 }
 
 /** `key laptop-alice gains login root on 14 devices tagged prod`. */
-function accessSentence(line: ReviewedAccess, style: Style): string {
+export function accessSentence(line: ReviewedAccess, style: Style): string {
   const many = line.keys.length > 1;
   const who = `${many ? `${line.keys.length} keys` : "key"} ${listed(
     line.keys.map(({ name }) => name),
     style,
   )}`;
   const verb = { gained: many ? "gain" : "gains", lost: many ? "lose" : "loses" }[line.change];
+  return `${who} ${verb} ${reachPhrase(line, style)}`;
+}
+
+/** `login root on 14 devices tagged prod`. */
+export function reachPhrase(line: Omit<ReviewedAccess, "change" | "keys">, style: Style): string {
   const logins = line.anyLogin
     ? "every login"
     : `${line.logins.length > 1 ? "logins" : "login"} ${withOthers(line.logins, ANY_LOGIN, "any other", style)}`;
   const from = line.anyAddress
     ? ""
     : ` from ${withOthers(line.addresses, ANY_ADDRESS, "any other address", style)}`;
-  return `${who} ${verb} ${logins}${from} on ${style.text(line.where)}`;
+  return `${logins}${from} on ${style.text(line.where)}`;
 }
 
 /** `carla@example.com becomes observer (was administrator)`. */
-function memberSentence({ change, email, from, to }: MemberChange, style: Style): string {
+export function memberSentence({ change, email, from, to }: MemberChange, style: Style): string {
   if (change === "added") return `${style.name(email)} becomes a member, as ${to}`;
   if (change === "removed") return `${style.name(email)} is no member any more (was ${from})`;
   return `${style.name(email)} becomes ${to} (was ${from})`;

@@ -27,7 +27,7 @@ const SHOWN_MAX = 50;
 /** The review for a terminal. It leaves out findings older than the change, and the resources, which `preview` shows. */
 export function reviewText(c: Paint, review: Review, options: { readonly allowLockout: boolean }): string {
   const reasons = objections(review, options);
-  const style = styleOf(c);
+  const style = terminalStyle(c);
   const isSole = review.namespaces.length === 1;
   const lines = (section: Section) => sectionLines(c, section);
   return [
@@ -50,7 +50,8 @@ export function reviewText(c: Paint, review: Review, options: { readonly allowLo
   ].join("\n");
 }
 
-const styleOf = (c: Paint): ReportStyle => ({
+/** How a terminal writes names and changes. */
+export const terminalStyle = (c: Paint): ReportStyle => ({
   name: (name) => c.bold(printable(name)),
   text: printable,
   change: (change, sentence) => (change === "gained" ? c.green(`+ ${sentence}`) : c.red(`- ${sentence}`)),
@@ -62,7 +63,8 @@ const failureLines = (c: Paint, { name, file, line, failures }: PolicyTestResult
   ...failures.map(({ message }) => `  ${printable(message)}`),
 ];
 
-function sectionLines(c: Paint, { title, items, isDetail }: Section): string[] {
+/** The lines of a section for a terminal; none of one that a short report leaves out. */
+export function sectionLines(c: Paint, { title, items, isDetail }: Section): string[] {
   if (items.length === 0 || isDetail) return [];
   const more = items.length - SHOWN_MAX;
   return [

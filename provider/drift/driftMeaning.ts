@@ -1,0 +1,132 @@
+import type { Access } from "@gatehouse-access/sdk/policy";
+import type { Plan } from "../engine/index.ts";
+import { idWithin, type LiveObject } from "../inventory/liveObjects.ts";
+import { type Estate, inOrder, type NamespaceState } from "../review/estate.ts";
+import { accessSentence, memberSentence, PLAIN, reachPhrase } from "../review/report/sections.ts";
+import { accesses, accessLines, memberChanges } from "../review/reviewNamespace.ts";
+import { type Drifted, declaredEstate, withoutObjects } from "./declaredEstate.ts";
+import type { DriftedNamespace } from "./driftReport.ts";
+
+/** What drifted in one namespace. */
+export interface NamespaceDrift {
+  readonly estate: Estate;
+  /** A preview with values. */
+  readonly plan: Plan;
+  /** The steps of what somebody changed or deleted, here or elsewhere. */
+  readonly drifted: readonly Drifted[];
+  /** The objects of the namespace that no program declares, without those that are excepted. */
+  readonly unmanaged: readonly LiveObject[];
+  /** The namespace of resources that name none. */
+  readonly home: string;
+}
+
+/** What drift means for who can reach what in a namespace. */
+export interface DriftMeaning {
+  readonly namespace: DriftedNamespace;
+  /** As the program declares it. */
+  readonly before: Access;
+  /** As it is. */
+  readonly after: Access;
+  /** Of what somebody changed or deleted, by URN. */
+  readonly ofResources: ReadonlyMap<string, readonly string[]>;
+  readonly ofObjects: ReadonlyMap<LiveObject, readonly string[]>;
+  /** What nobody can tell, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+/** Most rules, tags and members whose own part is told: each takes an evaluation of the whole namespace. */
+const EACH_MAX = 20;
+/** Most sentences about one object. */
+const SENTENCES_MAX = 3;
+
+/** What drift means for who can reach what, all of it together and each part by itself. */
+export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
+  const { estate, plan, drifted, unmanaged, home } = drift;
+  const live = inOrder<NamespaceState>({ ...estate, unknown: [] });
+  const without = (resources: readonly Drifted[], objects: readonly LiveObject[]) =>
+    inOrder(declaredEstate(estate, plan, resources, objects, home));
+  const declared = without(drifted, unmanaged);
+  const { before, after } = accesses(declared.policy, live.policy, estate);
+  const access = accessLines(before, after);
+  const byKey = sentencesByKey(access);
+  const ofPart = (part: NamespaceState) => {
+    const compared = accesses(part.policy, live.policy, estate);
+    return [
+      ...firstOf(accessLines(compared.before, compared.after).map((line) => accessSentence(line, PLAIN))),
+      ...memberChanges(part.members ?? [], live.members ?? []).map((change) => memberSentence(change, PLAIN)),
+    ];
+  };
+  let left = EACH_MAX;
+  const each = (work: () => readonly string[]): readonly string[] => {
+    left -= 1;
+    return left < 0 ? [] : work();
+  };
+  const ofResources = drifted.map((resource) => {
+    const { urn, type, id = "" } = resource;
+    const fingerprint = id.slice(id.indexOf("/") + 1);
+    const isKey = type.endsWith(":PublicKey");
+    return [
+      urn,
+      isKey ? (byKey.get(fingerprint) ?? []) : each(() => ofPart(without([resource], []))),
+    ] as const;
+  });
+  const ofObjects = unmanaged.map((object) => {
+    const id = idWithin(object);
+    switch (object.definition.name) {
+      case "PublicKey":
+        return [object, byKey.get(id) ?? ["opens nothing, as things are"]] as const;
+      case "FirewallRule":
+        return [
+          object,
+          each(() => ofPart({ ...live, policy: withoutObjects(live.policy, { rules: new Set([id]) }) })),
+        ] as const;
+      case "DeviceTagAttachment":
+        return [
+          object,
+          each(() => ofPart({ ...live, policy: withoutObjects(live.policy, { tags: new Set([id]) }) })),
+        ] as const;
+      default:
+        return [object, [rightsOf(object)]] as const;
+    }
+  });
+  return {
+    namespace: {
+      tenant: estate.tenant,
+      name: estate.name,
+      access,
+      members: memberChanges(declared.members ?? [], live.members ?? []),
+    },
+    before,
+    after,
+    ofResources: new Map(ofResources),
+    ofObjects: new Map(ofObjects),
+    unknown: [...estate.unknown, ...declared.unknown],
+  };
+}
+
+/** By fingerprint, what a key gains and loses. */
+function sentencesByKey(access: DriftedNamespace["access"]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  for (const line of access) {
+    const sentence = `${{ gained: "gives", lost: "gives no longer" }[line.change]} ${reachPhrase(line, PLAIN)}`;
+    for (const { fingerprint } of line.keys) {
+      const known = found.get(fingerprint);
+      if (known) known.push(sentence);
+      else found.set(fingerprint, [sentence]);
+    }
+  }
+  return new Map([...found].map(([fingerprint, sentences]) => [fingerprint, firstOf(sentences)]));
+}
+
+function firstOf(sentences: readonly string[]): string[] {
+  const more = sentences.length - SENTENCES_MAX;
+  return more > 0 ? [...sentences.slice(0, SENTENCES_MAX), `and ${more} more`] : [...sentences];
+}
+
+/** What a member or an API key may do. */
+function rightsOf({ definition, state }: LiveObject): string {
+  const role = String(state?.role ?? "member");
+  const may = `may do what ${/^[aeiou]/.test(role) ? "an" : "a"} ${role} may`;
+  if (definition.name !== "ApiKey") return may;
+  return state?.expiresAt ? `${may}, until ${String(state.expiresAt).slice(0, 10)}` : `${may}, for ever`;
+}

@@ -1,0 +1,67 @@
+import type { Result, ShownStep } from "../engine/index.ts";
+import type { UnmanagedObject } from "../inventory/coverage.ts";
+import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
+import type { TrailNote } from "./whoChanged.ts";
+
+/** What is known of how a difference came about. */
+export interface Known {
+  /** The latest entry of the service's audit trail about the object; left out where there is none. */
+  readonly by?: TrailNote;
+  /** Where the service has no audit trail: when a run of drift first found it, RFC 3339 in UTC. */
+  readonly firstSeen?: string;
+  /** What it means for who can reach what, as sentences; empty where nothing follows. */
+  readonly meaning: readonly string[];
+}
+
+/** A resource whose object somebody changed or deleted. */
+export interface DriftedResource extends ShownStep, Known {
+  readonly op: "update" | "delete";
+}
+
+/** An object that no program declares. */
+export interface FoundObject extends UnmanagedObject, Known {
+  /** Id of its namespace. */
+  readonly tenant: string;
+}
+
+/** What drift meant in one namespace. */
+export interface DriftedNamespace {
+  /** Id of the namespace. */
+  readonly tenant: string;
+  /** Its name; its id where the credential may not read its name. */
+  readonly name: string;
+  /** Who can reach what beside, or not, what the program declares. */
+  readonly access: readonly ReviewedAccess[];
+  /** Members beside, or not, those that the program declares. */
+  readonly members: readonly MemberChange[];
+}
+
+/** How program, state and live service differ. */
+export interface DriftReport extends Result {
+  /** Raised by a change of this format that breaks programs which read it. */
+  readonly version: 1;
+  /** Address of the service; left out where none is set. */
+  readonly service?: string;
+  /** What somebody changed or deleted. */
+  readonly drifted: readonly DriftedResource[];
+  /** What no program declares, with what is excepted. */
+  readonly unmanaged: readonly FoundObject[];
+  /** What `--unmanaged` says. */
+  readonly unmanagedCounts: UnmanagedMode;
+  /** What the program declares, and nobody applied yet. */
+  readonly notApplied: readonly ShownStep[];
+  readonly namespaces: readonly DriftedNamespace[];
+  /** What was not to be known, and what to put right in the exceptions, as sentences. */
+  readonly notes: readonly string[];
+}
+
+/** What unmanaged objects mean for a run: an exit code, a mention, or that nobody looks for them. */
+export type UnmanagedMode = "fail" | "warn" | "ignore";
+
+/** The unmanaged objects without an exception. */
+export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): readonly FoundObject[] =>
+  unmanaged.filter(({ exception }) => exception === undefined);
+
+/** True where somebody should look at it. */
+export const isDrift = (report: DriftReport): boolean =>
+  report.drifted.length > 0 || (report.unmanagedCounts === "fail" && openObjects(report).length > 0);

@@ -1,0 +1,207 @@
+import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import { type Plan, type Stack, type Step, shownStep, type TargetOptions } from "../engine/index.ts";
+import { shownObject, unmanagedOf } from "../inventory/coverage.ts";
+import { EXCEPTIONS_FILE, type Exception, hasEnded, isMeant } from "../inventory/exceptions.ts";
+import { idWithin, inventoryOf, type LiveObject, WATCHED_KINDS } from "../inventory/liveObjects.ts";
+import { ManagedObjects, type OwnResource } from "../inventory/managedObjects.ts";
+import type { Connection, TenantClient } from "../resources/connection.ts";
+import { readEstate } from "../review/estate.ts";
+import { changedSteps } from "../review/reviewPlan.ts";
+import { definitionOf, onService } from "../review/steps.ts";
+import type { Drifted } from "./declaredEstate.ts";
+import { type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
+import type { DriftReport, Known, UnmanagedMode } from "./driftReport.ts";
+import type { FirstSeen } from "./firstSeen.ts";
+import { nameText, type ObjectName, whoChanged } from "./whoChanged.ts";
+
+/** What drift is looked for in. */
+export interface DriftSearch {
+  readonly connection: Connection;
+  /** The namespace of resources that name none. */
+  readonly home: string;
+  readonly stack: Stack;
+  readonly targets: TargetOptions;
+  readonly unmanaged: UnmanagedMode;
+  /** The resources of this stack. */
+  readonly own: readonly OwnResource[];
+  /** Those of other stacks, whose objects are managed too. */
+  readonly others: readonly OwnResource[];
+  readonly exceptions: readonly Exception[];
+  readonly seen: FirstSeen;
+}
+
+/** A report, and what it was made from. */
+export interface FoundDrift {
+  readonly report: DriftReport;
+  /** The stack's own namespace first. */
+  readonly meanings: readonly DriftMeaning[];
+  /** The objects that no program declares, without those that are excepted. */
+  readonly unmanaged: readonly LiveObject[];
+}
+
+/** Compares state and live objects alone, for a program without a service of its own. */
+export async function stateDrift(stack: Stack, targets: TargetOptions): Promise<FoundDrift> {
+  const result = await stack.drift(targets);
+  const drifted = result.steps
+    .filter(isDrifted)
+    .map((step) => ({ ...shownStep(step), op: step.op, meaning: [] }));
+  const nothing = { unmanaged: [], notApplied: [], namespaces: [], notes: [] };
+  const report: DriftReport = { ...result, version: 1, drifted, ...nothing, unmanagedCounts: "ignore" };
+  return { report, meanings: [], unmanaged: [] };
+}
+
+/**
+ * Compares program, state and live service: what somebody changed or deleted, and what is there but in no stack, in every
+ * namespace that the stack has objects in.
+ * @throws what previews and refreshes throw; RequestError where the stack's own namespace cannot be read
+ */
+export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
+  const { connection, stack, targets, home, own, unmanaged: mode } = search;
+  const result = await stack.drift(targets);
+  const preview = await stack.preview({ ...targets, values: true, create: false });
+  const { plan, unknown } = onService(preview, connection.client.url);
+  const drifted = result.steps.filter(isDrifted);
+  // A run about some resources is not about what is beside them.
+  const isWhole = mode !== "ignore" && (targets.target ?? []).length === 0;
+  const managed = new ManagedObjects([...own, ...search.others]);
+  const looking = { ...search, plan, drifted, managed, isWhole };
+  const namespaces: NamespaceFound[] = [];
+  const notes = [...unknown];
+  for (const tenant of namespacesOf(own, home)) {
+    try {
+      namespaces.push(await lookAt(looking, tenant));
+    } catch (error) {
+      const isUnreadable = error instanceof PermissionError || error instanceof NotFoundError;
+      if (tenant === home || !isUnreadable) throw error;
+      notes.push(`the namespace ${tenant} could not be read: ${error.message}`);
+    }
+  }
+  await search.seen.save();
+  notes.push(...namespaces.flatMap((found) => found.notes));
+  if (isWhole) notes.push(...exceptionNotes(search.exceptions, namespaces));
+  const urns = new Set(drifted.map(({ urn }) => urn));
+  const report: DriftReport = {
+    ...result,
+    version: 1,
+    service: connection.client.url,
+    drifted: drifted.map((step) => ({ ...shownStep(step), op: step.op, ...knownOf(namespaces, step) })),
+    unmanaged: namespaces.flatMap(({ tenant, unmanaged, meaning, originOf }) =>
+      unmanaged.map(({ object, exception }) => ({
+        ...shownObject(object, exception),
+        tenant,
+        meaning: meaning.ofObjects.get(object) ?? [],
+        ...originOf({ kind: object.definition.name, id: idWithin(object) }),
+      })),
+    ),
+    unmanagedCounts: mode,
+    notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
+    namespaces: namespaces.map(({ meaning }) => meaning.namespace),
+    notes,
+  };
+  return {
+    report,
+    meanings: namespaces.map(({ meaning }) => meaning),
+    unmanaged: namespaces.flatMap(({ unmanaged }) => unmanaged.filter(isOpen).map(({ object }) => object)),
+  };
+}
+
+/** The stack itself, which a first run makes. */
+const isRoot = ({ type }: Step): boolean => type === "pulumi:pulumi:Stack";
+
+const isDrifted = (step: Step): step is Drifted => step.op === "update" || step.op === "delete";
+
+/** The namespaces that the stack has objects in; where it has none yet, its own. */
+function namespacesOf(own: readonly OwnResource[], home: string): string[] {
+  const found = own.flatMap(({ outputs }) => (typeof outputs?.tenant === "string" ? [outputs.tenant] : []));
+  const tenants = new Set(found.length === 0 ? [home] : found);
+  return [...tenants].sort((left, right) => Number(right === home) - Number(left === home));
+}
+
+type Unmanaged = ReturnType<typeof unmanagedOf>[number];
+
+const isOpen = ({ exception }: Unmanaged) => exception === undefined;
+
+/** What one namespace has of drift. */
+interface NamespaceFound {
+  readonly tenant: string;
+  readonly meaning: DriftMeaning;
+  readonly unmanaged: readonly Unmanaged[];
+  readonly originOf: (name: ObjectName) => Pick<Known, "by" | "firstSeen">;
+  readonly notes: readonly string[];
+}
+
+interface Looking extends DriftSearch {
+  readonly plan: Plan;
+  readonly drifted: readonly Drifted[];
+  readonly managed: ManagedObjects;
+  /** True where unmanaged objects are looked for. */
+  readonly isWhole: boolean;
+}
+
+async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound> {
+  const { connection, plan, drifted, managed, exceptions, home, isWhole } = looking;
+  const opened = await connection.tenant(tenant);
+  const [estate, inventory] = await Promise.all([
+    readEstate(opened),
+    inventoryOf(connection, tenant, isWhole ? WATCHED_KINDS : []),
+  ]);
+  const unmanaged = unmanagedOf(inventory.objects, managed, exceptions, new Date());
+  const objects = unmanaged.filter(isOpen).map(({ object }) => object);
+  const meaning = driftMeaning({ estate, plan, drifted, unmanaged: objects, home });
+  const names = [
+    ...drifted.filter((step) => tenantOf(step) === tenant).flatMap((step) => nameOf(step) ?? []),
+    ...objects.map((object) => ({ kind: object.definition.name, id: idWithin(object) })),
+  ];
+  const { originOf, notes } = await originsOf(looking, opened, names);
+  return {
+    tenant,
+    meaning,
+    unmanaged,
+    originOf,
+    notes: [...meaning.unknown, ...inventory.unknown, ...notes],
+  };
+}
+
+async function originsOf(
+  { seen }: DriftSearch,
+  { client, tenant }: TenantClient,
+  names: readonly ObjectName[],
+): Promise<Pick<NamespaceFound, "originOf" | "notes">> {
+  if (names.length === 0) return { originOf: () => ({}), notes: [] };
+  const { found, notes } = await whoChanged(client, tenant, names);
+  const times = found ? undefined : await seen.of(names.map((name) => `${tenant} ${nameText(name)}`));
+  const originOf = (name: ObjectName) => {
+    const by = found?.get(nameText(name));
+    const firstSeen = times?.get(`${tenant} ${nameText(name)}`);
+    return { ...(by && { by }), ...(firstSeen !== undefined && { firstSeen }) };
+  };
+  return { originOf, notes };
+}
+
+const tenantOf = ({ id = "" }: Step): string => id.split("/", 1)[0] ?? "";
+
+function nameOf(step: Step): ObjectName | undefined {
+  const definition = definitionOf(step);
+  return definition && step.id !== undefined
+    ? { kind: definition.name, id: idWithin({ id: step.id }) }
+    : undefined;
+}
+
+/** What the namespace of a resource says of it. */
+function knownOf(namespaces: readonly NamespaceFound[], step: Drifted): Known {
+  const found = namespaces.find(({ tenant }) => tenant === tenantOf(step));
+  const name = nameOf(step);
+  return { meaning: found?.meaning.ofResources.get(step.urn) ?? [], ...(name && found?.originOf(name)) };
+}
+
+/** Exceptions that have ended although something still needs them, and those that nothing needs. */
+function exceptionNotes(exceptions: readonly Exception[], namespaces: readonly NamespaceFound[]): string[] {
+  const now = new Date();
+  const all = namespaces.flatMap(({ unmanaged }) => unmanaged.map(({ object }) => object));
+  return exceptions.flatMap((exception) => {
+    const isNeeded = all.some((object) => isMeant(exception, object));
+    const where = `${EXCEPTIONS_FILE}:${exception.line}`;
+    if (!isNeeded) return [`${where}: nothing needs this exception`];
+    return hasEnded(exception, now) ? [`${where}: this exception ended with ${exception.until}`] : [];
+  });
+}

@@ -1,0 +1,104 @@
+import { type FieldChange, typeName } from "../../engine/index.ts";
+import {
+  accessSentence,
+  memberSentence,
+  type ReportStyle,
+  type Section,
+} from "../../review/report/sections.ts";
+import type { DriftedResource, DriftReport, FoundObject, Known } from "../driftReport.ts";
+
+/** Most characters of a value that a sentence shows. */
+const VALUE_MAX = 60;
+/** Most fields of one resource that a sentence shows. */
+const FIELDS_MAX = 4;
+
+/** What a report of drift says, list by list. */
+export function driftSections(report: DriftReport, style: ReportStyle): Section[] {
+  const { drifted, unmanaged, notApplied, namespaces, notes } = report;
+  const changed = drifted.filter(({ op }) => op === "update");
+  const deleted = drifted.filter(({ op }) => op === "delete");
+  const open = unmanaged.filter(({ exception }) => exception === undefined);
+  const excepted = unmanaged.filter(({ exception }) => exception !== undefined);
+  const isSole = namespaces.length === 1;
+  return [
+    { title: `Changed by hand: ${changed.length}`, items: changed.map((one) => driftedSentence(one, style)) },
+    { title: `Deleted by hand: ${deleted.length}`, items: deleted.map((one) => driftedSentence(one, style)) },
+    { title: `In no program: ${open.length}`, items: open.map((one) => foundSentence(one, style)) },
+    {
+      title: `In no program, and excepted: ${excepted.length}`,
+      items: excepted.map((one) => foundSentence(one, style)),
+    },
+    ...namespaces.flatMap(({ name, access, members }) => {
+      const where = isSole ? "" : ` in ${style.name(name)}`;
+      return [
+        {
+          title: `Who can reach what by this${where}`,
+          items: access.map((line) => style.change(line.change, accessSentence(line, style))),
+        },
+        { title: `Members by this${where}`, items: members.map((change) => memberSentence(change, style)) },
+      ];
+    }),
+    {
+      title: `Declared, and not applied yet: ${notApplied.length}`,
+      items: notApplied.map(({ op, type, name }) => `${op} ${typeName(type)} ${style.name(name)}`),
+    },
+    { title: "Notes", items: notes.map(style.text) },
+  ];
+}
+
+/** `PublicKey contractor: username is ".*" (declared "^support$"); gives every login on all 25 devices; by …`. */
+export function driftedSentence(
+  { op, type, name, fields, ...known }: DriftedResource,
+  style: ReportStyle,
+): string {
+  const shown = fields.filter(({ outputOnly }) => !outputOnly).slice(0, FIELDS_MAX);
+  const more = fields.length - shown.length;
+  const changes = [
+    ...shown.map((field) => style.text(fieldText(field))),
+    ...(more > 0 && op === "update" ? [`${more} more ${more === 1 ? "field" : "fields"}`] : []),
+  ];
+  const what = op === "delete" ? "is gone" : changes.join(", ");
+  return [`${typeName(type)} ${style.name(name)}: ${what}`, ...knownSentences(known, style)].join("; ");
+}
+
+const fieldText = ({ path, old, new: now }: FieldChange): string =>
+  `${path} is ${valueText(now)} (declared ${valueText(old)})`;
+
+function valueText(value: FieldChange["old"]): string {
+  if (value === undefined) return "left out";
+  const text = JSON.stringify(value);
+  return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX).toWellFormed()}…` : text;
+}
+
+/** `PublicKey backdoor (73:d4:…), in no program; gives login root on all 200 devices; by …`. */
+export function foundSentence(
+  { kind, id, name, exception, ...known }: FoundObject,
+  style: ReportStyle,
+): string {
+  const who = id === name ? style.name(name) : `${style.name(name)} (${style.text(id)})`;
+  const why = exception
+    ? `excepted until ${exception.until}: ${style.text(exception.reason)}`
+    : "in no program";
+  return [`${kind} ${who}, ${why}`, ...knownSentences(known, style)].join("; ");
+}
+
+function knownSentences({ meaning, by, firstSeen }: Known, style: ReportStyle): string[] {
+  return [
+    ...meaning.map(style.text),
+    ...(by ? [style.text(actorText(by))] : []),
+    ...(firstSeen === undefined ? [] : [`first seen ${timeText(firstSeen)}`]),
+  ];
+}
+
+function actorText({ actor, address, at, operation }: NonNullable<Known["by"]>): string {
+  const who = {
+    user: `user ${actor.name}`,
+    apikey: `API key ${actor.name}`,
+    device: `device ${actor.id}`,
+    operator: "an operator of the service",
+  }[actor.kind];
+  return `last by ${who}${address === "" ? "" : ` from ${address}`}, ${timeText(at)} (${operation})`;
+}
+
+/** `2026-11-23 07:28 UTC`. */
+const timeText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;

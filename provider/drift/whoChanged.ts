@@ -1,0 +1,124 @@
+import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+
+/** An entry of the service's audit trail, as far as it says who changed an object. */
+export interface TrailNote {
+  /** RFC 3339 in UTC. */
+  readonly at: string;
+  readonly operation: string;
+  readonly actor: {
+    readonly kind: "user" | "apikey" | "device" | "operator";
+    readonly id: string;
+    readonly name: string;
+  };
+  /** Where the request came from; empty for an operator of the service. */
+  readonly address: string;
+  /** Finds the request in the service's log. */
+  readonly requestId: string;
+}
+
+/** An object of a namespace. */
+export interface ObjectName {
+  /** Name of the resource that declares such objects. */
+  readonly kind: string;
+  /** Its id without the namespace. */
+  readonly id: string;
+}
+
+/** What the trail says of objects; `notes` of those that it could not say, as sentences. */
+export interface TrailAnswer {
+  /** By {@link nameText}. Undefined where the service has no audit trail, or the credential may not read it. */
+  readonly found: ReadonlyMap<string, TrailNote> | undefined;
+  readonly notes: readonly string[];
+}
+
+/** One text for each object. */
+export const nameText = ({ kind, id }: ObjectName): string => `${kind} ${id}`;
+
+/** Up to so many objects are asked for one by one; of more, the trail is read from its end. */
+const ONE_BY_ONE_MAX = 40;
+/** Most entries that are read of a trail. */
+const READ_MAX = 5_000;
+const PAGE = 100;
+
+/** How the trail names the objects of a kind. */
+const TRAIL_KINDS: Readonly<Record<string, string>> = {
+  Namespace: "namespace",
+  Member: "member",
+  PublicKey: "publicKey",
+  FirewallRule: "firewallRule",
+  ApiKey: "apiKey",
+  Tag: "tag",
+  Device: "device",
+  DeviceTags: "deviceTags",
+  DeviceTagAttachment: "deviceTags",
+};
+
+/** Who changed each of these objects last, by the audit trail of their namespace. */
+export async function whoChanged(
+  client: Client,
+  tenant: string,
+  objects: readonly ObjectName[],
+): Promise<TrailAnswer> {
+  const wanted = new Map(objects.map((object) => [nameText(object), trailName(object)]));
+  try {
+    const byTrail =
+      wanted.size <= ONE_BY_ONE_MAX
+        ? await askEach(client, tenant, new Set(wanted.values()))
+        : await readBack(client, tenant, new Set(wanted.values()));
+    const found = new Map(
+      [...wanted].flatMap(([name, inTrail]) => {
+        const entry = byTrail.get(inTrail);
+        return entry ? [[name, entry] as const] : [];
+      }),
+    );
+    const missing = wanted.size - found.size;
+    const notes = missing > 0 ? [`the audit trail says nothing of ${missing} of the objects`] : [];
+    return { found, notes };
+  } catch (error) {
+    // Other services have no audit trail.
+    if (error instanceof NotFoundError) return { found: undefined, notes: [] };
+    if (!(error instanceof PermissionError)) throw error;
+    return { found: undefined, notes: [`who changed what could not be read: ${error.message}`] };
+  }
+}
+
+/** Kind and id in the trail, as one text. The tags of a device are one object there. */
+const trailName = ({ kind, id }: ObjectName): string =>
+  `${TRAIL_KINDS[kind] ?? kind} ${kind === "DeviceTagAttachment" ? id.slice(0, id.indexOf("/")) : id}`;
+
+async function askEach(client: Client, tenant: string, names: ReadonlySet<string>) {
+  const found = new Map<string, TrailNote>();
+  const ask = async (name: string) => {
+    const [kind = ""] = name.split(" ", 1);
+    const query = { kind, object: name.slice(kind.length + 1), perPage: 1 };
+    const [entry] = await client.getAuditTrail({ params: { tenant }, query });
+    if (entry) found.set(name, noteOf(entry));
+  };
+  await Promise.all([...names].map(ask));
+  return found;
+}
+
+async function readBack(client: Client, tenant: string, names: ReadonlySet<string>) {
+  const found = new Map<string, TrailNote>();
+  let read = 0;
+  for await (const entry of client.iterate("getAuditTrail", {
+    params: { tenant },
+    query: { perPage: PAGE },
+  })) {
+    const name = `${entry.object.kind} ${entry.object.id}`;
+    if (names.has(name) && !found.has(name)) found.set(name, noteOf(entry));
+    read += 1;
+    if (found.size === names.size || read === READ_MAX) break;
+  }
+  return found;
+}
+
+type Entry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
+
+const noteOf = ({ at, operation, actor, address, requestId }: Entry): TrailNote => ({
+  at,
+  operation,
+  actor,
+  address,
+  requestId,
+});

@@ -1,0 +1,249 @@
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { DriftReport } from "../../provider/drift/driftReport.ts";
+import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { Stack } from "../support/gatehouse.ts";
+import type { Policy } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
+import { startSparseService } from "../support/sparseService.ts";
+
+const key = (name: string, username: string, filter: Record<string, unknown>) => ({
+  type: "PublicKey",
+  args: { name, data: sshKeyLine(name), username, filter },
+});
+const rule = (action: "allow" | "deny", priority: number, sourceIp: string) => ({
+  action,
+  priority,
+  sourceIp,
+  username: ".*",
+  filter: { hostname: ".*" },
+});
+const policy: Policy = {
+  ana: key("ana", "^root$", { hostname: ".*" }),
+  bob: key("bob", "^bob$", { tags: ["web"] }),
+  guests: { type: "FirewallRule", args: rule("deny", 10, "^203\\.") },
+  carla: { type: "Member", args: { email: "carla@example.com", role: "operator" } },
+  dave: { type: "Member", args: { email: "dave@example.com", role: "administrator" } },
+  tags: { type: "DeviceTags", args: { device: "web-01", tags: ["web"] } },
+};
+const POLICY = { POLICY: JSON.stringify(policy) };
+
+/** The lines of a text that hold a word. */
+const linesWith = (text: string, word: string) => text.split("\n").filter((line) => line.includes(word));
+
+describe("what people changed by hand", { timeout: 120_000 }, () => {
+  let fleet: Fleet;
+  let program: PolicyProgram;
+  let stack: Stack;
+  let dave: Client;
+  let carla: Client;
+  let edge: string;
+
+  beforeAll(async () => {
+    fleet = await startFleet(["carla", "dave"]);
+    await fleet.enrol("web-01");
+    edge = await fleet.enrol("edge-01");
+    program = new PolicyProgram();
+    stack = stackOf(fleet.env);
+    await stack.result(["up", "--skip-preview"], POLICY);
+    [dave, carla] = ["dave", "carla"].map((username) =>
+      createClient({
+        url: fleet.service.url,
+        credential: passwordCredential({ username, password: "correct-horse" }),
+      }).forTenant(fleet.tenant),
+    ) as [Client, Client];
+  }, 120_000);
+  afterAll(async () => {
+    await Promise.all([dave?.close(), carla?.close()]);
+    program?.remove();
+    await fleet?.stop();
+  });
+
+  const stackOf = (env: Record<string, string>, name?: string) =>
+    new Stack({
+      ...{ program: program.folder, folder: program.states, engine: "embedded", env },
+      ...(name !== undefined && { name }),
+    });
+  const drift = async (args: readonly string[], code: number) =>
+    (await stack.result(["drift", ...args], POLICY, code)) as DriftReport;
+  const file = (name: string) => readFileSync(join(program.folder, name), "utf8");
+
+  it("is nothing where nobody did anything", async () => {
+    const report = await drift([], 0);
+    expect(report).toMatchObject({ version: 1, drifted: [], unmanaged: [], notApplied: [], notes: [] });
+    expect(report.namespaces).toMatchObject([{ name: "admin", access: [], members: [] }]);
+  });
+
+  it("is told with what it means, who did it, and when; as text, JSON, Markdown, JUnit and a map", async () => {
+    await dave.createPublicKey({
+      body: {
+        name: "backdoor",
+        data: Buffer.from(sshKeyLine("backdoor")).toString("base64"),
+        username: ".*",
+        filter: { hostname: ".*" },
+      },
+    });
+    await dave.createFirewallRule({
+      body: { ...rule("allow", 999, "^203\\.0\\.113\\.7$"), active: true },
+    });
+    await carla.createDeviceTag({ params: { uid: edge }, body: { tag: "web" } });
+    const keys = await fleet.client.getPublicKeys({ query: { perPage: 100 } });
+    const held = (owner: string) => keys.find(({ name }) => name === owner)?.fingerprint ?? "";
+    await fleet.client.updatePublicKey({
+      params: { fingerprint: held("ana") },
+      body: { name: "ana", username: ".*", filter: { hostname: ".*" } },
+    });
+    await fleet.client.deletePublicKey({ params: { fingerprint: held("bob") } });
+    const { members } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
+    const uid = members.find(({ email }) => email.startsWith("carla"))?.id ?? "";
+    await fleet.client.updateMember({ params: { tenant: fleet.tenant, uid }, body: { role: "observer" } });
+
+    const files = ["drift.md", "drift.xml", "drift.html"].map((name) => join(program.folder, name));
+    const [markdown = "", junit = "", html = ""] = files;
+    const report = await drift(["--markdown", markdown, "--junit", junit, "--html", html], 2);
+
+    const by = (name: string) => ({ actor: { kind: "user", name }, address: "127.0.0.1" });
+    expect(report.drifted.toSorted((a, b) => a.name.localeCompare(b.name))).toMatchObject([
+      { name: "ana", op: "update", by: { ...by("admin"), operation: "updatePublicKey" } },
+      { name: "bob", op: "delete", by: { ...by("admin"), operation: "deletePublicKey" } },
+      {
+        name: "carla",
+        op: "update",
+        meaning: ["carla@example.com becomes observer (was operator)"],
+        by: { ...by("admin"), operation: "updateMember" },
+      },
+    ]);
+    expect(report.unmanaged.toSorted((a, b) => a.kind.localeCompare(b.kind))).toMatchObject([
+      { kind: "DeviceTagAttachment", name: "web on edge-01", id: `${edge}/web`, by: by("carla") },
+      { kind: "FirewallRule", name: "allow at priority 999", by: by("dave") },
+      { kind: "PublicKey", name: "backdoor", by: { ...by("dave"), operation: "createPublicKey" } },
+    ]);
+    const meant = (kind: string) => report.unmanaged.find((found) => found.kind === kind)?.meaning;
+    expect(meant("PublicKey")).toEqual([
+      "gives every login from 203.0.113.7 and any other address on edge-01, web-01",
+    ]);
+    expect(meant("FirewallRule")?.join()).toMatch(
+      /2 keys .* gain every login from 203\.0\.113\.7 on edge-01, web-01/,
+    );
+    // Bob's key is gone, so that nothing follows from the tag by itself.
+    expect(meant("DeviceTagAttachment")).toEqual([]);
+    expect(report.drifted.find(({ name }) => name === "bob")?.meaning.join()).toMatch(
+      /^gives no longer login bob .*on web-01$/,
+    );
+    expect(report.namespaces[0]?.members).toEqual([
+      { change: "role", email: "carla@example.com", from: "operator", to: "observer" },
+    ]);
+
+    const text = (await stack.run(["drift"], POLICY)).stdout;
+    expect(linesWith(text, "backdoor")[0]).toMatch(
+      /PublicKey backdoor \([0-9a-f:]+\), in no program; gives every login from 203\.0\.113\.7 and any other address on edge-01, web-01; last by user dave from 127\.0\.0\.1, \d{4}-\d\d-\d\d \d\d:\d\d UTC \(createPublicKey\)/,
+    );
+    expect(text).toContain("2 changed by hand, 1 deleted by hand, 3 in no program");
+    expect(file("drift.md")).toContain("2 changed by hand, 1 deleted by hand, 3 in no program");
+    expect(file("drift.xml")).toContain('tests="6" failures="6"');
+    expect(file("drift.html")).toContain("Drift of access to admin");
+  });
+
+  it("is excepted by access.ignore, each with a reason and an end", async () => {
+    const { unmanaged } = await drift([], 2);
+    const id = (kind: string) => unmanaged.find((found) => found.kind === kind)?.id;
+    program.write(
+      "access.ignore",
+      [
+        "# what the vendor needs",
+        `PublicKey ${id("PublicKey")} until 2999-01-31: vendor's key, OPS-12`,
+        `FirewallRule ${id("FirewallRule")} until 2020-01-01: was for a move`,
+        "Member nobody@example.com until 2999-01-31: left since",
+        "",
+      ].join("\n"),
+    );
+    const report = await drift([], 2);
+    expect(report.unmanaged.find(({ kind }) => kind === "PublicKey")).toMatchObject({
+      exception: { until: "2999-01-31", reason: "vendor's key, OPS-12" },
+    });
+    expect(report.unmanaged.filter(({ exception }) => exception)).toHaveLength(1);
+    expect(report.notes).toEqual([
+      "access.ignore:3: this exception ended with 2020-01-01",
+      "access.ignore:4: nothing needs this exception",
+    ]);
+    const coverage = await stack.run(["coverage", "--fail-on-unmanaged", "--json"], POLICY);
+    expect(coverage.code).toBe(2);
+    expect(JSON.parse(coverage.stdout)).toMatchObject({
+      managed: 5,
+      total: 8,
+      percent: 62,
+      kinds: expect.arrayContaining([{ kind: "PublicKey", managed: 1, total: 2, percent: 50 }]),
+    });
+    for (const [line, error] of [
+      ["PublicKey x", "access.ignore:1: must be: <kind> <id> until <YYYY-MM-DD>: <reason>"],
+      ["Key x until 2999-01-31: y", "the kind Key is none of Member, PublicKey"],
+      ["PublicKey x until 2999-02-30: y", "the end 2999-02-30 is no day"],
+    ] as const) {
+      program.write("access.ignore", line);
+      const refused = await stack.run(["drift"], POLICY);
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(error)]);
+    }
+    rmSync(join(program.folder, "access.ignore"));
+  });
+
+  it("counts as --unmanaged says, and not where a run is about some resources", async () => {
+    const { carla: _carla, bob: _bob, ana: _ana, ...rest } = policy;
+    const alone = stackOf(fleet.env, "alone");
+    const run = async (args: string[], code: number) =>
+      (await alone.result(["drift", ...args], { POLICY: JSON.stringify(rest) }, code)) as DriftReport;
+    await alone.result(["preview", "--create"], { POLICY: "{}" });
+    const all = await run([], 2);
+    expect(all.unmanaged.length).toBeGreaterThan(6);
+    expect(all.notApplied.length).toBe(3);
+    expect((await run(["--unmanaged", "warn"], 0)).unmanaged).toHaveLength(all.unmanaged.length);
+    expect((await run(["--unmanaged", "ignore"], 0)).unmanaged).toEqual([]);
+    const beside = await run(["--with-stack", stack.name], 2);
+    expect(beside.unmanaged.map(({ kind }) => kind).sort()).toEqual([
+      "DeviceTagAttachment",
+      "FirewallRule",
+      "PublicKey",
+    ]);
+    expect((await drift(["--target", "**::tags"], 0)).unmanaged).toEqual([]);
+  });
+
+  it("is told with the run that saw it first, where the service has no audit trail", async () => {
+    const sparse = await startSparseService(fleet.service.url, {});
+    try {
+      const there = stackOf({ ...fleet.env, GATEHOUSE_URL: sparse.url }, stack.name);
+      const seen = async () => {
+        const found = (await there.result(["drift"], POLICY, 2)) as DriftReport;
+        return found.unmanaged.map(({ kind, by, firstSeen }) => ({ kind, by, firstSeen }));
+      };
+      const first = await seen();
+      expect(first.map(({ kind }) => kind).sort()).toEqual([
+        "DeviceTagAttachment",
+        "FirewallRule",
+        "PublicKey",
+      ]);
+      for (const { by, firstSeen } of first) {
+        expect(by).toBeUndefined();
+        expect(firstSeen).toMatch(/^\d{4}-\d\d-\d\dT/);
+      }
+      expect(await seen()).toEqual(first);
+    } finally {
+      await sparse.stop();
+      rmSync(join(program.folder, `access.seen.${stack.name}.json`), { force: true });
+    }
+  });
+
+  it("is repaired, and what is in no program removed", async () => {
+    const run = await stack.run(["drift", "--repair"], POLICY);
+    expect([run.code, run.stderr]).toEqual([0, ""]);
+    expect(linesWith(run.stdout, "removed")).toHaveLength(3);
+    expect(run.stdout).toContain("No drift");
+    const keys = await fleet.client.getPublicKeys({ query: { perPage: 100 } });
+    expect(keys.map(({ name, username }) => `${name} ${username}`).sort()).toEqual([
+      "ana ^root$",
+      "bob ^bob$",
+    ]);
+    await drift([], 0);
+  });
+});
