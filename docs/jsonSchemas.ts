@@ -16,7 +16,7 @@ export interface JsonDocument {
   readonly file: string;
   /** The type that is printed. */
   readonly type: string;
-  /** The module that exports it, in provider/dist/review. */
+  /** The module that exports it, in provider/dist. */
   readonly module: string;
   /** The command that prints it. */
   readonly command: string;
@@ -24,23 +24,40 @@ export interface JsonDocument {
 
 /** All JSON that is documented. */
 export const jsonDocuments: readonly JsonDocument[] = [
-  { file: "review.schema.json", type: "Review", module: "report/review", command: "gatehouse review --json" },
+  {
+    file: "review.schema.json",
+    type: "Review",
+    module: "review/report/review",
+    command: "gatehouse review --json",
+  },
+  {
+    file: "drift.schema.json",
+    type: "PrintedDrift",
+    module: "drift/driftReport",
+    command: "gatehouse drift --json",
+  },
+  {
+    file: "coverage.schema.json",
+    type: "NamespaceCoverage",
+    module: "inventory/coverage",
+    command: "gatehouse coverage --json",
+  },
   {
     file: "policy-tests.schema.json",
     type: "TestedNamespace",
-    module: "testedNamespace",
+    module: "review/testedNamespace",
     command: "gatehouse test --json",
   },
   {
     file: "access.schema.json",
     type: "AccessReport",
-    module: "access/json",
+    module: "review/access/json",
     command: "gatehouse access --json",
   },
   {
     file: "access-explanation.schema.json",
     type: "AccessExplanationReport",
-    module: "access/json",
+    module: "review/access/json",
     command: "gatehouse access --explain --json",
   },
 ];
@@ -55,7 +72,7 @@ export function jsonSchemas(): ReadonlyMap<string, Schema> {
 
 function makeSchemas(): ReadonlyMap<string, Schema> {
   const declarations = (module: string) =>
-    fileURLToPath(new URL(`../provider/dist/review/${module}.d.ts`, import.meta.url));
+    fileURLToPath(new URL(`../provider/dist/${module}.d.ts`, import.meta.url));
   const program = ts.createProgram([...new Set(jsonDocuments.map(({ module }) => declarations(module)))], {
     module: ts.ModuleKind.NodeNext,
     target: ts.ScriptTarget.ES2024,

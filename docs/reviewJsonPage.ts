@@ -64,18 +64,17 @@ function section({ file, type, command }: JsonDocument, known: Set<string>): str
 
 /** The page of what commands print as JSON, made of the types. */
 export function reviewJsonPage(note: string): string {
-  const head = `# JSON of the review, of policy tests and of access
+  const head = `# JSON of review, drift, coverage, policy tests and access
 
 The JSON Schemas (draft 7) are part of the package \`@gatehouse-access/provider\`, in \`schemas/\`. They take
 no fields but those of their own version of the package: check JSON with the schema of the version that printed it.
 
-\`version\` of a review is raised when a field goes, when one may be left out that had to be there, or when one changes its
+\`version\` is raised when a field goes, when one may be left out that had to be there, or when one changes its
 type or what it means. A new field, or a new word where there is a list of them (findings of the lint, kinds of objects),
-does not raise it: ignore what you do not know. The others have no \`version\`, and keep to the same in all minor versions
+does not raise it: ignore what you do not know. Policy tests and access have no \`version\`, and keep to the same in all minor versions
 of the package.
 
-What \`gatehouse preview --json\` and \`gatehouse drift --json\` have in \`policyTests\` is a
-[TestedNamespace](#testednamespace).`;
+What \`gatehouse preview --json\` has in \`policyTests\` is a [TestedNamespace](#testednamespace).`;
   const known = new Set<string>();
   return [note, head, ...jsonDocuments.flatMap((document) => section(document, known))].join("\n\n");
 }

@@ -1,9 +1,12 @@
 import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
+import type { Connection } from "../resources/connection.ts";
+import type { Elsewhere } from "../review/coverage.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import { addStackFlags, collect, createOption, positive, type StackFlags } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
+import { addWithStackFlag, otherResources, type WithStackFlags } from "./managedBy.ts";
 import { openForReview } from "./openForReview.ts";
 import { colours } from "./render.ts";
 import { saveReviewed } from "./reviewedPlan.ts";
@@ -14,7 +17,7 @@ import { withConnection } from "./withConnection.ts";
 /** The exit code of `gatehouse review` where something stands against the change. */
 export const OBJECTED = 2;
 
-interface Flags extends StackFlags {
+interface Flags extends StackFlags, WithStackFlags {
   readonly create: boolean;
   readonly refresh: boolean;
   readonly base?: string;
@@ -23,6 +26,7 @@ interface Flags extends StackFlags {
   readonly from: string[];
   readonly protect: string[];
   readonly allowLockout: boolean;
+  readonly allowUnmanaged: boolean;
   readonly soonDays?: number;
   readonly json: boolean;
   readonly markdown?: string;
@@ -32,10 +36,11 @@ interface Flags extends StackFlags {
 
 /** Adds review, which says what `up` would mean for who can reach what. */
 export function addReviewCommand(program: Command, action: ActionOf): void {
-  addStackFlags(program.command("review"))
+  addWithStackFlag(addStackFlags(program.command("review")))
     .description(
       "say what up would mean for who can reach what; exits with 2 where something stands against it: a failing " +
-        "policy test, a lock-out, an object declared twice, or what the credential may not do",
+        "policy test, a lock-out, an object declared twice, what the credential may not do, or access by what is in no " +
+        "program",
     )
     .addOption(createOption().conflicts(["base", "head"]))
     .option("--no-refresh", "trust the state instead of reading the real objects first")
@@ -57,6 +62,7 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
       [],
     )
     .option("--allow-lockout", "do not object to lock-outs", false)
+    .option("--allow-unmanaged", "do not object to keys and rules in no program that widen access", false)
     .option("--soon-days <n>", "name what expires within so many days (default 14)", positive("--soon-days"))
     .option("--json", "print the review as JSON", false)
     .option("--markdown <file>", "write it as a comment for a pull request; - for the standard output")
@@ -82,7 +88,10 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
     };
     const reviewed = await withConnection(
       onService,
-      (connection) => reviewPlan(connection, plan, options),
+      async (connection) => {
+        const elsewhere = await elsewhereOf(onService, folder, flags, connection);
+        return reviewPlan(connection, plan, { ...options, elsewhere });
+      },
       configuration,
     );
     await write(io, reviewed, flags);
@@ -98,6 +107,16 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
     }
     return isFree ? 0 : OBJECTED;
   });
+}
+
+/** What may be on the service although the reviewed program does not declare it. */
+async function elsewhereOf(io: Io, folder: string, flags: Flags, connection: Connection): Promise<Elsewhere> {
+  const { readExceptions } = await import("../inventory/exceptions.ts");
+  const { ManagedObjects } = await import("../inventory/managedObjects.ts");
+  return {
+    managed: new ManagedObjects(await otherResources(io, folder, flags, connection)),
+    exceptions: await readExceptions(folder),
+  };
 }
 
 /** The plan that is reviewed; without a baseline it is compared with the live namespace. */
@@ -131,7 +150,7 @@ async function withPlans<T>(
 async function write(
   { stdout, stderr, env }: Io,
   reviewed: ReviewedPlan,
-  { allowLockout, json, markdown, html }: Flags,
+  { json, markdown, html, ...allowed }: Flags,
 ): Promise<void> {
   const { review } = reviewed;
   if (html !== undefined) {
@@ -140,14 +159,14 @@ async function write(
   }
   if (markdown !== undefined) {
     const { reviewMarkdown } = await import("../review/report/markdown.ts");
-    const text = reviewMarkdown(review, { allowLockout });
+    const text = reviewMarkdown(review, allowed);
     if (markdown === "-") stdout.write(text);
     else await writeFile(markdown, text);
   }
   if (json) stdout.write(`${JSON.stringify(review, null, 2)}\n`);
   else if (markdown !== "-") {
     const { reviewText } = await import("../review/report/text.ts");
-    stdout.write(`${reviewText(colours(stdout, env), review, { allowLockout })}\n`);
+    stdout.write(`${reviewText(colours(stdout, env), review, allowed)}\n`);
   }
 }
 

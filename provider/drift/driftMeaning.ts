@@ -1,9 +1,11 @@
 import type { Access } from "@gatehouse-access/sdk/policy";
 import type { Plan } from "../engine/index.ts";
 import { idWithin, type LiveObject } from "../inventory/liveObjects.ts";
+import { accesses, accessLines } from "../review/accessLines.ts";
+import { firstSentences, sentencesByKey } from "../review/coverage.ts";
 import { type Estate, inOrder, type NamespaceState } from "../review/estate.ts";
-import { accessSentence, memberSentence, PLAIN, reachPhrase } from "../review/report/sections.ts";
-import { accesses, accessLines, memberChanges } from "../review/reviewNamespace.ts";
+import { accessSentence, memberSentence, PLAIN } from "../review/report/sections.ts";
+import { memberChanges } from "../review/reviewNamespace.ts";
 import { type Drifted, declaredEstate, withoutObjects } from "./declaredEstate.ts";
 import type { DriftedNamespace } from "./driftReport.ts";
 
@@ -36,8 +38,6 @@ export interface DriftMeaning {
 
 /** Most rules, tags and members whose own part is told: each takes an evaluation of the whole namespace. */
 const EACH_MAX = 20;
-/** Most sentences about one object. */
-const SENTENCES_MAX = 3;
 
 /** What drift means for who can reach what, all of it together and each part by itself. */
 export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
@@ -52,7 +52,9 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const ofPart = (part: NamespaceState) => {
     const compared = accesses(part.policy, live.policy, estate);
     return [
-      ...firstOf(accessLines(compared.before, compared.after).map((line) => accessSentence(line, PLAIN))),
+      ...firstSentences(
+        accessLines(compared.before, compared.after).map((line) => accessSentence(line, PLAIN)),
+      ),
       ...memberChanges(part.members ?? [], live.members ?? []).map((change) => memberSentence(change, PLAIN)),
     ];
   };
@@ -102,25 +104,6 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     ofObjects: new Map(ofObjects),
     unknown: [...estate.unknown, ...declared.unknown],
   };
-}
-
-/** By fingerprint, what a key gains and loses. */
-function sentencesByKey(access: DriftedNamespace["access"]): ReadonlyMap<string, readonly string[]> {
-  const found = new Map<string, string[]>();
-  for (const line of access) {
-    const sentence = `${{ gained: "gives", lost: "gives no longer" }[line.change]} ${reachPhrase(line, PLAIN)}`;
-    for (const { fingerprint } of line.keys) {
-      const known = found.get(fingerprint);
-      if (known) known.push(sentence);
-      else found.set(fingerprint, [sentence]);
-    }
-  }
-  return new Map([...found].map(([fingerprint, sentences]) => [fingerprint, firstOf(sentences)]));
-}
-
-function firstOf(sentences: readonly string[]): string[] {
-  const more = sentences.length - SENTENCES_MAX;
-  return more > 0 ? [...sentences.slice(0, SENTENCES_MAX), `and ${more} more`] : [...sentences];
 }
 
 /** What a member or an API key may do. */

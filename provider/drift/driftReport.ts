@@ -1,6 +1,7 @@
 import type { Result, ShownStep } from "../engine/index.ts";
 import type { UnmanagedObject } from "../inventory/coverage.ts";
 import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
+import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { TrailNote } from "./whoChanged.ts";
 
 /** What is known of how a difference came about. */
@@ -38,7 +39,7 @@ export interface DriftedNamespace {
 
 /** How program, state and live service differ. */
 export interface DriftReport extends Result {
-  /** Raised by a change of this format that breaks programs which read it. */
+  /** Raised by a change of this format that breaks programs which read it (docs/review-json.md). */
   readonly version: 1;
   /** Address of the service; left out where none is set. */
   readonly service?: string;
@@ -53,6 +54,14 @@ export interface DriftReport extends Result {
   readonly namespaces: readonly DriftedNamespace[];
   /** What was not to be known, and what to put right in the exceptions, as sentences. */
   readonly notes: readonly string[];
+}
+
+/** What `gatehouse drift --json` prints: how program, state and live service differ. */
+export interface PrintedDrift extends Omit<DriftReport, "steps"> {
+  /** All resources, those that are as in the state too. */
+  readonly steps: readonly ShownStep[];
+  /** Where there are policy tests beside the program, and they were run. */
+  readonly policyTests?: TestedNamespace;
 }
 
 /** What unmanaged objects mean for a run: an exit code, a mention, or that nobody looks for them. */

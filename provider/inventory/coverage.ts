@@ -28,7 +28,7 @@ export interface KindCoverage {
 
 /** How much of a namespace stacks manage. */
 export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
-  /** Raised by a change of this format that breaks programs which read it. */
+  /** Raised by a change of this format that breaks programs which read it (docs/review-json.md). */
   readonly version: 1;
   /** Address of the service. */
   readonly service: string;

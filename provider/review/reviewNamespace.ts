@@ -1,8 +1,5 @@
 import {
-  Access,
-  type AccessChange,
-  type AccessPolicy,
-  accessChanges,
+  type Access,
   type DomainOptions,
   expiryOf,
   type Finding,
@@ -10,21 +7,15 @@ import {
   lint,
 } from "@gatehouse-access/sdk/policy";
 import type { Plan } from "../engine/index.ts";
-import { byDevice, domainFor, type Estate, inOrder, type Member, type NamespaceState } from "./estate.ts";
+import { accesses, accessLines } from "./accessLines.ts";
+import { coverageOf, type Elsewhere } from "./coverage.ts";
+import { type Estate, inOrder, type Member, type NamespaceState } from "./estate.ts";
 import { type Actor, incapabilities } from "./guards/incapabilities.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./guards/lockouts.ts";
-import { type ManagedObject, type PlannedEstate, plannedEstate } from "./planned/plannedEstate.ts";
+import { type PlannedEstate, plannedEstate } from "./planned/plannedEstate.ts";
 import { runPolicyTests } from "./policyTests/runPolicyTests.ts";
-import type {
-  Coverage,
-  EstateObject,
-  MemberChange,
-  NamespaceReview,
-  ReviewedAccess,
-  ReviewedFinding,
-} from "./report/review.ts";
+import type { MemberChange, NamespaceReview, ReviewedFinding } from "./report/review.ts";
 import { undistinguished } from "./undistinguished.ts";
-import { DeviceGroups } from "./words/deviceGroups.ts";
 import { byText, byTexts } from "./words/order.ts";
 
 /** What a review of one namespace depends on, beside its objects and the plan. */
@@ -37,6 +28,8 @@ export interface NamespaceReviewOptions extends DomainOptions {
   /** Id of the user who carries the change out; undefined for an API key. */
   readonly runningUser: string | undefined;
   readonly protect: readonly ProtectedGroup[];
+  /** What may be there although the plan does not declare it; default nothing. */
+  readonly elsewhere?: Elsewhere;
   /** Within how many days something expires soon; see the lint. @default 14 */
   readonly soonDays?: number;
   /**
@@ -91,7 +84,7 @@ export async function reviewNamespace(
       { access: before, ends: expiring(was, options.soonDays) },
       { access: after, ends: expiring(planned, options.soonDays) },
     ),
-    coverage: coverageOf(estate, planned.managed),
+    coverage: coverageOf(estate, planned.policy, planned.managed, options.elsewhere),
     tests:
       folder === undefined
         ? []
@@ -108,60 +101,6 @@ export async function reviewNamespace(
     ],
   };
   return { review, before, after, planned };
-}
-
-/** Who can reach what by two policies of a namespace, in a form in which the two can be compared. */
-export function accesses(
-  before: AccessPolicy,
-  after: AccessPolicy,
-  estate: Pick<Estate, "seen">,
-  options: DomainOptions = {},
-): { readonly before: Access; readonly after: Access } {
-  const domain = domainFor(estate, [before, after], options);
-  const uids = everyDevice(before, after).map(({ uid }) => uid);
-  return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };
-}
-
-/** The devices of both policies; a device that both have is as it will be. */
-const everyDevice = (before: AccessPolicy, after: AccessPolicy) =>
-  [...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values()].sort(
-    byDevice,
-  );
-
-/**
- * The access that a change gives and takes, in few lines: login names and keys that gain or lose the same are in one.
- * Losses come first, since they lock out, then the lines about most devices.
- * @param before and `after` must have the same domain and list of uids
- */
-export function accessLines(before: Access, after: Access): ReviewedAccess[] {
-  const byLogin = new Map<string, AccessChange & { logins: string[] }>();
-  for (const change of accessChanges(before, after)) {
-    const id = JSON.stringify([change.change, change.key.fingerprint, change.addresses, change.devices]);
-    const same = byLogin.get(id);
-    if (same) same.logins.push(change.login);
-    else byLogin.set(id, { ...change, logins: [change.login] });
-  }
-  const groups = new DeviceGroups(everyDevice(before.policy, after.policy));
-  const lines = new Map<string, ReviewedAccess & { keys: ReviewedAccess["keys"][number][] }>();
-  for (const { change, key, logins, addresses, devices } of byLogin.values()) {
-    const id = JSON.stringify([change, logins, addresses, devices]);
-    const known = lines.get(id);
-    const { fingerprint, name } = key;
-    if (known) known.keys.push({ fingerprint, name });
-    else {
-      const anyAddress = addresses.length === after.domain.addresses.length;
-      const anyLogin = logins.length === after.domain.logins.length;
-      const keys = [{ fingerprint, name }];
-      const where = groups.of(devices);
-      lines.set(id, { change, keys, logins, anyLogin, addresses, anyAddress, devices, where });
-    }
-  }
-  return [...lines.values()].sort(
-    (left, right) =>
-      Number(left.change === "gained") - Number(right.change === "gained") ||
-      right.devices.length - left.devices.length ||
-      byText(left.keys[0]?.name ?? "", right.keys[0]?.name ?? ""),
-  );
 }
 
 type Roled = Pick<Member, "email" | "role">;
@@ -205,34 +144,3 @@ function findings(before: Linted, after: Linted): ReviewedFinding[] {
   const old = new Set(lint(before.access, before.ends).map(id));
   return lint(after.access, after.ends).map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
 }
-
-/** How much of a namespace a program declares. */
-function coverageOf(estate: Estate, managed: readonly ManagedObject[]): Coverage {
-  const isManaged = new Set(managed.map(({ kind, id }) => `${kind} ${id}`));
-  const objects = declarableObjects(estate);
-  const unmanaged = objects.filter(({ kind, id }) => !isManaged.has(`${kind} ${id}`));
-  const total = objects.length;
-  const count = total - unmanaged.length;
-  const percent = total === 0 ? 100 : Math.floor((100 * count) / total);
-  return { managed: count, total, percent, unmanaged };
-}
-
-/** The objects of a namespace that a program can declare, kind by kind. The owner is none of them. */
-function declarableObjects({ policy, members = [], apiKeys = [] }: Estate): EstateObject[] {
-  const kinds: EstateObject[][] = [
-    policy.keys.map(({ fingerprint: id, name }) => ({ kind: "PublicKey", id, name })),
-    policy.rules.map(({ id, action, priority }) => ({
-      ...{ kind: "FirewallRule", id, name: `${id}: ${action} at priority ${priority}` },
-    })),
-    members
-      .filter(({ role }) => role !== "owner")
-      .map(({ id, email }) => ({ kind: "Member", id, name: email })),
-    apiKeys.map(({ name }) => ({ kind: "ApiKey", id: name, name })),
-  ];
-  return kinds.flatMap((objects) => objects.sort(byNameAndId));
-}
-
-const byNameAndId = byTexts<EstateObject>(
-  ({ name }) => name,
-  ({ id }) => id,
-);

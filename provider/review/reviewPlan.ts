@@ -2,6 +2,7 @@ import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
+import type { Elsewhere } from "./coverage.ts";
 import { type Estate, readEstate } from "./estate.ts";
 import { actorOf } from "./guards/incapabilities.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
@@ -30,6 +31,8 @@ export interface ReviewOptions {
   readonly addresses: readonly string[];
   /** Groups of devices that must stay reachable; see `protectedGroup`. */
   readonly protect: readonly string[];
+  /** What may be there although the program does not declare it; left out between two revisions. */
+  readonly elsewhere?: Elsewhere;
   /** @default as of the lint */
   readonly soonDays?: number;
   /** @default the plan is compared with the live namespace */
@@ -65,13 +68,14 @@ export async function reviewPlan(
   const [here = plan, base] = plans;
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
-    const { logins, addresses, folder, soonDays } = options;
+    const { logins, addresses, folder, soonDays, elsewhere } = options;
     namespaces.push(
       await reviewNamespace(estate, here, {
         ...{ logins, addresses, protect, home },
         // Policy tests are about the stack's own namespace, here as in `gatehouse test`.
         folder: estate.tenant === home ? folder : undefined,
         ...(soonDays !== undefined && { soonDays }),
+        ...(elsewhere && { elsewhere }),
         ...(base && { base }),
         actor: actorOf(identity, estate),
         runningUser: identity.userId,

@@ -8,6 +8,7 @@ import { type Fleet, startFleet } from "../support/fleet.ts";
 import { Stack } from "../support/gatehouse.ts";
 import type { Policy } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
+import { schemaFaults } from "../support/schemas.ts";
 import { startSparseService } from "../support/sparseService.ts";
 
 const key = (name: string, username: string, filter: Record<string, unknown>) => ({
@@ -67,8 +68,11 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
       ...{ program: program.folder, folder: program.states, engine: "embedded", env },
       ...(name !== undefined && { name }),
     });
-  const drift = async (args: readonly string[], code: number) =>
-    (await stack.result(["drift", ...args], POLICY, code)) as DriftReport;
+  const drift = async (args: readonly string[], code: number) => {
+    const report = (await stack.result(["drift", ...args], POLICY, code)) as DriftReport;
+    expect(schemaFaults("drift", report)).toEqual([]);
+    return report;
+  };
   const file = (name: string) => readFileSync(join(program.folder, name), "utf8");
 
   it("is nothing where nobody did anything", async () => {
@@ -171,12 +175,18 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     ]);
     const coverage = await stack.run(["coverage", "--fail-on-unmanaged", "--json"], POLICY);
     expect(coverage.code).toBe(2);
+    expect(schemaFaults("coverage", JSON.parse(coverage.stdout))).toEqual([]);
     expect(JSON.parse(coverage.stdout)).toMatchObject({
       managed: 5,
       total: 8,
       percent: 62,
       kinds: expect.arrayContaining([{ kind: "PublicKey", managed: 1, total: 2, percent: 50 }]),
     });
+    const review = await stack.run(["review", "--no-refresh"], POLICY);
+    expect(review.code).toBe(2);
+    expect(linesWith(review.stdout, "--allow-unmanaged")).toEqual([
+      expect.stringMatching(/FirewallRule \w+: allow at priority 999, in no program, .*203\.0\.113\.7/),
+    ]);
     for (const [line, error] of [
       ["PublicKey x", "access.ignore:1: must be: <kind> <id> until <YYYY-MM-DD>: <reason>"],
       ["Key x until 2999-01-31: y", "the kind Key is none of Member, PublicKey"],

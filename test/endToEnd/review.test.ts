@@ -65,8 +65,10 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
 
   /** As the real objects are: to read them first makes no difference, and takes as long again. */
   const UNREAD = ["--no-refresh"];
-  const review = async (policy: Policy, args: readonly string[], code: number) => {
-    const run = await stack.run(["review", ...args], policyEnv(policy));
+  /** Somebody made a key by hand, which is not what these reviews are about. */
+  const BESIDE = ["--allow-unmanaged"];
+  const review = async (policy: Policy, args: readonly string[], code: number, beside = BESIDE) => {
+    const run = await stack.run(["review", ...args, ...beside], policyEnv(policy));
     expect([run.code, run.stderr]).toEqual([code, expect.any(String)]);
     return run;
   };
@@ -89,7 +91,16 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
       [],
     ]);
     expect(namespace.coverage).toMatchObject({ managed: 2, total: 3, percent: 66 });
-    expect(namespace.coverage.unmanaged.map(({ name }) => name)).toEqual(["made by hand"]);
+    expect(namespace.coverage.unmanaged).toMatchObject([
+      { name: "made by hand", widens: ["gives login backup on db-01"] },
+    ]);
+  });
+
+  it.skipIf(!available)("objects to what is in no program and widens access", async () => {
+    const { stdout } = await review(base, UNREAD, 2, []);
+    expect(stdout).toMatch(
+      /should not be made as it is:\n.*PublicKey made by hand \([0-9a-f:]+\), in no program, gives login backup on db-01 \(--allow-unmanaged permits it\)\n$/,
+    );
   });
 
   it.skipIf(!available)("says who gains and loses what", async () => {

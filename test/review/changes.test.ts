@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
+import { accessLines } from "../../provider/review/accessLines.ts";
 import { incapabilities } from "../../provider/review/guards/incapabilities.ts";
 import {
   deviceLockouts,
@@ -7,7 +8,7 @@ import {
   protectedGroup,
   type Seat,
 } from "../../provider/review/guards/lockouts.ts";
-import { accessLines, memberChanges } from "../../provider/review/reviewNamespace.ts";
+import { memberChanges } from "../../provider/review/reviewNamespace.ts";
 import { Access, type AccessPolicy, type AccessRule } from "../../sdk/policy/index.ts";
 
 const web1 = { uid: "1", name: "web-1", tags: ["prod"] };

@@ -32,8 +32,9 @@ const review = (more: Partial<NamespaceReview> = {}): Review => ({
 });
 
 const markdown = (some: Review, max?: number) =>
-  reviewMarkdown(some, { allowLockout: false, ...(max && { max }) });
-const text = (some: Review) => reviewText(pc.createColors(false), some, { allowLockout: false });
+  reviewMarkdown(some, { allowLockout: false, allowUnmanaged: false, ...(max && { max }) });
+const text = (some: Review) =>
+  reviewText(pc.createColors(false), some, { allowLockout: false, allowUnmanaged: false });
 
 describe("a review in words", () => {
   test("says that nobody gains or loses access where nobody does", () => {
@@ -76,9 +77,9 @@ describe("a review in words", () => {
       }),
       twins: [{ object: "the key ana", urns: ["urn:a", "urn:b"] }],
     };
-    const all = objections(some, { allowLockout: false });
+    const all = objections(some, { allowLockout: false, allowUnmanaged: false });
     expect(all).toHaveLength(4);
-    expect(objections(some, { allowLockout: true })).toHaveLength(3);
+    expect(objections(some, { allowLockout: true, allowUnmanaged: false })).toHaveLength(3);
     for (const words of ["the key ana", "no administrator is left", "inviteMember is for users", "no root"]) {
       expect(all.join("\n")).toContain(words);
       expect(text(some)).toContain(words);

@@ -2,6 +2,7 @@ import type { PolicyTestResult } from "../policyTests/results.ts";
 import { printable } from "../words/printable.ts";
 import type { Review } from "./review.ts";
 import {
+  type Allowed,
   domainSentence,
   namespaceSections,
   objections,
@@ -24,9 +25,9 @@ const OPEN_MAX = 20;
  */
 export function reviewMarkdown(
   review: Review,
-  { allowLockout, max = COMMENT_MAX }: { readonly allowLockout: boolean; readonly max?: number },
+  { max = COMMENT_MAX, ...allowed }: Allowed & { readonly max?: number },
 ): string {
-  const reasons = objections(review, { allowLockout });
+  const reasons = objections(review, allowed);
   const head = [
     reviewMarker(review),
     `## Access review of ${code(`${review.project}/${review.stack}`)}`,

@@ -39,16 +39,24 @@ export interface EstateObject {
   readonly name: string;
 }
 
-/** How much of a namespace the program declares. */
+/** An object that no program declares. */
+export interface UndeclaredObject extends EstateObject {
+  /** What it lets people reach once the change is made, as sentences; empty where it widens no access. */
+  readonly widens: readonly string[];
+  /** What access.ignore says of it; left out where it says nothing that still holds. */
+  readonly exception?: { readonly until: string; readonly reason: string };
+}
+
+/** How much of a namespace programs declare: the reviewed one, and those of the stacks that are named beside it. */
 export interface Coverage {
-  /** How many objects the program declares. */
+  /** How many objects they declare. */
   readonly managed: number;
   /** How many objects the namespace has that a program can declare. */
   readonly total: number;
   /** Rounded down; 100 for a namespace without objects. */
   readonly percent: number;
-  /** The objects that the program does not declare. */
-  readonly unmanaged: readonly EstateObject[];
+  /** The objects that none of them declares. */
+  readonly unmanaged: readonly UndeclaredObject[];
 }
 
 /** A finding of the lint, and whether the change brings it. */

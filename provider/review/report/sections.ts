@@ -66,7 +66,10 @@ export function namespaceSections(
     { title: `Older findings${whereIfSeveral}`, items: findings(false), isDetail: true },
     {
       title: `Not in this program${whereIfSeveral}: ${declared}`,
-      items: coverage.unmanaged.map(({ kind, name }) => `${kind} ${style.name(name)}`),
+      items: coverage.unmanaged.map(
+        ({ kind, name, widens, exception }) =>
+          `${kind} ${style.name(name)}${widens.length > 0 ? `: ${style.text(widens.join("; "))}` : ""}${exception ? ` (excepted until ${exception.until}: ${style.text(exception.reason)})` : ""}`,
+      ),
     },
     { title: `Not known${where}`, items: unknown.map(style.text) },
   ];
@@ -86,15 +89,24 @@ export function planSections({ summary, changes, unknown }: Review, style: Style
   ];
 }
 
+/** What of a review does not stand against a change. */
+export interface Allowed {
+  readonly allowLockout: boolean;
+  readonly allowUnmanaged: boolean;
+}
+
 /** Why a change should not be made, as sentences; empty when nothing stands against it. */
-export function objections(review: Review, { allowLockout }: { readonly allowLockout: boolean }): string[] {
-  const ofNamespaces = review.namespaces.flatMap(({ name, lockouts, incapabilities, tests }) => [
+export function objections(review: Review, { allowLockout, allowUnmanaged }: Allowed): string[] {
+  // What is there besides is no part of what differs between two revisions.
+  const isBeside = allowUnmanaged || review.revisions !== undefined;
+  const ofNamespaces = review.namespaces.flatMap(({ name, lockouts, incapabilities, tests, coverage }) => [
     ...(allowLockout
       ? []
       : lockouts.map(({ message }) => `${name}: ${message} (--allow-lockout permits it)`)),
     ...incapabilities.map(
       ({ reason, resources }) => `${name}: ${reason}; needed by ${resources.slice(0, 5).join(", ")}`,
     ),
+    ...(isBeside ? [] : wideningOf(coverage).map((sentence) => `${name}: ${sentence}`)),
     ...tests.filter(({ ok }) => !ok).map((test) => `${name}: the policy test "${test.name}" fails`),
   ]);
   return [
@@ -102,6 +114,24 @@ export function objections(review: Review, { allowLockout }: { readonly allowLoc
     ...ofNamespaces,
   ];
 }
+
+/** Unmanaged objects that widen access, as sentences; of many the first ones. */
+function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
+  const open = unmanaged.filter(({ widens, exception }) => widens.length > 0 && exception === undefined);
+  const more = open.length - UNMANAGED_MAX;
+  return [
+    ...open
+      .slice(0, UNMANAGED_MAX)
+      .map(
+        ({ kind, id, name, widens }) =>
+          `${kind} ${name}${name.startsWith(id) ? "" : ` (${id})`}, in no program, ${widens.join("; ")} (--allow-unmanaged permits it)`,
+      ),
+    ...(more > 0 ? [`${more} more objects in no program widen access (--allow-unmanaged permits it)`] : []),
+  ];
+}
+
+/** Most unmanaged objects that are named as reasons. */
+const UNMANAGED_MAX = 10;
 
 /** Most names of one list in a sentence. */
 const LISTED_MAX = 3;

@@ -2,6 +2,7 @@ import type { PolicyTestResult } from "../policyTests/results.ts";
 import { printable } from "../words/printable.ts";
 import type { Review } from "./review.ts";
 import {
+  type Allowed,
   domainSentence,
   namespaceSections,
   objections,
@@ -25,7 +26,7 @@ export interface Paint {
 const SHOWN_MAX = 50;
 
 /** The review for a terminal. It leaves out findings older than the change, and the resources, which `preview` shows. */
-export function reviewText(c: Paint, review: Review, options: { readonly allowLockout: boolean }): string {
+export function reviewText(c: Paint, review: Review, options: Allowed): string {
   const reasons = objections(review, options);
   const style = terminalStyle(c);
   const isSole = review.namespaces.length === 1;

@@ -1,0 +1,65 @@
+import {
+  Access,
+  type AccessChange,
+  type AccessPolicy,
+  accessChanges,
+  type DomainOptions,
+} from "@gatehouse-access/sdk/policy";
+import { byDevice, domainFor, type Estate } from "./estate.ts";
+import type { ReviewedAccess } from "./report/review.ts";
+import { DeviceGroups } from "./words/deviceGroups.ts";
+import { byText } from "./words/order.ts";
+
+/** Who can reach what by two policies of a namespace, in a form in which the two can be compared. */
+export function accesses(
+  before: AccessPolicy,
+  after: AccessPolicy,
+  estate: Pick<Estate, "seen">,
+  options: DomainOptions = {},
+): { readonly before: Access; readonly after: Access } {
+  const domain = domainFor(estate, [before, after], options);
+  const uids = everyDevice(before, after).map(({ uid }) => uid);
+  return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };
+}
+
+/** The devices of both policies; a device that both have is as it will be. */
+const everyDevice = (before: AccessPolicy, after: AccessPolicy) =>
+  [...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values()].sort(
+    byDevice,
+  );
+
+/**
+ * The access that a change gives and takes, in few lines: login names and keys that gain or lose the same are in one.
+ * Losses come first, since they lock out, then the lines about most devices.
+ * @param before and `after` must have the same domain and list of uids
+ */
+export function accessLines(before: Access, after: Access): ReviewedAccess[] {
+  const byLogin = new Map<string, AccessChange & { logins: string[] }>();
+  for (const change of accessChanges(before, after)) {
+    const id = JSON.stringify([change.change, change.key.fingerprint, change.addresses, change.devices]);
+    const same = byLogin.get(id);
+    if (same) same.logins.push(change.login);
+    else byLogin.set(id, { ...change, logins: [change.login] });
+  }
+  const groups = new DeviceGroups(everyDevice(before.policy, after.policy));
+  const lines = new Map<string, ReviewedAccess & { keys: ReviewedAccess["keys"][number][] }>();
+  for (const { change, key, logins, addresses, devices } of byLogin.values()) {
+    const id = JSON.stringify([change, logins, addresses, devices]);
+    const known = lines.get(id);
+    const { fingerprint, name } = key;
+    if (known) known.keys.push({ fingerprint, name });
+    else {
+      const anyAddress = addresses.length === after.domain.addresses.length;
+      const anyLogin = logins.length === after.domain.logins.length;
+      const keys = [{ fingerprint, name }];
+      const where = groups.of(devices);
+      lines.set(id, { change, keys, logins, anyLogin, addresses, anyAddress, devices, where });
+    }
+  }
+  return [...lines.values()].sort(
+    (left, right) =>
+      Number(left.change === "gained") - Number(right.change === "gained") ||
+      right.devices.length - left.devices.length ||
+      byText(left.keys[0]?.name ?? "", right.keys[0]?.name ?? ""),
+  );
+}
