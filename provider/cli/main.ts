@@ -4,6 +4,7 @@ import { packageVersion } from "../packageFile.ts";
 import { addAccessCommand } from "./accessCommand.ts";
 import { addCoverageCommand } from "./coverageCommand.ts";
 import { addDriftCommand } from "./driftCommand.ts";
+import { addImportCommand } from "./importCommand.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { addPulumiCommand } from "./pulumiCommand.ts";
 import { addReviewCommand } from "./reviewCommand.ts";
@@ -44,6 +45,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   addReviewCommand(program, action);
   addAccessCommand(program, action);
   addTestCommand(program, action);
+  addImportCommand(program, action);
   addCoverageCommand(program, action);
   addPulumiCommand(program, action);
   try {

@@ -16,4 +16,4 @@ export type {
   UpOptions,
 } from "./stack.ts";
 export type { TargetOptions } from "./targets.ts";
-export { ownTypeName, typeName, urnName, urnType } from "./urn.ts";
+export { OWN_DYNAMIC, OWN_PLUGIN, ownTypeName, typeName, urnName, urnType } from "./urn.ts";

@@ -5,7 +5,7 @@ export const STACK_TYPE = "pulumi:pulumi:Stack";
 export const DYNAMIC_PROVIDER_TYPE = "pulumi:providers:pulumi-nodejs";
 
 /** How the types of this package's dynamic resources begin. */
-const OWN_DYNAMIC = "pulumi-nodejs:dynamic/gatehouse:";
+export const OWN_DYNAMIC = "pulumi-nodejs:dynamic/gatehouse:";
 
 /** How the types of the plugin's resources, which are the same ones, and its functions begin. */
 export const OWN_PLUGIN = "gatehouse:index:";

@@ -1,0 +1,82 @@
+/** TypeScript that stands for a value, such as a call of a helper. */
+export class Code {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Longest line, in characters. */
+const WIDTH = 110;
+
+/**
+ * A text as TypeScript and JSON write it. What could steer an editor, such as a change of the direction of writing, is
+ * escaped, so that a reader sees it.
+ */
+export const quoted = (text: string): string =>
+  JSON.stringify(text).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) =>
+    Array.from({ length: char.length }, (_, index) => escapeOf(char.charCodeAt(index))).join(""),
+  );
+
+const escapeOf = (unit: number) => `\\u${unit.toString(16).padStart(4, "0")}`;
+
+const isPlainKey = (key: string) => /^[A-Za-z_$][\w$]*$/.test(key) && key !== "__proto__";
+const keyText = (key: string) =>
+  key === "__proto__" ? '["__proto__"]' : isPlainKey(key) ? key : quoted(key);
+
+/** A value on one line. */
+export function inline(value: unknown): string {
+  if (value instanceof Code) return value.text;
+  if (typeof value === "string") return quoted(value);
+  if (Array.isArray(value)) return `[${value.map(inline).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(([key, member]) => memberText(key, inline(member)));
+  return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
+}
+
+const memberText = (key: string, text: string) => (key === text ? key : `${keyText(key)}: ${text}`);
+
+/**
+ * A value as a formatter writes it: on one line where it fits, else a line for each member.
+ * @param room characters that are left on the first line
+ */
+export function literal(value: unknown, indent = "", room = WIDTH): string {
+  const line = inline(value);
+  if (line.length <= room || value instanceof Code || typeof value !== "object" || value === null)
+    return line;
+  const inner = `${indent}  `;
+  const entries: readonly (readonly [string, unknown])[] = Array.isArray(value)
+    ? value.map((item) => ["", item])
+    : Object.entries(value).map(([key, item]) => [`${keyText(key)}: `, item]);
+  const members = entries.map(
+    ([key, item]) => `${inner}${key}${literal(item, inner, WIDTH - inner.length - key.length - 1)},`,
+  );
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  return [open, ...members, `${indent}${close}`].join("\n");
+}
+
+/** A statement that makes a resource. */
+export function construction(
+  type: string,
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  options?: Readonly<Record<string, unknown>>,
+): string {
+  const tail = options ? [args, options] : [args];
+  const head = `new ${type}(${quoted(name)}, `;
+  const line = `${head}${tail.map(inline).join(", ")});`;
+  if (line.length <= WIDTH) return line;
+  if (!options) return `${head}${literal(args, "", 0)});`;
+  const parts = [quoted(name), literal(args, "  ", 0), literal(options, "  ", WIDTH - 3)];
+  return [`new ${type}(`, ...parts.map((part) => `  ${part},`), ");"].join("\n");
+}
+
+/** A value as JSON on one line, with room between its parts. */
+export function jsonLine(value: unknown): string {
+  if (typeof value === "string") return quoted(value);
+  if (Array.isArray(value)) return `[${value.map(jsonLine).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(([key, member]) => `${quoted(key)}: ${jsonLine(member)}`);
+  return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
+}

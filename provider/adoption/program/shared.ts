@@ -1,0 +1,81 @@
+import { Code, inline } from "./literal.ts";
+import { namesIn, rangesIn } from "./patterns.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** Inputs with calls of helpers in place of the patterns that are exactly theirs. */
+export function withHelpers(inputs: Values): Values {
+  const call = (found: ReturnType<typeof namesIn>, pattern: unknown): unknown => {
+    if (!found) return pattern;
+    return new Code(`${found.helper}(${found.args.map(inline).join(", ")})`);
+  };
+  return Object.fromEntries(
+    Object.entries(inputs).map(([name, value]) => {
+      if (name === "username") return [name, call(namesIn("login", String(value)), value)];
+      if (name === "sourceIp") return [name, call(rangesIn(String(value)), value)];
+      const pattern = name === "filter" ? (value as { hostname?: string }).hostname : undefined;
+      if (pattern === undefined) return [name, value];
+      return [name, { hostname: call(namesIn("hostname", pattern), pattern) }];
+    }),
+  );
+}
+
+/** A value that several declarations have, and its name. */
+export interface SharedValue {
+  readonly name: string;
+  readonly value: unknown;
+}
+
+/** So many declarations share a value that has a name. */
+const SHARED_MIN = 3;
+/** A shorter value is as clear as a name for it. */
+const LENGTH_MIN = 16;
+
+/** The inputs that values are shared of, and how the names begin. */
+const PREFIXES: Readonly<Record<string, string>> = { username: "login", sourceIp: "from", filter: "on" };
+
+/** The values that several declarations share, by their text, in the order in which they are met. */
+export function sharedValues(declarations: readonly Values[]): ReadonlyMap<string, SharedValue> {
+  const counts = new Map<string, { readonly input: string; readonly value: unknown; count: number }>();
+  for (const declaration of declarations) {
+    for (const input of Object.keys(PREFIXES)) {
+      const value = declaration[input];
+      const isTags = typeof value === "object" && value !== null && "tags" in value;
+      if (value === undefined || isTags) continue;
+      const text = inline(value);
+      const known = counts.get(text);
+      if (known) known.count += 1;
+      else if (text.length >= LENGTH_MIN) counts.set(text, { input, value, count: 1 });
+    }
+  }
+  const taken = new Set<string>();
+  const shared = new Map<string, SharedValue>();
+  for (const [text, { input, value, count }] of counts) {
+    if (count < SHARED_MIN) continue;
+    const name = freeIdentifier(identifierOf(PREFIXES[input] ?? "", text), taken);
+    taken.add(name);
+    shared.set(text, { name, value });
+  }
+  return shared;
+}
+
+/** Longest identifier, in characters. */
+const IDENTIFIER_MAX = 40;
+
+/** `login("root", "ana")` as `loginRootAna`, `cidr("10.0.0.0/8")` as `from10_0_0_0_8`. */
+function identifierOf(prefix: string, text: string): string {
+  if (text === '{ hostname: ".*" }') return "onEveryDevice";
+  const words = text.replace(/^(login|cidr)\(|\{ hostname: (hostname\()?/, "").match(/[A-Za-z]+|[0-9]+/g);
+  const joined = (words ?? []).reduce((name, word) => {
+    if (/^[0-9]/.test(word)) return `${name}${/[0-9]$/.test(name) ? "_" : ""}${word}`;
+    return `${name}${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+  }, prefix);
+  return joined === prefix ? `${prefix}Pattern` : joined.slice(0, IDENTIFIER_MAX);
+}
+
+function freeIdentifier(name: string, taken: ReadonlySet<string>): string {
+  if (!taken.has(name)) return name;
+  let number = 2;
+  while (taken.has(`${name}${number}`)) number += 1;
+  return `${name}${number}`;
+}

@@ -1,0 +1,63 @@
+import { stringify } from "yaml";
+import { printable } from "../../review/words/printable.ts";
+import { inline } from "./literal.ts";
+import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
+import { sharedValues } from "./shared.ts";
+
+/** A program in YAML, for the plugin. Programs in YAML are one file, and read no others. */
+export function yamlFiles(
+  kinds: readonly KindOfProgram[],
+  { project, namespace, service, adopt }: ProgramOptions,
+): ProgramFile[] {
+  const objects = kinds.flatMap((kind) => kind.objects.map((object) => ({ ...object, kind })));
+  const shared = sharedValues(objects.map(({ inputs }) => inputs));
+  const referring = (value: unknown): unknown => {
+    const found = typeof value === "boolean" ? undefined : shared.get(inline(value));
+    return found ? `\${${found.name}}` : literalText(value);
+  };
+  const keys = keysOf(
+    objects.map(({ resource }) => resource),
+    new Set([...shared.values()].map(({ name }) => name)),
+  );
+  const resources = objects.map(({ kind, resource, inputs }, index) => {
+    const key = keys[index] ?? resource;
+    const properties = Object.entries(inputs).map(([name, value]) => [name, referring(value)]);
+    return [
+      key,
+      {
+        type: `gatehouse:${kind.kind}`,
+        ...(key !== resource && { name: literalText(resource) }),
+        properties: Object.fromEntries([...properties, ...(adopt ? [["adopt", true]] : [])]),
+        ...(kind.options && { options: kind.options }),
+      },
+    ];
+  });
+  const variables = [...shared.values()].map(({ name, value }) => [name, literalText(value)]);
+  const program = {
+    name: project,
+    description: `Who may reach which device of ${printable(namespace)} on ${printable(service)}`,
+    runtime: "yaml",
+    ...(variables.length > 0 && { variables: Object.fromEntries(variables) }),
+    resources: Object.fromEntries(resources),
+  };
+  return [{ path: "Pulumi.yaml", text: stringify(program, { lineWidth: 0 }) }];
+}
+
+/** A value in which nothing is taken for a reference. */
+function literalText(value: unknown): unknown {
+  if (typeof value === "string") return value.replaceAll("${", "$$${");
+  if (Array.isArray(value)) return value.map(literalText);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, literalText(member)]));
+}
+
+/** Keys of resources, by their names: all resources and variables of a program are of one space of names. */
+function keysOf(names: readonly string[], taken: Set<string>): string[] {
+  return names.map((name) => {
+    const plain = name.replaceAll(/[^A-Za-z0-9_-]+/g, "-").replace(/^[^A-Za-z_]+/, "") || "resource";
+    let key = plain;
+    for (let number = 2; taken.has(key); number += 1) key = `${plain}-${number}`;
+    taken.add(key);
+    return key;
+  });
+}

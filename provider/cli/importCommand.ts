@@ -1,0 +1,247 @@
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { type Command, Option } from "commander";
+import { stringify } from "yaml";
+import type { Program, ProgramFile } from "../adoption/program/model.ts";
+import { BackendError, backendUrlOf, EngineError, hasChanges, typeName } from "../engine/index.ts";
+import type { Inventory, Undeclarable } from "../inventory/liveObjects.ts";
+import type { Connection } from "../resources/connection.ts";
+import { counted } from "../review/words/phrases.ts";
+import { printable } from "../review/words/printable.ts";
+import type { ActionOf, Io } from "./io.ts";
+import { colours, progressLine, resultText } from "./render.ts";
+import { withConnection } from "./withConnection.ts";
+
+/** The kinds that are imported, by the resource that declares them. */
+const KINDS = ["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "DeviceTags"] as const;
+
+interface Flags {
+  readonly tenant?: string;
+  readonly out: string;
+  readonly format: "typescript" | "yaml";
+  readonly plugin: boolean;
+  readonly only?: readonly string[];
+  readonly project?: string;
+  readonly stack?: string;
+  readonly state: "stack" | "file" | "none";
+  readonly adopt: boolean;
+}
+
+const AFTER = `
+Asks the service that GATEHOUSE_URL names, with the credential of the other GATEHOUSE_ variables, and writes nothing to
+it. Secrets are never read: an API key is declared without its secret.
+
+Exit codes: 0 the program is written, and its preview is empty; 1 an error.`;
+
+/** Adds import, which writes a program for what is there already. */
+export function addImportCommand(program: Command, action: ActionOf): void {
+  program
+    .command("import")
+    .description(
+      "write a program for what a namespace has already, and its state, so that its preview is empty",
+    )
+    .option("--tenant <name>", "the namespace, by name or id; default GATEHOUSE_TENANT or the only one")
+    .requiredOption("--out <folder>", "folder for the program; it must have none yet")
+    .addOption(
+      new Option("--format <format>", "language of the program; yaml is for the plugin")
+        .choices(["typescript", "yaml"])
+        .default("typescript"),
+    )
+    .option("--plugin", "a program for the plugin, in place of dynamic resources", false)
+    .addOption(
+      new Option("--only <kind...>", "only these kinds of resources; default all of them").choices(KINDS),
+    )
+    .option("--project <name>", "name of the Pulumi project; default that of the folder")
+    .option("-s, --stack <name>", "name of the stack; default that of the namespace")
+    .addOption(
+      new Option(
+        "--state <where>",
+        "stack: the state goes into the stack; file: into a file for `pulumi stack import`; none: no state. Default: " +
+          "stack where the backend is of files, else file",
+      ).choices(["stack", "file", "none"]),
+    )
+    .addOption(
+      new Option("--adopt", "no state: every resource says adopt: true instead, without API keys").conflicts(
+        "state",
+      ),
+    )
+    .addHelpText("after", AFTER)
+    .action(action(importing));
+}
+
+/** What was read of the namespace. */
+interface Read {
+  readonly tenant: string;
+  readonly name: string;
+  readonly service: string;
+  readonly inventory: Inventory;
+}
+
+async function importing(io: Io, flags: Flags): Promise<number> {
+  const { out, plugin: byPlugin, format } = flags;
+  const plugin = byPlugin || format === "yaml";
+  const read = await withConnection(io, (connection) => readNamespace(io, connection, flags));
+  const { declarable } = await import("../inventory/liveObjects.ts");
+  const { writeProgram } = await import("../adoption/program/writeProgram.ts");
+  const { declarable: objects, undeclarable } = declarable(read.inventory.objects);
+  const project = flags.project ?? plainName(basename(resolve(out)));
+  const stack = flags.stack ?? plainName(read.name);
+  const program = writeProgram(objects, {
+    ...{ project, namespace: read.name, service: read.service, format, plugin, adopt: flags.adopt },
+  });
+  const settings = {
+    path: `Pulumi.${stack}.yaml`,
+    text: stringify({ config: { "gatehouse:url": read.service, "gatehouse:tenant": read.tenant } }),
+  };
+  await writeFolder(out, [...program.files, settings]);
+  await tellWritten(io, out, program, [...read.inventory.unknown, ...undeclarable.map(reasonText)]);
+  if (flags.adopt || flags.state === "none") {
+    io.stdout.write(`Next: gatehouse preview ${out} --stack ${stack} --create\n`);
+    return 0;
+  }
+  if (plugin) return forPlugin(io, out, stack, program);
+  return withState(io, { ...flags, project, stack, tenant: read.tenant }, program);
+}
+
+/** A name for a project or a stack: what Pulumi takes of it. */
+const plainName = (name: string) => name.replaceAll(/[^A-Za-z0-9_.-]+/g, "-").slice(0, 100) || "access";
+
+const reasonText = ({ object: { definition, name, id }, reason }: Undeclarable) =>
+  `${definition.name} ${name} (${id}) is left out: ${reason}`;
+
+async function readNamespace({ stderr }: Io, connection: Connection, { tenant, only }: Flags): Promise<Read> {
+  const { inventoryOf } = await import("../inventory/liveObjects.ts");
+  const { namespaceOf } = await import("../resources/lookups.ts");
+  const { tenantId } = await import("@gatehouse-access/sdk/contract");
+  const isId = tenantId.safeParse(tenant).success;
+  const lookup = tenant === undefined ? {} : isId ? { tenant } : { name: tenant };
+  const { tenantId: id, name } = await namespaceOf(connection, lookup);
+  const service = connection.client.url;
+  stderr.write(`Reading ${printable(name)} (${id}) on ${service}\n`);
+  return { tenant: id, name, service, inventory: await inventoryOf(connection, id, only ?? KINDS) };
+}
+
+/** Writes files that are not there yet. @throws EngineError (`usage`) naming one that is */
+async function writeFolder(out: string, files: readonly ProgramFile[]): Promise<void> {
+  const there = files.find(({ path }) => existsSync(join(out, path)));
+  if (there) {
+    throw new EngineError(
+      "usage",
+      `--out ${out}: there is a ${there.path} already; name a folder without a program.`,
+    );
+  }
+  for (const { path, text } of files) {
+    await mkdir(dirname(join(out, path)), { recursive: true });
+    await writeFile(join(out, path), text);
+  }
+}
+
+async function tellWritten(
+  { stdout, stderr, env }: Io,
+  out: string,
+  { files, resources, leftOut }: Program,
+  notes: readonly string[],
+): Promise<void> {
+  const counts = Map.groupBy(resources, ({ type }) => typeName(type));
+  const text = [...counts].map(([kind, some]) => `${some.length} ${kind}`).join(", ");
+  stdout.write(`Written to ${out}: ${files.map(({ path }) => path).join(", ")}\n`);
+  stdout.write(`${counted(resources.length, "resource")}: ${text}\n`);
+  const left = leftOut.map(
+    ({ definition, name }) => `${definition.name} ${name} is left out: it cannot be adopted`,
+  );
+  const c = colours(stderr, env);
+  for (const note of [...notes, ...left]) stderr.write(`${c.yellow(`note: ${printable(note)}`)}\n`);
+}
+
+/** The plugin's own import takes a list. */
+async function forPlugin(
+  { stdout }: Io,
+  out: string,
+  stack: string,
+  { resources }: Program,
+): Promise<number> {
+  await writeFile(join(out, "import.json"), `${JSON.stringify({ resources }, null, 1)}\n`);
+  stdout.write(
+    [
+      `Next, in ${out}, with the plugin (gatehouse pulumi install):`,
+      `  pulumi stack init ${stack}`,
+      "  pulumi import --file import.json --generate-code=false --protect=false --yes",
+      "  gatehouse preview",
+      "",
+    ].join("\n"),
+  );
+  return 0;
+}
+
+async function withState(
+  io: Io,
+  {
+    out,
+    project,
+    stack,
+    tenant,
+    state,
+  }: Flags & { readonly project: string; readonly stack: string; readonly tenant: string },
+  { resources }: Program,
+): Promise<number> {
+  const { hasPackages, importState } = await import("../adoption/importRun.ts");
+  if (!hasPackages(out)) await installPackages(io, out);
+  const backend = await backendUrlOf(out, io.env).catch((error: unknown) => {
+    if (state === undefined && error instanceof BackendError) return undefined;
+    throw error;
+  });
+  const isFiles = backend?.startsWith("file://") ?? false;
+  if (state === "stack" && !isFiles) {
+    throw new EngineError(
+      "usage",
+      `--state stack is for backends of files, and the backend is ${backend}; use --state file.`,
+    );
+  }
+  const direct = state === "file" || !isFiles ? undefined : backend;
+  const c = colours(io.stderr, io.env);
+  const { preview, deployment } = await importState({
+    ...{ folder: out, project, stack, backend: direct, resources },
+    env: { ...io.env, GATEHOUSE_TENANT: tenant },
+    onEvent: (event) => {
+      const isMessage = event.kind === "diagnostic" && event.diagnostic.severity !== "info";
+      const line = isMessage ? progressLine(c, event) : undefined;
+      if (line !== undefined) io.stderr.write(`${line}\n`);
+    },
+  });
+  if (hasChanges(preview)) {
+    throw new EngineError(
+      "import",
+      `the preview of the imported program is not empty:\n${resultText(c, preview)}`,
+    );
+  }
+  if (direct !== undefined) {
+    io.stdout.write(
+      `The stack ${stack} has them all; its preview is empty. Next: gatehouse preview ${out} --stack ${stack}\n`,
+    );
+    return 0;
+  }
+  const file = `${stack}.state.json`;
+  await writeFile(join(out, file), JSON.stringify(deployment));
+  io.stdout.write(
+    `The preview is empty with the state in ${join(out, file)}. Next, in ${out}:\n  pulumi stack init ${stack}\n  pulumi stack import --file ${file}\n`,
+  );
+  return 0;
+}
+
+/** Installs what the program imports, as `pulumi new` does. @throws EngineError (`packages`) where that fails */
+async function installPackages({ stderr, env }: Io, folder: string): Promise<void> {
+  stderr.write("Installing the packages of the program (npm install)\n");
+  const child = spawn("npm", ["install", "--no-audit", "--no-fund"], {
+    cwd: folder,
+    env,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  const code = await new Promise((done) => child.once("error", done).once("close", done));
+  if (code === 0) return;
+  throw new EngineError(
+    "packages",
+    `npm install failed in ${folder}; the program is written. Install its packages, then either remove its files and run this again, or use --adopt`,
+  );
+}

@@ -1,0 +1,349 @@
+import fc from "fast-check";
+import ts from "typescript";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import type { Program } from "../../provider/adoption/program/model.ts";
+import { namesIn, rangesIn } from "../../provider/adoption/program/patterns.ts";
+import { writeProgram } from "../../provider/adoption/program/writeProgram.ts";
+import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
+import { type Declarable, definitionNamed } from "../../provider/inventory/liveObjects.ts";
+import { canonicalInputs, declaringInputs } from "../../provider/resources/values.ts";
+import { programs } from "./support/programs.ts";
+
+const KINDS = ["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "DeviceTags"] as const;
+const OPTIONS = {
+  ...{ project: "access", namespace: "prod", service: "https://access.example.org" },
+  ...{ format: "typescript", plugin: false, adopt: false },
+} as const;
+
+/** Names that break what is written without care. */
+const nasty = fc.oneof(
+  fc.constantFrom(
+    ...[
+      "ana",
+      "ana",
+      "ana-2",
+      "",
+      " ",
+      "constructor",
+      "__proto__",
+      "toString",
+      "7",
+      "a::b",
+      "it's",
+      '"',
+      "\\",
+    ],
+    ...["line\nbreak", "\u202eright to left", "\u2028", "🦊", "${ana}", "`${1}`", "*/ evil()", "</script>"],
+    "x".repeat(1_000),
+  ),
+  fc.string({ unit: "grapheme", maxLength: 20 }),
+);
+
+/** An object, as a counterexample shows it. */
+interface Sample {
+  readonly kind: (typeof KINDS)[number];
+  readonly id: string;
+  readonly name: string;
+  readonly inputs: Readonly<Record<string, unknown>>;
+}
+
+const sampleOf = (kind: Sample["kind"], index: number): fc.Arbitrary<Sample> =>
+  fc.record({ args: programs(kind), name: nasty }).map(({ args, name }) => {
+    const fields = definitionNamed(kind).inputs;
+    const inputs = declaringInputs(fields, canonicalInputs(fields, args));
+    // As the service has it: a key of any name.
+    return {
+      kind,
+      id: `tenant/${kind}${index}`,
+      name,
+      inputs: kind === "PublicKey" ? { ...inputs, name } : inputs,
+    };
+  });
+
+/** Objects of all kinds; of some so many that they become rows. */
+const tenants: fc.Arbitrary<Sample[]> = fc
+  .tuple(
+    ...KINDS.map((kind) => fc.nat({ max: kind === "Namespace" ? 1 : 20 }).map((count) => ({ kind, count }))),
+  )
+  .chain((counts) =>
+    fc.tuple(
+      ...counts.flatMap(({ kind, count }) =>
+        Array.from({ length: count }, (_, index) => sampleOf(kind, index)),
+      ),
+    ),
+  );
+
+const objectsOf = (samples: readonly Sample[]): Declarable[] =>
+  samples.map(({ kind, ...object }) => ({ ...object, definition: definitionNamed(kind) }));
+
+interface Made {
+  readonly kind: string;
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly options: unknown;
+}
+
+/** Runs a program, with the real helpers, and classes that take note of what they are made with. */
+function run({ files }: Program, from = "@gatehouse-access/provider"): Made[] {
+  const made: Made[] = [];
+  const classes = Object.fromEntries(
+    KINDS.map((kind) => [
+      kind,
+      class {
+        constructor(name: string, args: Made["args"], options?: unknown) {
+          made.push({ kind, name, args, options });
+        }
+      },
+    ]),
+  );
+  const modules: Record<string, unknown> = {
+    "node:fs": { readFileSync: (path: string) => files.find((file) => file.path === path)?.text },
+    "node:path": { join: (_folder: string, name: string) => name },
+    "@gatehouse-access/provider": { cidr, hostname, login, ...(from.endsWith("provider") && classes) },
+    [from]: { ...(from.endsWith("provider") && { cidr, hostname, login }), ...classes },
+  };
+  const loaded = new Map<string, object>();
+  const load = (name: string): object => {
+    if (!name.startsWith("./")) return modules[name] as object;
+    const known = loaded.get(name);
+    if (known) return known;
+    const exports = {};
+    loaded.set(name, exports);
+    const source = files.find(({ path }) => path === `${name.slice(2)}.ts`)?.text ?? "";
+    const { outputText } = ts.transpileModule(source, {
+      compilerOptions: { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022 },
+    });
+    new Function("exports", "require", "__dirname", outputText)(exports, load, "");
+    return exports;
+  };
+  load("./index");
+  return made;
+}
+
+const PREFIX = "pulumi-nodejs:dynamic/gatehouse:";
+const byId = (left: { id: string }, right: { id: string }) => (left.id < right.id ? -1 : 1);
+
+/** What the program declares, by the ids that it says the resources have. */
+function declaredIn({ resources }: Program, made: readonly Made[], prefix = PREFIX) {
+  return resources
+    .map(({ type, name, id }) => {
+      const all = made.filter((one) => `${prefix}${one.kind}` === type && one.name === name);
+      expect(all).toHaveLength(1);
+      return { id, inputs: all[0]?.args };
+    })
+    .sort(byId);
+}
+
+const asDeclared = (objects: readonly Declarable[]) =>
+  objects.map(({ id, inputs }) => ({ id, inputs })).sort(byId);
+
+describe("the program that is written for what is there", () => {
+  test("declares exactly that, whatever it is called", () => {
+    fc.assert(
+      fc.property(tenants, fc.boolean(), (samples, plugin) => {
+        const objects = objectsOf(samples);
+        const program = writeProgram(objects, { ...OPTIONS, plugin });
+        const made = run(program, plugin ? "@gatehouse-access/pulumi" : undefined);
+        expect(made).toHaveLength(objects.length);
+        const prefix = plugin ? "gatehouse:index:" : PREFIX;
+        expect(declaredIn(program, made, prefix)).toEqual(asDeclared(objects));
+        for (const { kind, options } of made) {
+          expect(options).toEqual(kind === "Namespace" ? { protect: true } : undefined);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("declares it in YAML too", () => {
+    fc.assert(
+      fc.property(tenants, (samples) => {
+        const objects = objectsOf(samples);
+        const program = writeProgram(objects, { ...OPTIONS, format: "yaml" });
+        const text = program.files.find(({ path }) => path === "Pulumi.yaml")?.text ?? "";
+        const { resources = {}, variables = {} } = parse(text);
+        const value = (given: unknown): unknown => {
+          if (typeof given === "string") {
+            const [, name] = /^\$\{(\w+)\}$/.exec(given) ?? [];
+            return name === undefined ? given.replaceAll("$${", "${") : value(variables[name]);
+          }
+          if (Array.isArray(given)) return given.map(value);
+          if (typeof given !== "object" || given === null) return given;
+          return Object.fromEntries(Object.entries(given).map(([key, item]) => [key, value(item)]));
+        };
+        const made = Object.entries<Record<string, unknown>>(resources).map(([key, resource]) => ({
+          kind: String(resource.type).replace("gatehouse:", ""),
+          name: value(resource.name ?? key) as string,
+          args: value(resource.properties ?? {}) as Made["args"],
+          options: resource.options,
+        }));
+        expect(declaredIn(program, made, "gatehouse:index:")).toEqual(asDeclared(objects));
+        for (const key of [...Object.keys(resources), ...Object.keys(variables)]) {
+          expect(key).toMatch(/^[A-Za-z_][\w-]*$/);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("adopts what it declares where it has no state, and says what cannot be adopted", () => {
+    const sample = objectsOf(fc.sample(tenants, { numRuns: 1, seed: 5 })[0] ?? []);
+    const program = writeProgram(sample, { ...OPTIONS, adopt: true });
+    const made = run(program);
+    expect(made.every(({ args }) => args.adopt === true)).toBe(true);
+    expect(made.some(({ kind }) => kind === "ApiKey")).toBe(false);
+    expect(program.leftOut).toEqual(sample.filter(({ definition }) => definition.name === "ApiKey"));
+    expect(made).toHaveLength(sample.length - program.leftOut.length);
+  });
+
+  test("has one resource for each of 10,000 keys, also where all have one name", () => {
+    const definition = definitionNamed("PublicKey");
+    const objects = Array.from({ length: 10_000 }, (_, index) => ({
+      definition,
+      id: `tenant/${index}`,
+      name: index % 2 ? "laptop" : `key ${index}`,
+      inputs: { name: "laptop", username: "^root$", filter: { hostname: ".*" } },
+    }));
+    const { resources, files } = writeProgram(objects, OPTIONS);
+    expect(new Set(resources.map(({ name }) => name)).size).toBe(10_000);
+    const rows = files.find(({ path }) => path === "keys.json")?.text ?? "";
+    expect(rows.split("\n")).toHaveLength(10_003);
+    expect(Object.keys(JSON.parse(rows))).toHaveLength(10_000);
+  });
+
+  test("reads as if somebody had written it", () => {
+    const object = (kind: string, name: string, inputs: Record<string, unknown>): Declarable => ({
+      ...{ definition: definitionNamed(kind), id: `tenant/${kind} ${name}`, name, inputs },
+    });
+    const rule = (priority: number, sourceIp: string) =>
+      object("FirewallRule", "", {
+        ...{ action: "deny", priority, sourceIp, username: ".*", filter: { hostname: hostname("db-1") } },
+      });
+    const { files } = writeProgram(
+      [
+        object("Member", "carla@example.org", { email: "carla@example.org", role: "operator" }),
+        rule(10, cidr("10.0.0.0/8")),
+        rule(20, cidr("10.0.0.0/8")),
+        rule(30, "^10\\."),
+        ...Array.from({ length: 13 }, (_, index) =>
+          object("DeviceTags", `web-${index}`, {
+            device: index === 3 ? "other" : `web-${index}`,
+            tags: ["web"],
+          }),
+        ),
+      ],
+      OPTIONS,
+    );
+    const text = (path: string) => files.find((file) => file.path === path)?.text;
+    expect(text("index.ts")).toBe(
+      [
+        "// Who may reach which device of prod on https://access.example.org.",
+        'import "./members";',
+        'import "./rules";',
+        'import "./devices";',
+        "",
+      ].join("\n"),
+    );
+    expect(text("rules.ts")).toBe(
+      [
+        'import { cidr, FirewallRule } from "@gatehouse-access/provider";',
+        'import { onDb1 } from "./shared";',
+        "",
+        'new FirewallRule("deny-10", {',
+        '  action: "deny",',
+        "  priority: 10,",
+        '  sourceIp: cidr("10.0.0.0/8"),',
+        '  username: ".*",',
+        "  filter: onDb1,",
+        "});",
+      ]
+        .concat(
+          ['cidr("10.0.0.0/8")', '"^10\\\\."'].flatMap((from, index) => [
+            `new FirewallRule("deny-${20 + 10 * index}", {`,
+            '  action: "deny",',
+            `  priority: ${20 + 10 * index},`,
+            `  sourceIp: ${from},`,
+            '  username: ".*",',
+            "  filter: onDb1,",
+            "});",
+          ]),
+        )
+        .concat("")
+        .join("\n"),
+    );
+    expect(text("shared.ts")).toBe(
+      [
+        'import { hostname } from "@gatehouse-access/provider";',
+        "",
+        'export const onDb1 = { hostname: hostname("db-1") };',
+        "",
+      ].join("\n"),
+    );
+    expect(text("devices.ts")).toBe(
+      [
+        'import { readFileSync } from "node:fs";',
+        'import { join } from "node:path";',
+        'import { DeviceTags, type DeviceTagsArgs } from "@gatehouse-access/provider";',
+        "",
+        "/**",
+        " * A row of devices.json, by the resource's name.",
+        " * Where it has no device, that is the name too.",
+        " */",
+        'type Row = Omit<DeviceTagsArgs, "device"> & { device?: string };',
+        'const rows: Record<string, Row> = JSON.parse(readFileSync(join(__dirname, "devices.json"), "utf8"));',
+        "",
+        "for (const [device, row] of Object.entries(rows)) {",
+        "  new DeviceTags(device, { device, ...row });",
+        "}",
+        "",
+      ].join("\n"),
+    );
+    expect(text("devices.json")?.split("\n").slice(0, 5)).toEqual([
+      "{",
+      '  "web-0": { "tags": ["web"] },',
+      '  "web-1": { "tags": ["web"] },',
+      '  "web-2": { "tags": ["web"] },',
+      '  "web-3": { "device": "other", "tags": ["web"] },',
+    ]);
+  });
+});
+
+describe("the helper that a pattern comes from", () => {
+  const names = fc.array(fc.string({ unit: "grapheme", minLength: 1, maxLength: 8 }), {
+    minLength: 1,
+    maxLength: 4,
+  });
+
+  test("is found for names", () => {
+    fc.assert(
+      fc.property(names, (some) => {
+        const pattern = login(...some);
+        const call = namesIn("login", pattern);
+        expect(call && login(...call.args)).toBe(pattern);
+      }),
+    );
+  });
+
+  test("is found for networks", () => {
+    const range = fc.tuple(fc.nat({ max: 2 ** 32 - 1 }), fc.nat({ max: 32 })).map(([address, bits]) => {
+      const first = bits === 0 ? 0 : (address & (-1 << (32 - bits))) >>> 0;
+      return `${[24, 16, 8, 0].map((shift) => (first >>> shift) & 255).join(".")}/${bits}`;
+    });
+    fc.assert(
+      fc.property(fc.array(range, { minLength: 1, maxLength: 3 }), (ranges) => {
+        const pattern = cidr(...ranges);
+        const call = rangesIn(pattern);
+        expect(call && cidr(...call.args)).toBe(pattern);
+      }),
+    );
+  });
+
+  test.each([".*", "root", "^root", "^(root|ana)$", "^[a-z]+$", "^$", "^a|b$", "^((a|b))$"])(
+    "is none for %s",
+    (pattern) => {
+      expect(namesIn("login", pattern)).toBeUndefined();
+      expect(rangesIn(pattern)).toBeUndefined();
+    },
+  );
+});
