@@ -5,7 +5,14 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { stringify } from "yaml";
-import { type EngineEvent, openStack, type Plan, type Result, type Stack } from "../engine/index.ts";
+import {
+  EngineError,
+  type EngineEvent,
+  openStack,
+  type Plan,
+  type Result,
+  type Stack,
+} from "../engine/index.ts";
 import { SECRET, SIGNATURE } from "../valueMarks.ts";
 
 /** A resource of a program, and the object that it is. */
@@ -74,6 +81,7 @@ export async function importState(run: ImportRun): Promise<Imported> {
       env: { ...place.env, GATEHOUSE_IMPORT_IDS: ids },
     });
     const result = await importing.up({ skipPreview: true });
+    requireAll(run.resources, result);
     const later = await opened(run, join(temporary, "later"), folder, place);
     const preview = await later.preview({ create: false });
     return { result, preview, deployment: await deploymentOf(later) };
@@ -81,6 +89,18 @@ export async function importState(run: ImportRun): Promise<Imported> {
     await rm(entry, { force: true });
     await rm(temporary, { recursive: true, force: true });
   }
+}
+
+/** @throws EngineError (`import`) naming what the program did not declare when it ran */
+function requireAll(resources: readonly ImportedResource[], { steps }: Result): void {
+  const done = new Set(steps.map(({ type, name }) => `${type}::${name}`));
+  const missing = resources.filter(({ type, name }) => !done.has(`${type}::${name}`));
+  if (missing.length === 0) return;
+  const names = missing.slice(0, 5).map(({ name }) => name);
+  throw new EngineError(
+    "import",
+    `${missing.length} resources of the written program were not declared when it ran: ${names.join(", ")}; the state is not whole`,
+  );
 }
 
 /** Where the state goes, and the environment to read and write it. */

@@ -1,49 +1,233 @@
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, mkdirSync, readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import fc from "fast-check";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Plan } from "../../provider/engine/index.ts";
+import { cidr, login } from "../../provider/helpers/patterns.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
-import { gatehouse } from "../support/gatehouse.ts";
+import { agentCall, type Fleet, startFleet } from "../support/fleet.ts";
+import { changesOf, gatehouse } from "../support/gatehouse.ts";
+import { requestsDuring } from "../support/requests.ts";
+import { SEED } from "../support/seed.ts";
 
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 
-describe("a program for what is there already", { timeout: 120_000 }, () => {
+/** How much a namespace has. */
+interface Sizes {
+  readonly keys: number;
+  readonly rules: number;
+  readonly members: number;
+  readonly devices: number;
+  readonly tagged: number;
+}
+
+const names = fc.oneof(
+  fc.constantFrom(
+    "ana",
+    "it's",
+    '"',
+    "\\",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: what a program must not take for a reference
+    "${ana}",
+    "`",
+    "two\nlines",
+    "🦊",
+    "\u202eleft",
+    "a::b",
+    "*/",
+    "__proto__",
+  ),
+  fc.constantFrom("constructor", "7", "-", "x".repeat(200)),
+);
+const usernames = fc.constantFrom(".*", "^root$", login("ana", "root"), login("a.b"), "^(a|b)", "[a-z]+\\$");
+const sources = fc.constantFrom(".*", cidr("10.0.0.0/8"), cidr("192.0.2.7", "10.1.0.0/16"), "^10\\.");
+const filters = fc.constantFrom(
+  { hostname: ".*" },
+  { hostname: "^web-[0-9]+$" },
+  { tags: ["prod"] },
+  { tags: ["edge", "prod"] },
+);
+
+/** Fills the first user's namespace with what people click together, by a seed. */
+async function fill({ client, tenant, service }: Fleet, sizes: Sizes, seed: number): Promise<void> {
+  const some = <T>(arbitrary: fc.Arbitrary<T>, numRuns: number) => fc.sample(arbitrary, { seed, numRuns });
+  const inTurn = async (count: number, work: (index: number) => Promise<unknown>) => {
+    let next = 0;
+    const worker = async () => {
+      while (next < count) await work(next++);
+    };
+    await Promise.all(Array.from({ length: 16 }, worker));
+  };
+  const mac = (index: number) =>
+    `0a:00:00:00:${[index >> 8, index & 255].map((byte) => byte.toString(16).padStart(2, "0")).join(":")}`;
+  await inTurn(sizes.devices, async (index) => {
+    const { uid } = await agentCall(client, `web-${index}`, mac(index), tenant);
+    if (index >= sizes.tagged) return;
+    await client.acceptDevice({ params: { uid } });
+    await client.updateDeviceTags({
+      params: { uid },
+      body: { tags: index % 2 ? ["prod"] : ["edge", "prod"] },
+    });
+  });
+  const keys = some(fc.tuple(names, usernames, filters), sizes.keys);
+  await inTurn(sizes.keys, async (index) => {
+    const [name = "", username = "", filter = {}] = keys[index] ?? [];
+    const data = Buffer.from(sshKeyLine("with a comment")).toString("base64");
+    await client.createPublicKey({ body: { name, data, username, filter } });
+  });
+  const rules = some(
+    fc.tuple(fc.boolean(), fc.nat(50), sources, usernames, filters, fc.boolean()),
+    sizes.rules,
+  );
+  await inTurn(sizes.rules, async (index) => {
+    const [allow, priority = 0, sourceIp = "", username = "", filter = {}, active = true] =
+      rules[index] ?? [];
+    const action = allow ? "allow" : "deny";
+    await client.createFirewallRule({ body: { action, priority, sourceIp, username, filter, active } });
+  });
+  for (let index = 0; index < sizes.members; index += 1) {
+    const username = `member-${index}`;
+    await service.createUser({ username, password: "correct-horse" });
+    const body = { email: `${username}@example.com`, role: index % 2 ? "observer" : "operator" } as const;
+    await client.inviteMember({ params: { tenant }, body });
+  }
+  await client.createApiKey({ body: { name: "pipeline", expiresAt: 30, role: "observer" } });
+}
+
+describe("a program for what is there already", { timeout: 300_000 }, () => {
   let fleet: Fleet;
   let folder: string;
-  beforeAll(async () => {
-    fleet = await startFleet(["carla", "dave"]);
-    const uid = await fleet.enrol("web-01");
-    await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["prod", "web"] } });
-    await fleet.client.inviteMember({ params: { tenant: fleet.tenant }, body: { email: "carla@example.com", role: "operator" } });
-    await fleet.client.createApiKey({ body: { name: "pipeline", expiresAt: 30, role: "observer" } });
-    for (const [index, name] of ["ana", "it's \"bob\"", "ana", "emoji 🦊\nline"].entries()) {
-      await fleet.client.createPublicKey({
-        body: { name, data: Buffer.from(sshKeyLine(`k${index}`)).toString("base64"), username: "^(ana|root)$", filter: { tags: ["prod"] } },
-      });
-    }
-    for (let index = 0; index < 14; index += 1) {
-      await fleet.client.createFirewallRule({
-        body: { action: index % 2 ? "allow" : "deny", active: index !== 3, priority: index, sourceIp: "^10\\.1\\.2\\.3$", username: index % 3 ? ".*" : "^root$", filter: { hostname: ".*" } },
-      });
-    }
+  let settings: Record<string, string>;
+
+  beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-import-"));
     symlinkSync(MODULES, join(folder, "node_modules"));
-    mkdirSync(join(folder, "states"));
-  }, 120_000);
-  afterAll(async () => {
-    rmSync(folder, { recursive: true, force: true });
-    await fleet?.stop();
+    return () => rmSync(folder, { recursive: true, force: true });
+  });
+  afterEach(() => fleet.stop());
+
+  async function start(sizes: Sizes, seed = SEED): Promise<void> {
+    fleet = await startFleet();
+    await fill(fleet, sizes, seed);
+    const states = mkdtempSync(join(folder, "states-"));
+    settings = {
+      ...fleet.env,
+      PULUMI_BACKEND_URL: `file://${states}`,
+      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+    };
+  }
+  const outFolder = () => join(mkdtempSync(join(folder, "out-")), "policy");
+  const run = (args: readonly string[], env = settings) => gatehouse(args, env);
+  const preview = async (out: string): Promise<Plan> => {
+    const { code, stdout, stderr } = await run(["preview", out, "--engine", "embedded", "--json"]);
+    expect([code, stderr]).toEqual([0, expect.any(String)]);
+    return JSON.parse(stdout) as Plan;
+  };
+  const isWrite = (request: string) => !/^(GET|POST \/api\/(login|auth))/.test(request);
+
+  const SMALL = { keys: 16, rules: 14, members: 1, devices: 4, tagged: 3 };
+
+  it("is imported without a write, and plans exactly what is changed in it", async () => {
+    await start(SMALL);
+    const out = outFolder();
+    let stdout = "";
+    const requests = await requestsDuring(fleet.service, async () => {
+      const imported = await run(["import", "--tenant", "admin", "--out", out, "--stack", "prod"]);
+      expect([imported.code, imported.stderr]).toEqual([0, expect.stringContaining("Reading admin")]);
+      stdout = imported.stdout;
+    });
+    expect(requests.filter(isWrite)).toEqual([]);
+    expect(stdout).toContain(
+      "36 resources: 1 Namespace, 1 Member, 16 PublicKey, 14 FirewallRule, 1 ApiKey, 3 DeviceTags",
+    );
+    expect(stdout).toContain("its preview is empty");
+    expect(readdirSync(join(out, "data"))).toEqual(["keys.json", "rules.json"]);
+
+    const rows = JSON.parse(readFileSync(join(out, "data", "keys.json"), "utf8")) as Record<string, object>;
+    const [name = "", ...others] = Object.keys(rows);
+    const username = "^somebody-else$";
+    const changed = { ...rows, [name]: { ...rows[name], logins: undefined, username } };
+    writeFileSync(join(out, "data", "keys.json"), JSON.stringify(changed));
+    const plan = await preview(out);
+    expect(changesOf(plan)).toEqual([`update ${name} username`]);
+    expect(plan.summary.same).toBe(others.length + 36 - 16 + 1);
+
+    writeFileSync(join(out, "data", "keys.json"), JSON.stringify(rows));
+    const up = await requestsDuring(fleet.service, async () => {
+      const again = await run(["up", out, "--engine", "embedded", "--yes"]);
+      expect([again.code, again.stdout]).toEqual([0, expect.stringContaining("37 unchanged")]);
+    });
+    expect(up.filter(isWrite)).toEqual([]);
+
+    const second = await run(["import", "--tenant", "admin", "--out", out]);
+    expect([second.code, second.stderr]).toEqual([
+      1,
+      expect.stringContaining("there is a Pulumi.yaml already"),
+    ]);
   });
 
-  it("has an empty preview", async () => {
-    const out = join(folder, "prod");
-    const env = { ...fleet.env, PULUMI_BACKEND_URL: `file://${join(folder, "states")}`, PULUMI_CONFIG_PASSPHRASE: "x" };
-    const run = await gatehouse(["import", "--tenant", "admin", "--out", out, "--stack", "prod"], env);
-    console.log(run.code, run.stdout, run.stderr);
-    for (const file of readdirSync(out)) if (!file.endsWith(".yaml2")) console.log(`=== ${file}\n${readFileSync(join(out, file), "utf8")}`);
-    const yaml = await gatehouse(["import", "--tenant", "admin", "--out", join(folder, "yaml"), "--format", "yaml"], env);
-    console.log(yaml.stdout, yaml.stderr, readFileSync(join(folder, "yaml", "Pulumi.yaml"), "utf8"));
+  it("adopts what is there without a state, and has no secret in a state for the Pulumi CLI", {
+    tags: ["long"],
+  }, async () => {
+    await start(SMALL);
+    const adopting = outFolder();
+    const imported = await run(["import", "--out", adopting, "--adopt", "--stack", "prod"]);
+    expect([imported.code, imported.stderr]).toEqual([
+      0,
+      expect.stringContaining("ApiKey pipeline is left out"),
+    ]);
+    const requests = await requestsDuring(fleet.service, async () => {
+      const up = await run(["up", adopting, "--engine", "embedded", "--yes", "--stack", "prod"]);
+      expect([up.code, up.stderr]).toEqual([0, ""]);
+    });
+    expect(requests.filter(isWrite)).toEqual([]);
+
+    const filed = outFolder();
+    const file = await run([
+      "import",
+      "--out",
+      filed,
+      "--state",
+      "file",
+      "--stack",
+      "lab",
+      "--only",
+      "ApiKey",
+      "Member",
+    ]);
+    expect([file.code, file.stdout]).toEqual([
+      0,
+      expect.stringContaining("pulumi stack import --file lab.state.json"),
+    ]);
+    expect(readFileSync(join(filed, "Pulumi.lab.yaml"), "utf8")).not.toContain("encryptionsalt");
+    const { deployment } = JSON.parse(readFileSync(join(filed, "lab.state.json"), "utf8"));
+    const key = deployment.resources.find(({ type }: { type: string }) => type.endsWith(":ApiKey"));
+    expect(key.outputs.key).toEqual({
+      "4dabf18193072939515e22adb298388d": expect.any(String),
+      plaintext: '""',
+    });
+    expect(JSON.stringify(deployment)).not.toContain("ciphertext");
+  });
+
+  it.each([1, 2, 3])("has an empty preview, whatever there is (%i)", { tags: ["long"] }, async (round) => {
+    const sizes = { keys: 40, rules: 30, members: 3, devices: 30, tagged: 20 };
+    await start(sizes, SEED + round);
+    const out = outFolder();
+    const imported = await run(["import", "--out", out]);
+    expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("its preview is empty")]);
+  });
+
+  it("is read in few requests", { tags: ["long"] }, async () => {
+    await start({ keys: 300, rules: 50, members: 20, devices: 2_000, tagged: 200 });
+    const out = outFolder();
+    const requests = await requestsDuring(fleet.service, async () => {
+      const imported = await run(["import", "--out", out]);
+      expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("its preview is empty")]);
+    });
+    expect(requests.filter(isWrite)).toEqual([]);
+    // Two readings: for the program, and to compare it with what is there.
+    expect(requests.length).toBeLessThanOrEqual(80);
   });
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import ts from "typescript";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import type { Program } from "../../provider/adoption/program/model.ts";
+import type { Program, ProgramOptions } from "../../provider/adoption/program/model.ts";
 import { namesIn, rangesIn } from "../../provider/adoption/program/patterns.ts";
 import { writeProgram } from "../../provider/adoption/program/writeProgram.ts";
 import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
@@ -11,10 +11,10 @@ import { canonicalInputs, declaringInputs } from "../../provider/resources/value
 import { programs } from "./support/programs.ts";
 
 const KINDS = ["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "DeviceTags"] as const;
-const OPTIONS = {
+const OPTIONS: ProgramOptions = {
   ...{ project: "access", namespace: "prod", service: "https://access.example.org" },
   ...{ format: "typescript", plugin: false, adopt: false },
-} as const;
+};
 
 /** Names that break what is written without care. */
 const nasty = fc.oneof(
@@ -34,6 +34,7 @@ const nasty = fc.oneof(
       '"',
       "\\",
     ],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: what a program must not take for a reference
     ...["line\nbreak", "\u202eright to left", "\u2028", "🦊", "${ana}", "`${1}`", "*/ evil()", "</script>"],
     "x".repeat(1_000),
   ),
@@ -99,7 +100,7 @@ function run({ files }: Program, from = "@gatehouse-access/provider"): Made[] {
   );
   const modules: Record<string, unknown> = {
     "node:fs": { readFileSync: (path: string) => files.find((file) => file.path === path)?.text },
-    "node:path": { join: (_folder: string, name: string) => name },
+    "node:path": { join: (_folder: string, ...names: string[]) => names.join("/") },
     "@gatehouse-access/provider": { cidr, hostname, login, ...(from.endsWith("provider") && classes) },
     [from]: { ...(from.endsWith("provider") && { cidr, hostname, login }), ...classes },
   };
@@ -207,7 +208,7 @@ describe("the program that is written for what is there", () => {
     }));
     const { resources, files } = writeProgram(objects, OPTIONS);
     expect(new Set(resources.map(({ name }) => name)).size).toBe(10_000);
-    const rows = files.find(({ path }) => path === "keys.json")?.text ?? "";
+    const rows = files.find(({ path }) => path === "data/keys.json")?.text ?? "";
     expect(rows.split("\n")).toHaveLength(10_003);
     expect(Object.keys(JSON.parse(rows))).toHaveLength(10_000);
   });
@@ -287,11 +288,11 @@ describe("the program that is written for what is there", () => {
         'import { DeviceTags, type DeviceTagsArgs } from "@gatehouse-access/provider";',
         "",
         "/**",
-        " * A row of devices.json, by the resource's name.",
+        " * A row of data/devices.json, by the resource's name.",
         " * Where it has no device, that is the name too.",
         " */",
         'type Row = Omit<DeviceTagsArgs, "device"> & { device?: string };',
-        'const rows: Record<string, Row> = JSON.parse(readFileSync(join(__dirname, "devices.json"), "utf8"));',
+        'const rows: Record<string, Row> = JSON.parse(readFileSync(join(__dirname, "data", "devices.json"), "utf8"));',
         "",
         "for (const [device, row] of Object.entries(rows)) {",
         "  new DeviceTags(device, { device, ...row });",
@@ -299,7 +300,7 @@ describe("the program that is written for what is there", () => {
         "",
       ].join("\n"),
     );
-    expect(text("devices.json")?.split("\n").slice(0, 5)).toEqual([
+    expect(text("data/devices.json")?.split("\n").slice(0, 5)).toEqual([
       "{",
       '  "web-0": { "tags": ["web"] },',
       '  "web-1": { "tags": ["web"] },',

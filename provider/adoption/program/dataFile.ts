@@ -49,7 +49,8 @@ export function dataFiles(kind: KindOfProgram, packages: Packages): ProgramFile[
   const lines = objects.map(({ resource }, index) => `  ${quoted(resource)}: ${jsonLine(rows[index])}`);
   return [
     { path: `${file}.ts`, text: readerText({ ...kind, naming }, rows, packages) },
-    { path: `${file}.json`, text: `{\n${lines.join(",\n")}\n}\n` },
+    // In a folder of its own: Node.js takes `./keys` for keys.json rather than for keys.ts.
+    { path: `data/${file}.json`, text: `{\n${lines.join(",\n")}\n}\n` },
   ];
 }
 
@@ -95,11 +96,11 @@ function readerText(
     ...importsOf({ classes, from }, { helpers, from: helpersFrom }),
     "",
     "/**",
-    ` * A row of ${file}.json, by the resource's name.`,
+    ` * A row of data/${file}.json, by the resource's name.`,
     ...columnNotes(columns, fills).map((note) => ` * ${note}`),
     " */",
     `type Row = ${[own, ...(fields.length > 0 ? [`{ ${fields.join("; ")} }`] : [])].join(" & ")};`,
-    `const rows: Record<string, Row> = JSON.parse(readFileSync(join(__dirname, "${file}.json"), "utf8"));`,
+    `const rows: Record<string, Row> = JSON.parse(readFileSync(join(__dirname, "data", "${file}.json"), "utf8"));`,
     "",
     `for (const [${resource}, ${columns.length > 0 ? `{ ${row} }` : row}] of Object.entries(rows)) {`,
     ...construct(kind, resource, args),
