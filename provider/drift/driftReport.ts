@@ -2,6 +2,7 @@ import type { Result, ShownStep } from "../engine/index.ts";
 import type { UnmanagedObject } from "../inventory/coverage.ts";
 import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
+import type { Acceptance } from "./acceptance.ts";
 import type { TrailNote } from "./whoChanged.ts";
 
 /** What is known of how a difference came about. */
@@ -52,6 +53,8 @@ export interface DriftReport extends Result {
   /** What the program declares, and nobody applied yet. */
   readonly notApplied: readonly ShownStep[];
   readonly namespaces: readonly DriftedNamespace[];
+  /** How the program comes to agree with what was found. */
+  readonly acceptance: Acceptance;
   /** What was not to be known, and what to put right in the exceptions, as sentences. */
   readonly notes: readonly string[];
 }

@@ -8,6 +8,7 @@ import type { Connection, TenantClient } from "../resources/connection.ts";
 import { readEstate } from "../review/estate.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import { definitionOf, onService } from "../review/steps.ts";
+import { acceptanceOf } from "./acceptance.ts";
 import type { Drifted } from "./declaredEstate.ts";
 import { type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
 import type { DriftReport, Known, UnmanagedMode } from "./driftReport.ts";
@@ -45,7 +46,8 @@ export async function stateDrift(stack: Stack, targets: TargetOptions): Promise<
   const drifted = result.steps
     .filter(isDrifted)
     .map((step) => ({ ...shownStep(step), op: step.op, meaning: [] }));
-  const nothing = { unmanaged: [], notApplied: [], namespaces: [], notes: [] };
+  const acceptance = acceptanceOf(drifted, [], new Date());
+  const nothing = { unmanaged: [], notApplied: [], namespaces: [], notes: [], acceptance };
   const report: DriftReport = { ...result, version: 1, drifted, ...nothing, unmanagedCounts: "ignore" };
   return { report, meanings: [], unmanaged: [] };
 }
@@ -80,11 +82,13 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   notes.push(...namespaces.flatMap((found) => found.notes));
   if (isWhole) notes.push(...exceptionNotes(search.exceptions, namespaces));
   const urns = new Set(drifted.map(({ urn }) => urn));
+  const open = namespaces.flatMap(({ unmanaged }) => unmanaged.filter(isOpen).map(({ object }) => object));
+  const changed = drifted.map((step) => ({ ...shownStep(step), op: step.op, ...knownOf(namespaces, step) }));
   const report: DriftReport = {
     ...result,
     version: 1,
     service: connection.client.url,
-    drifted: drifted.map((step) => ({ ...shownStep(step), op: step.op, ...knownOf(namespaces, step) })),
+    drifted: changed,
     unmanaged: namespaces.flatMap(({ tenant, unmanaged, meaning, originOf }) =>
       unmanaged.map(({ object, exception }) => ({
         ...shownObject(object, exception),
@@ -96,12 +100,13 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     unmanagedCounts: mode,
     notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
+    acceptance: acceptanceOf(changed, open, new Date()),
     notes,
   };
   return {
     report,
     meanings: namespaces.map(({ meaning }) => meaning),
-    unmanaged: namespaces.flatMap(({ unmanaged }) => unmanaged.filter(isOpen).map(({ object }) => object)),
+    unmanaged: open,
   };
 }
 

@@ -139,6 +139,16 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
       { change: "role", email: "carla@example.com", from: "operator", to: "observer" },
     ]);
 
+    expect(report.acceptance.changes.toSorted()).toEqual([
+      'Member "carla": role = "observer"',
+      'PublicKey "ana": username = ".*"',
+      'remove PublicKey "bob"',
+    ]);
+    expect(report.acceptance.program).toContain(
+      'new DeviceTagAttachment("web on edge-01", { device: "edge-01", tag: "web", adopt: true });',
+    );
+    expect(report.acceptance.program).toContain('sourceIp: cidr("203.0.113.7"),');
+
     const text = (await stack.run(["drift"], POLICY)).stdout;
     expect(linesWith(text, "backdoor")[0]).toMatch(
       /PublicKey backdoor \([0-9a-f:]+\), in no program; gives every login from 203\.0\.113\.7 and any other address on edge-01, web-01; last by user dave from 127\.0\.0\.1, \d{4}-\d\d-\d\d \d\d:\d\d UTC \(createPublicKey\)/,

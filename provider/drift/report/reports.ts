@@ -1,6 +1,7 @@
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
 import { counted } from "../../review/words/phrases.ts";
+import { printable } from "../../review/words/printable.ts";
 import { type DriftReport, isDrift, openObjects } from "../driftReport.ts";
 import { driftSections } from "./sections.ts";
 
@@ -8,7 +9,9 @@ import { driftSections } from "./sections.ts";
 export function driftText(c: Paint, report: DriftReport): string {
   const lines = driftSections(report, terminalStyle(c)).flatMap((section) => sectionLines(c, section));
   const summary = summaryText(report);
-  return [...lines, isDrift(report) ? c.red(summary) : c.green(summary)].join("\n");
+  return [...lines, ...acceptanceLines(c, report), isDrift(report) ? c.red(summary) : c.green(summary)].join(
+    "\n",
+  );
 }
 
 /**
@@ -18,7 +21,37 @@ export function driftText(c: Paint, report: DriftReport): string {
 export function driftMarkdown(report: DriftReport, max = COMMENT_MAX): string {
   const head = `## Drift of ${code(`${report.project}/${report.stack}`)}\n\n${summaryText(report)}`;
   const sections = driftSections(report, MARKDOWN).filter(({ items }) => items.length > 0);
-  return `${head}\n${fittedSections(sections, max - head.length - 2)}\n`;
+  const { program } = report.acceptance;
+  const snippet = `\n<details><summary>To accept what is in no program</summary>\n\n${codeBlock(program)}\n\n</details>\n`;
+  const foot = program === "" || snippet.length > max / 4 ? "" : snippet;
+  return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}\n${foot}`;
+}
+
+/** Most lines of a snippet that a terminal shows. */
+const SNIPPET_MAX = 60;
+
+/** What to write where the program should agree with what was found. */
+function acceptanceLines(c: Paint, { acceptance: { program, changes, exceptions } }: DriftReport): string[] {
+  const snippet = program === "" ? [] : program.split("\n");
+  const more = snippet.length - SNIPPET_MAX;
+  const lines = [
+    ...changes,
+    ...snippet.slice(0, SNIPPET_MAX),
+    ...(more > 0 ? [`… and ${more} more lines (--json has all)`] : []),
+    ...exceptions.map((line) => `access.ignore: ${line}`),
+  ];
+  if (lines.length === 0) return [];
+  return [
+    c.bold("To accept it, change the program (to undo it: drift --repair)"),
+    ...lines.map((line) => c.dim(`  ${printable(line)}`)),
+  ];
+}
+
+/** Lines of TypeScript, behind a fence that none of them can close. */
+function codeBlock(text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}ts\n${text}\n${fence}`;
 }
 
 /** `2 changed, 1 deleted, 3 in no program; 12 as declared`. */
