@@ -105,12 +105,15 @@ export async function setUp(service: Service, username: string): Promise<Login> 
   return { username, password };
 }
 
-export async function createUser(service: Service, username: string, name: string): Promise<void> {
+/** Makes a user, without a namespace. */
+export async function createUser(service: Service, username: string, name: string): Promise<Login> {
   const email = `${username}@example.org`;
+  const password = newPassword();
   await service.adminWithPassword(
-    newPassword(),
+    password,
     ...["user", "create", "--username", username, "--email", email, "--name", name],
   );
+  return { username, password };
 }
 
 const newPassword = () => randomBytes(12).toString("base64url");

@@ -46,10 +46,17 @@ it("the demo finds what was changed by hand, repairs and destroys it, and leaves
   expect(output).toContain("35 to create");
   expect(output).toContain("35 unchanged");
   expect(output).toMatch(
-    /~ {2}PublicKey contractor\n.*filter.*\n.*filter.*\n.*username: "\^support\$" => "\.\*"/,
+    /PublicKey contractor: .*username is "\.\*" \(declared "\^support\$"\).*; last by user ana from/,
   );
-  expect(output).toContain("3 changed, 1 gone, 31 as in the state");
-  expect(output).toContain("1 created, 3 updated, 31 unchanged");
+  expect(output).toMatch(
+    /PublicKey backdoor \([0-9a-f:]+\), in no program; gives .*; last by user carla from/,
+  );
+  expect(output).toMatch(/DeviceTags edge-03: tags is .*; last by user bob from/);
+  expect(output).toContain(
+    "3 changed by hand, 1 deleted by hand, 2 in no program; 31 resources as declared.",
+  );
+  expect(output).toMatch(/PublicKey backdoor .*\(--allow-unmanaged permits it\)/);
+  expect(output).toContain("No drift: 35 resources as declared.");
   expect(output).toContain("35 deleted");
   // No colours where the output is no terminal.
   expect(output).not.toContain("\u001b[");

@@ -35,7 +35,10 @@ function blocksOf(section: string, language: string): string[] {
 const linesOf = (section: string): string[] =>
   blocksOf(section, "sh").flatMap((block) => block.split("\n").filter((line) => line !== ""));
 
-const readmeLines = [...linesOf("The service"), ...linesOf("A policy"), ...linesOf("Who can reach what")];
+const readmeLines = [
+  ...linesOf("The service"),
+  ...["A policy", "What is there already", "Who can reach what"].flatMap(linesOf),
+];
 
 /** A terminal of somebody who has nothing but Node.js, npm and ssh-keygen, and does what the README says. */
 class Terminal {
@@ -223,10 +226,16 @@ describe.skipIf(!ready)(
       const web = (await client.getDevices({ query: { perPage: 10 } })).find(({ name }) => name === "web-01");
       await client.updateDeviceTags({ params: { uid: web?.uid ?? "" }, body: { tags: ["byhand"] } });
       await types("gatehouse drift", 2);
-      await types("gatehouse up      policy --stack prod --refresh");
+      await types("gatehouse drift   policy --stack prod --repair");
       await types("gatehouse drift");
+      expect(await types("gatehouse coverage")).toContain("100 %");
+      await types("gatehouse up      policy --stack prod --refresh");
       await types("gatehouse up      policy --stack prod --target");
       await types("gatehouse up      policy --stack prod --skip-preview");
+    });
+
+    it("what is there already", { timeout: 5 * MINUTE }, async () => {
+      expect(await types("gatehouse import")).toContain("its preview is empty");
     });
 
     it("who can reach what", { timeout: 2 * MINUTE }, async () => {
