@@ -2,6 +2,7 @@ import { adoptions } from "../adoption/program/adoptions.ts";
 import { type Shown, type ShownStep, typeName } from "../engine/index.ts";
 import { exceptionLine } from "../inventory/exceptions.ts";
 import { declarable, type LiveObject } from "../inventory/liveObjects.ts";
+import { changedFields } from "./changedFields.ts";
 
 /** What makes a program agree with what was found, in the languages of a program and of access.ignore. */
 export interface Acceptance {
@@ -40,8 +41,9 @@ export function acceptanceOf(
 function changeLine({ op, type, name, fields }: ShownStep): string {
   const title = `${typeName(type)} ${JSON.stringify(name)}`;
   if (op === "delete") return `remove ${title}`;
-  const inputs = fields.filter(({ outputOnly }) => !outputOnly);
-  return `${title}: ${inputs.map(({ path, new: now }) => `${path} = ${valueText(now)}`).join(", ")}`;
+  return `${title}: ${changedFields({ type, fields })
+    .map(({ path, new: now }) => `${path} = ${valueText(now)}`)
+    .join(", ")}`;
 }
 
 const valueText = (value: Shown | undefined): string =>

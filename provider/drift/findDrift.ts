@@ -1,5 +1,12 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
-import { type Plan, type Stack, type Step, shownStep, type TargetOptions } from "../engine/index.ts";
+import {
+  type Plan,
+  type Stack,
+  type Step,
+  shownStep,
+  type TargetOptions,
+  typeName,
+} from "../engine/index.ts";
 import { shownObject, unmanagedOf } from "../inventory/coverage.ts";
 import { EXCEPTIONS_FILE, type Exception, hasEnded, isMeant } from "../inventory/exceptions.ts";
 import { idWithin, inventoryOf, type LiveObject, WATCHED_KINDS } from "../inventory/liveObjects.ts";
@@ -9,6 +16,7 @@ import { readEstate } from "../review/estate.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import { definitionOf, onService } from "../review/steps.ts";
 import { acceptanceOf } from "./acceptance.ts";
+import { changedFields } from "./changedFields.ts";
 import type { Drifted } from "./declaredEstate.ts";
 import { type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
 import type { DriftReport, Known, UnmanagedMode } from "./driftReport.ts";
@@ -68,7 +76,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const managed = new ManagedObjects([...own, ...search.others]);
   const looking = { ...search, plan, drifted, managed, isWhole };
   const namespaces: NamespaceFound[] = [];
-  const notes = [...unknown];
+  const notes = [...unknown, ...result.steps.filter(hasMovedOn).map(movedOnNote)];
   for (const tenant of namespacesOf(own, home)) {
     try {
       namespaces.push(await lookAt(looking, tenant));
@@ -113,7 +121,17 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
 /** The stack itself, which a first run makes. */
 const isRoot = ({ type }: Step): boolean => type === "pulumi:pulumi:Stack";
 
-const isDrifted = (step: Step): step is Drifted => step.op === "update" || step.op === "delete";
+const isDrifted = (step: Step): step is Drifted =>
+  step.op === "delete" || (step.op === "update" && !hasMovedOn(step));
+
+/** True where the service alone went on, as when somebody accepted an invitation: nothing that a program declares changed. */
+const hasMovedOn = (step: Step): boolean =>
+  step.op === "update" && definitionOf(step) !== undefined && changedFields(step).length === 0;
+
+const movedOnNote = ({ type, name, fields }: Step): string => {
+  const changes = fields.map(({ path, new: now }) => `${path} is ${JSON.stringify(now)} now`);
+  return `${typeName(type)} ${name} has moved on by itself: ${changes.join(", ")}; a refresh takes note of it`;
+};
 
 /** The namespaces that the stack has objects in; where it has none yet, its own. */
 function namespacesOf(own: readonly OwnResource[], home: string): string[] {

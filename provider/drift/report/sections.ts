@@ -5,6 +5,7 @@ import {
   type ReportStyle,
   type Section,
 } from "../../review/report/sections.ts";
+import { changedFields } from "../changedFields.ts";
 import type { DriftedResource, DriftReport, FoundObject, Known } from "../driftReport.ts";
 
 /** Most characters of a value that a sentence shows. */
@@ -51,8 +52,9 @@ export function driftedSentence(
   { op, type, name, fields, ...known }: DriftedResource,
   style: ReportStyle,
 ): string {
-  const shown = fields.filter(({ outputOnly }) => !outputOnly).slice(0, FIELDS_MAX);
-  const more = fields.length - shown.length;
+  const changed = changedFields({ type, fields });
+  const shown = changed.slice(0, FIELDS_MAX);
+  const more = changed.length - shown.length;
   const changes = [
     ...shown.map((field) => style.text(fieldText(field))),
     ...(more > 0 && op === "update" ? [`${more} more ${more === 1 ? "field" : "fields"}`] : []),
