@@ -1,16 +1,7 @@
-import type { z } from "zod";
 import { ApiKeyAuthorizer } from "./apiKeyAuthorizer.ts";
 import type { Authorization, Authorizer, AuthorizerHost, Identity } from "./authorizer.ts";
 import { fromWire } from "./case.ts";
-import type {
-  CallOptions,
-  CallResult,
-  Client,
-  ClientCore,
-  ClientOptions,
-  ForeignOperation,
-  ForeignResponse,
-} from "./clientTypes.ts";
+import type { CallOptions, CallResult, Client, ClientCore, ClientOptions } from "./clientTypes.ts";
 import { type Operation, operations } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import { AuthenticationError, TransportError } from "./errors.ts";
@@ -68,16 +59,6 @@ class Core implements ClientCore {
     const operation: Operation = operations[id];
     const request = buildRequest(operation, (parts ?? {}) as RequestParts);
     return this.#result(id, await this.#authorized(operation, request, options ?? {}));
-  }
-
-  async callForeign<Body extends z.ZodType | undefined>(
-    operation: ForeignOperation<Body>,
-    parts: RequestParts = {},
-    options: CallOptions = {},
-  ): Promise<ForeignResponse<Body>> {
-    const answer = await this.#authorized(operation, buildRequest(operation, parts), options);
-    const { body } = operation.success;
-    return (body && fromWire(body, answer.body)) as ForeignResponse<Body>;
   }
 
   async *iterate<Id extends ListId>(

@@ -1,14 +1,10 @@
 import type { Dispatcher } from "undici";
-import type { z } from "zod";
 import type { ResponseHeaders } from "./answer.ts";
 import type { Identity } from "./authorizer.ts";
-import type { Camelised } from "./case.ts";
-import type { Operation } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import type { PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, ResponseOf } from "./operations.ts";
 import type { Page } from "./pages.ts";
-import type { RequestParts } from "./request.ts";
 import type { RetryPolicy, Timing } from "./retry.ts";
 
 /** What {@link ClientOptions.onRequest} is told of one attempt; no secrets, no query, no bodies. */
@@ -112,14 +108,6 @@ export interface CallResult<Id extends OperationId> {
   readonly body: ResponseOf<Id>;
 }
 
-/** An operation that the contract does not have. */
-export type ForeignOperation<Body extends z.ZodType | undefined> = Operation & {
-  readonly success: { readonly body: Body };
-};
-
-/** The body of its answer, with the keys of all objects in camelCase. */
-export type ForeignResponse<Body> = Body extends z.ZodType ? Camelised<z.output<Body>> : undefined;
-
 /** The methods of a client beside those of the operations. */
 export interface ClientCore {
   /** Address of the service, without a trailing slash. */
@@ -130,17 +118,6 @@ export interface ClientCore {
    * @throws ConfigurationError when the request cannot be sent as it is
    */
   call<Id extends OperationId>(id: Id, ...args: RequestArguments<Id, CallOptions>): Promise<CallResult<Id>>;
-  /**
-   * Calls an operation that the contract does not have, such as one that only other releases of the service serve.
-   * @param operation as `defineOperation` makes it
-   * @returns the body of the answer
-   * @throws RequestError, ConfigurationError as {@link call}
-   */
-  callForeign<Body extends z.ZodType | undefined>(
-    operation: ForeignOperation<Body>,
-    parts?: RequestParts,
-    options?: CallOptions,
-  ): Promise<ForeignResponse<Body>>;
   /**
    * The items of a list, page after page: 100 items a page where the request has no `perPage`. A list that can be
    * sorted is sorted by name where the request has no `sortBy`, since the servers' own orders change while one reads.

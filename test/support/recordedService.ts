@@ -28,15 +28,6 @@ function exchangeOf(label: string): Exchange {
   return found;
 }
 
-/** When it was recorded. */
-const RECORDED = Date.parse("2026-11-21T00:40:00Z");
-
-/** Invitations as they would be `shift` milliseconds later: they end a week after they were sent. */
-const later = (text: string, shift: number): string =>
-  text.replaceAll(/"\d{4}-\d\d-\d\dT[\d:.]+Z"/g, (time) =>
-    JSON.stringify(new Date(Date.parse(JSON.parse(time) as string) + shift).toISOString()),
-  );
-
 const pathOf = (path = "/") => path.split("?")[0];
 
 /**
@@ -46,7 +37,6 @@ const pathOf = (path = "/") => path.split("?")[0];
 export async function startRecordedService(labels: readonly string[]): Promise<RecordedService> {
   const left = labels.map(exchangeOf);
   const requests: string[] = [];
-  const shift = Date.now() - RECORDED;
   const server = createServer((incoming, outgoing) => {
     const asked = `${incoming.method} ${pathOf(incoming.url)}`;
     requests.push(asked);
@@ -54,8 +44,7 @@ export async function startRecordedService(labels: readonly string[]): Promise<R
     const [exchange] = fitting;
     if (fitting.length > 1) left.splice(left.indexOf(exchange as Exchange), 1);
     const { status, headers, body } = exchange?.response ?? { status: 501, headers: {}, body: "" };
-    const text = body === "" ? "" : JSON.stringify(body);
-    outgoing.writeHead(status, headers).end(asked.endsWith("/invitations") ? later(text, shift) : text);
+    outgoing.writeHead(status, headers).end(body === "" ? "" : JSON.stringify(body));
   });
   return { ...(await listening(server)), requests };
 }
