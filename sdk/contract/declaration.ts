@@ -16,7 +16,7 @@ const ALLOWED = `must be project/stack/resource, each percent-encoded UTF-8 with
 /** Value of {@link DECLARED_BY}. */
 export const declaredByHeader = z
   .string()
-  .regex(new RegExp(`^(?=.{1,${LONGEST}}$)${PART}/${PART}/${PART}$`), ALLOWED)
+  .regex(new RegExp(`^(?=.{1,${LONGEST}}$)${PART}/${PART}/${PART}$`), { error: ALLOWED, abort: true })
   .refine((text) => partsOf(text)?.every((part) => !/\p{Cc}/u.test(part)) ?? false, ALLOWED)
   .describe(
     "project/stack/resource of the program that declares the object, each percent-encoded. A hint for people, shown " +
