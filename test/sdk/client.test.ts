@@ -14,11 +14,12 @@ import {
   ProtocolError,
   RequestError,
   ServerError,
+  tokenCredential,
   ValidationError,
   where,
 } from "../../sdk/index.ts";
 import { connect, createKey, failure, KEY, start, wireKey } from "./scriptedClient.ts";
-import { scriptedServer, TENANT } from "./scriptedServer.ts";
+import { fakeToken, scriptedServer, TENANT } from "./scriptedServer.ts";
 
 test("keys are camelCase inside and snake_case on the wire, both ways", async () => {
   const { server, client } = await start();
@@ -104,7 +105,7 @@ test("a path in the URL is kept; user agent, headers and idempotency key are sen
 });
 
 test("a client that declares says so in the writes of what programs declare, and in nothing else", async () => {
-  const { server, client } = await start();
+  const { server, client } = await start({ credential: tokenCredential(fakeToken({ tenant: TENANT })) });
   server.always({ status: 200, body: [] });
   const declaring = client.declaring({ project: "fleet", stack: "prod", resource: "a/b: ключ" });
   const params = { tag: "prod" };
