@@ -209,22 +209,25 @@ describe("the header", () => {
     expect((await rename(`a/b/${"c".repeat(1020)}`)).status).toBe(200);
   });
 
-  test.each([
-    ["too few parts", "fleet/prod"],
-    ["too many", "fleet/prod/key/more"],
-    ["an empty part", "fleet//key"],
-    ["half an escape", "fleet/prod/%4"],
-    ["bytes that are no UTF-8", "fleet/prod/%ff"],
-    ["a control character", "fleet/prod/%1b%5b31m"],
-    ["two values", "fleet/prod/key, fleet/prod/other"],
-    ["too long", `a/b/${"c".repeat(1021)}`],
-  ])("with %s is refused, and nothing is done", async (_, value) => {
+  test("with anything else is refused, and nothing is done", async () => {
     const before = await device();
-    const { status, body } = await rename(value);
-    expect([status, body.message]).toEqual([
-      400,
-      "Gatehouse-Declared-By: must be project/stack/resource, each percent-encoded UTF-8 without control characters and not empty, of at most 1024 bytes in all",
-    ]);
+    const refused = {
+      "too few parts": "fleet/prod",
+      "too many": "fleet/prod/key/more",
+      "an empty part": "fleet//key",
+      "half an escape": "fleet/prod/%4",
+      "bytes that are no UTF-8": "fleet/prod/%ff",
+      "a control character": "fleet/prod/%1b%5b31m",
+      "two values": "fleet/prod/key, fleet/prod/other",
+      "too long": `a/b/${"c".repeat(1021)}`,
+    };
+    for (const [what, value] of Object.entries(refused)) {
+      const { status, body } = await rename(value);
+      expect([status, body.message], what).toEqual([
+        400,
+        "Gatehouse-Declared-By: must be project/stack/resource, each percent-encoded UTF-8 without control characters and not empty, of at most 1024 bytes in all",
+      ]);
+    }
     expect(await device()).toEqual(before);
   });
 
