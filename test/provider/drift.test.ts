@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { nameText, whoChanged } from "../../provider/drift/whoChanged.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
 import type { Client } from "../../sdk/index.ts";
@@ -88,6 +89,11 @@ describe.each(cases)("$type changed by hand", ({ type, definition }) => {
         return entry?.declaredBy;
       };
       expect(await lastChange()).toEqual(own);
+      if (type === "PublicKey") {
+        const object = { kind: type, id: String(outputs().fingerprint) };
+        const { found } = await whoChanged(client(), String(outputs().tenant), [object]);
+        expect(found?.get(nameText(object))?.declaredBy).toEqual(own);
+      }
       const [change] = Object.values(hand.change);
       await (change ?? hand.remove)?.(client(), outputs());
       expect(await lastChange()).toBeUndefined();
