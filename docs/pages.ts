@@ -8,10 +8,12 @@ import { exampleOf, pluginExamplesOf } from "../provider/pulumi/exampleOf.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
 import {
+  DECLARED_BY,
   IDEMPOTENCY_KEY,
   IF_MATCH,
   type Operation,
   operations,
+  takesDeclaredBy,
   takesIfMatch,
 } from "../sdk/contract/index.ts";
 import { HEARTBEAT_DELAY } from "../server/features/devices/heartbeats.ts";
@@ -101,6 +103,11 @@ next \`up\` makes another key, and the lost one, whose secret nobody has, stays 
 resource gives its name, that is an error which says so. An object that was there before is an error, unless \`adopt\`
 says otherwise. Two resources on one object are refused, also DeviceTags and DeviceTagAttachment on one device.
 
+**Declared by.** Each write tells the service the project, the stack and the name of the resource, and nothing else of
+the program. The service shows them with the object (\`declared_by\`) and in its audit trail, so that whoever looks at an
+object finds the program that it is changed in. Whoever may write can forge it: it is a hint, and decides nothing.
+Services that do not know it ignore it.
+
 **Moving.** An object may pass from one resource to another within one \`up\`: what any resource of the program has at
 its end is not deleted. Two that exchange their objects need an \`up\` for each step.
 
@@ -147,7 +154,9 @@ function operationsPage(): string {
   const repeats = `These take the header \`${IDEMPOTENCY_KEY}\`: ${takingKeys.join(", ")}. While the object lives that was made under a key, the same key answers with that object as it is now and makes no other one. Other services of the same interface ignore the header.`;
   const conditional = all.filter(takesIfMatch).map(({ id }) => `\`${id}\``);
   const revisions = `The answer of an operation on one object carries the object's revision as \`ETag\`, and items of lists and members have it in the field \`revision\` (a device's tags, which are declared by themselves, in \`tags_revision\`). It changes with what people declare of the object, and with nothing else. These operations take it in \`${IF_MATCH}\` and answer 412 when the object has another one: ${conditional.join(", ")}. It is an addition of this service, like the audit trail.`;
-  return [NOTE, head, repeats, revisions, ...sections].join("\n\n");
+  const declaring = all.filter(takesDeclaredBy).map(({ id }) => `\`${id}\``);
+  const declarations = `These take the header \`${DECLARED_BY}\`, \`project/stack/resource\` of the program that declares the object, each percent-encoded and at most 1024 bytes in all: ${declaring.join(", ")}. The service shows what it was told last with the object (\`declared_by\`, of a device's tags \`tags_declared_by\`), and with each request in the audit trail; a write without the header leaves it. It is a hint for people: whoever may write can send any, and nothing is decided by it. It is an addition of this service.`;
+  return [NOTE, head, repeats, revisions, declarations, ...sections].join("\n\n");
 }
 
 function serverSettings(): string {

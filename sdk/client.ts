@@ -2,7 +2,14 @@ import { ApiKeyAuthorizer } from "./apiKeyAuthorizer.ts";
 import type { Authorization, Authorizer, AuthorizerHost, Identity } from "./authorizer.ts";
 import { fromWire } from "./case.ts";
 import type { CallOptions, CallResult, Client, ClientCore, ClientOptions } from "./clientTypes.ts";
-import { type Operation, operations } from "./contract/index.ts";
+import {
+  DECLARED_BY,
+  type Declaration,
+  declaredByText,
+  type Operation,
+  operations,
+  takesDeclaredBy,
+} from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import { AuthenticationError, TransportError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, RequestOf, ResponseOf } from "./operations.ts";
@@ -28,6 +35,8 @@ interface Shared {
   readonly authorizer: Authorizer;
   readonly retry: RetryPolicy;
   readonly views: Map<string | undefined, Client>;
+  /** Value of the header `Gatehouse-Declared-By` of writes. */
+  readonly declaredBy: string | undefined;
 }
 
 class Core implements ClientCore {
@@ -84,6 +93,11 @@ class Core implements ClientCore {
   forTenant(tenant: string): Client {
     const known = this.#shared.authorizer.knownTenant;
     return viewOf(this.#shared, tenant === known ? undefined : tenant);
+  }
+
+  declaring(declaration: Declaration): Client {
+    const declaredBy = declaredByText(declaration);
+    return viewOf({ ...this.#shared, declaredBy, views: new Map() }, this.#tenant);
   }
 
   identity(options: Pick<CallOptions, "signal"> = {}): Promise<Identity> {
@@ -167,7 +181,7 @@ class Core implements ClientCore {
     options: CallOptions,
     authorization?: Authorization,
   ): Promise<Answer> {
-    const { transport, authorizer, retry } = this.#shared;
+    const { transport, authorizer, retry, declaredBy } = this.#shared;
     const { signal, idempotencyKey, ifMatch } = options;
     const token = authorization?.token;
     return transport.send(operation, request, {
@@ -175,6 +189,8 @@ class Core implements ClientCore {
         ...lowerCase(options.headers ?? {}),
         ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
         ...(ifMatch !== undefined && { "if-match": ifMatch }),
+        ...(declaredBy !== undefined &&
+          takesDeclaredBy(operation) && { [DECLARED_BY.toLowerCase()]: declaredBy }),
         ...authorization?.headers,
       },
       retry: { ...retry, ...options.retry },
@@ -258,6 +274,7 @@ export function createClient(options: ClientOptions): Client {
       authorizer: authorizerOf(transport.address, credential),
       retry: { ...DEFAULT_RETRY, ...retry },
       views: new Map(),
+      declaredBy: undefined,
     },
     undefined,
   );

@@ -1,6 +1,7 @@
 import type { Dispatcher } from "undici";
 import type { ResponseHeaders } from "./answer.ts";
 import type { Identity } from "./authorizer.ts";
+import type { Declaration } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import type { PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, ResponseOf } from "./operations.ts";
@@ -138,6 +139,12 @@ export interface ClientCore {
    * fails with a {@link PermissionError} before it is sent.
    */
   forTenant(tenant: string): Client;
+  /**
+   * A view of this client whose writes say which resource of a program they are of, in `Gatehouse-Declared-By`: a hint
+   * for people, which the service shows with the object and in its audit trail. Other services ignore it. What the
+   * header cannot hold (more than 1 KiB, an empty name, control characters) is not sent: no write fails for a hint.
+   */
+  declaring(declaration: Declaration): Client;
   /** Who the client calls as. It sends requests only to log in, and to find out the namespace of an API key. */
   identity(options?: Pick<CallOptions, "signal">): Promise<Identity>;
   /** Waits for running requests, and closes the connections of this client and all its views. */

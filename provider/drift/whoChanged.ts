@@ -1,4 +1,4 @@
-import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import { type Client, type Declaration, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 
 /** An entry of the service's audit trail, as far as it says who changed an object. */
 export interface TrailNote {
@@ -14,6 +14,8 @@ export interface TrailNote {
   readonly address: string;
   /** Finds the request in the service's log. */
   readonly requestId: string;
+  /** The resource of a program that the request said it is of: a hint, which any writer can forge. */
+  readonly declaredBy?: Declaration;
 }
 
 /** An object of a namespace. */
@@ -115,10 +117,11 @@ async function readBack(client: Client, tenant: string, names: ReadonlySet<strin
 
 type Entry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
 
-const noteOf = ({ at, operation, actor, address, requestId }: Entry): TrailNote => ({
+const noteOf = ({ at, operation, actor, address, requestId, declaredBy }: Entry): TrailNote => ({
   at,
   operation,
   actor,
   address,
   requestId,
+  ...(declaredBy && { declaredBy }),
 });

@@ -1,4 +1,5 @@
 import { AuthenticationError, PermissionError } from "@gatehouse-access/sdk";
+import { urnName, urnScope } from "../engine/urn.ts";
 import { bring } from "../resources/bring.ts";
 import { check } from "../resources/check.ts";
 import { TwinError } from "../resources/claims.ts";
@@ -90,7 +91,7 @@ export class ResourceSteps {
     const { resource, secretInputs } = creator;
     const origin = run.origin(definition, creator, inputs);
     try {
-      const made = await this.#onService(resource, (connection) =>
+      const made = await this.#writing(resource, (connection) =>
         bring({ definition, connection, inputs, origin, secretInputs, tell: (line) => tell(line, resource) }),
       );
       run.created(definition, resource, made);
@@ -105,7 +106,7 @@ export class ResourceSteps {
   async update(resource: string | undefined, id: string, state: Values, inputs: Values): Promise<Values> {
     const { definition } = this;
     try {
-      return await this.#onService(resource, (service) => definition.update(service, id, state, inputs));
+      return await this.#writing(resource, (service) => definition.update(service, id, state, inputs));
     } catch (error) {
       throw isMissingObject(error) ? gone(definition, id, error) : error;
     }
@@ -133,7 +134,7 @@ export class ResourceSteps {
     const { definition } = this;
     const { run } = this.#runtime;
     if (run.isHeld(definition, id)) return;
-    await this.#onService(resource, (service) => {
+    await this.#writing(resource, (service) => {
       const step = () => definition.delete(service, id, state, (key) => run.isClaimed(key));
       const isThere = async () => {
         await service.forget();
@@ -160,6 +161,13 @@ export class ResourceSteps {
       const { property, message } = error;
       return [{ property, reason: `${definition.name}.${property}: ${message}` }];
     }
+  }
+
+  /** Does work that may write, and then says of which resource it is. */
+  #writing<T>(resource: string | undefined, step: (service: Connection) => Promise<T>): Promise<T> {
+    if (resource === undefined) return this.#onService(resource, step);
+    const declaration = { ...urnScope(resource), resource: urnName(resource) };
+    return this.#onService(resource, (service) => step(service.declaring(declaration)));
   }
 
   async #onService<T>(resource: string | undefined, step: (service: Connection) => Promise<T>): Promise<T> {

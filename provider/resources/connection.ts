@@ -1,4 +1,4 @@
-import { type Client, ConfigurationError, isNotFound } from "@gatehouse-access/sdk";
+import { type Client, ConfigurationError, type Declaration, isNotFound } from "@gatehouse-access/sdk";
 import type { Listing } from "./listing.ts";
 import {
   type ApiKey,
@@ -50,34 +50,55 @@ export interface ConnectionOptions {
   readonly opens?: (secret: string) => Promise<boolean>;
 }
 
+/** What all views of a connection have in common. */
+interface Shared {
+  readonly namespaces: Listing<Namespace>;
+  readonly tenants: Map<string, Promise<TenantClient>>;
+  readonly options: ConnectionOptions;
+  home: Promise<string> | undefined;
+  release: Promise<Release | undefined> | undefined;
+  releaseTold: boolean;
+}
+
 /**
  * The service, as all resources of a run see it: they share one login, one token for each namespace and one listing of
  * each kind of object. Nothing is requested before a resource needs it.
  */
 export class Connection {
   readonly client: Client;
-  /** Those that the credential's user is a member of. */
-  readonly namespaces: Listing<Namespace>;
-  readonly #tenants = new Map<string, Promise<TenantClient>>();
-  readonly #options: ConnectionOptions;
-  #home: Promise<string> | undefined;
-  #release: Promise<Release | undefined> | undefined;
-  #releaseTold = false;
+  readonly #shared: Shared;
 
-  constructor(client: Client, options: ConnectionOptions = {}) {
+  /** @param shared of the connection that this is a view of; by default it is one of its own */
+  constructor(client: Client, options: ConnectionOptions = {}, shared?: Shared) {
     this.client = client;
-    this.namespaces = namespaceListing(client);
-    this.#options = options;
+    this.#shared = shared ?? {
+      namespaces: namespaceListing(client),
+      tenants: new Map(),
+      options,
+      home: undefined,
+      release: undefined,
+      releaseTold: false,
+    };
+  }
+
+  /** Those that the credential's user is a member of. */
+  get namespaces(): Listing<Namespace> {
+    return this.#shared.namespaces;
+  }
+
+  /** The same connection, whose writes say which resource of a program they are of: a hint for people. */
+  declaring(declaration: Declaration): Connection {
+    return new Connection(this.client.declaring(declaration), this.#shared.options, this.#shared);
   }
 
   /** The namespace of resources that name none, where a setting says which. */
   get defaultTenant(): string | undefined {
-    return this.#options.defaultTenant;
+    return this.#shared.options.defaultTenant;
   }
 
   /** True when the service takes this secret as an API key. */
   async opens(secret: string): Promise<boolean> {
-    return (await this.#options.opens?.(secret)) ?? false;
+    return (await this.#shared.options.opens?.(secret)) ?? false;
   }
 
   /**
@@ -88,14 +109,14 @@ export class Connection {
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
     const name = tenant ?? (await this.home());
-    let opened = this.#tenants.get(name);
+    let opened = this.#shared.tenants.get(name);
     if (!opened) {
       opened = this.#open(name);
-      this.#tenants.set(name, opened);
+      this.#shared.tenants.set(name, opened);
       // A failure is forgotten: the namespace may be made later in the same run.
-      opened.catch(() => this.#tenants.delete(name));
+      opened.catch(() => this.#shared.tenants.delete(name));
     }
-    return opened;
+    return { ...(await opened), client: this.client.forTenant(name) };
   }
 
   /**
@@ -103,7 +124,7 @@ export class Connection {
    * service that gives namespaces a revision does.
    */
   async knowsIdempotencyKeys(tenant: string | undefined): Promise<boolean> {
-    const name = tenant ?? this.#options.defaultTenant ?? (await this.client.identity()).tenant;
+    const name = tenant ?? this.#shared.options.defaultTenant ?? (await this.client.identity()).tenant;
     if (!name) return false;
     const { headers } = await this.client.forTenant(name).call("getNamespace", { params: { tenant: name } });
     return headers.etag !== undefined;
@@ -111,8 +132,8 @@ export class Connection {
 
   /** The release that the service says it is of, asked once; undefined where it does not say. */
   release(): Promise<Release | undefined> {
-    this.#release ??= releaseOf(this.client);
-    return this.#release;
+    this.#shared.release ??= releaseOf(this.client);
+    return this.#shared.release;
   }
 
   /**
@@ -123,10 +144,10 @@ export class Connection {
     try {
       return await work();
     } catch (error) {
-      const note = this.#releaseTold ? undefined : await releaseNote(error, () => this.release());
+      const note = this.#shared.releaseTold ? undefined : await releaseNote(error, () => this.release());
       // Others may have failed, and told it, meanwhile.
-      if (note !== undefined && !this.#releaseTold) {
-        this.#releaseTold = true;
+      if (note !== undefined && !this.#shared.releaseTold) {
+        this.#shared.releaseTold = true;
         tell(note);
       }
       throw error;
@@ -136,7 +157,7 @@ export class Connection {
   /** Forgets all that was read, so that the next read asks the service. */
   async forget(): Promise<void> {
     this.namespaces.forget();
-    const opened = await Promise.allSettled(this.#tenants.values());
+    const opened = await Promise.allSettled(this.#shared.tenants.values());
     for (const result of opened) {
       if (result.status === "rejected") continue;
       const { devices, keys, rules, apiKeys } = result.value;
@@ -150,16 +171,16 @@ export class Connection {
    * @throws ConfigurationError when there is none, or more than one, with what to do
    */
   home(): Promise<string> {
-    if (this.#options.defaultTenant) return Promise.resolve(this.#options.defaultTenant);
-    if (!this.#home) {
+    if (this.#shared.options.defaultTenant) return Promise.resolve(this.#shared.options.defaultTenant);
+    if (!this.#shared.home) {
       const home = this.#onlyTenant();
-      this.#home = home;
+      this.#shared.home = home;
       home.catch((error: unknown) => {
         // A failed request may be repeated. An answer stays, whatever namespaces the run makes.
-        if (!(error instanceof ConfigurationError)) this.#home = undefined;
+        if (!(error instanceof ConfigurationError)) this.#shared.home = undefined;
       });
     }
-    return this.#home;
+    return this.#shared.home;
   }
 
   async #onlyTenant(): Promise<string> {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { declaredBy } from "./declaration.ts";
 import { defineOperation } from "./operation.ts";
 import {
   dateTime,
@@ -26,6 +27,7 @@ const shape = {
   created_at: dateTime,
   updated_at: dateTime,
   revision,
+  declared_by: declaredBy,
 };
 
 export const apiKey = model("ApiKey", "An API key without its secret", z.object(shape));

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { declaration } from "./declaration.ts";
 import { defineOperation } from "./operation.ts";
 import { dateTime, model, paging, TOTAL_COUNT, tenantId } from "./schemas.ts";
 
@@ -23,6 +24,9 @@ export const auditEntry = model(
     object: z.object({ kind: z.string(), id: z.string() }),
     before: z.unknown().describe("What was declared of the object; null where it was made"),
     after: z.unknown().describe("What is; null where it was deleted"),
+    declared_by: declaration
+      .optional()
+      .describe("The resource of a program that the request said it is of: a hint that any writer can forge"),
   }),
 );
 

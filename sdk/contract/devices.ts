@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { declaredBy } from "./declaration.ts";
 import { defineOperation, MALFORMED } from "./operation.ts";
 import {
   dateTime,
@@ -53,6 +54,8 @@ export const device = model(
     acceptable: z.boolean().describe("May be accepted now"),
     revision,
     tags_revision: revision.describe("The same for the tags, which are declared by themselves"),
+    declared_by: declaredBy,
+    tags_declared_by: declaredBy,
   }),
 );
 

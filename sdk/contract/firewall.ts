@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { declaredBy } from "./declaration.ts";
 import { defineOperation } from "./operation.ts";
 import {
   filter,
@@ -40,6 +41,7 @@ export const firewallRule = model(
     source_ip: z.string(),
     username: z.string(),
     revision,
+    declared_by: declaredBy,
   }),
 );
 

@@ -25,6 +25,7 @@ import * as tags from "./tags.ts";
 import * as tunnels from "./tunnels.ts";
 import * as users from "./users.ts";
 
+export * from "./declaration.ts";
 export { issueText } from "./issueText.ts";
 export * from "./operation.ts";
 export * from "./schemas.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { namespaceBilling } from "./billing.ts";
+import { declaredBy } from "./declaration.ts";
 import { defineOperation, MALFORMED } from "./operation.ts";
 import {
   dateTime,
@@ -28,6 +29,7 @@ export const member = model(
     status: z.enum(["accepted", "pending"]),
     email: z.string(),
     revision,
+    declared_by: declaredBy,
   }),
 );
 
@@ -49,6 +51,7 @@ export const namespace = model(
     billing: z.union([namespaceBilling, z.null()]).describe("null without a customer"),
     type: z.enum(["personal", "team"]),
     revision,
+    declared_by: declaredBy,
   }),
 );
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { declaredBy } from "./declaration.ts";
 import { defineOperation } from "./operation.ts";
 import {
   dateTime,
@@ -31,6 +32,7 @@ export const publicKey = model(
     username: z.string(),
     filter: wireFilter,
     revision,
+    declared_by: declaredBy,
   }),
 );
 

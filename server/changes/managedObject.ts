@@ -24,6 +24,11 @@ export interface ManagedObject {
   id(tx: Transaction, write: Write): string | Promise<string>;
   /** The object's present declared fields; null if the namespace has no such object. */
   read(tx: Transaction, tenantId: string, id: string): Promise<Declared | null>;
+  /**
+   * Stores who declared the object; nothing where the namespace has no such object. Left out for kinds that have no row
+   * of their own.
+   */
+  declare?(tx: Transaction, tenantId: string, id: string, declaredBy: string): Promise<unknown>;
 }
 
 /**

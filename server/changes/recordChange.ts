@@ -1,3 +1,4 @@
+import type { Declaration } from "@gatehouse-access/sdk/contract";
 import type { Caller } from "../http/identity.ts";
 import type { RequestFacts } from "../http/requestFacts.ts";
 import type { Services } from "../services.ts";
@@ -21,11 +22,13 @@ export interface Change {
   /** The declared fields before the change, without secrets: the audit trail is shown. */
   readonly before: Declared | null;
   readonly after: Declared | null;
+  /** The resource of a program that the request says it is of. */
+  readonly declaration?: Declaration | null;
 }
 
 /** Adds a change to the audit trail; to be called in the transaction that makes it. */
 export async function recordChange(services: Services, change: Change): Promise<void> {
-  const { tenantId, caller, request, operation, object, before, after } = change;
+  const { tenantId, caller, request, operation, object, before, after, declaration } = change;
   const actor = actorOf(caller);
   await services.db.auditEntry.create({
     data: {
@@ -41,6 +44,7 @@ export async function recordChange(services: Services, change: Change): Promise<
       objectId: object.id,
       before: before && JSON.stringify(before),
       after: after && JSON.stringify(after),
+      declaredBy: declaration ? JSON.stringify(declaration) : null,
     },
     select: { id: true },
   });

@@ -6,6 +6,7 @@ import { PreconditionError } from "../errors.ts";
 import type { ObjectRequest, Written } from "../http/handler.ts";
 import type { Services } from "../services.ts";
 import { TakenError } from "./createOnce.ts";
+import { declaredColumn } from "./declaredBy.ts";
 import { type Declared, type ManagedObject, revisionOf, type Write } from "./managedObject.ts";
 import { recordChange } from "./recordChange.ts";
 
@@ -17,7 +18,7 @@ const COUNTING: ReadonlySet<string> = new Set(["createFirewallRule", "createTunn
 
 /**
  * Runs an operation that changes an object as one transaction: it authorises the caller, checks `If-Match`, runs the
- * operation and records the change in the audit trail, or it changes nothing.
+ * operation, stores who declares the object and records the change in the audit trail, or it changes nothing.
  * @param objects how the objects of each kind are found and read
  * @throws PreconditionError the object has another revision
  */
@@ -56,6 +57,9 @@ async function write(services: Services, kind: ManagedObject, request: ObjectReq
   const id = operation.creates ? undefined : await kind.id(db, facts);
   const before = id === undefined ? null : await kind.read(db, facts.tenantId, id);
   if (takesIfMatch(operation)) checkRevision(before, request.ifMatch);
+  // Before the operation, so that its answer shows it. A creation stores it with the row that it makes.
+  const declaredBy = declaredColumn(request.declaration, services.now());
+  if (id !== undefined && declaredBy !== null) await kind.declare?.(db, facts.tenantId, id, declaredBy);
 
   let made = true;
   const result = await request.run(services, identity, () => {
@@ -73,6 +77,7 @@ async function write(services: Services, kind: ManagedObject, request: ObjectReq
       object: { kind: operation.object, id: id ?? idAfter },
       before,
       after,
+      declaration: request.declaration,
     });
   }
   return { result, revision: after === null ? undefined : revisionOf(after) };

@@ -1,7 +1,7 @@
 import fastifyCors from "@fastify/cors";
 import type { FastifyInstance } from "fastify";
 import "./declaredAccess.ts";
-import { IDEMPOTENCY_KEY } from "@gatehouse-access/sdk/contract";
+import { DECLARED_BY, IDEMPOTENCY_KEY } from "@gatehouse-access/sdk/contract";
 
 /** Response headers that pages of other origins may read (rules section 3). */
 const EXPOSED = [
@@ -31,7 +31,7 @@ export async function allowOrigins(app: FastifyInstance, origins: readonly strin
   await app.register(fastifyCors, {
     origin: [...origins],
     methods: ["GET", "POST", "PUT", "PATCH", "DELETE"],
-    allowedHeaders: ["Authorization", "Content-Type", "If-Match", "X-API-Key", IDEMPOTENCY_KEY],
+    allowedHeaders: ["Authorization", "Content-Type", "If-Match", "X-API-Key", IDEMPOTENCY_KEY, DECLARED_BY],
     exposedHeaders: EXPOSED,
     credentials: false,
     maxAge: PREFLIGHT_AGE,

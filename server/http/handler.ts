@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { ObjectKind, Operation } from "@gatehouse-access/sdk/contract";
+import type { Declaration, ObjectKind, Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import type { z } from "zod";
 import type { Services } from "../services.ts";
@@ -23,6 +23,8 @@ interface RequestContext<Params, Query, Body, Identity> {
   readonly request: RequestFacts;
   /** Digest of the request's Idempotency-Key; null without one, and for an operation that does not take it. */
   readonly creationKey: string | null;
+  /** The resource of a program that the request says it is of: a hint, by which nothing may be decided. */
+  readonly declaration: Declaration | null;
   /** To be called when an earlier request with the same key made the object. */
   repeated(): void;
   /** Aborted when the caller hangs up. */
@@ -61,6 +63,7 @@ export interface ObjectRequest {
   readonly body: object | undefined;
   readonly ifMatch: string | undefined;
   readonly creationKey: string | null;
+  readonly declaration: Declaration | null;
   readonly facts: Pick<RequestFacts, "id" | "address">;
   /** Authenticates and authorises the caller, as of the transaction. */
   identify(services: Services): Promise<Caller | Member>;

@@ -1,6 +1,8 @@
 import {
   type AuthKind,
   billing,
+  DECLARED_BY,
+  declaredByHeader,
   IDEMPOTENCY_KEY,
   IF_MATCH,
   idempotencyKey,
@@ -9,6 +11,7 @@ import {
   message,
   type Operation,
   TOTAL_COUNT,
+  takesDeclaredBy,
   takesIfMatch,
 } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
@@ -125,6 +128,7 @@ function describe(operation: Operation, path: string, components: Components, er
       ...parameters("query", operation.query.shape, components),
       ...parameters("header", operation.idempotencyKey ? CREATION_HEADER : {}, components),
       ...parameters("header", takesIfMatch(operation) ? CONDITION_HEADER : {}, components),
+      ...parameters("header", takesDeclaredBy(operation) ? DECLARATION_HEADER : {}, components),
     ],
     ...(body && {
       // A missing body counts as an empty object.
@@ -195,6 +199,7 @@ const headerReferences = (names: readonly string[]): Json =>
 
 const CREATION_HEADER = { [IDEMPOTENCY_KEY]: idempotencyKey.optional() };
 const CONDITION_HEADER = { [IF_MATCH]: ifMatch.optional() };
+const DECLARATION_HEADER = { [DECLARED_BY]: declaredByHeader.optional() };
 
 function parameters(
   place: "path" | "query" | "header",

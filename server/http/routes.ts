@@ -1,11 +1,16 @@
 import type { IncomingHttpHeaders } from "node:http";
 import {
+  DECLARED_BY,
+  type Declaration,
+  declarationOf,
+  declaredByHeader,
   type Edition,
   IDEMPOTENCY_KEY,
   idempotencyKey,
   JSON_TYPE,
   type ObjectKind,
   type Operation,
+  takesDeclaredBy,
   writesObject,
 } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -109,6 +114,7 @@ async function respond(
     identity: request.identity as IdentityOf<Operation>,
     request: request.facts,
     creationKey: readCreationKey(operation, request.headers),
+    declaration: readDeclaration(operation, request.headers),
     repeated: () => {},
     // Made on access, since few handlers need it.
     get signal() {
@@ -141,6 +147,17 @@ function readCreationKey(operation: Operation, headers: IncomingHttpHeaders): st
   return digestOf(parse(idempotencyKey, value, IDEMPOTENCY_KEY));
 }
 
+/**
+ * The resource of a program that the request says it is of; null where it says nothing, and for an operation that does
+ * not take it.
+ * @throws InvalidError not a value that the header may have
+ */
+function readDeclaration(operation: Operation, headers: IncomingHttpHeaders): Declaration | null {
+  const value = headers[DECLARED_BY.toLowerCase()];
+  if (value === undefined || !takesDeclaredBy(operation)) return null;
+  return declarationOf(parse(declaredByHeader, value, DECLARED_BY));
+}
+
 /** Adds a request header on which the response depends; `Vary` may name others already. */
 function addVary(reply: FastifyReply, name: string): void {
   const named = reply.getHeader("Vary");
@@ -154,7 +171,7 @@ async function runWrite(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const { services, params, body, creationKey } = context;
+  const { services, params, body, creationKey, declaration } = context;
   const { result, revision } = await behaviour.write(services, {
     operation,
     tenantId: operation.scope === "user" ? undefined : request.identity?.tenant,
@@ -162,6 +179,7 @@ async function runWrite(
     body: body as object | undefined,
     ifMatch: request.headers["if-match"],
     creationKey,
+    declaration,
     facts: context.request,
     identify: (inside) => identify(inside, operation, request),
     run: (inside, identity, repeated) =>

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { nameText, whoChanged } from "../../provider/drift/whoChanged.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
+import type { Client } from "../../sdk/index.ts";
 import { isSparse } from "../support/fleet.ts";
 import { byHand } from "./support/byHand.ts";
 import { Harness } from "./support/harness.ts";
@@ -18,6 +20,23 @@ const OWN = ["tenant", "email", "data", "device", "tag", "validDays", "keepers",
 /** A Tag's name is what a program calls it. */
 const NAMES: Record<string, readonly string[]> = { Tag: ["name"] };
 const LOCAL = ["forceDestroy", "onDestroy", "adopt", "status"];
+
+/** Who declared objects of the namespace, of each that anybody declared. */
+async function declarations(client: Client, tenant: string) {
+  const query = { perPage: 100 };
+  const namespace = await client.getNamespace({ params: { tenant } });
+  const devices = await client.getDevices({ query });
+  const objects = [
+    namespace,
+    ...namespace.members,
+    ...devices,
+    ...devices.map(({ tagsDeclaredBy }) => ({ declaredBy: tagsDeclaredBy })),
+    ...(await client.getPublicKeys({ query })),
+    ...(await client.getFirewallRules({ query })),
+    ...(await client.listApiKeys({ query })),
+  ];
+  return objects.flatMap(({ declaredBy }) => declaredBy ?? []);
+}
 
 const cases = definitions.map((definition) => ({ type: definition.name, definition }));
 
@@ -55,6 +74,32 @@ describe.each(cases)("$type changed by hand", ({ type, definition }) => {
     const covered = [...Object.keys(hand.change), ...OWN, ...LOCAL, ...(NAMES[type] ?? [])];
     expect(Object.keys(definition.inputs).filter((field) => !covered.includes(field))).toEqual([]);
   });
+
+  // Tags are on many objects, which have their own programs.
+  it.skipIf(isSparse || type === "Tag")(
+    "the object says whose it is, and the trail whose the change was not",
+    async () => {
+      const own = { project: "project", stack: "stack", resource: "it" };
+      expect(await declarations(client(), String(outputs().tenant))).toEqual([
+        { ...own, at: expect.any(String) },
+      ]);
+      const lastChange = async () => {
+        const params = { tenant: String(outputs().tenant) };
+        const [entry] = await client().getAuditTrail({ params, query: { perPage: 1 } });
+        return entry?.declaredBy;
+      };
+      expect(await lastChange()).toEqual(own);
+      if (type === "PublicKey") {
+        const object = { kind: type, id: String(outputs().fingerprint) };
+        const { found } = await whoChanged(client(), String(outputs().tenant), [object]);
+        expect(found?.get(nameText(object))?.declaredBy).toEqual(own);
+      }
+      const [change] = Object.values(hand.change);
+      await (change ?? hand.remove)?.(client(), outputs());
+      expect(await lastChange()).toBeUndefined();
+      if (change) expect(await declarations(client(), String(outputs().tenant))).toMatchObject([own]);
+    },
+  );
 
   it.each(Object.keys(hand.change))("%s: seen by refresh, planned, and set back", async (field) => {
     const before = outputs()[field];

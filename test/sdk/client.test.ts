@@ -1,8 +1,11 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   ConfigurationError,
   ConflictError,
   createClient,
+  declarationOf,
+  declaredByText,
   isNotFound,
   NotFoundError,
   PaymentError,
@@ -11,11 +14,12 @@ import {
   ProtocolError,
   RequestError,
   ServerError,
+  tokenCredential,
   ValidationError,
   where,
 } from "../../sdk/index.ts";
 import { connect, createKey, failure, KEY, start, wireKey } from "./scriptedClient.ts";
-import { scriptedServer, TENANT } from "./scriptedServer.ts";
+import { fakeToken, scriptedServer, TENANT } from "./scriptedServer.ts";
 
 test("keys are camelCase inside and snake_case on the wire, both ways", async () => {
   const { server, client } = await start();
@@ -98,6 +102,43 @@ test("a path in the URL is kept; user agent, headers and idempotency key are sen
     "user-agent": "mine/1",
     "x-api-key": KEY,
   });
+});
+
+test("a client that declares says so in the writes of what programs declare, and in nothing else", async () => {
+  const { server, client } = await start({ credential: tokenCredential(fakeToken({ tenant: TENANT })) });
+  server.always({ status: 200, body: [] });
+  const declaring = client.declaring({ project: "fleet", stack: "prod", resource: "a/b: ключ" });
+  const params = { tag: "prod" };
+  await declaring.deleteTag({ params });
+  await declaring.forTenant(TENANT).deleteTag({ params });
+  await declaring.getDevices();
+  await declaring.deleteTunnel({ params: { uid: "aa", address: "bb" } });
+  await client.deleteTag({ params });
+  await client
+    .declaring({ project: "fleet", stack: "prod", resource: "x".repeat(1020) })
+    .deleteTag({ params });
+  const text = "fleet/prod/a%2Fb%3A%20%D0%BA%D0%BB%D1%8E%D1%87";
+  expect(server.requests.map(({ headers }) => headers["gatehouse-declared-by"])).toEqual([
+    ...[text, text],
+    ...[undefined, undefined, undefined, undefined],
+  ]);
+});
+
+test("what a declaration's text says is the declaration, whatever its names hold", () => {
+  const name = fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 });
+  const declarations = fc.record({ project: name, stack: name, resource: name }, { noNullPrototype: true });
+  fc.assert(
+    fc.property(declarations, (declaration) => {
+      const text = declaredByText(declaration);
+      if (text === undefined) {
+        const names = Object.values(declaration).join("");
+        expect(/\p{Cc}/u.test(names) || encodeURIComponent(names).length > 1022).toBe(true);
+      } else {
+        expect(declarationOf(text)).toEqual(declaration);
+        expect(text).toMatch(/^[!-~]{5,1024}$/);
+      }
+    }),
+  );
 });
 
 test("ifMatch is sent as it is, and only where it is given", async () => {

@@ -1,5 +1,6 @@
 import type { apiKeys } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { declaredIn } from "../../changes/declaredBy.ts";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
 import { wireDate } from "../wireDate.ts";
@@ -18,6 +19,8 @@ export const apiKeyObject: ManagedObject = {
     const row = await tx.apiKey.findUnique({ where: { tenantId_name: { tenantId, name } } });
     return row && declaredApiKey(row);
   },
+  declare: (tx, tenantId, name, declaredBy) =>
+    tx.apiKey.updateMany({ where: { tenantId, name }, data: { declaredBy } }),
 };
 
 type WireApiKey = z.output<typeof apiKeys.apiKey>;
@@ -33,5 +36,6 @@ export function presentApiKey(row: ApiKey): WireApiKey {
     created_at: wireDate(row.createdAt),
     updated_at: wireDate(row.updatedAt),
     revision: revisionOf(declaredApiKey(row)),
+    declared_by: declaredIn(row.declaredBy),
   };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type apiKeys, type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
+import { declaredColumn } from "../../changes/declaredBy.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
@@ -29,7 +30,7 @@ function checkRole(own: Role, asked: Role): void {
  * it is refused, since the holder of the first secret may be using the key.
  */
 const createApiKey: Handler<PublicOperations["createApiKey"]> = async (context) => {
-  const { services, identity, body, creationKey } = context;
+  const { services, identity, body, creationKey, declaration } = context;
   const { tenant: tenantId, caller } = identity;
   const role = body.role || identity.role;
   checkRole(identity.role, role);
@@ -56,6 +57,7 @@ const createApiKey: Handler<PublicOperations["createApiKey"]> = async (context) 
           createdAt: now,
           updatedAt: now,
           creationKey,
+          declaredBy: declaredColumn(declaration, now),
         },
       }),
   });

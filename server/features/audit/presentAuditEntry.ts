@@ -19,5 +19,6 @@ export function presentAuditEntry(row: AuditEntry): WireEntry {
     object: { kind: row.objectKind, id: row.objectId },
     before: json(row.before),
     after: json(row.after),
+    ...(row.declaredBy !== null && { declared_by: JSON.parse(row.declaredBy) }),
   };
 }

@@ -91,7 +91,12 @@ export const deleteDevice: Handler<PublicOperations["deleteDevice"]> = async (co
     if (limited && device.status === "accepted") {
       await tx.device.update({
         where: { uid },
-        data: { status: "removed", statusUpdatedAt: services.now() },
+        data: {
+          status: "removed",
+          statusUpdatedAt: services.now(),
+          declaredBy: null,
+          tagsDeclaredBy: null,
+        },
       });
       await tx.session.deleteMany({ where: { deviceUid: uid } });
       await tx.tunnel.deleteMany({ where: { deviceUid: uid } });

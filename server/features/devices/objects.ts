@@ -20,6 +20,8 @@ export const deviceObject: ManagedObject = {
     const row = await tx.device.findUnique({ where: { uid, tenantId } });
     return row && row.status !== "removed" ? declaredDevice(row) : null;
   },
+  declare: (tx, tenantId, uid, declaredBy) =>
+    tx.device.updateMany({ where: { uid, tenantId }, data: { declaredBy } }),
 };
 
 export const deviceTagsObject: ManagedObject = {
@@ -28,4 +30,6 @@ export const deviceTagsObject: ManagedObject = {
     const row = await tx.device.findUnique({ where: { uid, tenantId }, select: withTags });
     return row && declaredTags(row.tags);
   },
+  declare: (tx, tenantId, uid, tagsDeclaredBy) =>
+    tx.device.updateMany({ where: { uid, tenantId }, data: { tagsDeclaredBy } }),
 };

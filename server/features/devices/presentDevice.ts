@@ -1,5 +1,6 @@
 import type { devices } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { declaredIn } from "../../changes/declaredBy.ts";
 import { revisionOf } from "../../changes/managedObject.ts";
 import type { Device, DeviceTag, Namespace } from "../../db/generated/sqlite/client.ts";
 import { tagNames } from "../tags/tagList.ts";
@@ -48,5 +49,7 @@ export function presentDevice(
     acceptable,
     revision: revisionOf(declaredDevice(row)),
     tags_revision: revisionOf(declaredTags(row.tags)),
+    declared_by: declaredIn(row.declaredBy),
+    tags_declared_by: declaredIn(row.tagsDeclaredBy),
   };
 }

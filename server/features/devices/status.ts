@@ -17,12 +17,15 @@ async function deviceIn(tx: Transaction, tenantId: string, uid: string): Promise
 /** The request that accepts a device. */
 interface Acceptance {
   readonly operation: "acceptDevice" | "updateDeviceStatus";
-  readonly context: Pick<Context<PublicOperations["acceptDevice"]>, "services" | "identity" | "request">;
+  readonly context: Pick<
+    Context<PublicOperations["acceptDevice"]>,
+    "services" | "identity" | "request" | "declaration"
+  >;
 }
 
 /** Deletes the device that a new one replaces, with its own audit entry: the acceptance's is about the new device. */
 async function deleteFormer(tx: Transaction, former: Device, { operation, context }: Acceptance) {
-  const { services, identity, request } = context;
+  const { services, identity, request, declaration } = context;
   await tx.device.delete({ where: { uid: former.uid } });
   await recordChange(within(services, tx), {
     tenantId: former.tenantId,
@@ -32,6 +35,7 @@ async function deleteFormer(tx: Transaction, former: Device, { operation, contex
     object: { kind: "device", id: former.uid },
     before: declaredDevice(former),
     after: null,
+    declaration,
   });
 }
 

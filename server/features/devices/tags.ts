@@ -17,7 +17,10 @@ async function changeTags(
   creationKey: string | null = null,
 ): Promise<void> {
   const { tenantId, uid } = device;
-  const row = await tx.device.findUnique({ where: { uid, tenantId }, select: withTags });
+  const row = await tx.device.findUnique({
+    where: { uid, tenantId },
+    select: { ...withTags, tagsDeclaredBy: true },
+  });
   if (!row) throw new NotFoundError("no such device");
   const keys = new Map(row.tags.map((tag) => [tag.tag, tag.creationKey]));
   const tags = tagRows(next(tagNames(row.tags))).map((tag) => {
@@ -26,6 +29,9 @@ async function changeTags(
   });
   await tx.deviceTag.deleteMany({ where: { deviceUid: uid } });
   await tx.deviceTag.createMany({ data: tags });
+  // Without tags there is nothing that anybody declares.
+  if (tags.length === 0 && row.tagsDeclaredBy !== null)
+    await tx.device.update({ where: { uid }, data: { tagsDeclaredBy: null } });
 }
 
 /** The response is empty and cannot show another tag, so a key that made another tag is refused. */

@@ -1,5 +1,6 @@
 import type { firewall } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { declaredIn } from "../../changes/declaredBy.ts";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError } from "../../errors.ts";
@@ -36,6 +37,8 @@ export const firewallRuleObject: ManagedObject = {
     const row = await tx.firewallRule.findUnique({ where: ruleKey(tenantId, id), include: withTags });
     return row && declaredFirewallRule(row);
   },
+  declare: (tx, tenantId, id, declaredBy) =>
+    tx.firewallRule.updateMany({ where: ruleKey(tenantId, id).tenantId_id, data: { declaredBy } }),
 };
 
 type WireRule = z.output<typeof firewall.firewallRule>;
@@ -52,5 +55,6 @@ export function presentFirewallRule(row: FirewallRule & StoredFilter): WireRule 
     source_ip: row.sourceIp,
     username: row.username,
     revision: revisionOf(declaredFirewallRule(row)),
+    declared_by: declaredIn(row.declaredBy),
   };
 }

@@ -1,5 +1,6 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
+import { declaredColumn } from "../../changes/declaredBy.ts";
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import type { Context, Handler } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
@@ -55,7 +56,7 @@ function checkNumber(services: Services, tx: Transaction, tenantId: string): Pro
 }
 
 export const createFirewallRule: Handler<PublicOperations["createFirewallRule"]> = async (context) => {
-  const { services, identity, body, creationKey } = context;
+  const { services, identity, body, creationKey, declaration } = context;
   const tenantId = identity.tenant;
   const row = await createOnce(context, {
     taken: "the rule exists already",
@@ -68,7 +69,13 @@ export const createFirewallRule: Handler<PublicOperations["createFirewallRule"]>
       await checkNumber(services, tx, tenantId);
       await checkFilter(tx, tenantId, body.filter);
       return tx.firewallRule.create({
-        data: { tenantId, creationKey, ...columnsOf(body), ...newFilter(body.filter) },
+        data: {
+          tenantId,
+          creationKey,
+          declaredBy: declaredColumn(declaration, services.now()),
+          ...columnsOf(body),
+          ...newFilter(body.filter),
+        },
         include: withTags,
       });
     },

@@ -10,6 +10,7 @@ interface NewNamespace {
   readonly sessionRecord: boolean;
   readonly connectionAnnouncement: string;
   readonly creationKey?: string | null;
+  readonly declaredBy?: string | null;
 }
 
 /** Maximum of accepted devices in a new namespace of a cloud instance (rules section 5.3). */

@@ -1,4 +1,5 @@
 import type { invitations, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { declaredColumn } from "../../changes/declaredBy.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
@@ -13,20 +14,25 @@ import { checkAuthority } from "./members.ts";
  * leads to the login. Otherwise the invited person becomes a member by registering with the link's sig.
  */
 const generateInvitationLink: Handler<PublicOperations["generateInvitationLink"]> = async (context) => {
-  const { services, identity, body, request } = context;
+  const { services, identity, body, request, declaration } = context;
   const { tenant: tenantId, role: own } = identity;
   checkAuthority(own, body.role);
   const { origin } = request.origin;
   const email = body.email.toLowerCase();
   const user = await services.db.user.findUnique({ where: { email } });
+  const membership = {
+    role: body.role,
+    creationKey: null,
+    declaredBy: declaredColumn(declaration, services.now()),
+  };
   if (services.settings.edition === "cloud" || user === null || user.status === "invited") {
-    const input = { tenantId, email, role: body.role, mailed: false, creationKey: null };
+    const input = { ...membership, tenantId, email, mailed: false };
     return { link: invitationLink(origin, await makeInvitation(services, input), email) };
   }
   const key = { tenantId, userId: user.id };
   const known = await services.db.member.findUnique({ where: { tenantId_userId: key } });
   if (known?.status === "accepted") throw new ConflictError("email: is a member already");
-  await putMember(services, key, { role: body.role, creationKey: null });
+  await putMember(services, key, membership);
   return { link: new URL("/login", origin).href };
 };
 

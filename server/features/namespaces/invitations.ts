@@ -22,6 +22,7 @@ interface NewInvitation {
   /** The sig goes only to the address, and so proves who owns the address. */
   readonly mailed: boolean;
   readonly creationKey: string | null;
+  readonly declaredBy: string | null;
 }
 
 /** An invitation with its secret sig, of which only a digest is stored. */
@@ -45,7 +46,7 @@ export const ranOut = ({ status, expiresAt }: Member, now: Date): boolean =>
  * @throws ForbiddenError the namespace has too many open invitations
  */
 export async function makeInvitation(services: Services, input: NewInvitation): Promise<MadeInvitation> {
-  const { tenantId, email, role, mailed, creationKey } = input;
+  const { tenantId, email, role, mailed, creationKey, declaredBy } = input;
   const now = services.now();
   const { id: userId } =
     (await services.db.user.findUnique({ where: { email }, select: { id: true } })) ??
@@ -66,6 +67,7 @@ export async function makeInvitation(services: Services, input: NewInvitation): 
     invitation: digestOf(sig),
     invitationMailed: mailed,
     creationKey,
+    declaredBy,
   };
   const member = await services.db.member.upsert({
     where: { tenantId_userId: key },
@@ -94,7 +96,7 @@ export async function openInvitation(
 export function putMember(
   { db, now }: Services,
   key: { readonly tenantId: string; readonly userId: string },
-  membership: { readonly role: string; readonly creationKey: string | null },
+  membership: Pick<Member, "role" | "creationKey" | "declaredBy">,
 ): Promise<Member> {
   const data = { ...membership, status: "accepted", addedAt: now(), expiresAt: null, invitation: null };
   return db.member.upsert({

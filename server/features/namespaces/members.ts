@@ -1,5 +1,6 @@
 import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
+import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
@@ -36,7 +37,7 @@ async function addMember(
   services: Services,
   tenantId: string,
   email: string,
-  membership: Pick<Membership, "role" | "creationKey">,
+  membership: Pick<Membership, "role" | "creationKey" | "declaredBy">,
 ): Promise<Membership> {
   const user = await services.db.user.findUnique({ where: { email } });
   if (!user || user.status === "invited") throw new NotFoundError("email: no user has it");
@@ -55,12 +56,12 @@ async function mailInvitation(
   services: Services,
   tenantId: string,
   email: string,
-  { role, creationKey }: { readonly role: Role; readonly creationKey: string | null },
+  membership: Pick<Membership, "creationKey" | "declaredBy"> & { readonly role: Role },
 ): Promise<Membership> {
   const known = await services.db.member.findFirst({ where: { tenantId, user: { email } } });
   if (known && !ranOut(known, services.now()))
     throw new ConflictError("is a member already, or has an invitation");
-  const invitation = await makeInvitation(services, { tenantId, email, role, mailed: true, creationKey });
+  const invitation = await makeInvitation(services, { ...membership, tenantId, email, mailed: true });
   await queueMail(services, await invitationMail(services, invitation, email));
   return invitation.member;
 }
@@ -70,10 +71,11 @@ async function mailInvitation(
  * replaces an expired one (rules sections 5.9 and 5.10).
  */
 export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (context) => {
-  const { services, identity, body, creationKey } = context;
+  const { services, identity, body, creationKey, declaration } = context;
   const { tenant: tenantId, role } = identity;
   checkAuthority(role, body.role);
   const email = body.email.toLowerCase();
+  const declaredBy = declaredColumn(declaration, services.now());
   const add = services.settings.edition === "cloud" ? mailInvitation : addMember;
   await createOnce<Membership>(context, {
     taken: "is a member already",
@@ -85,7 +87,7 @@ export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (co
         throw new ConflictError(`Idempotency-Key: made the membership of the user ${known.userId}`);
       return known && !ranOut(known, services.now()) ? known : null;
     },
-    create: (tx) => add(within(services, tx), tenantId, email, { role: body.role, creationKey }),
+    create: (tx) => add(within(services, tx), tenantId, email, { role: body.role, creationKey, declaredBy }),
   });
   return readNamespace(services, tenantId);
 };

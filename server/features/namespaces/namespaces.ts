@@ -1,5 +1,6 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
+import { declaredColumn } from "../../changes/declaredBy.ts";
 import { readRows } from "../../db/readRows.ts";
 import { sql } from "../../db/sql.ts";
 import { inTransaction } from "../../db/transaction.ts";
@@ -61,7 +62,7 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
 };
 
 export const createNamespace: Handler<PublicOperations["createNamespace"]> = async (context) => {
-  const { services, identity, body, creationKey } = context;
+  const { services, identity, body, creationKey, declaration } = context;
   const user = await callingUser(services, identity);
   const row = await createOnce<{ readonly tenantId: string } | NewNamespaceRow>(context, {
     taken: "name or tenant: is taken",
@@ -92,6 +93,7 @@ export const createNamespace: Handler<PublicOperations["createNamespace"]> = asy
         sessionRecord: true,
         connectionAnnouncement: services.settings.edition === "community" ? WELCOME : "",
         creationKey,
+        declaredBy: declaredColumn(declaration, services.now()),
       });
     },
   });

@@ -18,6 +18,8 @@ export const namespaceObject: ManagedObject = {
     const row = await tx.namespace.findUnique({ where: { tenantId } });
     return row && declaredNamespace(row);
   },
+  declare: (tx, _, tenantId, declaredBy) =>
+    tx.namespace.updateMany({ where: { tenantId }, data: { declaredBy } }),
 };
 
 export const memberObject: ManagedObject = {
@@ -31,4 +33,6 @@ export const memberObject: ManagedObject = {
     const row = await tx.member.findUnique({ where: { tenantId_userId: { tenantId, userId } } });
     return row && declaredMember(row);
   },
+  declare: (tx, tenantId, userId, declaredBy) =>
+    tx.member.updateMany({ where: { tenantId, userId }, data: { declaredBy } }),
 };

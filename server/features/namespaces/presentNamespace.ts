@@ -1,5 +1,6 @@
 import type { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { declaredIn } from "../../changes/declaredBy.ts";
 import { revisionOf } from "../../changes/managedObject.ts";
 import type { Billing, Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/readRows.ts";
@@ -44,6 +45,7 @@ export function presentNamespace(
       // Empty in the response to a creation (models section 4).
       email: member.user?.email ?? "",
       revision: revisionOf(declaredMember(member)),
+      declared_by: declaredIn(member.declaredBy),
     })),
     settings: { session_record: row.sessionRecord, connection_announcement: row.connectionAnnouncement },
     max_devices: row.maxDevices,
@@ -53,6 +55,7 @@ export function presentNamespace(
     billing: billing && presentBilling(billing),
     type,
     revision: revisionOf(declaredNamespace(row)),
+    declared_by: declaredIn(row.declaredBy),
   };
 }
 

@@ -5,6 +5,7 @@ import {
   sshPublicKeyLine,
 } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
+import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
 import { sql } from "../../db/sql.ts";
 import { inTransaction } from "../../db/transaction.ts";
@@ -57,7 +58,7 @@ const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context
 };
 
 const createPublicKey: Handler<PublicOperations["createPublicKey"]> = async (context) => {
-  const { services, identity, body, creationKey } = context;
+  const { services, identity, body, creationKey, declaration } = context;
   const tenantId = identity.tenant;
   const key = readKey(body.data);
   const row = await createOnce(context, {
@@ -75,6 +76,7 @@ const createPublicKey: Handler<PublicOperations["createPublicKey"]> = async (con
         data: {
           tenantId,
           creationKey,
+          declaredBy: declaredColumn(declaration, services.now()),
           ...key,
           name: body.name,
           username: body.username,

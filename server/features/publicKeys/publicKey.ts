@@ -1,5 +1,6 @@
 import type { publicKeys } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import { declaredIn } from "../../changes/declaredBy.ts";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
 import { sql } from "../../db/sql.ts";
@@ -22,6 +23,8 @@ export const publicKeyObject: ManagedObject = {
     const row = await tx.publicKey.findUnique({ where, include: withTags });
     return row && declaredPublicKey(row);
   },
+  declare: (tx, tenantId, fingerprint, declaredBy) =>
+    tx.publicKey.updateMany({ where: { tenantId, fingerprint }, data: { declaredBy } }),
 };
 
 /** Converts a public key to its wire format (models section 5). */
@@ -35,6 +38,7 @@ export function presentPublicKey(row: PublicKey & StoredFilter): z.output<typeof
     username: row.username,
     filter: presentFilter(row),
     revision: revisionOf(declaredPublicKey(row)),
+    declared_by: declaredIn(row.declaredBy),
   };
 }
 

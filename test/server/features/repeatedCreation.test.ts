@@ -189,6 +189,7 @@ test("of two requests that both find nothing, the slower one is given the other'
     const { result } = await behaviour.write(services, {
       operation: { ...publicOperations.createFirewallRule, object: "firewallRule" },
       ...{ tenantId, params: {}, body: {}, ifMatch: undefined, creationKey: "digest" },
+      declaration: null,
       facts: { id: "", address: "" },
       identify: async () => ({
         caller: { kind: "apikey", name: "test", tenant: tenantId, role: "owner" },

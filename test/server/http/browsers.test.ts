@@ -66,7 +66,9 @@ describe("pages of other origins", () => {
     expect(asked.status).toBe(204);
     expect(asked.headers.get("access-control-allow-origin")).toBe(CONSOLE);
     expect(asked.headers.get("access-control-allow-methods")).toContain("POST");
-    expect(asked.headers.get("access-control-allow-headers")).toMatch(/Authorization.*X-API-Key/);
+    expect(asked.headers.get("access-control-allow-headers")).toMatch(
+      /Authorization.*X-API-Key.*Gatehouse-Declared-By/,
+    );
     const { status, headers } = await app.send("GET", "/api/devices", { headers: { origin: CONSOLE } });
     expect(status).toBe(401);
     expect(headers.get("access-control-allow-origin")).toBe(CONSOLE);

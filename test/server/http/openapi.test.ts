@@ -1,4 +1,4 @@
-import { operations, takesIfMatch } from "@gatehouse-access/sdk/contract";
+import { operations, takesDeclaredBy, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, test } from "vitest";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/commonErrors.ts";
@@ -28,7 +28,11 @@ test("the document has every operation, on every path", async () => {
       expect(
         headers.map(({ name, required, schema }: Record<string, unknown>) => [name, required, schema]),
       ).toEqual(
-        [operation.idempotencyKey && "Idempotency-Key", takesIfMatch(operation) && "If-Match"]
+        [
+          operation.idempotencyKey && "Idempotency-Key",
+          takesIfMatch(operation) && "If-Match",
+          takesDeclaredBy(operation) && "Gatehouse-Declared-By",
+        ]
           .filter((name) => name !== false)
           .map((name) => [name, false, expect.objectContaining({ type: "string" })]),
       );
