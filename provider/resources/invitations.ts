@@ -60,6 +60,9 @@ export function invitationListing(client: Client, tenant: string): Listing<Invit
   });
 }
 
+/** True for a member of a service that lists invited people as members; other services send no status. */
+export const hasStatus = (member: { readonly status?: string }): boolean => member.status !== undefined;
+
 /** True for the error of a list that the service does not have, or does not show to this credential. */
 export const isNotTold = (error: unknown): boolean =>
   isNotFound(error) ||

@@ -5,7 +5,7 @@ import type { Connection } from "./connection.ts";
 import { defineResource, listed, output, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
-import { type Invitation, isNotTold, withdrawInvitation } from "./invitations.ts";
+import { hasStatus, type Invitation, isNotTold, withdrawInvitation } from "./invitations.ts";
 import type { Namespace } from "./listings.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
@@ -224,8 +224,7 @@ async function lookUp(
 async function peopleOf(connection: Connection, tenant: string): Promise<People | undefined> {
   const namespace = await withMembers(connection, await connection.namespaces.find(tenant));
   if (!namespace) return undefined;
-  // Where invited people are members, each has a status; where they are not, none has.
-  const isWhole = namespace.members.every(({ status }) => (status as string | undefined) !== undefined);
+  const isWhole = namespace.members.every(hasStatus);
   return {
     members: namespace.members.map(fromMember),
     invited: async () => (isWhole ? [] : invitedTo(connection, tenant)),
