@@ -1,5 +1,5 @@
 import { RequestError } from "@gatehouse-access/sdk";
-import { dateTime, email, ROLES, userId } from "@gatehouse-access/sdk/contract";
+import { dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import { defineResource, listed, output, required } from "./definition.ts";
@@ -20,7 +20,7 @@ export const member = defineResource({
     "A user's membership of a namespace, or the invitation to it: a service that asks people first sends one, and the program goes on. The owner is not a Member: ownership comes with the namespace.",
   id: ids,
   idNote:
-    "An import may name the e-mail address in place of the user id. Where a service does not tell the id of whom it invited, the address stands in the id until a refresh.",
+    "an import may name the e-mail address instead; it stands in the id where a service does not tell the id of whom it invited, until a refresh finds it",
   inputs: {
     tenant: tenantInput,
     email: required(email, {
@@ -33,13 +33,11 @@ export const member = defineResource({
     role: required(role, { description: "What the member may do: observer, operator or administrator." }),
   },
   outputs: {
-    userId: output(z.union([userId, z.literal("")]), {
+    userId: output(z.string(), {
       description: "Id of the user; empty where the service does not tell that of an invited person.",
-      mutable: true,
     }),
     accountEmail: output(z.string(), {
       description: "The account's address today; users may change theirs, which changes no membership.",
-      mutable: true,
     }),
     status: output(z.enum(STATUSES), {
       description:
@@ -104,17 +102,19 @@ export const member = defineResource({
       await client.updateMember({ params: { tenant, uid: named }, body });
       return { ...state, ...body };
     }
+    // A preview promised that these stay; a read brings what has changed of them.
+    const promised = { userId: state.userId, accountEmail: state.accountEmail };
     const found = await lookUp(connection, tenant, ...whoIs(named, state));
     if (found && found !== "not told") {
       // An expired invitation is sent again: a change of role alone would leave it expired.
       if (found.status === "accepted" || (found.status === "invited" && !found.isApart)) {
         await client.updateMember({ params: { tenant, uid: found.id }, body });
-        return toState(tenant, inputs.email, { ...found, ...body });
+        return { ...toState(tenant, inputs.email, { ...found, ...body }), ...promised };
       }
       // Services that keep invitations apart refuse a second one, and are not known to change one.
       if (found.isApart && found.status !== "declined") await withdrawInvitation(client, tenant, found.id);
     }
-    return (await invite(connection, tenant, inputs)).state;
+    return { ...(await invite(connection, tenant, inputs)).state, ...promised };
   },
 
   async delete(connection, id, state) {
