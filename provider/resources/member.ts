@@ -182,7 +182,7 @@ async function invite(
     if (error instanceof RequestError) return undefined;
     throw error;
   });
-  const sent = invited?.find((person) => hasEmail(person, inputs.email));
+  const sent = invited?.find((person) => person.status === "invited" && hasEmail(person, inputs.email));
   if (sent) return existing(tenant, inputs.email, sent);
   const addedAt = new Date().toISOString();
   const person = { ...body, id: "", status: "invited", addedAt, expiresAt: "", isApart: true } as const;
