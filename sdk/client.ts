@@ -1,7 +1,16 @@
+import type { z } from "zod";
 import { ApiKeyAuthorizer } from "./apiKeyAuthorizer.ts";
 import type { Authorization, Authorizer, AuthorizerHost, Identity } from "./authorizer.ts";
 import { fromWire } from "./case.ts";
-import type { CallOptions, CallResult, Client, ClientCore, ClientOptions } from "./clientTypes.ts";
+import type {
+  AnyOperation,
+  CallOptions,
+  CallResult,
+  Client,
+  ClientCore,
+  ClientOptions,
+  RequestResult,
+} from "./clientTypes.ts";
 import {
   DECLARED_BY,
   type Declaration,
@@ -12,7 +21,7 @@ import {
 } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import { AuthenticationError, TransportError } from "./errors.ts";
-import type { ItemOf, ListId, OperationId, RequestArguments, RequestOf, ResponseOf } from "./operations.ts";
+import type { ItemOf, ListId, OperationId, RequestArguments, RequestOf } from "./operations.ts";
 import { iteratePages, type Page } from "./pages.ts";
 import { buildRequest, type RequestParts, type WireRequest } from "./request.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
@@ -70,6 +79,15 @@ class Core implements ClientCore {
     return this.#result(id, await this.#authorized(operation, request, options ?? {}));
   }
 
+  async request<R extends z.ZodType | undefined>(
+    operation: AnyOperation<R>,
+    parts: RequestParts,
+    options: CallOptions = {},
+  ): Promise<RequestResult<R>> {
+    const answer = await this.#authorized(operation, buildRequest(operation, parts), options);
+    return resultOf(operation, answer) as RequestResult<R>;
+  }
+
   async *iterate<Id extends ListId>(
     id: Id,
     ...args: RequestArguments<Id, CallOptions>
@@ -113,9 +131,7 @@ class Core implements ClientCore {
   }
 
   #result<Id extends OperationId>(id: Id, answer: Answer): CallResult<Id> {
-    const schema = operations[id].success.body;
-    const body = schema === undefined ? undefined : fromWire(schema, answer.body);
-    return { status: answer.status, headers: answer.headers, body: body as ResponseOf<Id> };
+    return resultOf(operations[id], answer) as CallResult<Id>;
   }
 
   async #authorized(operation: Operation, request: WireRequest, options: CallOptions): Promise<Answer> {
@@ -199,6 +215,10 @@ class Core implements ClientCore {
       ...(token !== undefined && { token }),
     });
   }
+}
+
+function resultOf({ success }: Operation, { status, headers, body }: Answer) {
+  return { status, headers, body: success.body === undefined ? undefined : fromWire(success.body, body) };
 }
 
 function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {

@@ -1,11 +1,14 @@
 import type { Dispatcher } from "undici";
+import type { z } from "zod";
 import type { ResponseHeaders } from "./answer.ts";
 import type { Identity } from "./authorizer.ts";
-import type { Declaration } from "./contract/index.ts";
+import type { Camelised } from "./case.ts";
+import type { Declaration, Operation } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import type { PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, ResponseOf } from "./operations.ts";
 import type { Page } from "./pages.ts";
+import type { RequestParts } from "./request.ts";
 import type { RetryPolicy, Timing } from "./retry.ts";
 
 /** What {@link ClientOptions.onRequest} is told of one attempt; no secrets, no query, no bodies. */
@@ -109,6 +112,19 @@ export interface CallResult<Id extends OperationId> {
   readonly body: ResponseOf<Id>;
 }
 
+/** An operation with an answer of this schema, whether the contract has it or not. */
+export type AnyOperation<R extends z.ZodType | undefined> = Operation & {
+  readonly success: { readonly body: R };
+};
+
+/** A whole answer to an operation with an answer of this schema. */
+export interface RequestResult<R extends z.ZodType | undefined> {
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: ResponseHeaders;
+  readonly body: R extends z.ZodType ? Camelised<z.output<R>> : undefined;
+}
+
 /** The methods of a client beside those of the operations. */
 export interface ClientCore {
   /** Address of the service, without a trailing slash. */
@@ -119,6 +135,16 @@ export interface ClientCore {
    * @throws ConfigurationError when the request cannot be sent as it is
    */
   call<Id extends OperationId>(id: Id, ...args: RequestArguments<Id, CallOptions>): Promise<CallResult<Id>>;
+  /**
+   * Calls an operation that the contract does not have, such as one of services of a later release.
+   * @throws RequestError one of its classes, when it fails
+   * @throws ConfigurationError when the request cannot be sent as it is
+   */
+  request<R extends z.ZodType | undefined>(
+    operation: AnyOperation<R>,
+    parts: RequestParts,
+    options?: CallOptions,
+  ): Promise<RequestResult<R>>;
   /**
    * The items of a list, page after page: 100 items a page where the request has no `perPage`. A list that can be
    * sorted is sorted by name where the request has no `sortBy`, since the servers' own orders change while one reads.

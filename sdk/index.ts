@@ -3,6 +3,7 @@ export type { Identity } from "./authorizer.ts";
 export { type Camelised, type CamelisedInput, camelKey, fromWire, toWire } from "./case.ts";
 export { createClient } from "./client.ts";
 export type {
+  AnyOperation,
   CallOptions,
   CallResult,
   Client,
@@ -10,6 +11,7 @@ export type {
   ClientOptions,
   OperationMethods,
   RequestReport,
+  RequestResult,
 } from "./clientTypes.ts";
 export * from "./contract/index.ts";
 export {
@@ -27,6 +29,7 @@ export {
 export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
 export type { ItemOf, ListId, OperationId, RequestOf, ResponseOf } from "./operations.ts";
-export type { Page } from "./pages.ts";
+export { iteratePages, type Page } from "./pages.ts";
+export type { RequestParts } from "./request.ts";
 export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
 export { Secret } from "./secret.ts";

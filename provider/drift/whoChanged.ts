@@ -1,4 +1,4 @@
-import { type Client, type Declaration, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 
 /** An entry of the service's audit trail, as far as it says who changed an object. */
 export interface TrailNote {
@@ -15,7 +15,7 @@ export interface TrailNote {
   /** Finds the request in the service's log. */
   readonly requestId: string;
   /** The resource of a program that the request said it is of: a hint, which any writer can forge. */
-  readonly declaredBy?: Declaration;
+  readonly declaredBy?: { readonly project: string; readonly stack: string; readonly resource: string };
 }
 
 /** An object of a namespace. */

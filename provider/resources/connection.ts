@@ -1,4 +1,5 @@
 import { type Client, ConfigurationError, type Declaration, isNotFound } from "@gatehouse-access/sdk";
+import { type Invitation, invitationListing } from "./invitations.ts";
 import type { Listing } from "./listing.ts";
 import {
   type ApiKey,
@@ -30,6 +31,8 @@ export interface TenantClient {
   readonly keys: Listing<PublicKey>;
   readonly rules: Listing<FirewallRule>;
   readonly apiKeys: Listing<ApiKey>;
+  /** Those of services that keep them apart from members. */
+  readonly invitations: Listing<Invitation>;
   readonly tagWork: TagWork;
 }
 
@@ -160,8 +163,8 @@ export class Connection {
     const opened = await Promise.allSettled(this.#shared.tenants.values());
     for (const result of opened) {
       if (result.status === "rejected") continue;
-      const { devices, keys, rules, apiKeys } = result.value;
-      for (const listing of [devices, keys, rules, apiKeys]) listing.forget();
+      const { devices, keys, rules, apiKeys, invitations } = result.value;
+      for (const listing of [devices, keys, rules, apiKeys, invitations]) listing.forget();
     }
   }
 
@@ -211,6 +214,7 @@ export class Connection {
       keys: publicKeyListing(client),
       rules: ruleListing(client, tenant),
       apiKeys: apiKeyListing(client),
+      invitations: invitationListing(client, tenant),
       tagWork: new TagWork(client, tenant),
     };
   }

@@ -1,24 +1,26 @@
-import type { Client } from "@gatehouse-access/sdk";
-import { dateTime, email, ROLES, userId } from "@gatehouse-access/sdk/contract";
+import { RequestError } from "@gatehouse-access/sdk";
+import { dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import { defineResource, listed, output, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
+import { hasStatus, type Invitation, isNotTold, withdrawInvitation } from "./invitations.ts";
 import type { Namespace } from "./listings.ts";
-import { isNewer, releaseText } from "./release.ts";
-
-type Wire = Namespace["members"][number];
 
 const role = z.enum(ROLES).exclude(["owner"]);
+
+const STATUSES = ["invited", "accepted", "expired", "declined"] as const;
 
 const ids = new IdForm("Member", "tenant", "userId");
 
 export const member = defineResource({
   name: "Member",
   description:
-    "A user's membership of a namespace. The owner is not a Member: ownership comes with the namespace.",
+    "A user's membership of a namespace, or the invitation to it: a service that asks people first sends one, and the program goes on. The owner is not a Member: ownership comes with the namespace.",
   id: ids,
+  idNote:
+    "an import may name the e-mail address instead; it stands in the id where a service does not tell the id of whom it invited, until a refresh finds it",
   inputs: {
     tenant: tenantInput,
     email: required(email, {
@@ -31,17 +33,23 @@ export const member = defineResource({
     role: required(role, { description: "What the member may do: observer, operator or administrator." }),
   },
   outputs: {
-    userId: output(userId, { description: "Id of the user." }),
+    userId: output(z.string(), {
+      description: "Id of the user; empty where the service does not tell that of an invited person.",
+    }),
     accountEmail: output(z.string(), {
       description: "The account's address today; users may change theirs, which changes no membership.",
     }),
-    status: output(z.enum(["accepted", "pending"]), {
-      description: "pending until an invitation is accepted (cloud).",
+    status: output(z.enum(STATUSES), {
+      description:
+        "How far an invitation has come; accepted also where the service asks nobody. An expired one is sent again by the next up. One that was declined is not, unless the role changes or the resource is replaced.",
       mutable: true,
     }),
-    addedAt: output(dateTime, { description: "When the membership was made." }),
+    addedAt: output(dateTime, {
+      description: "When the membership was made, or the invitation sent.",
+      mutable: true,
+    }),
     expiresAt: output(z.string(), {
-      description: "End of a pending invitation; empty without one.",
+      description: "End of an invitation; empty without one, or where the service does not tell it.",
       mutable: true,
     }),
   },
@@ -53,97 +61,207 @@ export const member = defineResource({
 
   stale: (state, _inputs, now) => (isExpired(state, now) ? [{ field: "role", replaces: false }] : []),
 
+  // What expired or was declined is in the way of no new invitation.
   async find(connection, inputs) {
     const { tenant } = await connection.tenant(inputs.tenant);
-    return findMember(connection, tenant, inputs.email, (entry) => hasEmail(entry, inputs.email));
+    const found = await lookUp(connection, tenant, (person) => hasEmail(person, inputs.email));
+    if (!found || found === "not told" || !["accepted", "invited"].includes(found.status)) return undefined;
+    return existing(tenant, inputs.email, found);
   },
 
   async list(connection, tenant) {
-    const namespace = await withMembers(connection, await connection.namespaces.find(tenant));
-    return (namespace?.members ?? [])
-      .filter((entry) => entry.role !== "owner")
-      .map((entry) =>
-        listed(`${tenant}/${entry.id}`, entry.email, () => toState(tenant, entry.email, entry)),
+    const people = await peopleOf(connection, tenant);
+    const invited = (await people?.invited()) ?? [];
+    return [...(people?.members ?? []), ...invited]
+      .filter((person) => person.role !== "owner" && person.status !== "declined")
+      .map((person) =>
+        listed(`${tenant}/${person.id}`, person.email, () => toState(tenant, person.email, person)),
       );
   },
 
   async create(connection, inputs, { idempotencyKey }) {
-    const { tenant, client } = await connection.tenant(inputs.tenant);
-    return invite(connection, client, tenant, inputs, idempotencyKey);
+    const { tenant } = await connection.tenant(inputs.tenant);
+    return invite(connection, tenant, inputs, idempotencyKey);
   },
 
   async read(connection, id, state) {
-    const { tenant, userId } = ids.split(id);
-    // An import may name the user by e-mail address; no user id looks like one.
-    const isMeant = (entry: Wire) => entry.id === userId || hasEmail(entry, userId);
-    return findMember(connection, tenant, state.email, isMeant);
+    const { tenant, userId: named } = ids.split(id);
+    const found = await lookUp(connection, tenant, ...whoIs(named, state));
+    if (found === "not told") {
+      const wasMember = state.status === undefined || state.status === "accepted";
+      return wasMember ? undefined : { id, state: state as Required<typeof state> };
+    }
+    return found && existing(tenant, state.email ?? found.email, found);
   },
 
   async update(connection, id, state, inputs) {
-    const { tenant, userId } = ids.split(id);
+    const { tenant, userId: named } = ids.split(id);
     const { client } = await connection.tenant(tenant);
-    // An expired invitation is sent again: a change of role alone would leave it expired.
-    if (isExpired(state, new Date())) return (await invite(connection, client, tenant, inputs)).state;
-    await client.updateMember({ params: { tenant, uid: userId }, body: { role: inputs.role } });
-    return { ...state, role: inputs.role };
+    const body = { role: inputs.role };
+    if (state.status === "accepted") {
+      await client.updateMember({ params: { tenant, uid: named }, body });
+      return { ...state, ...body };
+    }
+    // A preview promised that these stay; a read brings what has changed of them.
+    const promised = { userId: state.userId, accountEmail: state.accountEmail };
+    const found = await lookUp(connection, tenant, ...whoIs(named, state));
+    if (found && found !== "not told") {
+      // An expired invitation is sent again: a change of role alone would leave it expired.
+      if (found.status === "accepted" || (found.status === "invited" && !found.isApart)) {
+        await client.updateMember({ params: { tenant, uid: found.id }, body });
+        return { ...toState(tenant, inputs.email, { ...found, ...body }), ...promised };
+      }
+      // Services that keep invitations apart refuse a second one, and are not known to change one.
+      if (found.isApart && found.status !== "declined") await withdrawInvitation(client, tenant, found.id);
+    }
+    return { ...(await invite(connection, tenant, inputs)).state, ...promised };
   },
 
-  async delete(connection, id) {
-    const { tenant, userId } = ids.split(id);
+  async delete(connection, id, state) {
+    const { tenant, userId: named } = ids.split(id);
     const { client } = await connection.tenant(tenant);
-    await client.removeMember({ params: { tenant, uid: userId } });
+    if (state.status === "accepted") {
+      await client.removeMember({ params: { tenant, uid: named } });
+      return;
+    }
+    const found = await lookUp(connection, tenant, ...whoIs(named, state));
+    if (found === "not told") {
+      throw new Error(
+        `Member.email: the service does not show the invitation of ${state.email} to the namespace ${tenant}, so it cannot be withdrawn; withdraw it in the service's console, and remove the resource from the state`,
+      );
+    }
+    if (!found || (found.isApart && found.status === "declined")) return;
+    if (found.isApart) await withdrawInvitation(client, tenant, found.id);
+    else await client.removeMember({ params: { tenant, uid: found.id } });
   },
 });
 
-function isExpired(state: { status: string; expiresAt: string }, now: Date): boolean {
-  return state.status === "pending" && state.expiresAt !== "" && new Date(state.expiresAt) < now;
+/** A member, or somebody who was invited. */
+interface Person {
+  readonly id: string;
+  readonly email: string;
+  readonly role: string;
+  readonly status: (typeof STATUSES)[number];
+  readonly addedAt: string;
+  readonly expiresAt: string;
+  /** True for an invitation that the service keeps apart from its members. */
+  readonly isApart: boolean;
 }
 
+interface People {
+  readonly members: readonly Person[];
+  /** Invitations beside the members; undefined where the service has them and does not show them. */
+  invited(): Promise<readonly Person[] | undefined>;
+}
+
+/** States of earlier versions say `pending`, whether the invitation has expired or not. */
+const isUnanswered = ({ status }: { readonly status?: string }): boolean =>
+  status === "invited" || status === "expired" || status === "pending";
+
+function isExpired(state: { readonly status: string; readonly expiresAt: string }, now: Date): boolean {
+  if (!isUnanswered(state)) return false;
+  return state.status === "expired" || (state.expiresAt !== "" && new Date(state.expiresAt) < now);
+}
+
+/** Sends the invitation, or makes the membership. Once it was sent, no failure to read it back is an error. */
 async function invite(
   connection: Connection,
-  client: Client,
   tenant: string,
-  inputs: { email: string; role: z.output<typeof role> },
+  inputs: { readonly email: string; readonly role: z.output<typeof role> },
   idempotencyKey?: string,
 ) {
-  await requireAdding(connection, tenant, inputs.email);
+  const { client, invitations } = await connection.tenant(tenant);
   const body = { email: inputs.email, role: inputs.role };
   const namespace = await client.inviteMember({ params: { tenant }, body }, { idempotencyKey });
   connection.namespaces.put(namespace);
-  const wire = namespace.members.find((entry) => hasEmail(entry, inputs.email));
-  if (!wire) {
-    throw new Error(
-      `Member.email: the service took ${inputs.email} but does not list it as a member of the namespace ${tenant}. It may have sent an invitation, which is left behind there: withdraw it in the service's console, or have it accepted and declare the Member with adopt: true`,
-    );
-  }
-  return { id: `${tenant}/${wire.id}`, state: toState(tenant, inputs.email, wire) };
+  const member = namespace.members.find((entry) => hasEmail(entry, inputs.email));
+  if (member) return existing(tenant, inputs.email, fromMember(member));
+  invitations.forget();
+  const invited = await invitedTo(connection, tenant).catch((error: unknown) => {
+    // The invitation is on its way: a failed run would leave it behind. The next read finds it.
+    if (error instanceof RequestError) return undefined;
+    throw error;
+  });
+  const sent = invited?.find((person) => person.status === "invited" && hasEmail(person, inputs.email));
+  if (sent) return existing(tenant, inputs.email, sent);
+  const addedAt = new Date().toISOString();
+  const person = { ...body, id: "", status: "invited", addedAt, expiresAt: "", isApart: true } as const;
+  return { id: `${tenant}/${inputs.email}`, state: toState(tenant, inputs.email, person) };
 }
+
+const hasEmail = (person: { readonly email: string }, email: string) =>
+  person.email.toLowerCase() === email.toLowerCase();
+
+type IsMeant = (person: Person) => boolean;
 
 /**
- * Refuses services that invite members instead of adding them: a run can neither wait for an invitation nor withdraw
- * it.
- * @throws Error saying how to become a member there
+ * How to tell the person of an id, the surest way first. An import may name an e-mail address; no user id looks like
+ * one. Whoever has not answered is still the one with the address, if an account of another id came of the invitation.
  */
-async function requireAdding(connection: Connection, tenant: string, email: string): Promise<void> {
-  const release = await connection.release();
-  if (!release || !isNewer(release)) return;
-  throw new Error(
-    `Member.email: the service is ${releaseText(release)}, which invites members instead of adding them, so nothing was sent; invite ${email} to the namespace ${tenant} in the service's console, and once it is accepted declare the Member with adopt: true`,
-  );
+function whoIs(named: string, state: { readonly status?: string; readonly email?: string }): IsMeant[] {
+  const { email } = state;
+  const byEmail: IsMeant[] =
+    email !== undefined && state.status !== "accepted" ? [(person) => hasEmail(person, email)] : [];
+  return [(person) => person.id === named || hasEmail(person, named), ...byEmail];
 }
 
-const hasEmail = (entry: Wire, email: string) => entry.email.toLowerCase() === email.toLowerCase();
-
-async function findMember(
+/** The person, unless it is the owner; "not told" where the service does not show who is invited. */
+async function lookUp(
   connection: Connection,
   tenant: string,
-  declaredEmail: string | undefined,
-  isMeant: (entry: Wire) => boolean,
-) {
+  ...ways: readonly IsMeant[]
+): Promise<Person | "not told" | undefined> {
+  const people = await peopleOf(connection, tenant);
+  if (!people) return undefined;
+  const among = (persons: readonly Person[]) =>
+    ways.map((isMeant) => persons.find(isMeant)).find((person) => person !== undefined);
+  const member = among(people.members);
+  if (member) return member.role === "owner" ? undefined : member;
+  const invited = await people.invited();
+  return invited ? among(invited) : "not told";
+}
+
+async function peopleOf(connection: Connection, tenant: string): Promise<People | undefined> {
   const namespace = await withMembers(connection, await connection.namespaces.find(tenant));
-  const wire = namespace?.members.find(isMeant);
-  if (!wire || wire.role === "owner") return undefined;
-  return { id: `${tenant}/${wire.id}`, state: toState(tenant, declaredEmail ?? wire.email, wire) };
+  if (!namespace) return undefined;
+  const isWhole = namespace.members.every(hasStatus);
+  return {
+    members: namespace.members.map(fromMember),
+    invited: async () => (isWhole ? [] : invitedTo(connection, tenant)),
+  };
+}
+
+/** The newest invitation of each person, without those that somebody withdrew or that led to a membership. */
+async function invitedTo(connection: Connection, tenant: string): Promise<Person[] | undefined> {
+  const { invitations } = await connection.tenant(tenant);
+  try {
+    const newest = new Map<string, Invitation>();
+    for (const invitation of await invitations.all()) {
+      const { id } = invitation.user;
+      if ((newest.get(id)?.createdAt ?? "") <= invitation.createdAt) newest.set(id, invitation);
+    }
+    return [...newest.values()].flatMap(fromInvitation);
+  } catch (error) {
+    if (isNotTold(error)) return undefined;
+    throw error;
+  }
+}
+
+const invitedUntil = (expiresAt: string) => (new Date(expiresAt) < new Date() ? "expired" : "invited");
+
+function fromMember({ id, email, role, status, addedAt, expiresAt }: Namespace["members"][number]): Person {
+  const isPending = status === "pending";
+  return {
+    ...{ id, email, role, addedAt, isApart: false },
+    status: isPending ? invitedUntil(expiresAt) : "accepted",
+    expiresAt: isPending ? expiresAt : "",
+  };
+}
+
+function fromInvitation({ user, role, status, createdAt, expiresAt }: Invitation): Person[] {
+  const person = { ...user, role, addedAt: createdAt, expiresAt, isApart: true };
+  if (status === "pending") return [{ ...person, status: invitedUntil(expiresAt) }];
+  return status === "rejected" ? [{ ...person, status: "declined" }] : [];
 }
 
 /**
@@ -165,16 +283,20 @@ async function withMembers(
   return namespace;
 }
 
-function toState(tenant: string, declaredEmail: string, wire: Wire) {
+const existing = (tenant: string, declaredEmail: string, person: Person) => ({
+  id: `${tenant}/${person.id}`,
+  state: toState(tenant, declaredEmail, person),
+});
+
+function toState(tenant: string, declaredEmail: string, person: Person) {
   return {
     tenant,
     email: declaredEmail,
-    role: role.parse(wire.role),
-    userId: wire.id,
-    accountEmail: wire.email,
-    // Newer services list only members who accepted.
-    status: wire.status ?? "accepted",
-    addedAt: wire.addedAt,
-    expiresAt: wire.status === "pending" ? wire.expiresAt : "",
+    role: role.parse(person.role),
+    userId: person.id,
+    accountEmail: person.email,
+    status: person.status,
+    addedAt: person.addedAt,
+    expiresAt: person.expiresAt,
   };
 }

@@ -34,7 +34,7 @@ const TAGS = "tags are objects there, made first and attached by other requests"
 const DIFFERENCES: Readonly<Record<string, string>> = {
   createNamespace: "a community instance has one namespace there, and makes no other",
   deleteNamespace: "a community instance has one namespace there, and keeps it",
-  inviteMember: "members are invited there, not added",
+  inviteMember: "members are invited there, which needs a proxy before it that sends X-Forwarded-Host",
   createDeviceTag: TAGS,
   updateDeviceTags: TAGS,
   deleteDeviceTag: TAGS,

@@ -9,6 +9,7 @@ import {
   domainOf,
 } from "@gatehouse-access/sdk/policy";
 import type { TenantClient } from "../resources/connection.ts";
+import { hasStatus, type Invitation } from "../resources/invitations.ts";
 import type { ApiKey, Device, FirewallRule, Namespace } from "../resources/listings.ts";
 import { isSilent } from "../resources/missingObject.ts";
 import { byText, byTexts } from "./words/order.ts";
@@ -72,6 +73,10 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
     optional("API keys", opened.apiKeys.all()),
     optional("sessions", seenLogins(client)),
   ]);
+  // Services after 0.19 have invitations beside the members.
+  const invitations = (namespace?.members ?? []).every(hasStatus)
+    ? []
+    : await optional("invitations", opened.invitations.all());
   return {
     tenant,
     name: namespace?.name ?? tenant,
@@ -81,12 +86,24 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
       rules: inOrderOfCreation(rules).map(accessRule),
     },
     devices,
-    members: namespace?.members,
+    members: namespace && everybody(namespace.members, invitations ?? []),
     apiKeys,
     seen: seen ?? { sessions: 0, logins: [], addresses: [] },
     unknown,
   };
 }
+
+/** The members, and beside them the people with an open invitation, as services list them that have one list of both. */
+const everybody = (members: readonly Member[], invitations: readonly Invitation[]): Member[] => [
+  ...members.map((member): Member => (hasStatus(member) ? member : { ...member, status: "accepted" })),
+  ...invitations
+    .filter(({ status }) => status === "pending")
+    .map(
+      ({ user, role, createdAt, expiresAt }): Member => ({
+        ...{ ...user, role, status: "pending", type: "team", addedAt: createdAt, expiresAt },
+      }),
+    ),
+];
 
 /** Community instances have no firewall, and say so with 404. A 404 without a message may come from something else. */
 async function rulesOf({ rules }: TenantClient, unknown: string[]): Promise<FirewallRule[]> {

@@ -6,6 +6,7 @@ import { Harness, type Program } from "./support/harness.ts";
 
 const TENANT = "a7d30b2c-5fdf-4149-adc1-afc58e37821b";
 const ALICE = "6a6677b5-8e82-457c-8056-7c0162205a84";
+const NOBODY = "36de9831-4c1b-4db9-8efe-ccdd1fb01b02";
 const UID = "04723dc1d31d360ac07daed87c41b747c977a499f99ad13fd227fe5abfe62ecc";
 
 let service: RecordedService;
@@ -13,10 +14,13 @@ let harness: Harness;
 let said: string[];
 beforeEach(() => {
   said = [];
+  // Of the recording: later, its invitations would have expired.
+  vi.useFakeTimers({ now: new Date("2026-11-22T00:00:00Z"), toFake: ["Date"] });
   vi.spyOn(console, "log").mockImplementation((text: string) => said.push(text));
 });
 afterEach(async () => {
   vi.restoreAllMocks();
+  vi.useRealTimers();
   await harness.close();
   await service.stop();
 });
@@ -41,13 +45,87 @@ const onDevice = (type: string, args: object): Program => ({
 });
 
 describe("a Member", () => {
-  it("is refused before anything is sent, with what to do instead", async () => {
-    await start("info", "list namespaces", "get namespace with its members", "invite alice");
-    await expect(harness.up(alice())).rejects.toThrow(
-      /Member\.email: the service is 0\.27, which invites members .* nothing was sent; invite alice@example\.com .* adopt: true/,
-    );
-    expect(writes()).toEqual([]);
-    expect(harness.state.size).toBe(0);
+  const before = ["info", "list namespaces", "get namespace before anybody accepted"];
+
+  it("is invited once, and stays invited until something comes of it", async () => {
+    await start(...before, "invite alice", "list invitations");
+    await harness.up(alice());
+    expect(harness.state.get("alice")).toMatchObject({
+      id: `${TENANT}/${ALICE}`,
+      outputs: { userId: ALICE, status: "invited", expiresAt: "2026-11-28T00:34:35.172874Z" },
+    });
+    expect(await harness.refresh()).toEqual([]);
+    expect(await harness.up(alice())).toEqual([]);
+    expect(writes()).toEqual([`POST /api/namespaces/${TENANT}/members`]);
+  });
+
+  it("without an account is invited too, and withdrawn by a deletion", async () => {
+    await start(...before, "invite nobody", "list invitations", "withdraw nobody's invitation");
+    await harness.up({ it: { type: "Member", args: { email: "nobody@example.com", role: "observer" } } });
+    expect(harness.state.get("it")).toMatchObject({
+      id: `${TENANT}/${NOBODY}`,
+      outputs: { status: "invited", accountEmail: "nobody@example.com" },
+    });
+    await harness.up({});
+    expect(writes().at(-1)).toBe(`DELETE /api/namespaces/${TENANT}/invitations/${NOBODY}`);
+  });
+
+  it("who accepts keeps the id, and is a member from the next refresh on", async () => {
+    const accepted = "get namespace with its members";
+    // One read of the namespace for each run: the program's, and the refresh.
+    await start("info", "list namespaces", "invite alice", "list invitations", accepted);
+    await harness.up(alice());
+    const id = harness.state.get("alice")?.id;
+    expect(await harness.refresh()).toEqual(["update alice"]);
+    expect(harness.state.get("alice")).toMatchObject({
+      id,
+      outputs: { status: "accepted", expiresAt: "", role: "observer" },
+    });
+    expect(await harness.preview(alice())).toEqual([]);
+  });
+
+  it("whose invitation somebody withdrew is gone, and is invited again", async () => {
+    await start(...before, "invite alice", "list invitations", "no invitations");
+    await harness.up(alice());
+    expect(await harness.refresh()).toEqual(["delete alice"]);
+    expect(await harness.preview(alice())).toEqual(["create alice"]);
+  });
+
+  it("who declined stays declined, and is not asked again", async () => {
+    await start(...before, "invite alice", "list invitations", "alice declined");
+    await harness.up(alice());
+    expect(await harness.refresh()).toEqual(["update alice"]);
+    expect(harness.state.get("alice")?.outputs.status).toBe("declined");
+    expect(await harness.up(alice())).toEqual([]);
+    expect(writes()).toHaveLength(1);
+    expect(await harness.up(alice({ role: "operator" }))).toEqual(["update alice"]);
+    await harness.up({});
+    expect(writes()).toEqual([
+      `POST /api/namespaces/${TENANT}/members`,
+      `POST /api/namespaces/${TENANT}/members`,
+    ]);
+  });
+
+  it("whose invitation expired is withdrawn and invited again by an up", async () => {
+    await start(...before, "invite nobody", "list invitations", "withdraw nobody's invitation");
+    const program = { it: { type: "Member", args: { email: "nobody@example.com", role: "observer" } } };
+    await harness.up(program);
+    vi.useFakeTimers({ now: new Date("2026-12-01T00:00:00Z"), toFake: ["Date"] });
+    expect(await harness.refresh()).toEqual(["update it"]);
+    expect(harness.state.get("it")?.outputs.status).toBe("expired");
+    expect(await harness.up(program)).toEqual(["update it"]);
+    expect(writes().slice(1)).toEqual([
+      `DELETE /api/namespaces/${TENANT}/invitations/${NOBODY}`,
+      `POST /api/namespaces/${TENANT}/members`,
+    ]);
+  });
+
+  it("with an open invitation is not invited again: the invitation is adopted", async () => {
+    await start(...before, "invite alice again", "list invitations");
+    await expect(harness.up(alice())).rejects.toThrow(/Member\.adopt: .* exists already, equal/);
+    await harness.up(alice({ adopt: true }));
+    expect(harness.state.get("alice")?.outputs.status).toBe("invited");
+    expect(writes()).toEqual([`POST /api/namespaces/${TENANT}/members`]);
   });
 
   it("who accepted is taken over, stays, and has another role as declared", async () => {
@@ -63,11 +141,20 @@ describe("a Member", () => {
     expect(writes()).toEqual([`PATCH /api/namespaces/${TENANT}/members/${ALICE}`]);
   });
 
-  it("is named with what was left behind, where a service that does not say its version lists none", async () => {
-    await start("get namespace with its members", "invite alice");
-    await expect(harness.up(alice())).rejects.toThrow(
-      /the service took alice@example\.com but does not list it .* invitation, which is left behind .* withdraw it/,
-    );
+  it("is invited also where the invitations are not shown: by address, until the user is a member", async () => {
+    const labels = ["invite alice", "invitations are not shown"];
+    await start("get namespace before anybody accepted", ...labels, "get namespace with its members");
+    await harness.up(alice());
+    expect(harness.state.get("alice")).toMatchObject({
+      id: `${TENANT}/alice@example.com`,
+      outputs: { userId: "", status: "invited", expiresAt: "" },
+    });
+    expect(await harness.refresh()).toEqual([]);
+    expect(await harness.refresh()).toEqual(["update alice"]);
+    expect(harness.state.get("alice")).toMatchObject({
+      id: `${TENANT}/${ALICE}`,
+      outputs: { userId: ALICE, status: "accepted" },
+    });
   });
 });
 

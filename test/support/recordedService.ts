@@ -21,8 +21,28 @@ export interface RecordedService extends Listening {
 const lines = readFileSync(new URL("../fixtures/recorded-0.27.jsonl", import.meta.url), "utf8").trim();
 const exchanges = lines.split("\n").map((line) => JSON.parse(line) as Exchange);
 
-/** The exchange of a label in test/fixtures/recorded-0.27.jsonl. */
+/** Answers that were not recorded, made of one that was. */
+const derived: Readonly<Record<string, () => Exchange>> = {
+  "no invitations": () => answering("list invitations", 200, () => []),
+  "alice declined": () =>
+    answering("list invitations", 200, (list) =>
+      (list as { user: { email: string } }[])
+        .filter(({ user }) => user.email === "alice@example.com")
+        .map((invitation) => ({ ...invitation, status: "rejected" })),
+    ),
+  "invitations are not shown": () => answering("list invitations", 404, () => ""),
+};
+
+function answering(label: string, status: number, change: (body: unknown) => unknown): Exchange {
+  const { response, ...exchange } = exchangeOf(label);
+  const headers = { "content-type": "application/json" };
+  return { ...exchange, response: { status, headers, body: change(response.body) } };
+}
+
+/** The exchange of a label in test/fixtures/recorded-0.27.jsonl, or one of {@link derived}. */
 function exchangeOf(label: string): Exchange {
+  const made = derived[label]?.();
+  if (made) return made;
   const found = exchanges.find((exchange) => exchange.label === label);
   if (!found) throw new Error(`no exchange "${label}" is recorded`);
   return found;

@@ -92,14 +92,18 @@ function knownSentences({ meaning, by, firstSeen }: Known, style: ReportStyle): 
   ];
 }
 
-function actorText({ actor, address, at, operation }: NonNullable<Known["by"]>): string {
+function actorText({ actor, address, at, operation, declaredBy }: NonNullable<Known["by"]>): string {
   const who = {
     user: `user ${actor.name}`,
     apikey: `API key ${actor.name}`,
     device: `device ${actor.id}`,
     operator: "an operator of the service",
   }[actor.kind];
-  return `last by ${who}${address === "" ? "" : ` from ${address}`}, ${timeText(at)} (${operation})`;
+  const where = address === "" ? "" : ` from ${address}`;
+  const declared = declaredBy
+    ? `, said to be for ${declaredBy.resource} of ${declaredBy.project}/${declaredBy.stack}`
+    : "";
+  return `last by ${who}${where}, ${timeText(at)} (${operation}${declared})`;
 }
 
 /** `2026-11-23 07:28 UTC`. */

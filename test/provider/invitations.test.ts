@@ -1,0 +1,178 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { withSharedApp } from "../server/http/lab.ts";
+import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
+import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
+import { startSparseService } from "../support/sparseService.ts";
+import { Harness, type Program } from "./support/harness.ts";
+
+const WEEK = 7 * 24 * 3600;
+
+const app = withSharedApp({ edition: "cloud" });
+let owner: TestUser;
+let harness: Harness;
+beforeAll(async () => {
+  owner = await app.user("owner", "lab");
+});
+const settings = (url: string) => ({
+  GATEHOUSE_URL: url,
+  GATEHOUSE_USERNAME: owner.username,
+  GATEHOUSE_PASSWORD: PASSWORD,
+  GATEHOUSE_TENANT: owner.tenant,
+});
+beforeEach(() => {
+  harness = new Harness(settings(app.url));
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await harness.up({});
+  await harness.close();
+});
+
+const inviting = (email: string, role = "observer", args: object = {}): Program => ({
+  it: { type: "Member", args: { email, role, ...args } },
+});
+const stateOf = () => harness.state.get("it");
+const key = (userId: unknown) => ({
+  tenantId_userId: { tenantId: owner.tenant, userId: String(userId) },
+});
+const stored = () => app.services.db.member.findUnique({ where: key(stateOf()?.outputs.userId) });
+async function mailsTo(email: string) {
+  await app.deliverMails();
+  return app.mails.filter(({ to }) => to === email);
+}
+async function sigOf(email: string): Promise<string> {
+  const link = /https:\S+/.exec((await mailsTo(email)).at(-1)?.text ?? "")?.[0] ?? "";
+  return new URL(link).searchParams.get("sig") ?? "";
+}
+const accept = (token: string, sig: string) =>
+  app.call("acceptInvite", { token, params: { tenant: owner.tenant }, body: { sig } });
+/** Time passes for the provider, and for the service, which is in this process. */
+function pass(seconds: number): void {
+  vi.useFakeTimers({ now: Date.now() + seconds * 1000, toFake: ["Date"] });
+}
+
+describe("somebody with an account", () => {
+  it("is invited by one mail, and a member of the same id after accepting", async () => {
+    const ana = await app.user("ana");
+    expect(await harness.up(inviting(ana.email))).toEqual(["create it"]);
+    const id = `${owner.tenant}/${ana.id}`;
+    expect(stateOf()).toMatchObject({ id, outputs: { status: "invited", userId: ana.id } });
+    expect(stateOf()?.outputs.expiresAt).not.toBe("");
+    expect([await harness.refresh(), await harness.up(inviting(ana.email))]).toEqual([[], []]);
+    expect(await mailsTo(ana.email)).toHaveLength(1);
+    expect((await accept(ana.token, await sigOf(ana.email))).status).toBe(200);
+    expect(await harness.refresh()).toEqual(["update it"]);
+    expect(stateOf()).toMatchObject({ id, outputs: { status: "accepted", expiresAt: "" } });
+    expect(await harness.preview(inviting(ana.email))).toEqual([]);
+    await harness.up({});
+    expect(await app.services.db.member.findUnique({ where: key(ana.id) })).toBeNull();
+  });
+
+  it("gets another role while the invitation is open, or after accepting it unseen", async () => {
+    const bob = await app.user("bob");
+    await harness.up(inviting(bob.email));
+    expect(await harness.up(inviting(bob.email, "operator"))).toEqual(["update it"]);
+    expect(await stored()).toMatchObject({ role: "operator", status: "pending" });
+    expect(await mailsTo(bob.email)).toHaveLength(1);
+    await accept(bob.token, await sigOf(bob.email));
+    expect(await harness.up(inviting(bob.email, "administrator"))).toEqual(["update it"]);
+    expect(await stored()).toMatchObject({ role: "administrator", status: "accepted" });
+    expect(stateOf()?.outputs).toMatchObject({ role: "administrator", status: "accepted" });
+  });
+
+  it("whose invitation somebody withdrew is gone, and invited again", async () => {
+    const cleo = await app.user("cleo");
+    await harness.up(inviting(cleo.email));
+    await app.services.db.member.delete({ where: key(cleo.id) });
+    expect(await harness.refresh()).toEqual(["delete it"]);
+    expect(await harness.up(inviting(cleo.email))).toEqual(["create it"]);
+    expect(await mailsTo(cleo.email)).toHaveLength(2);
+  });
+});
+
+describe("somebody without an account", () => {
+  it("is invited, registers, accepts, and keeps the id", async () => {
+    const email = "gina@example.org";
+    await harness.up(inviting(email));
+    const id = stateOf()?.id;
+    const sig = await sigOf(email);
+    const account = {
+      name: "Gina",
+      email,
+      username: "gina",
+      password: PASSWORD,
+      email_marketing: false,
+      sig,
+    };
+    const { body } = await app.call("registerUser", { body: account });
+    expect(await harness.refresh()).toEqual([]);
+    expect((await accept(body.token, sig)).status).toBe(200);
+    expect(await harness.refresh()).toEqual(["update it"]);
+    expect(stateOf()).toMatchObject({ id, outputs: { status: "accepted", accountEmail: email } });
+  });
+
+  it("is invited again by an up when the invitation has expired, and not before", async () => {
+    const email = "hugo@example.org";
+    await harness.up(inviting(email));
+    expect(await mailsTo(email)).toHaveLength(1);
+    pass(WEEK + 60);
+    expect(await harness.refresh()).toEqual(["update it"]);
+    expect(stateOf()?.outputs.status).toBe("expired");
+    expect(await harness.up(inviting(email))).toEqual(["update it"]);
+    expect(stateOf()?.outputs.status).toBe("invited");
+    expect(await mailsTo(email)).toHaveLength(2);
+    expect(await harness.up(inviting(email))).toEqual([]);
+  });
+
+  it("loses the open invitation with the resource", async () => {
+    await harness.up(inviting("ida@example.org"));
+    const { userId } = stateOf()?.outputs ?? {};
+    await harness.up({});
+    expect(await app.services.db.member.findUnique({ where: key(userId) })).toBeNull();
+  });
+});
+
+it("a state of an earlier version, which says pending, goes on without a replacement", async () => {
+  await harness.up(inviting("jan@example.org"));
+  const entry = stateOf();
+  if (entry) harness.state.set("it", { ...entry, outputs: { ...entry.outputs, status: "pending" } });
+  expect(await harness.preview(inviting("jan@example.org"))).toEqual([]);
+  expect(await harness.preview(inviting("jan@example.org", "operator"))).toEqual(["update it"]);
+  expect(await harness.refresh()).toEqual(["update it"]);
+  expect(stateOf()?.outputs.status).toBe("invited");
+});
+
+it("two declarations of one invited person are twins", async () => {
+  const program = { ...inviting("kim@example.org"), twin: inviting("KIM@example.org").it } as Program;
+  await expect(harness.up(program)).rejects.toThrow(/manage the same object/);
+  expect(await mailsTo("kim@example.org")).toHaveLength(1);
+});
+
+describe("the answer to an invitation is lost", () => {
+  let proxy: LossyProxy;
+  afterEach(() => proxy.stop());
+  const isInvitation = (method: string, path: string) => method === "POST" && path.endsWith("/members");
+
+  it("and the service knows the key of the request: one mail, and no error", async () => {
+    proxy = await startLossyProxy(app.url);
+    const through = new Harness(settings(proxy.url));
+    proxy.loseAnswer(isInvitation);
+    expect(await through.up(inviting("lena@example.org"))).toEqual(["create it"]);
+    expect(await mailsTo("lena@example.org")).toHaveLength(1);
+    await through.up({});
+    await through.close();
+  });
+
+  it("and the service knows no keys: the invitation that it lists is taken", async () => {
+    const sparse = await startSparseService(app.url);
+    proxy = await startLossyProxy(sparse.url);
+    const through = new Harness(settings(proxy.url));
+    proxy.loseAnswer(isInvitation);
+    expect(await through.up(inviting("mona@example.org"))).toEqual(["create it"]);
+    expect(through.state.get("it")?.outputs.status).toBe("invited");
+    expect(await mailsTo("mona@example.org")).toHaveLength(1);
+    await through.up({});
+    await through.close();
+    await sparse.stop();
+  });
+});
