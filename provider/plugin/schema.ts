@@ -4,6 +4,7 @@ import { OWN_PLUGIN } from "../engine/urn.ts";
 import { idSentence, jsonSchema, type Schema } from "../pulumi/classSource.ts";
 import { SETTINGS, type Setting } from "../pulumi/newConnection.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../resources/definition.ts";
+import { HINTS } from "../resources/lookups.ts";
 import type { PluginFunction } from "./functions.ts";
 
 /** What the schema says of a property, besides its type. */
@@ -193,7 +194,9 @@ function inCamelCase(schema: Schema): Schema {
     ...schema,
     ...(properties && {
       properties: Object.fromEntries(
-        Object.entries(properties).map(([name, member]) => [camelKey(name), inCamelCase(member)]),
+        Object.entries(properties)
+          .filter(([name]) => !HINTS.has(camelKey(name)))
+          .map(([name, member]) => [camelKey(name), inCamelCase(member)]),
       ),
     }),
     ...(required && { required: required.map(camelKey) }),

@@ -35,8 +35,21 @@ const clientOf = async (service: Connection, { tenant }: LookupOptions): Promise
 
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
-  for await (const item of items) all.push(item);
+  for await (const item of items) all.push(withoutHints(item));
   return all;
+}
+
+/**
+ * What the service says of who declared an object. It is no part of the object, and each run changes its time: a program
+ * that gave a whole answer to a resource would never be done.
+ */
+export const HINTS: ReadonlySet<string> = new Set(["declaredBy", "tagsDeclaredBy"]);
+
+function withoutHints<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(withoutHints) as T;
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).filter(([name]) => !HINTS.has(name));
+  return Object.fromEntries(entries.map(([name, member]) => [name, withoutHints(member)])) as T;
 }
 
 /** The devices of a namespace. */
@@ -61,7 +74,7 @@ export async function namespaceOf(
 ): Promise<Namespace> {
   if (name === undefined) {
     const opened = await service.tenant(tenant);
-    return opened.client.getNamespace({ params: { tenant: opened.tenant } });
+    return withoutHints(await opened.client.getNamespace({ params: { tenant: opened.tenant } }));
   }
   const query = { filter: where("name").eq(name.toLowerCase()), perPage: 100 };
   const found = await collect(service.client.iterate("getNamespaces", { query }));

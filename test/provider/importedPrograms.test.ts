@@ -16,6 +16,12 @@ const OPTIONS: ProgramOptions = {
   ...{ format: "typescript", plugin: false, adopt: false },
 };
 
+// What no program may take for a reference.
+// biome-ignore lint/suspicious/noTemplateCurlyInString: it is none
+const REFERENCE = "${ana}";
+// biome-ignore lint/suspicious/noTemplateCurlyInString: it is none
+const TEMPLATE = "`${1}`";
+
 /** Names that break what is written without care. */
 const nasty = fc.oneof(
   fc.constantFrom(
@@ -34,8 +40,18 @@ const nasty = fc.oneof(
       '"',
       "\\",
     ],
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: what a program must not take for a reference
-    ...["line\nbreak", "\u202eright to left", "\u2028", "🦊", "${ana}", "`${1}`", "*/ evil()", "</script>"],
+    ...[
+      "line\nbreak",
+      "\u202eright to left",
+      "\u2028",
+      "🦊",
+      REFERENCE,
+      TEMPLATE,
+      "*/ evil()",
+      "</script>",
+      "$$",
+      "a$$$b",
+    ],
     "x".repeat(1_000),
   ),
   fc.string({ unit: "grapheme", maxLength: 20 }),
@@ -167,7 +183,7 @@ describe("the program that is written for what is there", () => {
         const value = (given: unknown): unknown => {
           if (typeof given === "string") {
             const [, name] = /^\$\{(\w+)\}$/.exec(given) ?? [];
-            return name === undefined ? given.replaceAll("$${", "${") : value(variables[name]);
+            return name === undefined ? given.replaceAll("$$", () => "$") : value(variables[name]);
           }
           if (Array.isArray(given)) return given.map(value);
           if (typeof given !== "object" || given === null) return given;

@@ -43,9 +43,9 @@ export function yamlFiles(
   return [{ path: "Pulumi.yaml", text: stringify(program, { lineWidth: 0 }) }];
 }
 
-/** A value in which nothing is taken for a reference. */
+/** A value in which nothing is taken for a reference: `$$` means `$`, also where no name follows. */
 function literalText(value: unknown): unknown {
-  if (typeof value === "string") return value.replaceAll("${", "$$${");
+  if (typeof value === "string") return value.replaceAll(/\$(?=[${])/g, "$$$$");
   if (Array.isArray(value)) return value.map(literalText);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, literalText(member)]));
