@@ -1,4 +1,4 @@
-import { adoptions } from "../adoption/program/adoptions.ts";
+import { adoptions } from "../adoption/program/writeProgram.ts";
 import { type Shown, type ShownStep, typeName } from "../engine/index.ts";
 import { exceptionLine } from "../inventory/exceptions.ts";
 import { declarable, type LiveObject } from "../inventory/liveObjects.ts";

@@ -1,7 +1,9 @@
 import { OWN_DYNAMIC, OWN_PLUGIN } from "../../engine/index.ts";
 import type { Declarable } from "../../inventory/liveObjects.ts";
+import { construction } from "./literal.ts";
 import type { KindOfFile, KindOfProgram, Program, ProgramOptions } from "./model.ts";
 import { named } from "./names.ts";
+import { withHelpers } from "./shared.ts";
 import { typescriptFiles } from "./typescript.ts";
 import { yamlFiles } from "./yaml.ts";
 
@@ -36,4 +38,16 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
     ),
     leftOut,
   };
+}
+
+/** TypeScript that declares objects, each with `adopt: true`; without imports, for a program that is there already. */
+export function adoptions(objects: readonly Declarable[]): string {
+  const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
+  return [...kinds]
+    .flatMap(([kind, some]) =>
+      named(some, ({ name }) => name).map(({ resource, inputs }) =>
+        construction(kind, resource, { ...withHelpers(inputs), adopt: true }),
+      ),
+    )
+    .join("\n");
 }

@@ -45,7 +45,7 @@ export function renameEverywhere(tx: Transaction, tenantId: string, from: string
 /** Removes a tag from all devices and filters of the namespace. */
 export async function deleteEverywhere(tx: Transaction, tenantId: string, tag: string): Promise<void> {
   // Nobody declares the tags of a device that has no other ones.
-  await tx.$executeRaw(sql`UPDATE "Device" SET "tagsDeclaredBy" = NULL WHERE "uid" IN (
+  await tx.$executeRaw(sql`UPDATE "Device" SET "tagsDeclaredBy" = NULL WHERE "tagsDeclaredBy" IS NOT NULL AND "uid" IN (
     SELECT "deviceUid" FROM "DeviceTag" WHERE "tenantId" = ${tenantId} AND "tag" = ${tag}
   ) AND NOT EXISTS (
     SELECT 1 FROM "DeviceTag" WHERE "DeviceTag"."deviceUid" = "Device"."uid" AND "DeviceTag"."tag" <> ${tag}
