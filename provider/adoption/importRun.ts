@@ -153,13 +153,18 @@ async function deploymentOf(stack: Stack): Promise<unknown> {
   return { version: 3, deployment: { manifest, resources } };
 }
 
-/** The value with its secrets in clear, marked as what an import of a state has to encrypt. */
+/**
+ * The value with the secrets of imported objects, which nobody knows and which are empty, as the plain values that they
+ * are: an import of a state by the Pulumi CLI has no key for secrets of a state that names none.
+ * @throws Error where one is not empty
+ */
 async function plain(value: unknown, decrypt: (text: string) => Promise<string>): Promise<unknown> {
   if (Array.isArray(value)) return Promise.all(value.map((item) => plain(item, decrypt)));
   if (typeof value !== "object" || value === null) return value;
   const { [SIGNATURE]: signature, ciphertext } = value as Readonly<Record<string, unknown>>;
   if (signature === SECRET && typeof ciphertext === "string") {
-    return { [SIGNATURE]: SECRET, plaintext: await decrypt(ciphertext) };
+    if ((await decrypt(ciphertext)) === '""') return "";
+    throw new Error("an imported object has a secret");
   }
   const entries = Object.entries(value).map(
     async ([key, item]) => [key, await plain(item, decrypt)] as const,
