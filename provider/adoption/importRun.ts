@@ -80,6 +80,7 @@ export async function importState(run: ImportRun): Promise<Imported> {
       ...place,
       env: { ...place.env, GATEHOUSE_IMPORT_IDS: ids },
     });
+    await requireEmpty(importing);
     const result = await importing.up({ skipPreview: true });
     requireAll(run.resources, result);
     const later = await opened(run, join(temporary, "later"), folder, place);
@@ -89,6 +90,15 @@ export async function importState(run: ImportRun): Promise<Imported> {
     await rm(entry, { force: true });
     await rm(temporary, { recursive: true, force: true });
   }
+}
+
+/** An up would delete what the program does not declare. @throws EngineError (`import`) where the stack has resources */
+async function requireEmpty(stack: Stack): Promise<void> {
+  if ((await stack.resources()).length === 0) return;
+  throw new EngineError(
+    "import",
+    `the stack ${stack.stack} of the project ${stack.project} has resources already; name another with --stack, or another project with --project`,
+  );
 }
 
 /** @throws EngineError (`import`) naming what the program did not declare when it ran */

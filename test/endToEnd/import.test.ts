@@ -163,6 +163,11 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
     });
     expect(up.filter(isWrite)).toEqual([]);
 
+    // A stack of that name: whatever it has would be deleted for not being in the program.
+    const other = join(mkdtempSync(join(folder, "out-")), "policy");
+    const taken = await run(["import", "--out", other, "--stack", "prod", "--only", "Member"]);
+    expect([taken.code, taken.stderr]).toEqual([1, expect.stringContaining("has resources already")]);
+
     const second = await run(["import", "--tenant", "admin", "--out", out]);
     expect([second.code, second.stderr]).toEqual([
       1,
