@@ -10,6 +10,16 @@ const folder = dirname(createRequire(import.meta.url).resolve("@gatehouse-access
  */
 export const packageFile = (path: string): string => join(folder, path);
 
+/** What this package says of itself. */
+interface Manifest {
+  readonly version: string;
+  /** The packages that programs need beside it, and the releases of them. */
+  readonly peerDependencies: Readonly<Record<string, string>>;
+}
+
+/** The package.json of this package. */
+export const packageManifest = (): Manifest =>
+  JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as Manifest;
+
 /** The version of this package. */
-export const packageVersion = (): string =>
-  (JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as { readonly version: string }).version;
+export const packageVersion = (): string => packageManifest().version;

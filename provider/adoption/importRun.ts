@@ -14,13 +14,7 @@ import {
   type Stack,
 } from "../engine/index.ts";
 import { SECRET, SIGNATURE } from "../valueMarks.ts";
-
-/** A resource of a program, and the object that it is. */
-export interface ImportedResource {
-  readonly type: string;
-  readonly name: string;
-  readonly id: string;
-}
+import type { ImportedResource } from "./program/model.ts";
 
 /** What the state of a program is made of. */
 export interface ImportRun {

@@ -25,7 +25,7 @@ interface Flags {
   readonly only?: readonly string[];
   readonly project?: string;
   readonly stack?: string;
-  readonly state: "stack" | "file" | "none";
+  readonly state?: "stack" | "file" | "none";
   readonly adopt: boolean;
 }
 
@@ -188,18 +188,7 @@ async function withState(
 ): Promise<number> {
   const { hasPackages, importState } = await import("../adoption/importRun.ts");
   if (!hasPackages(out)) await installPackages(io, out);
-  const backend = await backendUrlOf(out, io.env).catch((error: unknown) => {
-    if (state === undefined && error instanceof BackendError) return undefined;
-    throw error;
-  });
-  const isFiles = backend?.startsWith("file://") ?? false;
-  if (state === "stack" && !isFiles) {
-    throw new EngineError(
-      "usage",
-      `--state stack is for backends of files, and the backend is ${backend}; use --state file.`,
-    );
-  }
-  const direct = state === "file" || !isFiles ? undefined : backend;
+  const direct = await fileBackendOf(io, out, state);
   const c = colours(io.stderr, io.env);
   const { preview, deployment } = await importState({
     ...{ folder: out, project, stack, backend: direct, resources },
@@ -228,6 +217,29 @@ async function withState(
     `The preview is empty with the state in ${join(out, file)}. Next, in ${out}:\n  pulumi stack init ${stack}\n  pulumi stack import --file ${file}\n`,
   );
   return 0;
+}
+
+/**
+ * The backend of files that takes the state; undefined where the state becomes a file.
+ * @throws EngineError (`usage`) where the state is to go into the stack, but the backend is not of files
+ */
+async function fileBackendOf(
+  { env }: Io,
+  folder: string,
+  state: Flags["state"],
+): Promise<string | undefined> {
+  const backend = await backendUrlOf(folder, env).catch((error: unknown) => {
+    if (state === undefined && error instanceof BackendError) return undefined;
+    throw error;
+  });
+  const isFiles = backend?.startsWith("file://") ?? false;
+  if (state === "stack" && !isFiles) {
+    throw new EngineError(
+      "usage",
+      `--state stack is for backends of files, and the backend is ${backend}; use --state file.`,
+    );
+  }
+  return isFiles && state !== "file" ? backend : undefined;
 }
 
 /** Installs what the program imports, as `pulumi new` does. @throws EngineError (`packages`) where that fails */

@@ -21,21 +21,27 @@ export const quoted = (text: string): string =>
 
 const escapeOf = (unit: number) => `\\u${unit.toString(16).padStart(4, "0")}`;
 
-const isPlainKey = (key: string) => /^[A-Za-z_$][\w$]*$/.test(key) && key !== "__proto__";
-const keyText = (key: string) =>
-  key === "__proto__" ? '["__proto__"]' : isPlainKey(key) ? key : quoted(key);
-
-/** A value on one line. */
-export function inline(value: unknown): string {
-  if (value instanceof Code) return value.text;
-  if (typeof value === "string") return quoted(value);
-  if (Array.isArray(value)) return `[${value.map(inline).join(", ")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const members = Object.entries(value).map(([key, member]) => memberText(key, inline(member)));
-  return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
+function keyText(key: string): string {
+  if (key === "__proto__") return '["__proto__"]';
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? key : quoted(key);
 }
 
-const memberText = (key: string, text: string) => (key === text ? key : `${keyText(key)}: ${text}`);
+/** A value on one line. */
+export const inline = (value: unknown): string =>
+  lineOf(value, (key, text) => (key === text ? key : `${keyText(key)}: ${text}`));
+
+/** A value as JSON on one line, with room between its parts. */
+export const jsonLine = (value: unknown): string => lineOf(value, (key, text) => `${quoted(key)}: ${text}`);
+
+function lineOf(value: unknown, memberText: (key: string, text: string) => string): string {
+  const line = (part: unknown) => lineOf(part, memberText);
+  if (value instanceof Code) return value.text;
+  if (typeof value === "string") return quoted(value);
+  if (Array.isArray(value)) return `[${value.map(line).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(([key, member]) => memberText(key, line(member)));
+  return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
+}
 
 /**
  * A value as a formatter writes it: on one line where it fits, else a line for each member.
@@ -70,13 +76,4 @@ export function construction(
   if (!options) return `${head}${literal(args, "", 0)});`;
   const parts = [quoted(name), literal(args, "  ", 0), literal(options, "  ", WIDTH - 3)];
   return [`new ${type}(`, ...parts.map((part) => `  ${part},`), ");"].join("\n");
-}
-
-/** A value as JSON on one line, with room between its parts. */
-export function jsonLine(value: unknown): string {
-  if (typeof value === "string") return quoted(value);
-  if (Array.isArray(value)) return `[${value.map(jsonLine).join(", ")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const members = Object.entries(value).map(([key, member]) => `${quoted(key)}: ${jsonLine(member)}`);
-  return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
 }

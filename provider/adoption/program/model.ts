@@ -23,10 +23,17 @@ export interface ProgramFile {
   readonly text: string;
 }
 
+/** A resource of a program, and the object that it is on the service. */
+export interface ImportedResource {
+  readonly type: string;
+  readonly name: string;
+  readonly id: string;
+}
+
 /** A program, and what its resources are on the service. */
 export interface Program {
   readonly files: readonly ProgramFile[];
-  readonly resources: readonly { readonly type: string; readonly name: string; readonly id: string }[];
+  readonly resources: readonly ImportedResource[];
   readonly leftOut: readonly Declarable[];
 }
 

@@ -24,24 +24,49 @@ export function named(objects: readonly Declarable[], nameOf: (object: Declarabl
         ({ object }) => object.id,
       ),
     );
-  const taken = new Set(wanted.map(({ name }) => name));
-  const used = new Set<string>();
-  const numbers = new Map<string, number>();
-  return wanted.map(({ object, name }) => {
-    const resource = used.has(name) ? freeName(name, taken, numbers) : name;
-    used.add(resource);
-    taken.add(resource);
-    return { ...object, resource };
-  });
+  const names = new UniqueNames({ wanted: wanted.map(({ name }) => name) });
+  return wanted.map(({ object, name }) => ({ ...object, resource: names.take(name) }));
 }
 
-/** @param numbers the last number that each name got */
-function freeName(name: string, taken: ReadonlySet<string>, numbers: Map<string, number>): string {
-  let number = numbers.get(name) ?? 1;
-  do number += 1;
-  while (taken.has(`${name}-${number}`));
-  numbers.set(name, number);
-  return `${name}-${number}`;
+/** Gives each name once: of several that are the same, all but the first get a number. */
+export class UniqueNames {
+  readonly #taken: Set<string>;
+  readonly #wanted: ReadonlySet<string>;
+  readonly #joiner: string;
+  /** The last number that each name got. */
+  readonly #numbers = new Map<string, number>();
+
+  /**
+   * @param options.taken what is given already
+   * @param options.wanted names that no other one gets by its number
+   * @param options.joiner what stands before a number; default `-`
+   */
+  constructor({
+    taken = [],
+    wanted = [],
+    joiner = "-",
+  }: {
+    readonly taken?: Iterable<string>;
+    readonly wanted?: Iterable<string>;
+    readonly joiner?: string;
+  } = {}) {
+    this.#taken = new Set(taken);
+    this.#wanted = new Set(wanted);
+    this.#joiner = joiner;
+  }
+
+  /** The name, with a number where it is taken. */
+  take(name: string): string {
+    let unique = name;
+    let number = this.#numbers.get(name) ?? 1;
+    while (this.#taken.has(unique) || (unique !== name && this.#wanted.has(unique))) {
+      number += 1;
+      unique = `${name}${this.#joiner}${number}`;
+    }
+    this.#numbers.set(name, number);
+    this.#taken.add(unique);
+    return unique;
+  }
 }
 
 /** What engines take as a name and people can type: one line, without what divides the parts of a URN. */

@@ -1,4 +1,5 @@
 import { Code, inline } from "./literal.ts";
+import { UniqueNames } from "./names.ts";
 import { namesIn, rangesIn } from "./patterns.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -48,13 +49,11 @@ export function sharedValues(declarations: readonly Values[]): ReadonlyMap<strin
       else if (text.length >= LENGTH_MIN) counts.set(text, { input, value, count: 1 });
     }
   }
-  const taken = new Set<string>();
+  const names = new UniqueNames({ joiner: "" });
   const shared = new Map<string, SharedValue>();
   for (const [text, { input, value, count }] of counts) {
     if (count < SHARED_MIN) continue;
-    const name = freeIdentifier(identifierOf(PREFIXES[input] ?? "", text), taken);
-    taken.add(name);
-    shared.set(text, { name, value });
+    shared.set(text, { name: names.take(identifierOf(PREFIXES[input] ?? "", text)), value });
   }
   return shared;
 }
@@ -71,11 +70,4 @@ function identifierOf(prefix: string, text: string): string {
     return `${name}${word.charAt(0).toUpperCase()}${word.slice(1)}`;
   }, prefix);
   return joined === prefix ? `${prefix}Pattern` : joined.slice(0, IDENTIFIER_MAX);
-}
-
-function freeIdentifier(name: string, taken: ReadonlySet<string>): string {
-  if (!taken.has(name)) return name;
-  let number = 2;
-  while (taken.has(`${name}${number}`)) number += 1;
-  return `${name}${number}`;
 }

@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
 import { stringify } from "yaml";
 import type { Declarable } from "../../inventory/liveObjects.ts";
-import { packageFile } from "../../packageFile.ts";
+import { packageManifest } from "../../packageFile.ts";
 import { printable } from "../../review/words/printable.ts";
 import { dataFiles } from "./dataFile.ts";
 import { importsOf, importText } from "./imports.ts";
@@ -45,16 +44,8 @@ export function typescriptFiles(
   ];
 }
 
-/** What the provider's own package says of the packages that programs need. */
-interface Package {
-  readonly version: string;
-  readonly peerDependencies: Readonly<Record<string, string>>;
-}
-
 function projectFiles({ project, namespace, plugin }: ProgramOptions): ProgramFile[] {
-  const { version, peerDependencies } = JSON.parse(
-    readFileSync(packageFile("package.json"), "utf8"),
-  ) as Package;
+  const { version, peerDependencies } = packageManifest();
   const { typescript, ...dependencies } = peerDependencies;
   const manifest = {
     name: project.toLowerCase().replaceAll(/[^a-z0-9-]+/g, "-"),
@@ -105,7 +96,7 @@ function declaredFile(
 ): ProgramFile {
   const names = new Set<string>();
   const sharing = (value: unknown): unknown => {
-    const found = typeof value === "boolean" ? undefined : shared.get(inline(value));
+    const found = shared.get(inline(value));
     if (!found) return value;
     names.add(found.name);
     return new Code(found.name);

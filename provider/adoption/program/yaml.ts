@@ -2,6 +2,7 @@ import { stringify } from "yaml";
 import { printable } from "../../review/words/printable.ts";
 import { inline } from "./literal.ts";
 import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
+import { UniqueNames } from "./names.ts";
 import { sharedValues } from "./shared.ts";
 
 /** A program in YAML, for the plugin. Programs in YAML are one file, and read no others. */
@@ -12,15 +13,13 @@ export function yamlFiles(
   const objects = kinds.flatMap((kind) => kind.objects.map((object) => ({ ...object, kind })));
   const shared = sharedValues(objects.map(({ inputs }) => inputs));
   const referring = (value: unknown): unknown => {
-    const found = typeof value === "boolean" ? undefined : shared.get(inline(value));
+    const found = shared.get(inline(value));
     return found ? `\${${found.name}}` : literalText(value);
   };
-  const keys = keysOf(
-    objects.map(({ resource }) => resource),
-    new Set([...shared.values()].map(({ name }) => name)),
-  );
-  const resources = objects.map(({ kind, resource, inputs }, index) => {
-    const key = keys[index] ?? resource;
+  // All resources and variables of a program are of one space of names.
+  const keys = new UniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
+  const resources = objects.map(({ kind, resource, inputs }) => {
+    const key = keys.take(keyOf(resource));
     const properties = Object.entries(inputs).map(([name, value]) => [name, referring(value)]);
     return [
       key,
@@ -51,13 +50,6 @@ function literalText(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, literalText(member)]));
 }
 
-/** Keys of resources, by their names: all resources and variables of a program are of one space of names. */
-function keysOf(names: readonly string[], taken: Set<string>): string[] {
-  return names.map((name) => {
-    const plain = name.replaceAll(/[^A-Za-z0-9_-]+/g, "-").replace(/^[^A-Za-z_]+/, "") || "resource";
-    let key = plain;
-    for (let number = 2; taken.has(key); number += 1) key = `${plain}-${number}`;
-    taken.add(key);
-    return key;
-  });
-}
+/** What a program in YAML takes as the key of a resource. */
+const keyOf = (name: string): string =>
+  name.replaceAll(/[^A-Za-z0-9_-]+/g, "-").replace(/^[^A-Za-z_]+/, "") || "resource";
