@@ -105,13 +105,12 @@ async function repaired(
 ): Promise<boolean> {
   const { removable, removeObjects } = await import("../drift/repair.ts");
   const { printable } = await import("../review/words/printable.ts");
-  const { idWithin } = await import("../inventory/liveObjects.ts");
+  const { objectText } = await import("../inventory/liveObjects.ts");
   const c = colours(told, io.env);
   told.write(`${await textOf(io, report)}\n`);
   const objects = flags.unmanaged === "fail" ? unmanaged : [];
   const { removed, left } = removable(objects, await connection.client.identity());
-  const title = (object: (typeof objects)[number]) =>
-    printable(`${object.definition.name} ${object.name} (${idWithin(object)})`);
+  const title = (object: (typeof objects)[number]) => printable(objectText(object));
   for (const { object, reason } of left) told.write(c.yellow(`   ${title(object)} is left: ${reason}\n`));
   for (const object of removed) told.write(c.red(` -  ${title(object)}, in no program, goes\n`));
   const { confirm = async () => true } = ask("Repair all this?");

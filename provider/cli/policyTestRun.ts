@@ -5,7 +5,7 @@ import { policyTestFiles } from "../review/policyTests/policyTestFiles.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Io } from "./io.ts";
 import { policyTestsText } from "./policyTestsText.ts";
-import { type Colours, colours, resultText } from "./render.ts";
+import { type Colours, colours } from "./render.ts";
 import { withConnection } from "./withConnection.ts";
 
 /** The exit code where a policy test fails. */
@@ -23,9 +23,8 @@ interface DoneRun {
   readonly folder: string;
   readonly stack: Stack;
   readonly result: Result;
-  readonly json: boolean;
-  /** The result for a terminal; default its resources, outputs and counts. */
-  readonly shown?: string;
+  /** The result for a terminal; undefined to print JSON. */
+  readonly shown: string | undefined;
 }
 
 /** Adds the flag that leaves policy tests out. */
@@ -51,16 +50,17 @@ export async function hasPolicyTests(folder: string): Promise<boolean> {
  * @throws ConfigurationError, RequestError and others of the connection; EngineError of the stack's configuration
  */
 export async function printTested(io: Io, run: DoneRun, tested: Tested): Promise<boolean> {
-  const { folder, result, json } = run;
+  const { folder, result, shown } = run;
   const c = colours(io.stdout, io.env);
   const print = (text: string) => io.stdout.write(`${text}\n`);
-  const shown = withoutValues(result);
-  if (!json) print(run.shown ?? resultText(c, shown));
+  const json = (policyTests?: TestedNamespace) =>
+    JSON.stringify({ ...withoutValues(result), ...(policyTests && { policyTests }) }, null, 2);
+  if (shown !== undefined) print(shown);
   const policyTests = await test(io, run, tested).catch((error: unknown) => {
-    if (json) print(JSON.stringify(shown, null, 2));
+    if (shown === undefined) print(json());
     throw error;
   });
-  print(json ? JSON.stringify({ ...shown, policyTests }, null, 2) : await testedText(c, policyTests, folder));
+  print(shown === undefined ? json(policyTests) : await testedText(c, policyTests, folder));
   return policyTests.ok;
 }
 

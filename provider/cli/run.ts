@@ -69,7 +69,7 @@ interface RunOptions<R extends Result> {
    * The result for a terminal.
    * @default changed resources, outputs, counts
    */
-  readonly text?: (io: Io, result: R) => Promise<string>;
+  readonly text?: (io: Io, result: R) => string | Promise<string>;
 }
 
 /**
@@ -82,7 +82,7 @@ export async function run<R extends Result>(
   folder: string,
   flags: RunFlags,
   work: (running: Running) => Promise<R>,
-  { tested, createNamespace, code = () => 0, text }: RunOptions<R> = {},
+  { tested, createNamespace, code = () => 0, text = textOf }: RunOptions<R> = {},
 ): Promise<number> {
   const { stdin, stdout, stderr, env } = io;
   const abort = new AbortController();
@@ -126,17 +126,9 @@ export async function run<R extends Result>(
       if (said !== undefined) told.write(`${said}\n`);
     };
     const result = await work({ io: opened.io, stack, service, told, ask, check, pin });
-    const shown = await text?.(io, result);
-    if (withTests) {
-      const ended = {
-        folder,
-        stack,
-        result,
-        json: flags.json ?? false,
-        ...(shown !== undefined && { shown }),
-      };
-      toTest = () => printTested(opened.io, ended, tested);
-    } else print(io, result, flags, shown);
+    const shown = flags.json ? undefined : await text(io, result);
+    if (withTests) toTest = () => printTested(opened.io, { folder, stack, result, shown }, tested);
+    else print(io, result, shown);
     exitCode = code(result);
   } catch (error) {
     const failed = report(io, await asEngineError(error), flags);
@@ -164,7 +156,7 @@ async function asEngineError(error: unknown): Promise<unknown> {
  * @throws UpdateFailedError naming what it would not do
  */
 async function requirePossible(stderr: Output, service: Service | undefined, plan: Plan): Promise<void> {
-  const { definitionOf } = await import("../review/steps.ts");
+  const { definitionOf } = await import("../inventory/liveObjects.ts");
   if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
   const asked = requireService(service);
   const { planProblems } = await import("../review/guards/planProblems.ts");
@@ -192,16 +184,19 @@ function readLine(event: EngineEvent, read: number): string | undefined {
   return due ? `   ${read} read` : undefined;
 }
 
-function print({ stdout, env }: Io, result: Result, flags: RunFlags, text?: string): void {
-  const shown = withoutValues(result);
-  const people = () => text ?? resultText(colours(stdout, env), shown);
-  stdout.write(`${flags.json ? JSON.stringify(shown, null, 2) : people()}\n`);
+const textOf = ({ stdout, env }: Io, result: Result): string =>
+  resultText(colours(stdout, env), withoutValues(result));
+
+/** Prints the text of a result; without one its JSON. */
+function print({ stdout }: Io, result: Result, text: string | undefined): void {
+  stdout.write(`${text ?? JSON.stringify(withoutValues(result), null, 2)}\n`);
 }
 
 function report(io: Io, error: unknown, flags: RunFlags): number {
   if (!(error instanceof EngineError)) throw error;
   const result = error instanceof RunError ? error.result : undefined;
-  if (result && (flags.json || result.steps.length > 0)) print(io, result, flags);
+  if (result && (flags.json || result.steps.length > 0))
+    print(io, result, flags.json ? undefined : textOf(io, result));
   else if (flags.json) {
     const { code, message } = error;
     const more = error instanceof OutdatedPlanError ? { differences: error.differences } : {};

@@ -1,5 +1,5 @@
 import type { FieldChange, ShownStep } from "../engine/index.ts";
-import { definitionOf } from "../review/steps.ts";
+import { definitionOf } from "../inventory/liveObjects.ts";
 
 /**
  * The fields of a resource that somebody changed: those that a program may declare, whether this one does or not. Other

@@ -1,8 +1,6 @@
-import type { AccessPolicy } from "@gatehouse-access/sdk/policy";
 import type { Plan, Step } from "../engine/index.ts";
-import type { LiveObject } from "../inventory/liveObjects.ts";
-import { idWithin } from "../inventory/liveObjects.ts";
-import type { Estate, NamespaceState } from "../review/estate.ts";
+import { idWithin, type LiveObject } from "../inventory/liveObjects.ts";
+import { type Estate, type NamespaceState, withoutObjects } from "../review/estate.ts";
 import { plannedEstate } from "../review/planned/plannedEstate.ts";
 
 /** The step of a resource whose object somebody changed or deleted. */
@@ -38,27 +36,6 @@ export function declaredEstate(
     members: planned.members?.filter(({ id }) => !members.has(id)),
     apiKeys: planned.apiKeys?.filter(({ name }) => !apiKeys.has(name)),
     unknown: planned.unknown,
-  };
-}
-
-/** Objects of a policy: fingerprints of keys, ids of rules, and tags on devices as `uid/tag`. */
-export interface PolicyObjects {
-  readonly keys?: ReadonlySet<string>;
-  readonly rules?: ReadonlySet<string>;
-  readonly tags?: ReadonlySet<string>;
-}
-
-/** A policy as it would be without some of its objects. */
-export function withoutObjects(policy: AccessPolicy, { keys, rules, tags }: PolicyObjects): AccessPolicy {
-  return {
-    keys: keys ? policy.keys.filter(({ fingerprint }) => !keys.has(fingerprint)) : policy.keys,
-    rules: rules ? policy.rules.filter(({ id }) => !rules.has(id)) : policy.rules,
-    devices: tags?.size
-      ? policy.devices.map((device) => ({
-          ...device,
-          tags: device.tags.filter((tag) => !tags.has(`${device.uid}/${tag}`)),
-        }))
-      : policy.devices,
   };
 }
 

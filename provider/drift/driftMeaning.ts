@@ -3,10 +3,10 @@ import type { Plan } from "../engine/index.ts";
 import { idWithin, type LiveObject } from "../inventory/liveObjects.ts";
 import { accesses, accessLines } from "../review/accessLines.ts";
 import { firstSentences, sentencesByKey } from "../review/coverage.ts";
-import { type Estate, inOrder, type NamespaceState } from "../review/estate.ts";
+import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../review/estate.ts";
 import { accessSentence, memberSentence, PLAIN } from "../review/report/sections.ts";
 import { memberChanges } from "../review/reviewNamespace.ts";
-import { type Drifted, declaredEstate, withoutObjects } from "./declaredEstate.ts";
+import { type Drifted, declaredEstate } from "./declaredEstate.ts";
 import type { DriftedNamespace } from "./driftReport.ts";
 
 /** What drifted in one namespace. */
@@ -65,11 +65,10 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   };
   const ofResources = drifted.map((resource) => {
     const { urn, type, id = "" } = resource;
-    const fingerprint = id.slice(id.indexOf("/") + 1);
     const isKey = type.endsWith(":PublicKey");
     return [
       urn,
-      isKey ? (byKey.get(fingerprint) ?? []) : each(() => ofPart(without([resource], []))),
+      isKey ? (byKey.get(idWithin({ id })) ?? []) : each(() => ofPart(without([resource], []))),
     ] as const;
   });
   const ofObjects = unmanaged.map((object) => {

@@ -9,12 +9,18 @@ import {
 } from "../engine/index.ts";
 import { shownObject, unmanagedOf } from "../inventory/coverage.ts";
 import { EXCEPTIONS_FILE, type Exception, hasEnded, isMeant } from "../inventory/exceptions.ts";
-import { idWithin, inventoryOf, type LiveObject, WATCHED_KINDS } from "../inventory/liveObjects.ts";
+import {
+  definitionOf,
+  idWithin,
+  inventoryOf,
+  type LiveObject,
+  WATCHED_KINDS,
+} from "../inventory/liveObjects.ts";
 import { ManagedObjects, type OwnResource } from "../inventory/managedObjects.ts";
 import type { Connection, TenantClient } from "../resources/connection.ts";
 import { readEstate } from "../review/estate.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
-import { definitionOf, onService } from "../review/steps.ts";
+import { onService } from "../review/steps.ts";
 import { acceptanceOf } from "./acceptance.ts";
 import { changedFields } from "./changedFields.ts";
 import type { Drifted } from "./declaredEstate.ts";
@@ -102,7 +108,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
         ...shownObject(object, exception),
         tenant,
         meaning: meaning.ofObjects.get(object) ?? [],
-        ...originOf({ kind: object.definition.name, id: idWithin(object) }),
+        ...originOf(nameOf(object)),
       })),
     ),
     unmanagedCounts: mode,
@@ -172,8 +178,8 @@ async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound>
   const objects = unmanaged.filter(isOpen).map(({ object }) => object);
   const meaning = driftMeaning({ estate, plan, drifted, unmanaged: objects, home });
   const names = [
-    ...drifted.filter((step) => tenantOf(step) === tenant).flatMap((step) => nameOf(step) ?? []),
-    ...objects.map((object) => ({ kind: object.definition.name, id: idWithin(object) })),
+    ...drifted.filter((step) => tenantOf(step) === tenant).flatMap((step) => stepName(step) ?? []),
+    ...objects.map(nameOf),
   ];
   const { originOf, notes } = await originsOf(looking, opened, names);
   return {
@@ -203,17 +209,20 @@ async function originsOf(
 
 const tenantOf = ({ id = "" }: Step): string => id.split("/", 1)[0] ?? "";
 
-function nameOf(step: Step): ObjectName | undefined {
+const nameOf = ({ definition, id }: Pick<LiveObject, "definition" | "id">): ObjectName => ({
+  kind: definition.name,
+  id: idWithin({ id }),
+});
+
+function stepName(step: Step): ObjectName | undefined {
   const definition = definitionOf(step);
-  return definition && step.id !== undefined
-    ? { kind: definition.name, id: idWithin({ id: step.id }) }
-    : undefined;
+  return definition && step.id !== undefined ? nameOf({ definition, id: step.id }) : undefined;
 }
 
 /** What the namespace of a resource says of it. */
 function knownOf(namespaces: readonly NamespaceFound[], step: Drifted): Known {
   const found = namespaces.find(({ tenant }) => tenant === tenantOf(step));
-  const name = nameOf(step);
+  const name = stepName(step);
   return { meaning: found?.meaning.ofResources.get(step.urn) ?? [], ...(name && found?.originOf(name)) };
 }
 

@@ -1,6 +1,6 @@
 import type { Identity } from "@gatehouse-access/sdk";
 import { EngineError } from "../engine/index.ts";
-import { idWithin, type LiveObject } from "../inventory/liveObjects.ts";
+import { idWithin, type LiveObject, objectText } from "../inventory/liveObjects.ts";
 import type { Connection } from "../resources/connection.ts";
 import { undefinedIfMissing } from "../resources/missingObject.ts";
 
@@ -45,7 +45,7 @@ export async function removeObjects(
 ): Promise<void> {
   const failures: { readonly text: string; readonly cause: unknown }[] = [];
   for (const object of objects) {
-    const { definition, id, state = {}, name } = object;
+    const { definition, id, state = {} } = object;
     try {
       await undefinedIfMissing(
         definition.delete(connection, id, state, () => false),
@@ -54,7 +54,7 @@ export async function removeObjects(
       tell(object);
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
-      failures.push({ text: `${definition.name} ${name} (${idWithin(object)}): ${why}`, cause });
+      failures.push({ text: `${objectText(object)}: ${why}`, cause });
     }
   }
   if (failures.length > 0) {

@@ -62,14 +62,15 @@ export async function whoChanged(
   objects: readonly ObjectName[],
 ): Promise<TrailAnswer> {
   const wanted = new Map(objects.map((object) => [nameText(object), trailName(object)]));
+  const asked = new Map([...wanted.values()].map((name) => [nameText(name), name]));
   try {
     const byTrail =
       wanted.size <= ONE_BY_ONE_MAX
-        ? await askEach(client, tenant, new Set(wanted.values()))
-        : await readBack(client, tenant, new Set(wanted.values()));
+        ? await askEach(client, tenant, asked)
+        : await readBack(client, tenant, asked);
     const found = new Map(
       [...wanted].flatMap(([name, inTrail]) => {
-        const entry = byTrail.get(inTrail);
+        const entry = byTrail.get(nameText(inTrail));
         return entry ? [[name, entry] as const] : [];
       }),
     );
@@ -84,15 +85,16 @@ export async function whoChanged(
   }
 }
 
-/** Kind and id in the trail, as one text. The tags of a device are one object there. */
-const trailName = ({ kind, id }: ObjectName): string =>
-  `${TRAIL_KINDS[kind] ?? kind} ${kind === "DeviceTagAttachment" ? id.slice(0, id.indexOf("/")) : id}`;
+/** Kind and id in the trail. The tags of a device are one object there. */
+const trailName = ({ kind, id }: ObjectName): ObjectName => ({
+  kind: TRAIL_KINDS[kind] ?? kind,
+  id: kind === "DeviceTagAttachment" ? id.slice(0, id.indexOf("/")) : id,
+});
 
-async function askEach(client: Client, tenant: string, names: ReadonlySet<string>) {
+async function askEach(client: Client, tenant: string, names: ReadonlyMap<string, ObjectName>) {
   const found = new Map<string, TrailNote>();
-  const ask = async (name: string) => {
-    const [kind = ""] = name.split(" ", 1);
-    const query = { kind, object: name.slice(kind.length + 1), perPage: 1 };
+  const ask = async ([name, { kind, id }]: readonly [string, ObjectName]) => {
+    const query = { kind, object: id, perPage: 1 };
     const [entry] = await client.getAuditTrail({ params: { tenant }, query });
     if (entry) found.set(name, noteOf(entry));
   };
@@ -100,14 +102,14 @@ async function askEach(client: Client, tenant: string, names: ReadonlySet<string
   return found;
 }
 
-async function readBack(client: Client, tenant: string, names: ReadonlySet<string>) {
+async function readBack(client: Client, tenant: string, names: ReadonlyMap<string, ObjectName>) {
   const found = new Map<string, TrailNote>();
   let read = 0;
   for await (const entry of client.iterate("getAuditTrail", {
     params: { tenant },
     query: { perPage: PAGE },
   })) {
-    const name = `${entry.object.kind} ${entry.object.id}`;
+    const name = nameText(entry.object);
     if (names.has(name) && !found.has(name)) found.set(name, noteOf(entry));
     read += 1;
     if (found.size === names.size || read === READ_MAX) break;

@@ -1,5 +1,4 @@
-import type { Exception } from "./exceptions.ts";
-import { exceptionFor, hasEnded } from "./exceptions.ts";
+import { type Exception, exceptionFor } from "./exceptions.ts";
 import { type Inventory, idWithin, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 import type { ManagedObjects } from "./managedObjects.ts";
 
@@ -49,10 +48,7 @@ export function unmanagedOf(
 ): { readonly object: LiveObject; readonly exception: Exception | undefined }[] {
   return objects
     .filter((object) => managed.ownerOf(object) === undefined)
-    .map((object) => {
-      const found = exceptionFor(exceptions, object, now);
-      return { object, exception: found && !hasEnded(found, now) ? found : undefined };
-    });
+    .map((object) => ({ object, exception: exceptionFor(exceptions, object, now) }));
 }
 
 /** An unmanaged object, as reports show it. */
@@ -86,7 +82,8 @@ export function coverageOf(
   };
 }
 
-const share = (managed: number, total: number) => ({
+/** How much of a whole is managed. */
+export const share = (managed: number, total: number): Omit<KindCoverage, "kind"> => ({
   managed,
   total,
   percent: total === 0 ? 100 : Math.floor((100 * managed) / total),

@@ -65,14 +65,13 @@ function unquoted(text: string, refuse: (why: string) => Error): string {
 export const hasEnded = ({ until }: Exception, now: Date): boolean =>
   now.getTime() >= Date.parse(until) + DAY;
 
-/** The exception for an object: one that still holds before one that has ended; undefined for none. */
+/** The exception for an object that still holds; undefined for none. */
 export function exceptionFor(
   exceptions: readonly Exception[],
   object: LiveObject,
   now: Date,
 ): Exception | undefined {
-  const own = exceptions.filter((exception) => isMeant(exception, object));
-  return own.find((exception) => !hasEnded(exception, now)) ?? own[0];
+  return exceptions.find((exception) => isMeant(exception, object) && !hasEnded(exception, now));
 }
 
 /** True where an exception is about an object. */

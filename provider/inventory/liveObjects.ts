@@ -1,4 +1,5 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import { ownTypeName } from "../engine/index.ts";
 import { check } from "../resources/check.ts";
 import type { Connection } from "../resources/connection.ts";
 import type { Listed, ResourceDefinition } from "../resources/definition.ts";
@@ -27,11 +28,17 @@ export const WATCHED_KINDS = [
   "DeviceTagAttachment",
 ] as const;
 
-/** The definition of this name. */
+/** The definition of this name. @throws Error where there is none */
 export function definitionNamed(kind: string): ResourceDefinition {
   const found = definitions.find(({ name }) => name === kind);
   if (!found) throw new Error(`there is no resource ${kind}`);
   return found;
+}
+
+/** The definition of a resource of this type; undefined for resources that are not of this package. */
+export function definitionOf({ type }: { readonly type: string }): ResourceDefinition | undefined {
+  const own = ownTypeName(type);
+  return definitions.find(({ name }) => name === own);
 }
 
 /**
@@ -99,6 +106,10 @@ export function declarable(objects: readonly LiveObject[]): {
   }
   return { declarable: possible, undeclarable };
 }
+
+/** An object for people: `PublicKey ana (73:d4:…)`. */
+export const objectText = ({ definition, id, name }: LiveObject): string =>
+  `${definition.name} ${name} (${idWithin({ id })})`;
 
 /** The part of an object's id after the namespace: a fingerprint, a rule's id, `uid/tag`. */
 export const idWithin = ({ id }: Pick<LiveObject, "id">): string => id.slice(id.indexOf("/") + 1);

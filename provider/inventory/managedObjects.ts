@@ -1,9 +1,8 @@
-import { ownTypeName, type StateResource } from "../engine/index.ts";
+import type { StateResource } from "../engine/index.ts";
 import { claimsOfId } from "../resources/claims.ts";
 import { isSameService } from "../resources/connection.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
-import { definitions } from "../resources/index.ts";
-import type { LiveObject } from "./liveObjects.ts";
+import { definitionOf, type LiveObject } from "./liveObjects.ts";
 
 /** A resource of this package in a state. */
 export interface OwnResource extends StateResource {
@@ -17,7 +16,7 @@ export interface OwnResource extends StateResource {
 export function ownResources(resources: readonly StateResource[], service: string): OwnResource[] {
   const urls = new Map(resources.map(({ urn, id, inputs }) => [`${urn}::${id}`, inputs?.url]));
   return resources.flatMap((resource) => {
-    const definition = definitions.find(({ name }) => name === ownTypeName(resource.type));
+    const definition = definitionOf(resource);
     const url = urls.get(resource.provider ?? "");
     const isHere = typeof url !== "string" || isSameService(url, service);
     return definition && isHere ? [{ ...resource, definition }] : [];

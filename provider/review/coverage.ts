@@ -1,9 +1,10 @@
 import type { AccessPolicy } from "@gatehouse-access/sdk/policy";
-import { type Exception, exceptionFor, hasEnded } from "../inventory/exceptions.ts";
+import { share } from "../inventory/coverage.ts";
+import { type Exception, exceptionFor } from "../inventory/exceptions.ts";
 import { definitionNamed, type LiveObject } from "../inventory/liveObjects.ts";
 import type { ManagedObjects } from "../inventory/managedObjects.ts";
 import { accesses, accessLines } from "./accessLines.ts";
-import type { Estate } from "./estate.ts";
+import { type Estate, withoutObjects } from "./estate.ts";
 import type { ManagedObject } from "./planned/plannedEstate.ts";
 import type { Coverage, EstateObject, ReviewedAccess, UndeclaredObject } from "./report/review.ts";
 import { accessSentence, PLAIN, reachPhrase } from "./report/sections.ts";
@@ -38,20 +39,16 @@ export function coverageOf(
     policy,
     undeclared.map(({ object }) => object),
   );
+  const now = new Date();
   const unmanaged = undeclared.map(({ object, live }): UndeclaredObject => {
-    const now = new Date();
     const found = elsewhere && exceptionFor(elsewhere.exceptions, live, now);
-    const holds = found !== undefined && !hasEnded(found, now);
     return {
       ...object,
       widens: widening.get(object) ?? [],
-      ...(holds && { exception: { until: found.until, reason: found.reason } }),
+      ...(found && { exception: { until: found.until, reason: found.reason } }),
     };
   });
-  const total = objects.length;
-  const count = total - unmanaged.length;
-  const percent = total === 0 ? 100 : Math.floor((100 * count) / total);
-  return { managed: count, total, percent, unmanaged };
+  return { ...share(objects.length - unmanaged.length, objects.length), unmanaged };
 }
 
 /** The objects of a namespace that a program can declare, kind by kind. The owner is none of them. */
@@ -97,18 +94,12 @@ function wideningOf(
   };
   const keys = new Set(objects.filter(({ kind }) => kind === "PublicKey").map(({ id }) => id));
   const byKey =
-    keys.size === 0
-      ? new Map<string, string[]>()
-      : sentencesByKey(
-          gained({ ...policy, keys: policy.keys.filter(({ fingerprint }) => !keys.has(fingerprint)) }),
-        );
+    keys.size === 0 ? new Map<string, string[]>() : sentencesByKey(gained(withoutObjects(policy, { keys })));
   const rules = objects.filter(({ kind }) => kind === "FirewallRule").slice(0, RULES_MAX);
   const byRule = new Map(
     rules.map(({ id }) => [
       id,
-      gained({ ...policy, rules: policy.rules.filter((rule) => rule.id !== id) }).map((line) =>
-        accessSentence(line, PLAIN),
-      ),
+      gained(withoutObjects(policy, { rules: new Set([id]) })).map((line) => accessSentence(line, PLAIN)),
     ]),
   );
   return new Map(

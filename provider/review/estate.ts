@@ -190,3 +190,24 @@ export function domainFor(
   });
   return { logins: domain.logins.toSorted(byText), addresses: domain.addresses.toSorted(byText) };
 }
+
+/** Objects of a policy: fingerprints of keys, ids of rules, and tags on devices as `uid/tag`. */
+export interface PolicyObjects {
+  readonly keys?: ReadonlySet<string>;
+  readonly rules?: ReadonlySet<string>;
+  readonly tags?: ReadonlySet<string>;
+}
+
+/** A policy as it would be without some of its objects. */
+export function withoutObjects(policy: AccessPolicy, { keys, rules, tags }: PolicyObjects): AccessPolicy {
+  return {
+    keys: keys ? policy.keys.filter(({ fingerprint }) => !keys.has(fingerprint)) : policy.keys,
+    rules: rules ? policy.rules.filter(({ id }) => !rules.has(id)) : policy.rules,
+    devices: tags?.size
+      ? policy.devices.map((device) => ({
+          ...device,
+          tags: device.tags.filter((tag) => !tags.has(`${device.uid}/${tag}`)),
+        }))
+      : policy.devices,
+  };
+}

@@ -1,6 +1,7 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
+import { definitionOf } from "../inventory/liveObjects.ts";
 import type { Connection } from "../resources/connection.ts";
 import type { Elsewhere } from "./coverage.ts";
 import { type Estate, readEstate } from "./estate.ts";
@@ -9,7 +10,7 @@ import { protectedGroup } from "./guards/lockouts.ts";
 import type { Review, Revisions } from "./report/review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
-import { definitionOf, onService } from "./steps.ts";
+import { onService } from "./steps.ts";
 import { byText, byTexts } from "./words/order.ts";
 
 /** Another revision of the program, which a plan is compared with instead of the live namespace. */

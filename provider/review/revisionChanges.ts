@@ -9,8 +9,9 @@ import {
   summarise,
   typeName,
 } from "../engine/index.ts";
+import { definitionOf } from "../inventory/liveObjects.ts";
 import { sameValue } from "../resources/values.ts";
-import { definitionOf, isHidden } from "./steps.ts";
+import { isHidden } from "./steps.ts";
 
 /** What becomes of the resources of a program from one revision to another. */
 export interface RevisionChanges {

@@ -1,14 +1,7 @@
-import {
-  holds,
-  ownTypeName,
-  type Plan,
-  type ResourceValues,
-  type Shown,
-  type Step,
-} from "../engine/index.ts";
+import { holds, type Plan, type ResourceValues, type Shown, type Step } from "../engine/index.ts";
+import { definitionOf } from "../inventory/liveObjects.ts";
 import { isSameService } from "../resources/connection.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
-import { definitions } from "../resources/index.ts";
 import { firstOf } from "./words/phrases.ts";
 
 /** A step of a plan, as one namespace sees it: of a move to another namespace it has one half. */
@@ -128,12 +121,6 @@ function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
 }
 
 const titleOf = ({ name }: ResourceDefinition, step: Step) => `${name} "${step.name}"`;
-
-/** The definition of the resource that a step is about; undefined for resources of other packages. */
-export function definitionOf({ type }: Pick<Step, "type">): ResourceDefinition | undefined {
-  const own = ownTypeName(type);
-  return definitions.find(({ name }) => name === own);
-}
 
 /** No update moves an object to another namespace. */
 const staysIn = ({ op }: Step) => op === "update" || op === "same";

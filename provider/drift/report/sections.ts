@@ -6,7 +6,13 @@ import {
   type Section,
 } from "../../review/report/sections.ts";
 import { changedFields } from "../changedFields.ts";
-import type { DriftedResource, DriftReport, FoundObject, Known } from "../driftReport.ts";
+import {
+  type DriftedResource,
+  type DriftReport,
+  type FoundObject,
+  type Known,
+  openObjects,
+} from "../driftReport.ts";
 
 /** Most characters of a value that a sentence shows. */
 const VALUE_MAX = 60;
@@ -18,7 +24,7 @@ export function driftSections(report: DriftReport, style: ReportStyle): Section[
   const { drifted, unmanaged, notApplied, namespaces, notes } = report;
   const changed = drifted.filter(({ op }) => op === "update");
   const deleted = drifted.filter(({ op }) => op === "delete");
-  const open = unmanaged.filter(({ exception }) => exception === undefined);
+  const open = openObjects(report);
   const excepted = unmanaged.filter(({ exception }) => exception !== undefined);
   const isSole = namespaces.length === 1;
   return [

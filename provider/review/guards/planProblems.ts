@@ -1,9 +1,10 @@
 import { isNotFound, PermissionError } from "@gatehouse-access/sdk";
 import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
+import { definitionOf } from "../../inventory/liveObjects.ts";
 import type { Connection, TenantClient } from "../../resources/connection.ts";
 import { deviceKey, macOf, type Namespace } from "../../resources/listings.ts";
 import { isNewer } from "../../resources/release.ts";
-import { definitionOf, isHidden, onService, type PlannedStep, stepsOf, tenantIn } from "../steps.ts";
+import { isHidden, onService, type PlannedStep, stepsOf, tenantIn } from "../steps.ts";
 import { byText } from "../words/order.ts";
 import { firstOf } from "../words/phrases.ts";
 import { actorOf, incapabilities } from "./incapabilities.ts";

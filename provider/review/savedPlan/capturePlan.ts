@@ -1,8 +1,9 @@
 import type { DeviceFilter } from "@gatehouse-access/sdk/policy";
 import { type Plan, type Step, typeName } from "../../engine/index.ts";
+import { definitionOf } from "../../inventory/liveObjects.ts";
 import { apiKeyIdentity, deviceKey, devicesByKey } from "../../resources/listings.ts";
 import type { Estate } from "../estate.ts";
-import { definitionOf, tenantIn } from "../steps.ts";
+import { tenantIn } from "../steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./reviewedContent.ts";
 
 /** Where and how a plan was made. */
