@@ -1,12 +1,13 @@
 import { ENGINE_DIFFERENCES } from "../provider/engine/embedded/engineDifferences.ts";
 import { UNSUPPORTED } from "../provider/engine/unsupported.ts";
 import { packageVersion } from "../provider/packageFile.ts";
-import { functions } from "../provider/plugin/functions.ts";
 import { pulumiSchema } from "../provider/plugin/schema.ts";
-import { idSentence, jsonSchema, type Schema } from "../provider/pulumi/classSource.ts";
+import { idSentence } from "../provider/pulumi/classSource.ts";
 import { exampleOf, pluginExamplesOf } from "../provider/pulumi/exampleOf.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
+import { functions } from "../provider/runtime/functions.ts";
+import { jsonSchema, type Schema } from "../provider/runtime/jsonSchema.ts";
 import {
   DECLARED_BY,
   IDEMPOTENCY_KEY,

@@ -20,7 +20,7 @@ import {
   takesDeclaredBy,
 } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
-import { AuthenticationError, TransportError } from "./errors.ts";
+import { AuthenticationError, ConfigurationError, TransportError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, RequestOf } from "./operations.ts";
 import { iteratePages, type Page } from "./pages.ts";
 import { buildRequest, type RequestParts, type WireRequest } from "./request.ts";
@@ -120,6 +120,13 @@ class Core implements ClientCore {
 
   identity(options: Pick<CallOptions, "signal"> = {}): Promise<Identity> {
     return abortable(() => this.#shared.authorizer.identity(this.#host, this.#tenant), options.signal);
+  }
+
+  async sessionToken(options: Pick<CallOptions, "signal"> = {}): Promise<string> {
+    const authorize = () => this.#shared.authorizer.authorize(this.#host, this.#tenant);
+    const authorization = await abortable(authorize, options.signal);
+    if (authorization?.token !== undefined) return authorization.token;
+    throw new ConfigurationError("an API key has no session: give a user name and password, or a token");
   }
 
   close(): Promise<void> {

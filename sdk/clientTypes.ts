@@ -173,6 +173,12 @@ export interface ClientCore {
   declaring(declaration: Declaration): Client;
   /** Who the client calls as. It sends requests only to log in, and to find out the namespace of an API key. */
   identity(options?: Pick<CallOptions, "signal">): Promise<Identity>;
+  /**
+   * The token of the client's user for its namespace, for other programs: whoever has it is that user, until it expires
+   * after days. It is the one that calls are made with.
+   * @throws ConfigurationError for an API key, which has none
+   */
+  sessionToken(options?: Pick<CallOptions, "signal">): Promise<string>;
   /** Waits for running requests, and closes the connections of this client and all its views. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

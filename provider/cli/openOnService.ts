@@ -64,7 +64,7 @@ export async function openOnService(
 ): Promise<OnService> {
   const { env } = io;
   const stack = await openStack({ ...options, env });
-  const { newConnection, settings } = await import("../pulumi/newConnection.ts");
+  const { newConnection, settings } = await import("../runtime/newConnection.ts");
   const configuration = isComplete(env) ? new Map<string, string>() : await configurationOf(stack);
   const lookup = (key: string) => configuration.get(key);
   if (!isSet(settings(lookup, env), "GATEHOUSE_URL")) return { stack, service: undefined, io };

@@ -12,7 +12,7 @@ export async function withConnection<T>(
   configuration: ReadonlyMap<string, string> = new Map(),
 ): Promise<T> {
   // Loaded here, since other commands need no client, which would slow their start.
-  const { newConnection } = await import("../pulumi/newConnection.ts");
+  const { newConnection } = await import("../runtime/newConnection.ts");
   const opened = newConnection((key) => configuration.get(key), env);
   try {
     return await tellingOf(stderr, opened, () => work(opened));

@@ -12,7 +12,7 @@ const serviceOfRun = perRun("lookups", connect);
 
 async function connect(): Promise<Connection> {
   const settings = new pulumi.Config("gatehouse");
-  const { newConnection } = await import("../pulumi/newConnection.ts");
+  const { newConnection } = await import("../runtime/newConnection.ts");
   return newConnection((key) => settings.get(key.slice("gatehouse:".length)));
 }
 

@@ -7,21 +7,28 @@ import { isDefaultInstance, OWN_PLUGIN, urnType } from "../engine/urn.ts";
 import type { Props } from "../engine/value.ts";
 import { packageFile, packageVersion } from "../packageFile.ts";
 import { ownValues, providerText } from "../pulumi/closure.ts";
-import { defaultTenant, SETTINGS, type Setting } from "../pulumi/newConnection.ts";
-import { type Compared, ResourceSteps, type Runtime } from "../pulumi/resourceSteps.ts";
-import { Run, replacementsAsked } from "../pulumi/run.ts";
 import type { Connection } from "../resources/connection.ts";
 import { type Failure, type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
+import { callFunction, functions } from "../runtime/functions.ts";
+import {
+  checkInstance,
+  connectionOf,
+  diffInstance,
+  type Instance,
+  settingsOf,
+} from "../runtime/instanceSettings.ts";
+import { masked } from "../runtime/masked.ts";
+import { defaultTenant, SETTINGS, type Setting } from "../runtime/newConnection.ts";
+import { plannedCreate, plannedUpdate } from "../runtime/planned.ts";
+import { type Compared, ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
+import { Run, replacementsAsked } from "../runtime/run.ts";
 import { PROVIDER_KEY } from "../valueMarks.ts";
 import { addDetails } from "./detailedDiff.ts";
 import type { EngineLink } from "./engineLink.ts";
-import { callFunction, functions } from "./functions.ts";
 import { keepIgnored } from "./ignoredChanges.ts";
-import { checkInstance, connectionOf, diffInstance, type Instance, settingsOf } from "./instanceSettings.ts";
-import { plannedCreate, plannedUpdate } from "./planned.ts";
 import { CancelledError, InitFailedError } from "./status.ts";
-import { knownLists, masked, plainValues, propsIn, secretNames, secretTexts, structOf } from "./values.ts";
+import { knownLists, plainValues, propsIn, secretNames, secretTexts, structOf } from "./values.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

@@ -1,11 +1,9 @@
-import { camelKey } from "@gatehouse-access/sdk";
-import { z } from "zod";
 import { OWN_PLUGIN } from "../engine/urn.ts";
-import { idSentence, jsonSchema, type Schema } from "../pulumi/classSource.ts";
-import { SETTINGS, type Setting } from "../pulumi/newConnection.ts";
+import { idSentence } from "../pulumi/classSource.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../resources/definition.ts";
-import { HINTS } from "../resources/lookups.ts";
-import type { PluginFunction } from "./functions.ts";
+import type { PluginFunction } from "../runtime/functions.ts";
+import { jsonSchema, resultSchema, type Schema } from "../runtime/jsonSchema.ts";
+import { SETTINGS, type Setting } from "../runtime/newConnection.ts";
 
 /** What the schema says of a property, besides its type. */
 interface Property {
@@ -173,35 +171,6 @@ function functionOf(called: PluginFunction, types: Types, schemaFile: SchemaSour
       ),
     },
     outputs: { type: "object", ...types.membersOf(resultSchema(result, schemaFile), name) },
-  };
-}
-
-/** What a function gives, as an object. */
-function resultSchema(result: PluginFunction["result"], schemaFile: SchemaSources["schemaFile"]): Schema {
-  if ("file" in result) return schemaFile(result.file);
-  const answered = inCamelCase(
-    z.toJSONSchema(result.schema, { io: "output", unrepresentable: "any" }) as Schema,
-  );
-  const { property } = result;
-  if (property === undefined) return answered;
-  return { type: "object", properties: { [property]: answered }, required: [property] };
-}
-
-/** The schema of a value of the wire, as the client gives it. */
-function inCamelCase(schema: Schema): Schema {
-  const { properties, items, anyOf, required } = schema;
-  return {
-    ...schema,
-    ...(properties && {
-      properties: Object.fromEntries(
-        Object.entries(properties)
-          .filter(([name]) => !HINTS.has(camelKey(name)))
-          .map(([name, member]) => [camelKey(name), inCamelCase(member)]),
-      ),
-    }),
-    ...(required && { required: required.map(camelKey) }),
-    ...(items && { items: inCamelCase(items) }),
-    ...(anyOf && { anyOf: anyOf.map(inCamelCase) }),
   };
 }
 

@@ -1,28 +1,9 @@
-import { z } from "zod";
 import type { ResourceDefinition } from "../resources/definition.ts";
+import { jsonSchema, type Schema } from "../runtime/jsonSchema.ts";
 import { providerText } from "./closure.ts";
 
 /** The functions that the classes call, from the folder that the classes are written to. */
 const PROGRAM = "../program.ts";
-
-/** The JSON Schema of a field, as far as fields have it. */
-export interface Schema {
-  readonly type?: string;
-  readonly enum?: readonly (string | number)[];
-  readonly anyOf?: readonly Schema[];
-  readonly not?: Schema;
-  readonly const?: unknown;
-  readonly items?: Schema;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly additionalProperties?: Schema | boolean;
-  readonly required?: readonly string[];
-  readonly description?: string;
-  readonly $ref?: string;
-  readonly definitions?: Readonly<Record<string, Schema>>;
-}
-
-/** The JSON Schema of what a program may give for a field. */
-export const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "input" }) as Schema;
 
 /** How a field is written: what a program gives may be an output, and may be left out for its default. */
 interface Form {

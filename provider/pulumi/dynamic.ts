@@ -1,8 +1,8 @@
 import type { Connection } from "../resources/connection.ts";
 import { definitions } from "../resources/index.ts";
+import { defaultTenant, type Lookup, newConnection } from "../runtime/newConnection.ts";
+import { Run, replacementsAsked } from "../runtime/run.ts";
 import { type DynamicRuntime, dynamicProvider } from "./dynamicProvider.ts";
-import { defaultTenant, type Lookup, newConnection } from "./newConnection.ts";
-import { Run, replacementsAsked } from "./run.ts";
 
 let configuration: Lookup = () => undefined;
 let opened: Connection | undefined;

@@ -1,11 +1,11 @@
 import type { dynamic } from "@pulumi/pulumi";
 import { type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
 import { hasUnknown } from "../resources/values.ts";
+import type { Lookup } from "../runtime/newConnection.ts";
+import { ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
+import type { Creator } from "../runtime/run.ts";
 import { PROVIDER_KEY, SECRET, SIGNATURE } from "../valueMarks.ts";
 import { dynamicValues, LOGICAL_ID, ownValues, STATE_ID } from "./closure.ts";
-import type { Lookup } from "./newConnection.ts";
-import { ResourceSteps, type Runtime } from "./resourceSteps.ts";
-import type { Creator } from "./run.ts";
 
 type Values = Record<string, unknown>;
 

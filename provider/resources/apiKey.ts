@@ -64,7 +64,11 @@ const inputs = {
 };
 
 const outputs = {
-  key: output(z.string(), { description: "The secret; empty when the key was imported.", secret: true }),
+  key: output(z.string(), {
+    description: "The secret; empty when the key was imported.",
+    secret: true,
+    choice: z.uuidv4({ error: "must be a UUID of version 4" }),
+  }),
   previousKey: output(z.string(), {
     description: "The secret of the key that this one replaced, while that one goes on working; else empty.",
     secret: true,
@@ -120,6 +124,11 @@ export const apiKey = defineResource({
     );
   },
 
+  withReplaced: (state, replaced) => ({
+    ...state,
+    previous: [...state.previous, ...carriedOn(replaced, new Date())],
+  }),
+
   rules: ({ validDays, rotateBefore = 0 }) =>
     validDays > 0 && rotateBefore >= validDays
       ? [{ property: "rotateBefore", reason: `must be less than validDays (${validDays})` }]
@@ -137,7 +146,12 @@ export const apiKey = defineResource({
     const name = inputs.name ?? generatedName(origin.name);
     const replaced = origin.replaced?.state as KeyState | undefined;
     if (replaced) await giveUpName(opened, [replaced, ...replaced.previous], name, generatedName(name));
-    const made = await makeKey(connection, opened, { ...inputs, name });
+    const made = await makeKey(
+      connection,
+      opened,
+      { ...inputs, name },
+      await secretOf(opened, connection, origin),
+    );
     const kept = overlapOf(replaced, inputs.overlap ?? 0);
     const previousKey = kept.length > 0 ? (replaced?.key ?? "") : "";
     const secrets = { key: made.id, previousKey, previous: kept };
@@ -206,15 +220,32 @@ function generatedName(resource: string): string {
 }
 
 /**
- * Makes a key. Its secret is chosen here, so that a key whose answer was lost can be recognised. The idempotency key is
+ * The secret of a new key: the program's, or one that is chosen here, so that a key whose answer was lost can be recognised.
+ * @throws Error when another key has the program's
+ */
+async function secretOf(
+  { tenant }: TenantClient,
+  connection: Connection,
+  { chosen: { key } }: Origin,
+): Promise<string> {
+  if (typeof key !== "string") return randomUUID();
+  if (!(await connection.opens(key))) return key;
+  throw new Error(
+    `ApiKey.key: a key of the namespace ${tenant} or another one has this secret already: choose a new one; where a run was interrupted after it had made that key, import the key by its name, or revoke it`,
+  );
+}
+
+/**
+ * Makes a key. The idempotency key is
  * for this try alone: somebody with a stack of the same name may use the key that an earlier run made.
  */
 async function makeKey(
   connection: Connection,
   opened: TenantClient,
   { name, validDays, role }: Inputs & { readonly name: string },
+  key: string,
 ) {
-  const [key, idempotencyKey] = [randomUUID(), randomUUID()];
+  const idempotencyKey = randomUUID();
   const body = { name, expiresAt: validDays, key, ...(role && { role }) };
   const make = async () => whole(opened, await opened.client.createApiKey({ body }, { idempotencyKey }));
   try {
@@ -256,9 +287,12 @@ function clearer(error: unknown, name: string): unknown {
 /** The replaced key, and those that it had replaced: the state must name every key that goes on working. */
 function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {
   if (!replaced || overlap === 0) return [];
-  const { tenant, name, createdAt, createdBy } = replaced;
-  const until = new Date(Date.now() + overlap * DAY).toISOString();
-  return [...replaced.previous, { tenant, name, createdAt, createdBy, until }];
+  return carriedOn(replaced, new Date(Date.now() + overlap * DAY));
+}
+
+/** The keys that a replaced one had replaced, and itself, which is to be revoked after a time. */
+function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, until: Date): Previous[] {
+  return [...previous, { tenant, name, createdAt, createdBy, until: until.toISOString() }];
 }
 
 const hasEnded = (old: Previous, now: Date) => Date.parse(old.until) <= now.getTime();

@@ -97,17 +97,18 @@ async function takeOver(
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, changes);
   origin.claim(existing.id);
   tell(adoptionNotice({ type: definition.name, name: origin.name, id: existing.id }));
-  return changes.length === 0 ? existing : changed(creation, existing);
+  return changes.length === 0 ? existing : changed(creation, existing, true);
 }
 
 async function changed(
   { definition, connection, inputs }: Creation,
   { id, state }: Existing<Values>,
+  wasThere = false,
 ): Promise<Existing<Values>> {
   try {
     return { id, state: await definition.update(connection, id, state, inputs) };
   } catch (error) {
-    throw new UnfinishedError(id, state, error);
+    throw new UnfinishedError(id, state, error, wasThere);
   }
 }
 

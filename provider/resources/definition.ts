@@ -31,6 +31,8 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly isId: boolean;
   /** True for what is encrypted in the state, and never shown. */
   readonly secret: boolean;
+  /** What a program may choose it to be where the engine keeps states in clear, so that no state holds it. */
+  readonly choice?: z.ZodType<z.output<S>>;
 }
 
 /** The inputs of a resource, by name. */
@@ -91,6 +93,8 @@ export interface Origin {
   readonly idempotencyKey: string;
   /** The object that is replaced, as the state holds it. */
   readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
+  /** Values of outputs that the program chose itself; see {@link OutputField.choice}. */
+  readonly chosen: Readonly<Record<string, unknown>>;
   /** The inputs of the object that is replaced, where the engine did not show the object itself. */
   readonly unseen: Readonly<Record<string, unknown>> | undefined;
   /**
@@ -150,6 +154,18 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   objectKeys?(state: Readonly<State<I, O>>): readonly string[];
   /** All objects of a namespace that are of this kind, in any order; left out where a program declares none as such. */
   list?(connection: Connection, tenant: string): Promise<readonly Listed<State<I, O>>[]>;
+  /**
+   * The id of the object that people know by this name; undefined where there is none.
+   * @default the one of that name in {@link list}
+   * @throws Error where several have it
+   */
+  named?(connection: Connection, tenant: string, name: string): Promise<string | undefined>;
+  /**
+   * The state with the object that it replaced, where that could not be removed yet: the next update removes it. A kind
+   * that has this carries on from what it replaces. Engines that show a create nothing of that object make the new one
+   * in an update.
+   */
+  withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
   /** What is wrong with several inputs together. All values are known and canonical. */
   rules?(inputs: InputValues<I>): readonly Failure[];
   /** Inputs that need a change although the program did not change them, such as one that sends an invitation again. */
@@ -208,6 +224,7 @@ export function output<S extends z.ZodType>(
     readonly mutable?: boolean;
     readonly isId?: boolean;
     readonly secret?: boolean;
+    readonly choice?: z.ZodType<z.output<S>>;
   },
 ): OutputField<S> {
   return { volatile: false, mutable: false, isId: false, secret: false, ...options, schema };
@@ -248,9 +265,12 @@ export class UnfinishedError extends Error {
   readonly id: string;
   readonly state: Readonly<Record<string, unknown>>;
   readonly reason: string;
+  /** True for an object that was there before, and was taken over. */
+  readonly wasThere: boolean;
 
-  constructor(id: string, state: Readonly<Record<string, unknown>>, cause: unknown) {
+  constructor(id: string, state: Readonly<Record<string, unknown>>, cause: unknown, wasThere = false) {
     super("made, but not completed", { cause });
+    this.wasThere = wasThere;
     this.reason = cause instanceof Error ? cause.message : String(cause);
     this.id = id;
     this.state = state;

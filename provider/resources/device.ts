@@ -3,7 +3,7 @@ import { dateTime, devices, uid as uidSchema } from "@gatehouse-access/sdk/contr
 import { z } from "zod";
 import type { TenantClient } from "./connection.ts";
 import { defineResource, optional, output, UnfinishedError } from "./definition.ts";
-import { deviceInput, deviceOf, followDevice } from "./deviceSelector.ts";
+import { deviceInput, deviceOf, followDevice, idOfDevice } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { Device } from "./listings.ts";
@@ -61,6 +61,8 @@ export const device = defineResource({
     ofInputs: ({ tenant, device }) => [{ key: `device ${tenant ?? ""} ${device}`, property: "device" }],
   },
 
+  named: idOfDevice,
+
   async create(connection, inputs, origin) {
     const opened = await connection.tenant(inputs.tenant);
     const found = await deviceOf(opened, inputs.device, "Device");
@@ -71,7 +73,7 @@ export const device = defineResource({
       return { id, state: toState(opened.tenant, settings, await bringTo(opened, found, inputs)) };
     } catch (error) {
       // Name and status are two requests, of which the first may have succeeded.
-      throw new UnfinishedError(id, toState(opened.tenant, settings, found), error);
+      throw new UnfinishedError(id, toState(opened.tenant, settings, found), error, true);
     }
   },
 

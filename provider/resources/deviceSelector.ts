@@ -1,6 +1,6 @@
 import { devices, uid } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { TenantClient } from "./connection.ts";
+import type { Connection, TenantClient } from "./connection.ts";
 import { output, required } from "./definition.ts";
 import { type Device, deviceKey, devicesByKey } from "./listings.ts";
 
@@ -49,6 +49,17 @@ export async function deviceOf(opened: TenantClient, selector: string, resource:
   throw new Error(
     `${resource}.device: the namespace ${opened.tenant} has no device "${selector}"; give a uid, a MAC address or a name`,
   );
+}
+
+/** The id, as tenant/uid, of the device that a selector means; undefined where the namespace has none. */
+export async function idOfDevice(
+  connection: Connection,
+  tenant: string,
+  selector: string,
+): Promise<string | undefined> {
+  const { devices } = await connection.tenant(tenant);
+  const device = await devices.find(deviceKey(selector.toLowerCase()));
+  return device && `${tenant}/${device.uid}`;
 }
 
 /**

@@ -8,6 +8,7 @@ import {
   deviceOutputs,
   deviceState,
   followDevice,
+  idOfDevice,
   selectorsOf,
 } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
@@ -57,6 +58,13 @@ export const deviceTagAttachment = defineResource({
         return listed(id, `${tag} on ${device.name}`, () => state);
       }),
     );
+  },
+
+  // As device/tag.
+  async named(connection, tenant, name) {
+    const slash = name.lastIndexOf("/");
+    const device = await idOfDevice(connection, tenant, name.slice(0, Math.max(0, slash)));
+    return slash > 0 && device ? `${device}/${name.slice(slash + 1)}` : undefined;
   },
 
   async create(connection, inputs, origin) {

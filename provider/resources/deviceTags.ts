@@ -6,6 +6,7 @@ import {
   deviceOutputs,
   deviceState,
   followDevice,
+  idOfDevice,
   selectorsOf,
 } from "./deviceSelector.ts";
 import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
@@ -53,6 +54,8 @@ export const deviceTags = defineResource({
         listed(`${tenant}/${device.uid}`, device.name, () => toState(tenant, selector, device)),
       );
   },
+
+  named: idOfDevice,
 
   async create(connection, inputs, origin) {
     const opened = await connection.tenant(inputs.tenant);

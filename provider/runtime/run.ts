@@ -13,6 +13,10 @@ export interface Creator {
   readonly state: string | undefined;
   /** Names of inputs whose values no error may show, where the engine tells. */
   readonly secretInputs?: readonly string[];
+  /** Values of outputs that the program chose itself. */
+  readonly chosen?: Values;
+  /** The object that is replaced, where the engine names no resource but shows it. */
+  readonly replaced?: Existing<Values>;
 }
 
 /** Which resources `gatehouse` was told to replace, by its environment: no engine shows that to a provider. */
@@ -80,7 +84,8 @@ export class Run {
   }
 
   /** What the create of a resource must know beside its inputs. */
-  origin(definition: ResourceDefinition, { resource, state }: Creator, inputs: Values): Origin {
+  origin(definition: ResourceDefinition, creator: Creator, inputs: Values): Origin {
+    const { resource, state, chosen = {} } = creator;
     const before = resource === undefined ? undefined : this.#inState.get(resource);
     if (resource) this.#claims.letGo(resource);
     const isSeen = before === undefined || before.existing !== undefined;
@@ -88,19 +93,15 @@ export class Run {
       resource && state && isSeen
         ? [state, ...creation(definition, resource, inputs, before?.existing)]
         : undefined;
-    const replaced = before?.existing;
-    return this.#origin(
-      definition,
-      resource,
-      { replaced, unseen: isSeen ? undefined : before.inputs },
-      start,
-    );
+    const replaced = creator.replaced ?? before?.existing;
+    const unseen = isSeen ? undefined : before.inputs;
+    return this.#origin(definition, resource, { replaced, unseen, chosen }, start);
   }
 
   #origin(
     definition: ResourceDefinition,
     resource: string | undefined,
-    before: Pick<Origin, "replaced" | "unseen">,
+    before: Pick<Origin, "replaced" | "unseen" | "chosen">,
     creation: readonly string[] | undefined,
   ): Origin {
     const claims = this.#claims;

@@ -1,4 +1,8 @@
 import { ConfigurationError, credentialsFromEnvironment } from "@gatehouse-access/sdk";
+import { type Connection, isSameService } from "../resources/connection.ts";
+import type { Failure } from "../resources/definition.ts";
+import type { InputChange } from "../resources/diff.ts";
+import { hasUnknown } from "../resources/values.ts";
 import {
   CREDENTIALS,
   defaultTenant,
@@ -6,11 +10,7 @@ import {
   SETTINGS,
   type Setting,
   settings,
-} from "../pulumi/newConnection.ts";
-import { type Connection, isSameService } from "../resources/connection.ts";
-import type { Failure } from "../resources/definition.ts";
-import type { InputChange } from "../resources/diff.ts";
-import { hasUnknown } from "../resources/values.ts";
+} from "./newConnection.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

@@ -1,0 +1,168 @@
+import type { InputField, OutputField, ResourceDefinition } from "../resources/definition.ts";
+import { jsonSchema } from "../runtime/jsonSchema.ts";
+import { type Member, type Type, terraformName, typeConstraint, typeOf } from "./types.ts";
+
+/** What an attribute of a resource is. */
+export type Role =
+  /** The resource's id. */
+  | { readonly role: "id" }
+  /** What a configuration declares. */
+  | { readonly role: "input"; readonly field: InputField }
+  /** What tells a run what to do, and is no part of the object: no state or plan holds it. */
+  | { readonly role: "instruction"; readonly field: InputField }
+  /** What the service decides. */
+  | { readonly role: "output"; readonly field: OutputField }
+  /** A secret that a configuration chooses: no state or plan holds it. */
+  | { readonly role: "secret"; readonly field: OutputField }
+  /** A number that is counted up to give a new secret, whose change nobody can see. */
+  | { readonly role: "secretVersion" };
+
+/** An attribute of a resource in Terraform. */
+export type Attribute = Member & Role;
+
+/** The type of a resource in Terraform: `PublicKey` is `gatehouse_public_key`. */
+export const typeNameOf = (definition: Pick<ResourceDefinition, "name">): string =>
+  `gatehouse${terraformName(definition.name)}`;
+
+const STRING: Type = { kind: "string" };
+
+/**
+ * The attributes of a resource, from its definition. States of Terraform are in clear, so they hold no secret output: one
+ * that a program may choose is an input that no state holds, the others are left out.
+ */
+export function attributesOf({ id, idNote, inputs, outputs }: ResourceDefinition): readonly Attribute[] {
+  const note = idNote === undefined ? "" : ` (${idNote})`;
+  const own = { role: "id", name: "id", property: "id", type: STRING, required: false } as const;
+  return [
+    { ...own, description: `Its id: \`${id.text}\`${note}.` },
+    ...Object.entries(inputs).map(([property, field]): Attribute => {
+      const { description, required, transient } = field;
+      const member = memberOf(property, description, typeOf(jsonSchema(field.schema)), required);
+      return { ...member, role: transient ? "instruction" : "input", field };
+    }),
+    ...Object.entries(outputs).flatMap(([property, field]) => outputAttributes(property, field)),
+  ];
+}
+
+function outputAttributes(property: string, field: OutputField): Attribute[] {
+  const { description, secret, choice } = field;
+  if (!secret)
+    return [{ ...memberOf(property, description, typeOf(jsonSchema(field.schema))), role: "output", field }];
+  if (!choice) return [];
+  const chosen = { ...memberOf(property, "", STRING), name: `${terraformName(property)}_wo` };
+  return [
+    {
+      ...chosen,
+      description:
+        "The secret, needed to make one: a UUID of version 4 that no other has. It is in no state and no plan; give it from an ephemeral value, and keep it where the key is used.",
+      role: "secret",
+      field,
+    },
+    {
+      ...chosen,
+      name: `${chosen.name}_version`,
+      property: `${property}Version`,
+      type: { kind: "number" },
+      description: `Any number; a change of it makes a new one with the secret that \`${chosen.name}\` has then.`,
+      role: "secretVersion",
+    },
+  ];
+}
+
+const memberOf = (property: string, description: string, type: Type, required = false): Member => ({
+  name: terraformName(property),
+  property,
+  type,
+  description,
+  required,
+});
+
+/** How Terraform nests objects. */
+const NESTING = { object: 1, list: 2, set: 3, map: 4 } as const;
+
+/** Who gives a value. */
+interface Given {
+  readonly required?: boolean;
+  readonly optional?: boolean;
+  readonly computed?: boolean;
+  readonly sensitive?: boolean;
+  readonly writeOnly?: boolean;
+}
+
+/** An attribute in a schema of Terraform. @param given of the attribute, and by name of its members */
+function schemaAttribute(
+  { name, type, description }: Pick<Member, "name" | "type" | "description">,
+  given: Given,
+  memberGiven: (member: Member) => Given,
+): object {
+  const nested =
+    type.kind === "object" ? type : "of" in type && type.of.kind === "object" ? type.of : undefined;
+  const members = nested?.kind === "object" ? nested.members : undefined;
+  return {
+    ...{ name, description, ...given },
+    ...(members
+      ? {
+          nestedType: {
+            attributes: members.map((member) => schemaAttribute(member, memberGiven(member), memberGiven)),
+            nesting: NESTING[type.kind as keyof typeof NESTING],
+          },
+        }
+      : { type: Buffer.from(JSON.stringify(typeConstraint(type))) }),
+  };
+}
+
+const COMPUTED: Given = { computed: true };
+
+/** Who gives an attribute, and the members in it. */
+function givenBy(attribute: Attribute): readonly [Given, (member: Member) => Given] {
+  switch (attribute.role) {
+    case "id":
+    case "output":
+      return [COMPUTED, () => COMPUTED];
+    case "instruction":
+      return [{ optional: true, writeOnly: true }, () => ({ optional: true })];
+    case "secret":
+      return [{ optional: true, writeOnly: true, sensitive: true }, () => ({ optional: true })];
+    case "secretVersion":
+      return [{ optional: true }, () => ({ optional: true })];
+    case "input": {
+      const { required, default: fallback } = attribute.field;
+      const isFilled = fallback !== undefined;
+      return [
+        required ? { required: true } : { optional: true, computed: true },
+        (member) => (member.required ? { required: true } : { optional: true, computed: isFilled }),
+      ];
+    }
+  }
+}
+
+/** The schema of a resource. */
+export const resourceSchema = (description: string, attributes: readonly Attribute[]): object =>
+  block(
+    description,
+    attributes.map((attribute) => schemaAttribute(attribute, ...givenBy(attribute))),
+  );
+
+/** The schema of what takes arguments and gives results. */
+export const lookupSchema = (
+  description: string,
+  args: readonly (Member & Pick<Given, "sensitive" | "computed">)[],
+  results: readonly (Member & Pick<Given, "sensitive">)[],
+): object =>
+  block(description, [
+    ...args.map((member) => {
+      const { required, sensitive = false, computed = false } = member;
+      const given = { ...(required ? { required } : { optional: true, computed }), sensitive };
+      return schemaAttribute(member, given, (inner) => ({
+        [inner.required ? "required" : "optional"]: true,
+      }));
+    }),
+    ...results.map((member) =>
+      schemaAttribute(member, { computed: true, sensitive: member.sensitive ?? false }, () => COMPUTED),
+    ),
+  ]);
+
+const block = (description: string, attributes: readonly object[]) => ({
+  version: 0,
+  block: { version: 0, attributes, description },
+});

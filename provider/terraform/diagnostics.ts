@@ -1,0 +1,97 @@
+import type { Failure, ResourceDefinition } from "../resources/definition.ts";
+import { masked } from "../runtime/masked.ts";
+import { terraformName } from "./types.ts";
+
+const [ERROR, WARNING] = [1, 2];
+
+/** A message of the provider to whoever runs Terraform. */
+export interface Diagnostic {
+  readonly severity: number;
+  readonly summary: string;
+  readonly detail: string;
+  readonly attribute?: AttributePath;
+}
+
+/** Where a value is in a configuration. */
+export interface AttributePath {
+  readonly steps: readonly { readonly attributeName: string }[];
+}
+
+/** Where attributes are, by the names in them from the outermost on. */
+export const attributePath = (...names: readonly string[]): AttributePath => ({
+  steps: names.map((attributeName) => ({ attributeName })),
+});
+
+/** An error about one attribute, or about none. */
+export const errorAt = (names: readonly string[], summary: string, detail: string): Diagnostic => ({
+  severity: ERROR,
+  summary,
+  detail,
+  ...(names.length > 0 && { attribute: attributePath(...names) }),
+});
+
+/** A warning about nothing in particular. */
+export const warning = (summary: string, detail: string): Diagnostic => ({
+  severity: WARNING,
+  summary,
+  detail,
+});
+
+/** What is wrong with the inputs of a resource, as Terraform shows it: at the attribute, in its names. */
+export const failureDiagnostic = (
+  definition: ResourceDefinition,
+  { property, reason }: Failure,
+): Diagnostic => inWords(definition, reason, property, "Invalid");
+
+/**
+ * A failed step of a resource, as Terraform shows it.
+ * @param what the step, as in `could not be made`
+ * @param secrets texts that it must not show, the longest first
+ */
+export function errorDiagnostic(
+  definition: ResourceDefinition,
+  error: unknown,
+  what: string,
+  secrets: readonly string[] = [],
+): Diagnostic {
+  const reason = masked(error instanceof Error ? error.message : String(error), secrets);
+  return inWords(definition, reason, undefined, what);
+}
+
+function inWords(
+  definition: ResourceDefinition,
+  reason: string,
+  named: string | undefined,
+  what: string,
+): Diagnostic {
+  const { name, inputs } = definition;
+  const [prefix = "", property = named] =
+    new RegExp(`^${name}(?:\\.([\\w.]+))?: `).exec(reason)?.slice(0, 2) ?? [];
+  const [input = "", ...inside] = property?.split(".") ?? [];
+  const isAttribute = input in inputs;
+  const detail = terraformWords(definition, reason.slice(prefix.length));
+  // A place within a list or map is none that Terraform could be told by a name.
+  const path = isAttribute ? [input, ...inside.filter((step) => !/^\d+$/.test(step)).slice(0, 1)] : [];
+  const names = path.map(terraformName);
+  const title = what === "Invalid" ? `Invalid ${names.join(".") || name}` : `${terraformTitle(name)} ${what}`;
+  return errorAt(names, title, `${names.length > 0 ? `${names.join(".")}: ` : ""}${detail}`);
+}
+
+const terraformTitle = (name: string): string =>
+  name.replaceAll(/(?!^)[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+/** A text about a resource in the names and the notation of Terraform: `forceDestroy: true` as `force_destroy = true`. */
+export function terraformWords({ inputs, outputs }: ResourceDefinition, text: string): string {
+  const names = [...Object.keys(inputs), ...Object.keys(outputs)].join("|");
+  return text
+    .replaceAll(
+      new RegExp(`\\b(${names}): (?=true|false|"|-?\\d)`, "g"),
+      (_all, name: string) => `${terraformName(name)} = `,
+    )
+    .replaceAll(new RegExp(`\\b(${names})\\b`, "g"), (name) =>
+      /[A-Z]/.test(name) ? terraformName(name) : name,
+    )
+    .replaceAll("run with --refresh", "run terraform plan again")
+    .replaceAll("dependsOn", "depends_on")
+    .replaceAll("of the program", "of the configuration");
+}

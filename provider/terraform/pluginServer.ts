@@ -1,0 +1,156 @@
+import { webcrypto } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import grpc from "@grpc/grpc-js";
+import { pluginServices } from "./protocol.ts";
+
+/** What a plugin is told by the program that starts it, so that nobody starts it by mistake. */
+const COOKIE = "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2";
+
+/** The version of the protocol between a plugin and Terraform, and that of the plugin's own start. */
+const [PROTOCOL, CORE] = [6, 1];
+
+/** Bytes of the largest message: Terraform sends and takes messages of this size. */
+const LARGEST = 256 * 1024 * 1024;
+
+/** Milliseconds between looks at whether the parent process is still there. */
+const WATCH = 1_000;
+
+/** The services of a provider, by the names of their methods. */
+export type ProviderMethods = Readonly<Record<string, (request: never) => Promise<object> | object>>;
+
+/** How a provider was started. */
+export interface PluginStart {
+  readonly env: NodeJS.ProcessEnv;
+  /** True to serve whoever attaches, without a certificate, until the process is ended. */
+  readonly attachable: boolean;
+}
+
+/** True where Terraform started this process as a plugin. */
+export const isStartedByTerraform = (env: NodeJS.ProcessEnv): boolean =>
+  env.TF_PLUGIN_MAGIC_COOKIE === COOKIE;
+
+/**
+ * Serves a provider on a socket of the file system until Terraform, or whoever attached, ends it.
+ * @returns what is to be printed: the line that Terraform waits for; for one to attach to, the value of
+ * TF_REATTACH_PROVIDERS
+ * @throws Error where the Terraform that started it does not know this version of the protocol
+ */
+export async function servePlugin(
+  methods: ProviderMethods,
+  source: string,
+  { env, attachable }: PluginStart,
+): Promise<string> {
+  const versions = env.PLUGIN_PROTOCOL_VERSIONS?.split(",") ?? [];
+  if (!attachable && !versions.includes(String(PROTOCOL))) {
+    throw new Error(
+      `this provider speaks version ${PROTOCOL} of the plugin protocol, and this Terraform ${versions.join(", ") || "none"}: it needs Terraform 1.0 or newer`,
+    );
+  }
+  const folder = mkdtempSync(join(env.PLUGIN_UNIX_SOCKET_DIR || tmpdir(), "gatehouse-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const socket = join(folder, "provider");
+  const clientCertificate = attachable ? undefined : env.PLUGIN_CLIENT_CERT;
+  const own = clientCertificate === undefined ? undefined : await selfSigned();
+  const credentials =
+    own && clientCertificate !== undefined
+      ? grpc.ServerCredentials.createSsl(
+          Buffer.from(clientCertificate),
+          [{ private_key: Buffer.from(own.key), cert_chain: Buffer.from(own.certificate) }],
+          true,
+        )
+      : grpc.ServerCredentials.createInsecure();
+  await listen(methods, socket, credentials);
+  // It reaches the whole group of processes; Terraform asks its plugins to stop by a request.
+  process.on("SIGINT", () => {});
+  if (attachable) {
+    const address = { Network: "unix", String: socket };
+    const how = { Protocol: "grpc", ProtocolVersion: PROTOCOL, Pid: process.pid, Test: true, Addr: address };
+    return JSON.stringify({ [source]: how });
+  }
+  exitWithParent();
+  const certificate = own?.der.toString("base64").replace(/=+$/, "") ?? "";
+  return [CORE, PROTOCOL, "unix", socket, "grpc", certificate].join("|");
+}
+
+/** A plugin whose Terraform was killed is told nothing: it would stay for ever. */
+function exitWithParent(): void {
+  const parent = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== parent) process.exit(1);
+  }, WATCH).unref();
+}
+
+async function listen(
+  methods: ProviderMethods,
+  socket: string,
+  credentials: grpc.ServerCredentials,
+): Promise<void> {
+  const server = new grpc.Server({
+    "grpc.max_receive_message_length": LARGEST,
+    "grpc.max_send_message_length": LARGEST,
+  });
+  const services = pluginServices();
+  const add = (name: string, implementation: grpc.UntypedServiceImplementation) =>
+    server.addService(services[name] as grpc.ServiceDefinition, implementation);
+  add("tfplugin6.Provider", Object.fromEntries(Object.entries(methods).map(answering)));
+  add("plugin.GRPCController", {
+    Shutdown: (_call: unknown, done: grpc.sendUnaryData<object>) => {
+      done(null, {});
+      setImmediate(() => process.exit(0));
+    },
+  });
+  // Kept open and empty: logs go to the standard error, and there are no further connections.
+  add("plugin.GRPCStdio", { StreamStdio: () => {} });
+  add("plugin.GRPCBroker", { StartStream: () => {} });
+  const SERVING = 1;
+  add("grpc.health.v1.Health", {
+    Check: (_call: unknown, done: grpc.sendUnaryData<object>) => done(null, { status: SERVING }),
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix:${socket}`, credentials, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+function answering([name, method]: [string, ProviderMethods[string]]): [string, grpc.UntypedHandleCall] {
+  const handle = (call: { readonly request: object }, done: grpc.sendUnaryData<object>) => {
+    Promise.resolve(call.request as never)
+      .then(method)
+      .then(
+        (answer) => done(null, answer),
+        (error: unknown) => done({ code: grpc.status.INTERNAL, details: String(error) }),
+      );
+  };
+  return [name, handle as grpc.UntypedHandleCall];
+}
+
+/** A certificate for one run, by which Terraform knows that it talks to the process which it started. */
+async function selfSigned(): Promise<{ key: string; certificate: string; der: Buffer }> {
+  await import("reflect-metadata");
+  const x509 = await import("@peculiar/x509");
+  const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const { KeyUsageFlags: usage, ExtendedKeyUsage: extended } = x509;
+  const day = 86_400_000;
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: "CN=localhost",
+    notBefore: new Date(Date.now() - day),
+    notAfter: new Date(Date.now() + 365 * day),
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, undefined, true),
+      new x509.KeyUsagesExtension(usage.digitalSignature | usage.keyCertSign, true),
+      new x509.ExtendedKeyUsageExtension([extended.serverAuth, extended.clientAuth]),
+      new x509.SubjectAlternativeNameExtension([{ type: "dns", value: "localhost" }]),
+    ],
+  });
+  const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", keys.privateKey));
+  const lines = pkcs8.toString("base64").replaceAll(/.{64}/g, "$&\n");
+  return {
+    key: `-----BEGIN PRIVATE KEY-----\n${lines}\n-----END PRIVATE KEY-----\n`,
+    certificate: certificate.toString("pem"),
+    der: Buffer.from(certificate.rawData),
+  };
+}

@@ -1,0 +1,279 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Existing, Failure, ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
+import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
+import { plannedUpdate } from "../runtime/planned.ts";
+import type { ResourceSteps } from "../runtime/resourceSteps.ts";
+import { UNKNOWN } from "../valueMarks.ts";
+import { type Attribute, attributesOf, typeNameOf } from "./attributes.ts";
+import { fromTerraform, type Row, type Type, toTerraform } from "./types.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** What a change will lead to. */
+export interface PlannedChange {
+  readonly planned: Row;
+  /** Names of the attributes that make it a replacement. */
+  readonly replaces: readonly string[];
+  readonly failures: readonly Failure[];
+}
+
+/** A kind of resource as Terraform has it: its rows, and what its steps do with them. */
+export class TerraformResource {
+  readonly definition: ResourceDefinition;
+  readonly typeName: string;
+  readonly attributes: readonly Attribute[];
+
+  constructor(definition: ResourceDefinition) {
+    this.definition = definition;
+    this.typeName = typeNameOf(definition);
+    this.attributes = attributesOf(definition);
+  }
+
+  /** What is wrong with a configuration, as far as it is known. No request is made. */
+  validate(steps: ResourceSteps, config: Row): readonly Failure[] {
+    const { failures } = steps.check(undefined, {}, this.#declared(config));
+    return [...this.#emptyTexts(config), ...this.#wrongSecrets(config), ...failures];
+  }
+
+  /**
+   * What a configuration will lead to. No request is made.
+   * @param name of the resource, for errors about two with one object; the same in every call about one resource
+   * @param prior the state; undefined for what is to be made
+   */
+  plan(steps: ResourceSteps, name: string, config: Row, prior: Row | undefined): PlannedChange {
+    const olds = prior ? this.valuesIn(prior) : {};
+    const { inputs, failures } = steps.check(name, olds, this.#declared(config));
+    const wrong = [...this.#emptyTexts(config), ...this.#wrongSecrets(config), ...failures];
+    if (wrong.length > 0) return { planned: config, replaces: [], failures: wrong };
+    const created = () => this.#plannedCreate(config, inputs);
+    if (!prior) {
+      const missing = this.#missingSecret(config);
+      return { planned: created(), replaces: [], failures: missing ? [missing] : [] };
+    }
+    const { changes, replaces } = steps.diff(name, idIn(prior), olds, inputs);
+    const isRenewed = this.#hasNewVersion(config, prior);
+    if (changes.length === 0 && !isRenewed) return { planned: prior, replaces: [], failures: [] };
+    if (this.definition.withReplaced && (replaces.length > 0 || isRenewed)) {
+      const missing = this.#missingSecret(config);
+      return { planned: created(), replaces: [], failures: missing ? [missing] : [] };
+    }
+    const changed = new Set(changes.map(({ field }) => field));
+    return {
+      planned: this.#plannedUpdate(config, prior, inputs, changed),
+      replaces: this.attributes.filter(({ property }) => replaces.includes(property)).map(({ name }) => name),
+      failures: [],
+    };
+  }
+
+  /** The resource's values in the declarative model, of a row that is known. */
+  valuesIn(row: Row): Record<string, unknown> {
+    const values = this.attributes
+      .filter(({ role }) => role === "input" || role === "output")
+      .map(({ name, property, type }) => [property, fromTerraform(type, row[name])] as const);
+    return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+  }
+
+  /** Makes an object. @throws UnfinishedError when the object is there, but not as declared */
+  async create(steps: ResourceSteps, config: Row, planned: Row): Promise<Row> {
+    const made = await steps.create(this.#creator(config), this.#inputs(steps, config));
+    return this.row(made, planned);
+  }
+
+  /** Changes an object, or makes the one that carries on from it. Gives the state; `left` says what is still to do. */
+  async update(
+    steps: ResourceSteps,
+    config: Row,
+    prior: Row,
+    planned: Row,
+  ): Promise<{ readonly row: Row; readonly left?: unknown }> {
+    const inputs = this.#inputs(steps, config);
+    const id = idIn(prior);
+    const state = this.valuesIn(prior);
+    const { withReplaced } = this.definition;
+    if (!withReplaced || !this.#isReplaced(planned)) {
+      return { row: this.row({ id, state: await steps.update(undefined, id, state, inputs) }, planned) };
+    }
+    const made = await steps.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
+    try {
+      await steps.delete(undefined, id, state);
+      return { row: this.row(made, planned) };
+    } catch (left) {
+      return { row: this.row({ ...made, state: withReplaced({ ...made.state }, state) }, planned), left };
+    }
+  }
+
+  /** Where a create or a renewal left an object that is not as declared. */
+  unfinished({ id, state }: UnfinishedError, planned: Row): Row {
+    return this.row({ id, state }, planned);
+  }
+
+  /**
+   * An object as a row of the state.
+   * @param like what was planned, or is in the state: where a value means the same, its text is kept
+   */
+  row({ id, state }: Existing<Values>, like: Row): Row {
+    return this.#each((attribute) => {
+      const { name, property, type } = attribute;
+      const before = like[name] ?? null;
+      switch (attribute.role) {
+        case "id":
+          return id;
+        case "instruction":
+        case "secret":
+          return null;
+        case "secretVersion":
+          return before;
+        case "output":
+          return toTerraform(type, state[property]);
+        case "input": {
+          const isKnown = before !== null && !hasUnknown(before);
+          const isSame = isKnown && sameValue(attribute.field, fromTerraform(type, before), state[property]);
+          return isSame ? before : toTerraform(type, state[property]);
+        }
+      }
+    });
+  }
+
+  /** A row that names an object, and says nothing else of it: that of an import before the object is read. */
+  rowOfId(id: string): Row {
+    return this.#each(({ role }) => (role === "id" ? id : null));
+  }
+
+  /** The texts in a configuration that nothing may show, the longest first. */
+  secretsIn(config: Row): string[] {
+    return this.attributes
+      .filter(({ role }) => role === "secret")
+      .map(({ name }) => config[name])
+      .filter((value): value is string => typeof value === "string" && value !== "" && value !== UNKNOWN);
+  }
+
+  /** What a configuration declares, as checks take it. */
+  #declared(config: Row): Record<string, unknown> {
+    const values = this.attributes
+      .filter(({ role }) => role === "input" || role === "instruction")
+      .map(({ name, property, type }) => [property, fromTerraform(type, config[name])] as const);
+    return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+  }
+
+  /** The inputs of a configuration that is known. @throws Error where they are wrong after all */
+  #inputs(steps: ResourceSteps, config: Row): Record<string, unknown> {
+    const { inputs, failures } = steps.check(undefined, {}, this.#declared(config));
+    const [failure] = [...this.#wrongSecrets(config), ...failures];
+    if (failure) throw new Error(failure.reason);
+    return inputs;
+  }
+
+  #creator(config: Row) {
+    const chosen = this.attributes
+      .filter(({ role, name }) => role === "secret" && config[name] !== null)
+      .map(({ name, property }) => [property, config[name]]);
+    return { resource: undefined, state: undefined, chosen: Object.fromEntries(chosen) };
+  }
+
+  #plannedCreate(config: Row, inputs: Values): Row {
+    return this.#each((attribute) => {
+      const { name, property, type } = attribute;
+      switch (attribute.role) {
+        case "id":
+        case "output":
+          return UNKNOWN;
+        case "instruction":
+        case "secret":
+          return null;
+        case "secretVersion":
+          return config[name];
+        case "input":
+          return config[name] === null
+            ? (toTerraform(type, inputs[property]) ?? UNKNOWN)
+            : filled(type, config[name], attribute.field.default);
+      }
+    });
+  }
+
+  #plannedUpdate(config: Row, prior: Row, inputs: Values, changed: ReadonlySet<string>): Row {
+    const state = this.valuesIn(prior);
+    const planned = plannedUpdate(this.definition, state, inputs);
+    return this.#each((attribute) => {
+      const { name, property, type } = attribute;
+      if (attribute.role === "output") {
+        return planned[property] === UNKNOWN ? UNKNOWN : prior[name];
+      }
+      if (attribute.role !== "input" || !changed.has(property)) return prior[name];
+      return config[name] === null
+        ? toTerraform(type, planned[property])
+        : filled(type, config[name], attribute.field.default);
+    });
+  }
+
+  #each(of: (attribute: Attribute) => unknown): Row {
+    return Object.fromEntries(this.attributes.map((attribute) => [attribute.name, of(attribute) ?? null]));
+  }
+
+  /** True for a planned row whose object is made anew. */
+  #isReplaced(planned: Row): boolean {
+    return planned.id === UNKNOWN;
+  }
+
+  #hasNewVersion(config: Row, prior: Row): boolean {
+    return this.attributes.some(
+      ({ role, name }) =>
+        role === "secretVersion" && !isDeepStrictEqual(config[name] ?? null, prior[name] ?? null),
+    );
+  }
+
+  /** An empty text would come back as what the service decides, which Terraform takes for a fault of the provider. */
+  #emptyTexts(config: Row): Failure[] {
+    return this.attributes.flatMap((attribute): Failure[] => {
+      if (attribute.role !== "input" || config[attribute.name] !== "") return [];
+      const { field, property } = attribute;
+      const means = field.required ? "" : canonical(field, "");
+      return means === undefined || (means !== "" && !field.required)
+        ? [
+            {
+              property,
+              reason: `${this.definition.name}.${property}: must not be empty; leave it out, or give null`,
+            },
+          ]
+        : [];
+    });
+  }
+
+  #wrongSecrets(config: Row): Failure[] {
+    return this.attributes.flatMap((attribute): Failure[] => {
+      if (attribute.role !== "secret") return [];
+      const { name, field } = attribute;
+      const value = config[name];
+      if (value === null || value === undefined || value === UNKNOWN) return [];
+      const result = field.choice?.safeParse(value);
+      if (!result || result.success) return [];
+      // The value itself is in no message of a check.
+      return [{ property: name, reason: `${name}: ${result.error.issues[0]?.message ?? "is wrong"}` }];
+    });
+  }
+
+  #missingSecret(config: Row): Failure | undefined {
+    const missing = this.attributes.find(
+      ({ role, name }) => role === "secret" && (config[name] ?? null) === null,
+    );
+    return (
+      missing && {
+        property: missing.name,
+        reason: `${missing.name}: is required here: ${missing.description}`,
+      }
+    );
+  }
+}
+
+/** The id in a row of the state. */
+export const idIn = (row: Row): string => String(row.id);
+
+/** A value of a configuration with the defaults of the members that it leaves out. */
+function filled(type: Type, value: unknown, fallback: unknown): unknown {
+  if (type.kind !== "object" || value === UNKNOWN || fallback === undefined) return value;
+  const defaults = toTerraform(type, fallback) as Row;
+  const entries = Object.entries(value as Row).map(([name, member]) => [
+    name,
+    member ?? defaults[name] ?? null,
+  ]);
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,160 @@
+import type { Schema } from "../runtime/jsonSchema.ts";
+import { UNKNOWN } from "../valueMarks.ts";
+
+/** The type of a value in Terraform, with what its objects are called in the declarative model. */
+export type Type =
+  | { readonly kind: "string" /** True where it may also be true or false. */; readonly orBool?: true }
+  | { readonly kind: "number" | "bool" }
+  | { readonly kind: "set" | "list" | "map"; readonly of: Type }
+  | { readonly kind: "object"; readonly members: readonly Member[] };
+
+/** One value in an object. */
+export interface Member {
+  /** Its name in Terraform. */
+  readonly name: string;
+  /** Its name in the declarative model. */
+  readonly property: string;
+  readonly type: Type;
+  readonly description: string;
+  readonly required: boolean;
+}
+
+/** Values as Terraform has them, null where there is none. What is not known yet is the mark {@link UNKNOWN}. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** `sourceIp` as `source_ip`: how Terraform writes the name of a property. */
+export const terraformName = (property: string): string =>
+  property.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/**
+ * The type that a JSON Schema describes. Lists of plain values are sets: their order means nothing.
+ * @throws Error for a schema that has no type in Terraform
+ */
+export function typeOf(schema: Schema, definitions = schema.definitions ?? {}): Type {
+  const { $ref, ...rest } = schema;
+  if ($ref !== undefined)
+    return typeOf({ ...definitions[$ref.split("/").at(-1) ?? ""], ...rest }, definitions);
+  if (schema.anyOf) return typeOfAny(schema.anyOf, definitions);
+  const sample = schema.enum?.[0] ?? schema.const;
+  const [type = typeof sample] = [schema.type ?? []].flat().filter((name) => name !== "null");
+  switch (type) {
+    case "string":
+      return { kind: "string" };
+    case "boolean":
+      return { kind: "bool" };
+    case "integer":
+    case "number":
+      return { kind: "number" };
+    case "array": {
+      const of = typeOf(schema.items ?? {}, definitions);
+      return { kind: of.kind === "object" ? "list" : "set", of };
+    }
+    case "object":
+      if (typeof schema.additionalProperties === "object" && !schema.properties) {
+        return { kind: "map", of: typeOf(schema.additionalProperties, definitions) };
+      }
+      return { kind: "object", members: membersOf(schema, definitions) };
+    default:
+      throw new Error(`no Terraform type for ${JSON.stringify(schema)}`);
+  }
+}
+
+/** Of several forms, objects are one with the members of all of them; the checks say which go together. */
+function typeOfAny(forms: readonly Schema[], definitions: NonNullable<Schema["definitions"]>): Type {
+  const types = forms.filter(({ type }) => type !== "null").map((form) => typeOf(form, definitions));
+  const [first] = types;
+  if (!first) throw new Error("no Terraform type for nothing but null");
+  if (types.every((type) => type.kind === "object")) {
+    const members = new Map(types.flatMap((type) => type.members).map((member) => [member.name, member]));
+    return {
+      kind: "object",
+      members: [...members.values()].map((member) => ({ ...member, required: false })),
+    };
+  }
+  const kinds = new Set(types.map(({ kind }) => kind));
+  if (kinds.size === 1) return first;
+  if (kinds.size === 2 && kinds.has("bool") && kinds.has("string")) return { kind: "string", orBool: true };
+  throw new Error(`no Terraform type for ${[...kinds].join(" or ")}`);
+}
+
+function membersOf(schema: Schema, definitions: NonNullable<Schema["definitions"]>): Member[] {
+  return Object.entries(schema.properties ?? {})
+    .filter(([, member]) => !member.not)
+    .map(([property, member]) => ({
+      name: terraformName(property),
+      property,
+      type: typeOf(member, definitions),
+      description: member.description ?? "",
+      required: schema.required?.includes(property) ?? false,
+    }));
+}
+
+/** The type as Terraform writes it in JSON. */
+export function typeConstraint(type: Type): unknown {
+  switch (type.kind) {
+    case "set":
+    case "list":
+    case "map":
+      return [type.kind, typeConstraint(type.of)];
+    case "object":
+      return [
+        "object",
+        Object.fromEntries(type.members.map(({ name, type }) => [name, typeConstraint(type)])),
+      ];
+    default:
+      return type.kind;
+  }
+}
+
+/** A value of the declarative model as Terraform has it. What is missing is null. */
+export function toTerraform(type: Type, value: unknown): unknown {
+  if (value === undefined || value === null) return null;
+  if (value === UNKNOWN) return UNKNOWN;
+  switch (type.kind) {
+    case "string":
+      return String(value);
+    case "set":
+    case "list":
+      return (value as readonly unknown[]).map((item) => toTerraform(type.of, item));
+    case "map":
+      return mapValues(value as Row, (member) => toTerraform(type.of, member));
+    case "object":
+      return rowOf(type.members, value as Row);
+    default:
+      return value;
+  }
+}
+
+/** An object of the declarative model as Terraform has it. */
+export const rowOf = (members: readonly Member[], values: Row): Record<string, unknown> =>
+  Object.fromEntries(members.map(({ name, property, type }) => [name, toTerraform(type, values[property])]));
+
+/** A value of Terraform in the declarative model; undefined for null. */
+export function fromTerraform(type: Type, value: unknown): unknown {
+  if (value === undefined || value === null) return undefined;
+  if (value === UNKNOWN) return UNKNOWN;
+  switch (type.kind) {
+    case "string":
+      return type.orBool && (value === "true" || value === "false") ? value === "true" : value;
+    case "set":
+    case "list":
+      return (value as readonly unknown[]).map((item) => fromTerraform(type.of, item));
+    case "map":
+      return mapValues(value as Row, (member) => fromTerraform(type.of, member));
+    case "object":
+      return valuesOf(type.members, value as Row);
+    default:
+      return value;
+  }
+}
+
+/** An object of Terraform in the declarative model, without what is null. */
+export function valuesOf(members: readonly Member[], row: Row): Record<string, unknown> {
+  const values = members.map(
+    ({ name, property, type }) => [property, fromTerraform(type, row[name])] as const,
+  );
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+}
+
+const mapValues = (values: Row, of: (value: unknown) => unknown): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(values).map(([key, value]) => [key, of(value)]));
