@@ -36,6 +36,7 @@ export class Run {
   readonly #claims = new Claims();
   /** The resources of the program: those that were checked. A refresh compares others too, which are only in the state. */
   readonly #checked = new Set<string>();
+  #creations = 0;
   /** By resource: the inputs that the state holds, and the object if the engine showed it. */
   readonly #inState = new Map<string, { readonly inputs: Values; readonly existing?: Existing<Values> }>();
 
@@ -95,24 +96,26 @@ export class Run {
         : undefined;
     const replaced = creator.replaced ?? before?.existing;
     const unseen = isSeen ? undefined : before.inputs;
-    return this.#origin(definition, resource, { replaced, unseen, chosen }, start);
+    const name = resource?.split("::").at(-1) ?? definition.name;
+    this.#creations += 1;
+    const owner = resource ?? `::${definition.name}::creation ${this.#creations}`;
+    return this.#origin(definition, owner, { name, replaced, unseen, chosen }, start);
   }
 
   #origin(
     definition: ResourceDefinition,
-    resource: string | undefined,
-    before: Pick<Origin, "replaced" | "unseen" | "chosen">,
+    owner: string,
+    before: Pick<Origin, "name" | "replaced" | "unseen" | "chosen">,
     creation: readonly string[] | undefined,
   ): Origin {
     const claims = this.#claims;
     return {
-      name: resource?.split("::").at(-1) ?? definition.name,
       // Without anything that a later run would know too, the key is for this run alone.
       idempotencyKey: creation ? digestOf(creation) : randomUUID(),
       ...before,
-      claim: (id) => claims.hold(definition, resource ?? `::${definition.name}::${id}`, id),
-      isOthers: (id) => claims.isHeld(definition, id, resource),
-      after: (id) => this.#origin(definition, resource, before, creation && [...creation, id]),
+      claim: (id) => claims.hold(definition, owner, id),
+      isOthers: (id) => claims.isHeld(definition, id, owner),
+      after: (id) => this.#origin(definition, owner, before, creation && [...creation, id]),
     };
   }
 

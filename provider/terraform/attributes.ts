@@ -8,7 +8,7 @@ export type Role =
   | { readonly role: "id" }
   /** What a configuration declares. */
   | { readonly role: "input"; readonly field: InputField }
-  /** What tells a run what to do, and is no part of the object: no state or plan holds it. */
+  /** What tells a run what to do, and is no part of the object. */
   | { readonly role: "instruction"; readonly field: InputField }
   /** What the service decides. */
   | { readonly role: "output"; readonly field: OutputField }
@@ -120,7 +120,8 @@ function givenBy(attribute: Attribute): readonly [Given, (member: Member) => Giv
     case "output":
       return [COMPUTED, () => COMPUTED];
     case "instruction":
-      return [{ optional: true, writeOnly: true }, () => ({ optional: true })];
+      // Computed, so that leaving it out again is no change.
+      return [{ optional: true, computed: true }, () => ({ optional: true })];
     case "secret":
       return [{ optional: true, writeOnly: true, sensitive: true }, () => ({ optional: true })];
     case "secretVersion":

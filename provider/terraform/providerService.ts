@@ -185,9 +185,7 @@ export class ProviderService {
       const unsupported = isAllowed
         ? []
         : resource.attributes
-            .filter(
-              ({ role, name }) => (role === "instruction" || role === "secret") && config[name] !== null,
-            )
+            .filter(({ role, name }) => role === "secret" && config[name] !== null)
             .map(({ name }) =>
               errorAt(
                 [name],

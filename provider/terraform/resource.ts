@@ -52,7 +52,9 @@ export class TerraformResource {
     }
     const { changes, replaces } = steps.diff(name, idIn(prior), olds, inputs);
     const isRenewed = this.#hasNewVersion(config, prior);
-    if (changes.length === 0 && !isRenewed) return { planned: prior, replaces: [], failures: [] };
+    if (changes.length === 0 && !isRenewed) {
+      return { planned: this.#withInstructions(config, prior), replaces: [], failures: [] };
+    }
     if (this.definition.withReplaced && (replaces.length > 0 || isRenewed)) {
       const missing = this.#missingSecret(config);
       return { planned: created(), replaces: [], failures: missing ? [missing] : [] };
@@ -90,7 +92,11 @@ export class TerraformResource {
     const id = idIn(prior);
     const state = this.valuesIn(prior);
     const { withReplaced } = this.definition;
-    if (!withReplaced || !this.#isReplaced(planned)) {
+    const isReplaced = withReplaced !== undefined && planned.id === UNKNOWN;
+    if (!isReplaced && steps.diff(undefined, id, state, inputs).changes.length === 0) {
+      return { row: this.row({ id, state }, planned) };
+    }
+    if (!isReplaced) {
       return { row: this.row({ id, state: await steps.update(undefined, id, state, inputs) }, planned) };
     }
     const made = await steps.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
@@ -118,9 +124,9 @@ export class TerraformResource {
       switch (attribute.role) {
         case "id":
           return id;
-        case "instruction":
         case "secret":
           return null;
+        case "instruction":
         case "secretVersion":
           return before;
         case "output":
@@ -177,9 +183,9 @@ export class TerraformResource {
         case "id":
         case "output":
           return UNKNOWN;
-        case "instruction":
         case "secret":
           return null;
+        case "instruction":
         case "secretVersion":
           return config[name];
         case "input":
@@ -198,6 +204,7 @@ export class TerraformResource {
       if (attribute.role === "output") {
         return planned[property] === UNKNOWN ? UNKNOWN : prior[name];
       }
+      if (attribute.role === "instruction") return config[name] ?? prior[name];
       if (attribute.role !== "input" || !changed.has(property)) return prior[name];
       return config[name] === null
         ? toTerraform(type, planned[property])
@@ -205,13 +212,15 @@ export class TerraformResource {
     });
   }
 
-  #each(of: (attribute: Attribute) => unknown): Row {
-    return Object.fromEntries(this.attributes.map((attribute) => [attribute.name, of(attribute) ?? null]));
+  /** The state with what a configuration tells runs; without a word of it, as it was. */
+  #withInstructions(config: Row, prior: Row): Row {
+    return this.#each(({ role, name }) =>
+      role === "instruction" ? (config[name] ?? prior[name]) : prior[name],
+    );
   }
 
-  /** True for a planned row whose object is made anew. */
-  #isReplaced(planned: Row): boolean {
-    return planned.id === UNKNOWN;
+  #each(of: (attribute: Attribute) => unknown): Row {
+    return Object.fromEntries(this.attributes.map((attribute) => [attribute.name, of(attribute) ?? null]));
   }
 
   #hasNewVersion(config: Row, prior: Row): boolean {

@@ -1,0 +1,165 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { environmentWithout } from "../../support/command.ts";
+
+/** The provider as it is published. */
+export const PROVIDER = fileURLToPath(
+  new URL("../../../provider/dist/terraform/terraform-provider-gatehouse", import.meta.url),
+);
+
+export const SOURCE = "gatehouse-access/gatehouse";
+
+const terraformOnPath = (process.env.PATH ?? "")
+  .split(delimiter)
+  .some((folder) => existsSync(join(folder, "terraform")));
+
+/** For the names of tests: the reason for which they are skipped, where there is no Terraform. */
+export const LABEL = terraformOnPath ? "Terraform" : "Terraform (skipped: there is no terraform on the PATH)";
+
+export const hasTerraform = terraformOnPath;
+
+/** What came of a command. */
+export interface Outcome {
+  readonly code: number | null;
+  /** Standard output and error, as they came. */
+  readonly output: string;
+}
+
+/** A provider that commands attach to. */
+export interface AttachedProvider {
+  /** What commands need to attach. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+/** Starts the provider as its author would for a debugger. */
+export async function startProvider(env: Readonly<Record<string, string>>): Promise<AttachedProvider> {
+  const child = spawn(PROVIDER, ["-debug"], {
+    env: { ...environmentWithout("GATEHOUSE_", "TF_"), ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, value] = /^TF_REATTACH_PROVIDERS='(.*)'$/.exec(line) ?? [];
+    if (value === undefined || child.pid === undefined) throw new Error(`the provider says ${line}`);
+    return {
+      env: { TF_REATTACH_PROVIDERS: value },
+      pid: child.pid,
+      async stop() {
+        const ended = once(child, "exit");
+        child.kill("SIGTERM");
+        await ended;
+      },
+    };
+  }
+  throw new Error("the provider ended without a word");
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** A root module, and the commands on it. */
+export class RootModule {
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+
+  /** @param env the settings of the provider, and how Terraform finds it */
+  constructor(folder: string, env: Readonly<Record<string, string>>) {
+    this.folder = folder;
+    this.env = env;
+    mkdirSync(folder, { recursive: true });
+  }
+
+  /** Writes the configuration, as JSON, which Terraform takes in place of its own language. */
+  write(configuration: Json, file = "main.tf.json"): void {
+    const terraform = { required_providers: { gatehouse: { source: SOURCE } } };
+    const text = JSON.stringify({ terraform, ...configuration }, null, 2);
+    writeFileSync(join(this.folder, file), text);
+  }
+
+  /** Runs a command to its end. */
+  async run(...args: readonly string[]): Promise<Outcome> {
+    return this.start(...args).ended;
+  }
+
+  /** Starts a command. */
+  start(...args: readonly string[]) {
+    const child = spawn("terraform", args, {
+      cwd: this.folder,
+      env: {
+        ...environmentWithout("GATEHOUSE_", "TF_"),
+        ...{ CHECKPOINT_DISABLE: "1", TF_IN_AUTOMATION: "1", TF_CLI_CONFIG_FILE: "/dev/null", NO_COLOR: "1" },
+        ...this.env,
+      },
+      // A group of its own, as a terminal would give it.
+      detached: true,
+    });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (chunk) => (output += String(chunk)));
+    const ended = once(child, "close").then(([code]): Outcome => ({ code: code as number | null, output }));
+    return { child, ended, output: () => output };
+  }
+
+  /** Runs a command that must succeed. */
+  async must(...args: readonly string[]): Promise<string> {
+    const { code, output } = await this.run(...args);
+    if (code !== 0) throw new Error(`terraform ${args.join(" ")} ended with ${code}:\n${output}`);
+    return output;
+  }
+
+  apply(...flags: readonly string[]): Promise<string> {
+    return this.must("apply", "-auto-approve", "-no-color", ...flags);
+  }
+
+  /** What a plan would change, as `address: actions`; nothing where it is empty. */
+  async changes(...flags: readonly string[]): Promise<string[]> {
+    return changesIn(await this.plan(...flags));
+  }
+
+  /** A plan, as `terraform show -json` tells it. */
+  async plan(...flags: readonly string[]): Promise<PlanJson> {
+    await this.must("plan", "-no-color", "-out=plan", ...flags);
+    return JSON.parse(await this.must("show", "-json", "plan")) as PlanJson;
+  }
+
+  state(): StateFile {
+    return JSON.parse(readFileSync(join(this.folder, "terraform.tfstate"), "utf8")) as StateFile;
+  }
+}
+
+export interface PlanJson {
+  readonly resource_changes?: readonly {
+    readonly address: string;
+    readonly change: {
+      readonly actions: readonly string[];
+      readonly importing?: object;
+      readonly before: Json | null;
+      readonly after: Json | null;
+      readonly after_unknown: Json;
+    };
+  }[];
+  readonly resource_drift?: readonly { readonly address: string }[];
+  readonly [key: string]: unknown;
+}
+
+interface StateFile {
+  readonly serial: number;
+  readonly resources: readonly {
+    readonly type: string;
+    readonly name: string;
+    readonly instances: readonly { readonly status?: string; readonly attributes: Json }[];
+  }[];
+}
+
+/** What a plan changes, as `address: actions`. */
+export const changesIn = ({ resource_changes: all = [] }: PlanJson): string[] =>
+  all
+    .filter(({ change }) => change.actions.join() !== "no-op" || change.importing !== undefined)
+    .map(
+      ({ address, change }) =>
+        `${address}: ${[...change.actions, ...(change.importing ? ["import"] : [])].join("+")}`,
+    );
