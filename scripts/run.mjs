@@ -85,6 +85,7 @@ async function build() {
   await install();
   await Promise.all([generateClients(), generateClasses()]);
   await tsc("Building", "-b");
+  await step("Bundling the Terraform provider", node(), ["provider/terraform/bundle.ts"]);
 }
 
 const [command = "help", ...args] = process.argv.slice(2);

@@ -107,6 +107,7 @@ const rooms: Readonly<Record<string, Room>> = {
       drift: ["adoption", "engine", "inventory", "resources", "review"],
       revisions: ["engine"],
       plugin: ["engine", "pulumi", "resources", "runtime"],
+      terraform: ["engine", "helpers", "resources", "runtime"],
       cli: [
         "adoption",
         "drift",

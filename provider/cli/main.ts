@@ -9,6 +9,7 @@ import type { ActionOf, Io } from "./io.ts";
 import { addPulumiCommand } from "./pulumiCommand.ts";
 import { addReviewCommand } from "./reviewCommand.ts";
 import { addRunCommands } from "./runCommands.ts";
+import { addTerraformCommand } from "./terraformCommand.ts";
 import { addTestCommand } from "./testCommand.ts";
 
 /** Width of the lines of help outside of a terminal. */
@@ -48,6 +49,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   addImportCommand(program, action);
   addCoverageCommand(program, action);
   addPulumiCommand(program, action);
+  addTerraformCommand(program, action);
   try {
     await program.parseAsync(args, { from: "user" });
     return code;

@@ -5,8 +5,8 @@ const ROOT = join(import.meta.dirname, "..", "..");
 
 /** Builds what has changed since the last build, before tests that start processes of it. */
 export default function setup(): void {
-  execFileSync(process.execPath, [join(ROOT, "node_modules", "typescript-7", "bin", "tsc"), "-b"], {
-    cwd: ROOT,
-    stdio: ["ignore", "inherit", "inherit"],
-  });
+  const run = (...args: readonly string[]) =>
+    execFileSync(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
+  run(join(ROOT, "node_modules", "typescript-7", "bin", "tsc"), "-b");
+  run(join(ROOT, "provider", "terraform", "bundle.ts"));
 }
