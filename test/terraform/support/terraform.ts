@@ -91,7 +91,7 @@ export class RootModule {
       cwd: this.folder,
       env: {
         ...environmentWithout("GATEHOUSE_", "TF_"),
-        ...{ CHECKPOINT_DISABLE: "1", TF_IN_AUTOMATION: "1", TF_CLI_CONFIG_FILE: "/dev/null", NO_COLOR: "1" },
+        ...{ CHECKPOINT_DISABLE: "1", TF_IN_AUTOMATION: "1", TF_CLI_CONFIG_FILE: "/dev/null", TF_CLI_ARGS: "-no-color" },
         ...this.env,
       },
       // A group of its own, as a terminal would give it.
@@ -112,7 +112,7 @@ export class RootModule {
   }
 
   apply(...flags: readonly string[]): Promise<string> {
-    return this.must("apply", "-auto-approve", "-no-color", ...flags);
+    return this.must("apply", "-auto-approve", ...flags);
   }
 
   /** What a plan would change, as `address: actions`; nothing where it is empty. */
@@ -122,7 +122,7 @@ export class RootModule {
 
   /** A plan, as `terraform show -json` tells it. */
   async plan(...flags: readonly string[]): Promise<PlanJson> {
-    await this.must("plan", "-no-color", "-out=plan", ...flags);
+    await this.must("plan", "-out=plan", ...flags);
     return JSON.parse(await this.must("show", "-json", "plan")) as PlanJson;
   }
 

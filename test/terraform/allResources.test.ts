@@ -1,0 +1,93 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { definitions } from "../../provider/resources/index.ts";
+import { startWorld, type World } from "../provider/support/world.ts";
+import { testFolder } from "../support/folder.ts";
+import { sampleConfiguration, typeOf } from "./support/configurations.ts";
+import {
+  type AttachedProvider,
+  changesIn,
+  hasTerraform,
+  LABEL,
+  RootModule,
+  startProvider,
+} from "./support/terraform.ts";
+
+describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
+  let world: World;
+  let provider: AttachedProvider;
+  beforeAll(async () => {
+    world = await startWorld();
+    provider = await startProvider(world.env);
+  });
+  afterAll(async () => {
+    await provider.stop();
+    await world.stop();
+  });
+
+  const newModule = (folder = testFolder()) => new RootModule(folder, { ...provider.env, ...world.env });
+  const withAll = (configurations: ReadonlyMap<string, object>) => ({
+    resource: Object.fromEntries([...configurations].map(([type, one]) => [type, { one }])),
+  });
+  /** All definitions that a root module may have together: the two ways to tag a device have devices of their own. */
+  const samples = () => new Map(definitions.map((each) => [typeOf(each), sampleConfiguration(each, world)]));
+
+  it("are made, changed, replaced, imported and destroyed, and every plan after an apply is empty", async () => {
+    const all = samples();
+    const root = newModule();
+    const bases = new Map([...all].map(([type, { base }]) => [type, base]));
+    root.write(withAll(bases));
+    await root.must("validate");
+    expect(await root.changes()).toEqual([...all.keys()].sort().map((type) => `${type}.one: create`));
+    await root.must("apply", "plan");
+    expect(await root.changes()).toEqual([]);
+
+    // One input of each that changes the object, or replaces it.
+    const changed = new Map([...all].map(([type, { base, changes }]) => [type, [...changes.values()][0] ?? base]));
+    root.write(withAll(changed));
+    const planned = await root.changes();
+    expect(planned.length).toBeGreaterThan(0);
+    await root.must("apply", "plan");
+    expect(await root.changes()).toEqual([]);
+
+    const texts = readFileSync(join(root.folder, "terraform.tfstate"), "utf8");
+    for (const { base } of all.values()) if ("key_wo" in base) expect(texts).not.toContain(base.key_wo);
+
+    // What one state has, another one takes over by the ids.
+    const ids = root.state().resources.map(({ type, instances }) => [type, instances[0]?.attributes.id] as const);
+    expect(ids).toHaveLength(definitions.length);
+    const other = newModule();
+    const imports = ids.map(([type, id]) => ({ to: `${type}.one`, id }));
+    other.write({ ...withAll(changed), import: imports });
+    const taken = await other.plan();
+    const wrong = changesIn(taken).filter((line) => !/: (no-op\+import)$/.test(line));
+    // No object tells what is to happen to it later: when a key is to be rotated, what a destroy is to do.
+    const ofRuns = ["api_key", "device", "namespace"];
+    expect(wrong.sort()).toEqual(ofRuns.map((kind) => `gatehouse_${kind}.one: update+import`));
+
+    // Without a word of it, the configuration is written by Terraform.
+    const third = newModule();
+    third.write({ import: imports });
+    await third.must("plan", "-generate-config-out=generated.tf", "-out=plan");
+    const generated = (await third.plan()).resource_changes ?? [];
+    expect(generated.map(({ change }) => change.actions.join())).toEqual(definitions.map(() => "no-op"));
+
+    await root.must("destroy", "-auto-approve");
+    expect(root.state().resources).toEqual([]);
+    expect(await world.client.getPublicKeys()).toEqual([]);
+    expect(await world.client.getFirewallRules()).toEqual([]);
+    expect(await world.client.listApiKeys()).toEqual([]);
+  });
+
+  it("take no UUID but one of version 4 for a secret, and show none in an error", async () => {
+    const root = newModule();
+    const secret = randomUUID().replace(/-4/, "-1");
+    root.write({ resource: { gatehouse_api_key: { one: { valid_days: 30, key_wo: secret } } } });
+    const { code, output } = await root.run("plan");
+    expect(code).toBe(1);
+    expect(output).toContain("key_wo: must be a UUID of version 4");
+    expect(output).not.toContain(secret);
+  });
+});

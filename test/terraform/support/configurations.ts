@@ -1,0 +1,47 @@
+import { randomUUID } from "node:crypto";
+import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
+import { sampleOf } from "../../provider/support/samples.ts";
+import type { World } from "../../provider/support/world.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** `sourceIp` as `source_ip`. */
+export const snake = (text: string): string => text.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** `PublicKey` as `gatehouse_public_key`. */
+export const typeOf = ({ name }: Pick<ResourceDefinition, "name">): string => `gatehouse${snake(name)}`;
+
+/** Inputs as a configuration in JSON has them: what people wrote is no template. */
+export function configurationOf(inputs: Values): Record<string, unknown> {
+  const given = Object.entries(inputs).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(
+    given.map(([name, value]) => [snake(name), name === "settings" ? members(value as Values) : literal(value)]),
+  );
+}
+
+const members = (values: Values) =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [snake(name), literal(value)]));
+
+function literal(value: unknown): unknown {
+  if (typeof value === "string") return value.replaceAll(/[$%](?=\{)/g, (mark) => mark + mark);
+  if (Array.isArray(value)) return value.map(literal);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, literal(member)]));
+}
+
+/** A resource that says all that can be said, as a configuration has it, and for each input another value. */
+export function sampleConfiguration(definition: ResourceDefinition, world: World) {
+  const { base, changes } = sampleOf(definition);
+  // Each object needs a secret of its own, also the one that takes another's place.
+  const secret = () => (definition.outputs.key?.choice ? { key_wo: randomUUID() } : {});
+  const configured = { ...configurationOf(world.here(base)), ...secret() };
+  return {
+    base: configured,
+    changes: new Map(
+      [...changes].map(([name, value]) => {
+        const changed = configurationOf(world.here({ [name]: value }));
+        return [name, { ...configured, ...secret(), ...changed }];
+      }),
+    ),
+  };
+}
