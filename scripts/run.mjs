@@ -124,6 +124,7 @@ const commands = {
   "bench:server": () => script("bench/server.ts", args),
   "bench:attack": () => script("bench/attack.ts", args),
   "bench:policy": () => script("bench/policy.ts", args),
+  "bench:terraform": () => script("bench/terraform.ts", args),
   fuzz: () => script("test/fuzz/run.ts", args),
   docs: () => script("docs/generate.ts"),
   async check() {

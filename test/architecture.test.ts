@@ -103,7 +103,7 @@ const rooms: Readonly<Record<string, Room>> = {
       helpers: ["pulumi", "resources", "runtime"],
       inventory: ["engine", "resources"],
       review: ["engine", "inventory", "resources"],
-      adoption: ["engine", "helpers", "inventory", "resources", "review"],
+      adoption: ["engine", "helpers", "inventory", "resources", "review", "terraform"],
       drift: ["adoption", "engine", "inventory", "resources", "review"],
       revisions: ["engine"],
       plugin: ["engine", "pulumi", "resources", "runtime"],

@@ -1,14 +1,16 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type Command, Option } from "commander";
+import type { Connection } from "../resources/connection.ts";
 import type { AccessAnswer } from "../review/access/answer.ts";
 import type { AccessFlags } from "../review/access/inquiry.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
 import { collect } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
+import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
 import { withConnection } from "./withConnection.ts";
 
-interface Flags extends AccessFlags, ConfigurationFlags {
+interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
   readonly folder: string;
   readonly json?: boolean;
   readonly csv?: boolean;
@@ -44,6 +46,7 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
     .option("--explain", "why one key may or may not log in on one device")
     .addOption(new Option("--json", "print the whole answer as JSON").conflicts("csv"))
     .option("--csv", "print one line for each key, login name, group of addresses and device");
+  addTerraformFlag(command, "as this plan of Terraform will leave it", ["stack", "engine"]);
   addConfigurationFlags(command)
     .option("--folder <folder>", "folder with Pulumi.yaml, for --stack", ".")
     .addHelpText("after", EXIT_CODES)
@@ -62,12 +65,15 @@ async function answer(io: Io, { json, csv, ...flags }: Flags): Promise<AccessAns
   const { accessInquiry } = await import("../review/access/inquiry.ts");
   const { readEstate } = await import("../review/estate.ts");
   const inquiry = accessInquiry(flags, json ? "json" : csv ? "csv" : "text");
-  const configuration = await configurationOf(io, flags.folder, flags);
-  return withConnection(
-    io,
-    async (connection) => accessAnswer(await readEstate(await connection.tenant(undefined)), inquiry),
-    configuration,
-  );
+  const terraform =
+    flags.terraform === undefined ? undefined : await readTerraform(io, flags.folder, flags.terraform);
+  const configuration = terraform?.settings ?? (await configurationOf(io, flags.folder, flags));
+  const ask = async (connection: Connection) => {
+    if (!terraform) return accessAnswer(await readEstate(await connection.tenant(undefined)), inquiry);
+    const { plannedNamespace } = await import("../review/testedNamespace.ts");
+    return accessAnswer((await plannedNamespace(connection, terraform.plan)).after, inquiry);
+  };
+  return withConnection(io, ask, configuration);
 }
 
 async function print(stdout: Output, output: Iterable<string>): Promise<void> {

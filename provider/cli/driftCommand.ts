@@ -4,19 +4,21 @@ import { type Command, Option } from "commander";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
 import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
 import { EngineError, type Plan } from "../engine/index.ts";
+import type { Connection } from "../resources/connection.ts";
 import { addStackFlags, addTargetFlags, type TargetFlags, targetsOf } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
 import { addWithStackFlag, otherResources, resourcesOf, type WithStackFlags } from "./managedBy.ts";
 import { requireTenant, type Service } from "./openOnService.ts";
-import { addNoTestsFlag, TESTING } from "./policyTestRun.ts";
+import { addNoTestsFlag, hasPolicyTests, printTested, TESTING, TESTS_FAILED } from "./policyTestRun.ts";
 import { colours } from "./render.ts";
-import { type RunFlags, type Running, run } from "./run.ts";
-import { tellingOf } from "./withConnection.ts";
+import { printResult, type RunFlags, type Running, run } from "./run.ts";
+import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
+import { tellingOf, withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse drift` where something differs. */
 export const DRIFT_FOUND = 2;
 
-interface Flags extends TargetFlags, RunFlags, WithStackFlags {
+interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
   readonly unmanaged: UnmanagedMode;
   readonly repair?: boolean;
   readonly markdown?: string;
@@ -42,15 +44,47 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
     .option("--markdown <file>", "write it as the text of an issue or a comment")
     .option("--junit <file>", "write it as JUnit XML, which pipelines show as test results")
     .option("--html <file>", "write the access map, one HTML file: as declared, and as it is");
+  addTerraformFlag(drift, "what this plan of Terraform found changed, instead of a Pulumi stack", OF_PULUMI);
   addNoTestsFlag(addWithStackFlag(drift)).action(
     action((io, folder: string, flags: Flags) =>
-      run(io, folder, flags, (running) => drifting(running, folder, flags), {
-        tested: "live",
-        code: (report) => (isDrift(report) ? DRIFT_FOUND : 0),
-        text: textOf,
-      }),
+      flags.terraform === undefined
+        ? run(io, folder, flags, (running) => drifting(running, folder, flags), {
+            tested: "live",
+            code: codeOf,
+            text: textOf,
+          })
+        : terraformDrift(io, folder, flags, flags.terraform),
     ),
   );
+}
+
+/** Flags about what only a Pulumi program has; Terraform repairs by an apply. */
+const OF_PULUMI = ["stack", "engine", "target", "exclude", "repair", "offline"];
+
+const codeOf = (report: DriftReport): number => (isDrift(report) ? DRIFT_FOUND : 0);
+
+/** Drift as a plan of Terraform has found it. */
+async function terraformDrift(io: Io, folder: string, flags: Flags, file: string): Promise<number> {
+  const { plan, drift, resources, settings } = await readTerraform(io, folder, file);
+  const { findDrift } = await import("../drift/findDrift.ts");
+  const { ownResources } = await import("../inventory/managedObjects.ts");
+  const find = async (connection: Connection) =>
+    findDrift({
+      ...{ connection, targets: {}, unmanaged: flags.unmanaged },
+      home: (await connection.tenant(undefined)).tenant,
+      stack: { drift: async () => drift, preview: async () => plan },
+      own: ownResources(resources, connection.client.url),
+      ...(await besideOf(io, folder, flags, plan.stack, connection)),
+    });
+  const found = await withConnection(io, find, settings);
+  await write(io.stderr, found, flags);
+  const { report } = found;
+  const shown = flags.json ? undefined : await textOf(io, report);
+  const withTests = flags.tests !== false && (await hasPolicyTests(folder));
+  const stack = { config: async () => settings };
+  if (!withTests) printResult(io, report, shown);
+  else if (!(await printTested(io, { folder, stack, result: report, shown }, "live"))) return TESTS_FAILED;
+  return codeOf(report);
 }
 
 async function drifting(running: Running, folder: string, flags: Flags): Promise<DriftReport> {
@@ -80,19 +114,29 @@ async function searchOf(
   folder: string,
   flags: Flags,
 ): Promise<DriftSearch> {
-  const { readExceptions } = await import("../inventory/exceptions.ts");
-  const { FirstSeen } = await import("../drift/firstSeen.ts");
   const { connection } = service;
   return {
-    connection,
-    home: requireTenant(service),
-    stack,
-    targets: targetsOf(flags),
-    unmanaged: flags.unmanaged,
+    ...{ connection, stack, home: requireTenant(service) },
+    ...{ targets: targetsOf(flags), unmanaged: flags.unmanaged },
     own: await resourcesOf(stack, connection),
+    ...(await besideOf(io, folder, flags, stack.stack, connection)),
+  };
+}
+
+/** What is managed elsewhere or excepted, and since when what nobody manages is there. */
+async function besideOf(
+  io: Io,
+  folder: string,
+  flags: Flags,
+  stack: string,
+  connection: Connection,
+): Promise<Pick<DriftSearch, "others" | "exceptions" | "seen">> {
+  const { readExceptions } = await import("../inventory/exceptions.ts");
+  const { FirstSeen } = await import("../drift/firstSeen.ts");
+  return {
     others: await otherResources(io, folder, flags, connection),
     exceptions: await readExceptions(folder),
-    seen: new FirstSeen(join(folder, `access.seen.${stack.stack}.json`)),
+    seen: new FirstSeen(join(folder, `access.seen.${stack}.json`)),
   };
 }
 

@@ -21,7 +21,7 @@ export type Tested = "planned" | "live";
 interface DoneRun {
   /** The program's. */
   readonly folder: string;
-  readonly stack: Stack;
+  readonly stack: Pick<Stack, "config">;
   readonly result: Result;
   /** The result for a terminal; undefined to print JSON. */
   readonly shown: string | undefined;

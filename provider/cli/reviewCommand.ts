@@ -12,12 +12,13 @@ import { colours } from "./render.ts";
 import { saveReviewed } from "./reviewedPlan.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
 import { temporaryFolder } from "./temporaryFolder.ts";
+import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
 import { withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse review` where something stands against the change. */
 export const OBJECTED = 2;
 
-interface Flags extends StackFlags, WithStackFlags {
+interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
   readonly create: boolean;
   readonly refresh: boolean;
   readonly base?: string;
@@ -34,9 +35,13 @@ interface Flags extends StackFlags, WithStackFlags {
   readonly save?: string;
 }
 
+/** Flags about what only a Pulumi program has. */
+const OF_PULUMI = ["stack", "engine", "create", "base", "head", "save"];
+
 /** Adds review, which says what `up` would mean for who can reach what. */
 export function addReviewCommand(program: Command, action: ActionOf): void {
-  addWithStackFlag(addStackFlags(program.command("review")))
+  const command = addWithStackFlag(addStackFlags(program.command("review")));
+  addTerraformFlag(command, "review this plan of Terraform instead of a Pulumi program", OF_PULUMI)
     .description(
       "say what up would mean for who can reach what; exits with 2 where something stands against it: a failing " +
         "policy test, a lock-out, an object declared twice, what the credential may not do, or access by what is in no " +
@@ -98,7 +103,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
     const { objections } = await import("../review/report/sections.ts");
     const isFree = objections(reviewed.review, flags).length === 0;
     if (flags.save !== undefined) {
-      if (isFree) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
+      if (isFree && stack) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
       io.stderr.write(
         isFree
           ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`
@@ -120,15 +125,19 @@ async function elsewhereOf(io: Io, folder: string, flags: Flags, connection: Con
 }
 
 /** The plan that is reviewed; without a baseline it is compared with the live namespace. */
-type Planned = Omit<RevisionPlans, "baseline"> & Partial<RevisionPlans>;
+type Planned = Omit<RevisionPlans, "baseline" | "stack"> & Partial<RevisionPlans>;
 
 /** Works with a plan of what `up` would do, and with `--base`, also with the one that it is compared with. */
 async function withPlans<T>(
   io: Io,
   folder: string,
-  { base, head, create, ...flags }: Flags,
+  { base, head, create, terraform, ...flags }: Flags,
   work: (planned: Planned) => Promise<T>,
 ): Promise<T> {
+  if (terraform !== undefined) {
+    const { plan, settings } = await readTerraform(io, folder, terraform);
+    return work({ io, plan, configuration: settings, folder });
+  }
   if (base !== undefined) {
     const { revisionPlans } = await import("./revisionPlans.ts");
     const revisions = { ...flags, base, ...(head !== undefined && { head }) };

@@ -128,7 +128,7 @@ export async function run<R extends Result>(
     const result = await work({ io: opened.io, stack, service, told, ask, check, pin });
     const shown = flags.json ? undefined : await text(io, result);
     if (withTests) toTest = () => printTested(opened.io, { folder, stack, result, shown }, tested);
-    else print(io, result, shown);
+    else printResult(io, result, shown);
     exitCode = code(result);
   } catch (error) {
     const failed = report(io, await asEngineError(error), flags);
@@ -188,7 +188,7 @@ const textOf = ({ stdout, env }: Io, result: Result): string =>
   resultText(colours(stdout, env), withoutValues(result));
 
 /** Prints the text of a result; without one its JSON. */
-function print({ stdout }: Io, result: Result, text: string | undefined): void {
+export function printResult({ stdout }: Io, result: Result, text: string | undefined): void {
   stdout.write(`${text ?? JSON.stringify(withoutValues(result), null, 2)}\n`);
 }
 
@@ -196,7 +196,7 @@ function report(io: Io, error: unknown, flags: RunFlags): number {
   if (!(error instanceof EngineError)) throw error;
   const result = error instanceof RunError ? error.result : undefined;
   if (result && (flags.json || result.steps.length > 0))
-    print(io, result, flags.json ? undefined : textOf(io, result));
+    printResult(io, result, flags.json ? undefined : textOf(io, result));
   else if (flags.json) {
     const { code, message } = error;
     const more = error instanceof OutdatedPlanError ? { differences: error.differences } : {};

@@ -1,20 +1,23 @@
 import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
+import type { Connection } from "../resources/connection.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { hasPolicyTests, TESTS_FAILED } from "./policyTestRun.ts";
 import { policyTestsText } from "./policyTestsText.ts";
 import { colours } from "./render.ts";
+import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
 import { withConnection } from "./withConnection.ts";
 
-interface Flags extends ConfigurationFlags {
+interface Flags extends ConfigurationFlags, TerraformFlags {
   readonly json?: boolean;
 }
 
 /** Adds test, which runs the policy tests beside a program on the namespace as it is. */
 export function addTestCommand(program: Command, action: ActionOf): void {
-  addConfigurationFlags(program.command("test"))
+  const command = addConfigurationFlags(program.command("test"));
+  addTerraformFlag(command, "on the namespace as this plan of Terraform will leave it", ["stack", "engine"])
     .description("run the policy tests (*.policy.ts) on the namespace as it is; exits with 2 where one fails")
     .argument("[folder]", "folder with Pulumi.yaml", ".")
     .option("--json", "print the result as JSON")
@@ -28,10 +31,14 @@ async function test(io: Io, folder: string, flags: Flags): Promise<number> {
       `${folder} has no policy tests: files named *.policy.ts, also in policy/.`,
     );
   }
-  const configuration = await configurationOf(io, folder, flags);
+  const terraform =
+    flags.terraform === undefined ? undefined : await readTerraform(io, folder, flags.terraform);
+  const configuration = terraform?.settings ?? (await configurationOf(io, folder, flags));
   // With the client, which the other commands need not wait for.
-  const { testLive } = await import("../review/testedNamespace.ts");
-  const tested = await withConnection(io, (connection) => testLive(connection, folder), configuration);
+  const { testLive, testPlan } = await import("../review/testedNamespace.ts");
+  const test = (connection: Connection) =>
+    terraform ? testPlan(connection, folder, terraform.plan) : testLive(connection, folder);
+  const tested = await withConnection(io, test, configuration);
   const text = flags.json
     ? JSON.stringify(tested, null, 2)
     : policyTestsText(colours(io.stdout, io.env), tested, relative("", resolve(folder)));

@@ -34,7 +34,8 @@ export interface DriftSearch {
   readonly connection: Connection;
   /** The namespace of resources that name none. */
   readonly home: string;
-  readonly stack: Stack;
+  /** What the state says, and what the program. */
+  readonly stack: Pick<Stack, "drift" | "preview">;
   readonly targets: TargetOptions;
   readonly unmanaged: UnmanagedMode;
   /** The resources of this stack. */

@@ -1,5 +1,5 @@
 export * from "./errors.ts";
-export { fieldDiff } from "./fieldDiff.ts";
+export { fieldDiff, refreshedFields, shownValues } from "./fieldDiff.ts";
 export { findOnPath } from "./findOnPath.ts";
 export * from "./model.ts";
 export { openStack } from "./openStack.ts";
@@ -16,4 +16,4 @@ export type {
   UpOptions,
 } from "./stack.ts";
 export type { TargetOptions } from "./targets.ts";
-export { OWN_DYNAMIC, OWN_PLUGIN, ownTypeName, typeName, urnName, urnType } from "./urn.ts";
+export { makeUrn, OWN_DYNAMIC, OWN_PLUGIN, ownTypeName, typeName, urnName, urnType } from "./urn.ts";

@@ -3,6 +3,9 @@ import { STATE_IDENTITY_TYPE } from "./urn.ts";
 /** Which engine ran. */
 export type EngineName = "cli" | "embedded";
 
+/** What made a result: an engine; or Terraform, whose plan was read. */
+export type Runner = EngineName | "terraform";
+
 /** What a run does. */
 export type Command = "preview" | "up" | "refresh" | "destroy" | "drift";
 
@@ -89,9 +92,9 @@ export const NOTHING_TO_DO: Diagnostic = {
 /** How many resources were created, updated and so on. Default providers are not counted. */
 export type Summary = Record<StepOp, number>;
 
-/** What a run found or did: the same for both engines. */
+/** What a run found or did: the same for all engines. */
 export interface Result {
-  readonly engine: EngineName;
+  readonly engine: Runner;
   readonly command: Command;
   readonly project: string;
   readonly stack: string;

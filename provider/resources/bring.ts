@@ -37,10 +37,12 @@ export interface Creation {
  * @throws UnfinishedError when the object is there, but could not be changed to the inputs
  */
 export async function bring(creation: Creation): Promise<Existing<Values>> {
-  const { definition, connection, inputs } = creation;
+  const { definition, connection, inputs, origin } = creation;
   const adopt = inputs.adopt as Adopt;
-  if (adopt || definition.overwrites) {
+  const mayTakeOver = adopt || definition.overwrites;
+  if (mayTakeOver || mayDouble(definition, origin)) {
     const existing = await definition.find?.(connection, inputs);
+    if (existing && !mayTakeOver) throw existsAlready(creation, existing.id, []);
     if (existing) return takeOver(creation, existing, adopt);
   }
   try {
@@ -61,6 +63,12 @@ export async function bring(creation: Creation): Promise<Existing<Values>> {
     throw await explained(creation, error);
   }
 }
+
+/**
+ * True where an interrupted run may have made the object, nothing tells so, and the service would make another one: it
+ * refuses no second object without an identity.
+ */
+const mayDouble = ({ identity }: ResourceDefinition, { isNamed }: Origin): boolean => !isNamed && !identity;
 
 /** The error to throw: for a conflict, one that names the object in the way, and what to do. */
 async function explained(creation: Creation, error: unknown): Promise<unknown> {

@@ -94,6 +94,11 @@ export class Connection {
     return new Connection(this.client.declaring(declaration), this.#shared.options, this.#shared);
   }
 
+  /** The same service, of which nothing was read yet: for what must see what this run has changed. */
+  fresh(): Connection {
+    return new Connection(this.client, this.#shared.options);
+  }
+
   /** The namespace of resources that name none, where a setting says which. */
   get defaultTenant(): string | undefined {
     return this.#shared.options.defaultTenant;

@@ -91,6 +91,8 @@ export interface Origin {
    * this run. When the object passes to another resource afterwards, its key does too.
    */
   readonly idempotencyKey: string;
+  /** True where the engine names the resource, so that later runs know it again, and {@link idempotencyKey}. */
+  readonly isNamed: boolean;
   /** The object that is replaced, as the state holds it. */
   readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
   /** Values of outputs that the program chose itself; see {@link OutputField.choice}. */

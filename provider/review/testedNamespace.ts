@@ -1,6 +1,6 @@
 import type { Plan } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
-import { domainFor, inOrder, readEstate } from "./estate.ts";
+import { domainFor, type Estate, inOrder, readEstate } from "./estate.ts";
 import { actorOf } from "./guards/incapabilities.ts";
 import { plannedEstate } from "./planned/plannedEstate.ts";
 import type { PolicyTestReport } from "./policyTests/results.ts";
@@ -35,15 +35,25 @@ export async function testLive(connection: Connection, folder: string): Promise<
  * @throws RequestError when the namespace cannot be read
  */
 export async function testPlan(connection: Connection, folder: string, plan: Plan): Promise<TestedNamespace> {
-  const estate = await readEstate(await connection.tenant(undefined));
-  const { tenant, unknown, policy } = estate;
-  const { role: makerRole } = actorOf(await connection.client.identity(), estate);
+  const { before, after } = await plannedNamespace(connection, plan);
+  const domain = domainFor(before, [before.policy, after.policy]);
+  const tested = await runPolicyTests(folder, { ...inOrder(after), unknown: before.unknown, domain });
+  return { ...tested, tenant: after.tenant, unknown: after.unknown };
+}
+
+/**
+ * The stack's namespace as it is, and as a plan will leave it.
+ * @param plan a preview with values
+ * @throws RequestError when the namespace cannot be read
+ */
+export async function plannedNamespace(
+  connection: Connection,
+  plan: Plan,
+): Promise<{ readonly before: Estate; readonly after: Estate }> {
+  const before = await readEstate(await connection.tenant(undefined));
+  const { role: makerRole } = actorOf(await connection.client.identity(), before);
   const here = onService(plan, connection.client.url);
-  const planned = inOrder(plannedEstate(estate, here.plan, { makerRole }));
-  const domain = domainFor(estate, [policy, planned.policy]);
-  return {
-    ...(await runPolicyTests(folder, { ...planned, unknown, domain })),
-    tenant,
-    unknown: [...unknown, ...here.unknown, ...planned.unknown.toSorted(byText), ...planned.notes],
-  };
+  const { policy, members, apiKeys, unknown, notes } = plannedEstate(before, here.plan, { makerRole });
+  const all = [...before.unknown, ...here.unknown, ...unknown.toSorted(byText), ...notes];
+  return { before, after: { ...before, policy, members, apiKeys, unknown: all } };
 }

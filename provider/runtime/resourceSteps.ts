@@ -74,12 +74,15 @@ export class ResourceSteps {
     return { inputs, failures: this.#twins(resource, inputs, olds) };
   }
 
-  /** Compares the state with inputs that were checked, without any request. */
-  diff(resource: string | undefined, id: string, state: Values, inputs: Values): Compared {
+  /**
+   * Compares the state with inputs that were checked, without any request.
+   * @param isAsked true where the program asks for a new object by what no definition knows
+   */
+  diff(resource: string | undefined, id: string, state: Values, inputs: Values, isAsked = false): Compared {
     const { run, isReplacementAsked } = this.#runtime;
     const changes = diff(this.definition, state, inputs);
     const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
-    if (resource !== undefined && isReplacementAsked(resource)) replaces.push("id");
+    if (isAsked || (resource !== undefined && isReplacementAsked(resource))) replaces.push("id");
     run.compared(this.definition, resource, { id, state }, replaces.length > 0);
     return { changes, replaces };
   }

@@ -99,13 +99,14 @@ export class Run {
     const name = resource?.split("::").at(-1) ?? definition.name;
     this.#creations += 1;
     const owner = resource ?? `::${definition.name}::creation ${this.#creations}`;
-    return this.#origin(definition, owner, { name, replaced, unseen, chosen }, start);
+    const isNamed = resource !== undefined;
+    return this.#origin(definition, owner, { name, isNamed, replaced, unseen, chosen }, start);
   }
 
   #origin(
     definition: ResourceDefinition,
     owner: string,
-    before: Pick<Origin, "name" | "replaced" | "unseen" | "chosen">,
+    before: Pick<Origin, "name" | "isNamed" | "replaced" | "unseen" | "chosen">,
     creation: readonly string[] | undefined,
   ): Origin {
     const claims = this.#claims;

@@ -30,8 +30,6 @@ async function bundle(): Promise<void> {
     target: "node22",
     format: "cjs",
     minify: true,
-    // Names of errors and schemas are shown to people.
-    keepNames: true,
     legalComments: "none",
     logOverride: { "empty-import-meta": "silent" },
     metafile: true,

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Connection } from "../resources/connection.ts";
 import { objectMeant } from "../resources/objectMeant.ts";
 import { callFunction, functions, type PluginFunction } from "../runtime/functions.ts";
@@ -6,7 +7,7 @@ import accessSchema from "../schemas/access.schema.json" with { type: "json" };
 import { lookupSchema } from "./attributes.ts";
 import { attributePath, type Diagnostic, errorAt, errorDiagnostic } from "./diagnostics.ts";
 import type { TerraformResource } from "./resource.ts";
-import { type Member, type Row, rowOf, terraformName, typeOf, valuesOf } from "./types.ts";
+import { type Member, type Row, rowOf, terraformName, typeConstraint, typeOf, valuesOf } from "./types.ts";
 
 /** What a configuration reads without managing it. */
 export interface DataSource {
@@ -41,8 +42,8 @@ function ofFunction(called: PluginFunction): DataSource {
   const { name, description, args, result } = called;
   const given = typeOf(jsonSchema(args));
   const answered = typeOf(resultSchema(result, () => accessSchema as unknown as Schema));
-  const members = given.kind === "object" ? given.members : [];
   const results = answered.kind === "object" ? answered.members : [];
+  const members = (given.kind === "object" ? given.members : []).map((arg) => besideResults(arg, results));
   return {
     typeName: `gatehouse${terraformName(name.replace(/^get/, ""))}`,
     description,
@@ -56,6 +57,13 @@ function ofFunction(called: PluginFunction): DataSource {
       );
     },
   };
+}
+
+/** An argument that is called as a result of another type gets a name of its own. */
+function besideResults(arg: Member, results: readonly Member[]): Member {
+  const result = results.find(({ name }) => name === arg.name);
+  const isOther = result && !isDeepStrictEqual(typeConstraint(result.type), typeConstraint(arg.type));
+  return isOther ? { ...arg, name: `only_${arg.name}` } : arg;
 }
 
 const SELECTOR: Member = {

@@ -1,5 +1,6 @@
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { cidr, hostname, login } from "../helpers/patterns.ts";
+import { decoded, encoded, type WireValue } from "./wireValues.ts";
 
 /** A function that configurations call, as in `provider::gatehouse::login("root")`. It asks no service. */
 export interface ProviderFunction {
@@ -53,11 +54,31 @@ export const providerFunctions: readonly ProviderFunction[] = [
 
 const STRING = Buffer.from(JSON.stringify("string"));
 
-/** A function in the protocol. */
-export function functionSchema({ summary, description, parameter, variadic }: ProviderFunction): object {
+function functionSchema({ summary, description, parameter, variadic }: ProviderFunction): object {
   const given = { ...parameter, type: STRING };
   return {
     ...{ summary, description, return: { type: STRING } },
     ...(variadic ? { variadicParameter: given } : { parameters: [given] }),
   };
+}
+
+/** The functions in the protocol, by name. */
+export const functionSchemas = (): object =>
+  Object.fromEntries(providerFunctions.map((called) => [called.name, functionSchema(called)]));
+
+/** Answers a call of a function. */
+export function callFunction({
+  name,
+  arguments: given = [],
+}: {
+  readonly name: string;
+  readonly arguments?: readonly WireValue[];
+}): object {
+  const called = providerFunctions.find((one) => one.name === name);
+  if (!called) return { error: { text: `${name}: is no function of this provider` } };
+  try {
+    return { result: encoded(called.call(...given.map((value) => String(decoded(value))))) };
+  } catch (error) {
+    return { error: { text: error instanceof Error ? error.message : String(error) } };
+  }
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Existing, Failure, ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
+import type { Existing, Failure, ResourceDefinition } from "../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 import { plannedUpdate } from "../runtime/planned.ts";
 import type { ResourceSteps } from "../runtime/resourceSteps.ts";
@@ -50,12 +50,12 @@ export class TerraformResource {
       const missing = this.#missingSecret(config);
       return { planned: created(), replaces: [], failures: missing ? [missing] : [] };
     }
-    const { changes, replaces } = steps.diff(name, idIn(prior), olds, inputs);
-    const isRenewed = this.#hasNewVersion(config, prior);
-    if (changes.length === 0 && !isRenewed) {
+    const isAsked = this.#hasNewVersion(config, prior);
+    const { changes, replaces } = steps.diff(name, idIn(prior), olds, inputs, isAsked);
+    if (changes.length === 0 && !isAsked) {
       return { planned: this.#withInstructions(config, prior), replaces: [], failures: [] };
     }
-    if (this.definition.withReplaced && (replaces.length > 0 || isRenewed)) {
+    if (this.definition.withReplaced && replaces.length > 0) {
       const missing = this.#missingSecret(config);
       return { planned: created(), replaces: [], failures: missing ? [missing] : [] };
     }
@@ -106,11 +106,6 @@ export class TerraformResource {
     } catch (left) {
       return { row: this.row({ ...made, state: withReplaced({ ...made.state }, state) }, planned), left };
     }
-  }
-
-  /** Where a create or a renewal left an object that is not as declared. */
-  unfinished({ id, state }: UnfinishedError, planned: Row): Row {
-    return this.row({ id, state }, planned);
   }
 
   /**

@@ -20,6 +20,9 @@ export function decoded(value: WireValue | undefined): unknown {
 export const decodedRow = (value: WireValue | undefined): Row | undefined =>
   (decoded(value) as Row | null | undefined) ?? undefined;
 
+/** An object in a message, without anything where there is none. */
+export const rowIn = (value: WireValue | undefined): Row => decodedRow(value) ?? {};
+
 /**
  * JSON with numbers kept that JavaScript would round: those are texts.
  * @throws Error where it is no JSON
@@ -48,6 +51,9 @@ function known(value: unknown): unknown {
 
 function unmarked(value: unknown): unknown {
   if (value === UNKNOWN) return NOT_KNOWN;
+  // As text, Terraform reads a number with the precision that it has in its state: other forms are equal, and yet count
+  // as a change to plan -refresh-only -detailed-exitcode.
+  if (typeof value === "number") return String(value);
   if (Array.isArray(value)) return value.map(unmarked);
   return isObject(value) ? each(value, unmarked) : value;
 }

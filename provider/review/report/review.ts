@@ -1,6 +1,6 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import type { AccessChange, Finding } from "@gatehouse-access/sdk/policy";
-import type { EngineName, ShownStep, Summary } from "../../engine/index.ts";
+import type { Runner, ShownStep, Summary } from "../../engine/index.ts";
 import type { Incapability } from "../guards/incapabilities.ts";
 import type { Lockout } from "../guards/lockouts.ts";
 import type { Twins } from "../planned/twins.ts";
@@ -118,7 +118,7 @@ export interface Review {
   readonly version: 1;
   readonly project: string;
   readonly stack: string;
-  readonly engine: EngineName;
+  readonly engine: Runner;
   /** Address of the service. */
   readonly service: string;
   /** Left out where the program is compared with the live namespace, and not with another revision. */

@@ -6,7 +6,8 @@ import type { World } from "../../provider/support/world.ts";
 type Values = Readonly<Record<string, unknown>>;
 
 /** `sourceIp` as `source_ip`. */
-export const snake = (text: string): string => text.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+export const snake = (text: string): string =>
+  text.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** `PublicKey` as `gatehouse_public_key`. */
 export const typeOf = ({ name }: Pick<ResourceDefinition, "name">): string => `gatehouse${snake(name)}`;
@@ -15,7 +16,10 @@ export const typeOf = ({ name }: Pick<ResourceDefinition, "name">): string => `g
 export function configurationOf(inputs: Values): Record<string, unknown> {
   const given = Object.entries(inputs).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
-    given.map(([name, value]) => [snake(name), name === "settings" ? members(value as Values) : literal(value)]),
+    given.map(([name, value]) => [
+      snake(name),
+      name === "settings" ? members(value as Values) : literal(value),
+    ]),
   );
 }
 

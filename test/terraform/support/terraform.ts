@@ -50,6 +50,7 @@ export async function startProvider(env: Readonly<Record<string, string>>): Prom
       env: { TF_REATTACH_PROVIDERS: value },
       pid: child.pid,
       async stop() {
+        if (child.exitCode !== null || child.signalCode !== null) return;
         const ended = once(child, "exit");
         child.kill("SIGTERM");
         await ended;
@@ -91,7 +92,12 @@ export class RootModule {
       cwd: this.folder,
       env: {
         ...environmentWithout("GATEHOUSE_", "TF_"),
-        ...{ CHECKPOINT_DISABLE: "1", TF_IN_AUTOMATION: "1", TF_CLI_CONFIG_FILE: "/dev/null", TF_CLI_ARGS: "-no-color" },
+        ...{
+          CHECKPOINT_DISABLE: "1",
+          TF_IN_AUTOMATION: "1",
+          TF_CLI_CONFIG_FILE: "/dev/null",
+          TF_CLI_ARGS: "-no-color",
+        },
         ...this.env,
       },
       // A group of its own, as a terminal would give it.

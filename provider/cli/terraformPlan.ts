@@ -1,0 +1,57 @@
+import { readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { text } from "node:stream/consumers";
+import { type Command, Option } from "commander";
+import { EngineError } from "../engine/index.ts";
+import type { TerraformPlan } from "../terraform/planFile.ts";
+import type { Io } from "./io.ts";
+
+/** The flag that names a plan of Terraform, as commander gives it. */
+export interface TerraformFlags {
+  readonly terraform?: string;
+}
+
+/**
+ * Adds the flag of {@link TerraformFlags}.
+ * @param conflicts names of flags that are for Pulumi alone
+ */
+export function addTerraformFlag(command: Command, about: string, conflicts: readonly string[]): Command {
+  return command.addOption(
+    new Option(
+      "--terraform <file>",
+      `${about}, as terraform show -json writes it; - for the standard input`,
+    ).conflicts([...conflicts]),
+  );
+}
+
+/**
+ * Reads the plan that `--terraform` names.
+ * @param folder the root module's
+ * @throws EngineError (`plan_file`) where it cannot be read, or is none
+ */
+export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
+  const { readTerraformPlan } = await import("../terraform/planFile.ts");
+  const name = file === "-" ? "the standard input" : file;
+  const written = file === "-" ? await text(io.stdin) : await contentOf(file);
+  return readTerraformPlan(written, {
+    name,
+    folder: resolve(folder),
+    workspace: await workspaceOf(io, folder),
+  });
+}
+
+async function contentOf(file: string): Promise<string> {
+  return readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {
+    throw new EngineError("plan_file", `can not read ${file} (${cause.code})`, { cause });
+  });
+}
+
+/** The workspace in which Terraform is in a folder; undefined for the default one. */
+async function workspaceOf({ env }: Io, folder: string): Promise<string | undefined> {
+  if (env.TF_WORKSPACE) return env.TF_WORKSPACE;
+  const data = env.TF_DATA_DIR ?? join(folder, ".terraform");
+  return readFile(join(data, "environment"), "utf8").then(
+    (name) => name.trim(),
+    () => undefined,
+  );
+}

@@ -1,0 +1,96 @@
+import { ConfigurationError } from "@gatehouse-access/sdk";
+import type { Connection } from "../resources/connection.ts";
+import { hasUnknown } from "../resources/values.ts";
+import { checkInstance, connectionOf, type Instance, settingsOf } from "../runtime/instanceSettings.ts";
+import { defaultTenant, SETTINGS, type Setting } from "../runtime/newConnection.ts";
+import { lookupSchema } from "./attributes.ts";
+import { type Diagnostic, errorAt } from "./diagnostics.ts";
+import { type Member, type Row, terraformName, valuesOf } from "./types.ts";
+
+/** The settings of a provider block. */
+const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.entries(
+  SETTINGS as Readonly<Record<string, Setting>>,
+).map(([property, { variable, description, secret = false }]) => ({
+  ...{
+    name: terraformName(property),
+    property,
+    type: { kind: "string" },
+    required: false,
+    sensitive: secret,
+  },
+  description: `${description} Environment: \`${variable}\`, or \`${variable}_FILE\` for a file that holds it.`,
+}));
+
+/** The schema of a provider block. */
+export const configurationSchema = (): object =>
+  lookupSchema(
+    "A service, a credential and a namespace. What a configuration leaves open is taken from the environment; but no credential for another service than the environment names.",
+    MEMBERS,
+    [],
+  );
+
+/** A provider block: the service, by what it says and what the environment adds. Nothing is requested before it is needed. */
+export class Configuration {
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #instance: Instance | undefined;
+  #connection: Connection | undefined;
+  #reading: Connection | undefined;
+  /** Id of the namespace of resources that name none, as far as settings tell. */
+  readonly tenant: string | undefined;
+
+  /** @param row the block; left out before Terraform says it */
+  constructor(env: NodeJS.ProcessEnv, row?: Row) {
+    this.#env = env;
+    // A block wins over the environment, as in every provider of Terraform.
+    this.#instance = row && { isDefault: false, inputs: valuesOf(MEMBERS, row) };
+    this.tenant =
+      this.#instance && !this.errors().length
+        ? defaultTenant(() => undefined, settingsOf(this.#instance, env))
+        : undefined;
+  }
+
+  /** What is wrong with it, as far as it is known. */
+  errors(): Diagnostic[] {
+    if (!this.#instance) return [];
+    const { failures } = checkInstance(this.#instance, {}, this.#env);
+    return failures.map(({ property, reason }) =>
+      errorAt(property ? [terraformName(property)] : [], "Invalid provider configuration", reason),
+    );
+  }
+
+  /** True where a part of it is not known yet. */
+  get isUnknown(): boolean {
+    return hasUnknown(this.#instance?.inputs);
+  }
+
+  /**
+   * The service.
+   * @throws ConfigurationError naming the setting that is missing or wrong, or that it is not known yet
+   */
+  service(): Connection {
+    if (!this.#instance) throw new ConfigurationError("the provider is not configured");
+    if (this.isUnknown) {
+      throw new ConfigurationError(
+        "a part of the provider configuration is not known before apply, so the service cannot be asked now; make what it depends on first (terraform apply -target=…), or give a value that is known",
+      );
+    }
+    this.#connection ??= connectionOf(this.#instance, this.#env);
+    return this.#connection;
+  }
+
+  /** The service, without what was read of it before the last write. @throws as {@link service} */
+  reading(): Connection {
+    this.#reading ??= this.service().fresh();
+    return this.#reading;
+  }
+
+  /** Takes note of a write. */
+  written(): void {
+    this.#reading = undefined;
+  }
+
+  /** Closes the connection, if there is one. */
+  async close(): Promise<void> {
+    await this.#connection?.client.close();
+  }
+}

@@ -1,0 +1,257 @@
+import { UnfinishedError } from "../resources/definition.ts";
+import { definitions } from "../resources/index.ts";
+import { objectMeant } from "../resources/objectMeant.ts";
+import { ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
+import { Run } from "../runtime/run.ts";
+import type { Configuration } from "./configuration.ts";
+import {
+  attributePath,
+  type Diagnostic,
+  errorAt,
+  errorDiagnostic,
+  failureDiagnostic,
+  warning,
+} from "./diagnostics.ts";
+import { idIn, TerraformResource } from "./resource.ts";
+import type { Row } from "./types.ts";
+import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
+
+/** A call about a resource, or another thing with a type. */
+export interface OfType {
+  readonly typeName: string;
+}
+
+/** A call with what a configuration says. */
+export interface WithConfig extends OfType {
+  readonly config?: WireValue;
+}
+
+/** A state as it was written. */
+export interface RawState {
+  readonly json?: Uint8Array;
+}
+
+/** All kinds of resources, by their types in Terraform. */
+export const resources: ReadonlyMap<string, TerraformResource> = new Map(
+  definitions.map((definition) => {
+    const resource = new TerraformResource(definition);
+    return [resource.typeName, resource];
+  }),
+);
+
+/** Work whose failure is told to whoever runs Terraform. */
+export async function saying(summary: string, work: () => object | Promise<object>): Promise<object> {
+  try {
+    return await work();
+  } catch (error) {
+    return { diagnostics: [errorAt([], summary, error instanceof Error ? error.message : String(error))] };
+  }
+}
+
+/** The calls about resources within one command of Terraform, for one provider block. */
+export class ResourceCalls {
+  readonly #configuration: Configuration;
+  readonly #steps: ReadonlyMap<string, ResourceSteps>;
+  /** Types and ids of the objects whose resources were planned. */
+  readonly #planned = new Set<string>();
+  /** How many resources without a state were planned. */
+  #made = 0;
+  #isStopped = false;
+
+  constructor(configuration: Configuration) {
+    this.#configuration = configuration;
+    const runtime: Runtime = {
+      run: new Run(),
+      defaultTenant: () => configuration.tenant,
+      isReplacementAsked: () => false,
+      connection: () => configuration.service(),
+      tell: (message) => process.stderr.write(`[WARN] ${message}\n`),
+    };
+    this.#steps = new Map(
+      [...resources].map(([type, { definition }]) => [type, new ResourceSteps(definition, runtime)]),
+    );
+  }
+
+  /** What runs is done to its end, so that no object is made whose id nobody keeps; nothing else is begun. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  validate(
+    request: WithConfig & { readonly clientCapabilities?: { writeOnlyAttributesAllowed?: boolean } },
+  ): Promise<object> {
+    return this.#answer(request, (resource, steps) => {
+      const config = rowIn(request.config);
+      const isAllowed = request.clientCapabilities?.writeOnlyAttributesAllowed ?? false;
+      const unsupported = resource.attributes.filter(
+        ({ role, name }) => !isAllowed && role === "secret" && config[name] !== null,
+      );
+      const failures = resource.validate(steps, config);
+      return {
+        diagnostics: [
+          ...unsupported.map(({ name }) => needsNewerTerraform(name)),
+          ...failures.map((failure) => failureDiagnostic(resource.definition, failure)),
+        ],
+      };
+    });
+  }
+
+  upgrade(request: OfType & { readonly rawState?: RawState }): Promise<object> {
+    return this.#answer(request, (resource) => ({
+      upgradedState: encoded(upgraded(resource, request.rawState)),
+    }));
+  }
+
+  move(request: {
+    readonly sourceProviderAddress?: string;
+    readonly sourceTypeName?: string;
+    readonly sourceState?: RawState;
+    readonly targetTypeName: string;
+  }): Promise<object> {
+    const { targetTypeName: typeName, sourceTypeName = "", sourceProviderAddress = "" } = request;
+    return this.#answer({ typeName }, (resource) => {
+      const isOwn = sourceProviderAddress.split("/").at(-1) === "gatehouse";
+      if (isOwn && sourceTypeName === typeName) {
+        return { targetState: encoded(upgraded(resource, request.sourceState)) };
+      }
+      const detail = `a ${sourceTypeName} of ${sourceProviderAddress} is no ${typeName}; remove it from the state by a removed block, and import it as what it is to be`;
+      return { diagnostics: [errorAt([], "Unsupported move", detail)] };
+    });
+  }
+
+  import(request: OfType & { readonly id: string }): Promise<object> {
+    return this.#answer(request, async (resource) => {
+      try {
+        const { id } = await objectMeant(resource.definition, this.#configuration.service(), request.id);
+        return {
+          importedResources: [{ typeName: request.typeName, state: encoded(resource.rowOfId(id)) }],
+        };
+      } catch (error) {
+        return { diagnostics: [errorDiagnostic(resource.definition, error, "could not be imported")] };
+      }
+    });
+  }
+
+  read(
+    request: OfType & { readonly currentState?: WireValue; readonly private?: Uint8Array },
+  ): Promise<object> {
+    return this.#answer(request, async (resource, steps) => {
+      const current = rowIn(request.currentState);
+      const asItWas = { private: request.private, newState: request.currentState };
+      if (this.#configuration.isUnknown) {
+        const detail = `${resource.typeName} ${idIn(current)} stays as the state has it: a part of the provider configuration is not known before apply`;
+        return { ...asItWas, diagnostics: [warning("Not refreshed", detail)] };
+      }
+      try {
+        const found = await steps.read(undefined, idIn(current), resource.valuesIn(current));
+        return { ...asItWas, newState: encoded(found && resource.row(found, current)) };
+      } catch (error) {
+        return {
+          ...asItWas,
+          diagnostics: [errorDiagnostic(resource.definition, error, "could not be read")],
+        };
+      }
+    });
+  }
+
+  plan(
+    request: WithConfig & {
+      readonly priorState?: WireValue;
+      readonly proposedNewState?: WireValue;
+      readonly priorPrivate?: Uint8Array;
+    },
+  ): Promise<object> {
+    return this.#answer(request, (resource, steps) => {
+      const kept = { plannedPrivate: request.priorPrivate };
+      if (!decodedRow(request.proposedNewState)) return { ...kept, plannedState: encoded(null) };
+      const prior = decodedRow(request.priorState);
+      const twin = prior && this.#twinOf(resource, idIn(prior));
+      if (twin) return { ...kept, diagnostics: [twin] };
+      const name = this.#nameOf(resource, prior, request.priorPrivate);
+      const { planned, replaces, failures } = resource.plan(steps, name, rowIn(request.config), prior);
+      return {
+        plannedState: encoded(planned),
+        requiresReplace: replaces.map((attribute) => attributePath(attribute)),
+        // The create that takes the place of this object is asked about next, and has no state.
+        ...(replaces.length > 0 ? { plannedPrivate: Buffer.from(JSON.stringify({ replaces: name })) } : kept),
+        diagnostics: failures.map((failure) => failureDiagnostic(resource.definition, failure)),
+      };
+    });
+  }
+
+  apply(
+    request: WithConfig & { readonly priorState?: WireValue; readonly plannedState?: WireValue },
+  ): Promise<object> {
+    return this.#answer(request, async (resource, steps) => {
+      const prior = decodedRow(request.priorState);
+      const planned = decodedRow(request.plannedState);
+      const config = rowIn(request.config);
+      const step = !prior ? "made" : planned ? "changed" : "removed";
+      const failed = (error: unknown, state = prior, what = `could not be ${step}`) => ({
+        newState: encoded(state),
+        diagnostics: [errorDiagnostic(resource.definition, error, what, resource.secretsIn(config))],
+      });
+      if (this.#isStopped) return failed(new Error("not begun: the run was cancelled"));
+      try {
+        if (planned && prior) {
+          const { row, left } = await resource.update(steps, config, prior, planned);
+          return left === undefined ? { newState: encoded(row) } : failed(left, row, OLD_ONE_LEFT);
+        }
+        if (planned) return { newState: encoded(await resource.create(steps, config, planned)) };
+        if (prior) await steps.delete(undefined, idIn(prior), resource.valuesIn(prior));
+        return { newState: encoded(null) };
+      } catch (error) {
+        if (!(error instanceof UnfinishedError) || error.wasThere || !planned) return failed(error);
+        // Terraform makes it anew: of a create that failed, it takes nothing for finished.
+        return failed(new Error(error.reason), resource.row(error, planned), "was made, but not completed");
+      } finally {
+        this.#configuration.written();
+      }
+    });
+  }
+
+  /** Answers for a resource; what goes wrong beside its steps is said as well. */
+  #answer(
+    { typeName }: OfType,
+    work: (resource: TerraformResource, steps: ResourceSteps) => object | Promise<object>,
+  ): Promise<object> {
+    return saying(`${typeName} failed`, () => {
+      const resource = resources.get(typeName);
+      const steps = this.#steps.get(typeName);
+      if (!resource || !steps) throw new Error(`${typeName}: is no resource of this provider`);
+      return work(resource, steps);
+    });
+  }
+
+  /** What a resource is called in errors about two that have one object. Terraform tells no provider its address. */
+  #nameOf({ typeName }: TerraformResource, prior: Row | undefined, marked: Uint8Array | undefined): string {
+    if (prior) return `::${typeName}::${idIn(prior)}`;
+    const { replaces } = marked?.length ? (parsed(marked) as { readonly replaces?: string }) : {};
+    if (replaces !== undefined) return replaces;
+    this.#made += 1;
+    return `::${typeName}::new ${this.#made}`;
+  }
+
+  #twinOf({ typeName }: TerraformResource, id: string): Diagnostic | undefined {
+    const object = `${typeName} ${id}`;
+    const isTwin = this.#planned.has(object);
+    this.#planned.add(object);
+    const detail = `${object} is in the state of another resource of this configuration too; remove one of the two from the state (a removed block, or terraform state rm)`;
+    return isTwin ? errorAt([], "Two resources with one object", detail) : undefined;
+  }
+}
+
+const OLD_ONE_LEFT = "was made anew, but the old one could not be removed; the next apply tries again";
+
+const needsNewerTerraform = (name: string): Diagnostic =>
+  errorAt(
+    [name],
+    `${name} needs a newer Terraform`,
+    `${name} is a write-only attribute, which Terraform has from 1.11 on`,
+  );
+
+/** A state that another version wrote: what attributes are called now, without those that are no more. */
+function upgraded({ attributes }: TerraformResource, raw: RawState | undefined): Row {
+  const state = (raw?.json?.length ? parsed(raw.json) : {}) as Row;
+  return Object.fromEntries(attributes.map(({ name }) => [name, state[name] ?? null]));
+}

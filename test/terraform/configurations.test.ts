@@ -1,0 +1,372 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { apiKeyCredential, createClient } from "../../sdk/index.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { testFolder } from "../support/folder.ts";
+import {
+  type AttachedProvider,
+  hasTerraform,
+  LABEL,
+  RootModule,
+  startProvider,
+} from "./support/terraform.ts";
+
+describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
+  let fleet: Fleet;
+  let provider: AttachedProvider;
+  let root: RootModule;
+  beforeAll(async () => {
+    fleet = await startFleet(["ana"]);
+    provider = await startProvider(fleet.env);
+    await fleet.enrol("edge-01");
+  });
+  afterAll(async () => {
+    await provider.stop();
+    await fleet.stop();
+  });
+  beforeEach(() => {
+    root = newModule();
+  });
+  // What a test that failed left behind fails no other.
+  afterEach(async () => {
+    const { client } = fleet;
+    for (const { fingerprint } of await client.getPublicKeys())
+      await client.deletePublicKey({ params: { fingerprint } });
+    for (const { id } of await client.getFirewallRules()) await client.deleteFirewallRule({ params: { id } });
+  });
+  const newModule = () => new RootModule(testFolder(), { ...provider.env, ...fleet.env });
+  const destroy = () => root.must("destroy", "-auto-approve");
+
+  const key = (more: object = {}) => ({
+    name: "ana",
+    data: sshKeyLine("ana@laptop"),
+    username: "^root$",
+    filter: { hostname: "^edge-01$" },
+    ...more,
+  });
+  const rule = (more: object = {}) => ({
+    action: "deny",
+    priority: 5,
+    source_ip: ".*",
+    username: "^root$",
+    filter: { hostname: ".*" },
+    ...more,
+  });
+  /** An expression, as a configuration in JSON has it. */
+  const ref = (expression: string) => `\${${expression}}`;
+  /** What Terraform breaks into lines. */
+  const wordsIn = (output: string) => output.replaceAll(/[│\s]+/g, " ");
+  const one = (type: string, values: object) => ({ resource: { [`gatehouse_${type}`]: { one: values } } });
+
+  it("mean the same in other words: comments of keys, letter case of addresses and names", async () => {
+    const data = sshKeyLine();
+    const all = (data: string, email: string, name: string) => ({
+      resource: {
+        gatehouse_public_key: { one: key({ data }) },
+        gatehouse_member: { one: { email, role: "observer" } },
+        gatehouse_namespace: { one: { name } },
+      },
+    });
+    root.write(all(`${data} ana@laptop`, "Ana@Example.com", "Trials"));
+    await root.apply();
+    expect(await root.changes()).toEqual([]);
+    root.write(all(`  ${data}   another comment `, "ana@example.com", "trials"));
+    expect(await root.changes()).toEqual([]);
+    await destroy();
+  });
+
+  it("may depend on what is not known before the apply", async () => {
+    root.write({
+      resource: {
+        terraform_data: { pattern: { input: "^root$" }, tag: { input: "edge" } },
+        gatehouse_device_tags: {
+          one: { device: "edge-01", tags: [ref("terraform_data.tag.output"), "prod"] },
+        },
+        gatehouse_public_key: {
+          one: key({
+            username: ref("terraform_data.pattern.output"),
+            filter: { tags: ref("gatehouse_device_tags.one.tags") },
+          }),
+        },
+      },
+    });
+    expect(await root.changes()).toHaveLength(4);
+    await root.must("apply", "plan");
+    expect(await root.changes()).toEqual([]);
+    await destroy();
+  });
+
+  it("may leave the provider's own settings open until the apply", async () => {
+    const settings = Object.fromEntries(
+      Object.entries(fleet.env).map(([name, value]) => [name.replace("GATEHOUSE_", "").toLowerCase(), value]),
+    );
+    const { url, ...rest } = settings;
+    root = new RootModule(testFolder(), provider.env);
+    const configured = (more: object) => ({
+      provider: { gatehouse: { ...rest, url: ref("terraform_data.url.output") } },
+      resource: { terraform_data: { url: { input: url } }, ...more },
+    });
+    root.write(configured(one("public_key", key()).resource));
+    await root.apply();
+    expect(await root.changes()).toEqual([]);
+    // What it depends on is made anew: nothing can be read before, and nothing is lost.
+    const { output } = await root.run("plan", "-replace=terraform_data.url");
+    expect(output).toContain("Not refreshed");
+    expect(output).not.toContain("gatehouse_public_key.one will be");
+    await root.must("destroy", "-auto-approve");
+  });
+
+  it("get errors that name the place and what is allowed, before anything is made", async () => {
+    root.write({
+      resource: {
+        gatehouse_public_key: {
+          one: key({ data: "ssh-ed25519 nonsense", filter: { hostname: "a", tags: ["x1x"] } }),
+        },
+        gatehouse_firewall_rule: { one: rule({ priority: 1.5, source_ip: "(" }) },
+        gatehouse_member: { one: { email: "ana@example.com", role: "owner" } },
+        gatehouse_device: { one: { device: "edge-01", name: "" } },
+      },
+    });
+    const { code, output } = await root.run("validate");
+    expect(code).toBe(1);
+    const said = wordsIn(output);
+    for (const text of [
+      "data: ",
+      "filter: must have exactly one of hostname and tags",
+      "priority: ",
+      "source_ip: ",
+      "role: ",
+      "name: must not be empty; leave it out, or give null",
+      "on main.tf.json line",
+      "in resource.gatehouse_firewall_rule.one",
+    ]) {
+      expect(said).toContain(text);
+    }
+    expect(said).not.toContain("sourceIp");
+  });
+
+  it("declare an object once: twins are refused by the plan", async () => {
+    const email = "ana@example.com";
+    root.write({
+      resource: { gatehouse_member: { one: { email, role: "observer" }, two: { email, role: "operator" } } },
+    });
+    const { code, output } = await root.run("plan");
+    expect(code).toBe(1);
+    expect(wordsIn(output)).toContain("manage the same object; remove one of the two");
+  });
+
+  it("take over what is there if they say so, by adopt or by an import", async () => {
+    const { client } = fleet;
+    await client.createFirewallRule({
+      body: {
+        action: "deny",
+        priority: 5,
+        sourceIp: ".*",
+        username: "^root$",
+        filter: { hostname: ".*" },
+        active: true,
+      },
+    });
+    const [made] = await client.getFirewallRules();
+    root.write(one("firewall_rule", rule()));
+    const refused = await root.run("apply", "-auto-approve");
+    expect(refused.code).toBe(1);
+    const said = wordsIn(refused.output);
+    expect(said).toContain(`${fleet.tenant}/${made?.id} exists already`);
+    expect(said).toContain("adopt = true");
+    expect(await client.getFirewallRules()).toHaveLength(1);
+    root.write(one("firewall_rule", rule({ adopt: true })));
+    await root.apply();
+    expect(await root.changes()).toEqual([]);
+    // Without the word nothing changes.
+    root.write(one("firewall_rule", rule()));
+    expect(await root.changes()).toEqual([]);
+    await destroy();
+    expect(await client.getFirewallRules()).toEqual([]);
+  });
+
+  it("import by natural names, in every namespace", async () => {
+    root.write({
+      resource: {
+        gatehouse_public_key: { one: key() },
+        gatehouse_member: { one: { email: "ana@example.com", role: "observer" } },
+        gatehouse_device_tags: { one: { device: "edge-01", tags: ["prod"] } },
+        gatehouse_firewall_rule: { one: rule() },
+      },
+    });
+    await root.apply();
+    const wanted = {
+      gatehouse_public_key: "ana",
+      gatehouse_member: "ANA@example.com",
+      gatehouse_device_tags: `${fleet.tenant}/EDGE-01`,
+      gatehouse_firewall_rule: "deny at priority 5",
+    };
+    const other = newModule();
+    const configuration = JSON.parse(readFileSync(join(root.folder, "main.tf.json"), "utf8"));
+    const imports = Object.entries(wanted).map(([type, id]) => ({ to: `${type}.one`, id }));
+    other.write({ ...configuration, import: imports });
+    expect((await other.changes()).sort()).toEqual(
+      Object.keys(wanted)
+        .sort()
+        .map((type) => `${type}.one: no-op+import`),
+    );
+    other.write({ ...one("public_key", key()), import: [{ to: "gatehouse_public_key.one", id: "nobody" }] });
+    const { output } = await other.run("plan");
+    expect(output).toContain('has none "nobody"');
+    await destroy();
+  });
+
+  it("see what was changed or removed by hand", async () => {
+    root.write({
+      resource: { ...one("public_key", key()).resource, ...one("firewall_rule", rule()).resource },
+    });
+    await root.apply();
+    const quiet = ["plan", "-refresh-only", "-detailed-exitcode"];
+    const q = await root.run(...quiet);
+    console.log(q.output);
+    expect((await root.run(...quiet)).code).toBe(0);
+    const [found] = await fleet.client.getPublicKeys();
+    const params = { fingerprint: found?.fingerprint ?? "" };
+    await fleet.client.updatePublicKey({
+      params,
+      body: { name: "eve", username: ".*", filter: { hostname: ".*" } },
+    });
+    const [made] = await fleet.client.getFirewallRules();
+    await fleet.client.deleteFirewallRule({ params: { id: made?.id ?? "" } });
+    expect((await root.run(...quiet)).code).toBe(2);
+    expect((await root.changes()).sort()).toEqual([
+      "gatehouse_firewall_rule.one: create",
+      "gatehouse_public_key.one: update",
+    ]);
+    await root.must("apply", "plan");
+    expect(await root.changes()).toEqual([]);
+    await destroy();
+  });
+
+  it("move and forget resources, and read states of other versions", async () => {
+    root.write(one("public_key", key()));
+    await root.apply();
+    const file = join(root.folder, "terraform.tfstate");
+    const state = JSON.parse(readFileSync(file, "utf8"));
+    const [instance] = state.resources[0].instances;
+    const { created_at: _gone, ...attributes } = instance.attributes;
+    instance.attributes = { ...attributes, of_another_version: 1e300 };
+    writeFileSync(file, JSON.stringify({ ...state, serial: state.serial + 1 }));
+    const { one: declared } = JSON.parse(readFileSync(join(root.folder, "main.tf.json"), "utf8")).resource
+      .gatehouse_public_key;
+    root.write({
+      resource: { gatehouse_public_key: { two: declared } },
+      moved: [{ from: "gatehouse_public_key.one", to: "gatehouse_public_key.two" }],
+    });
+    expect(await root.changes()).toEqual([]);
+    await root.apply();
+    root.write({ removed: [{ from: "gatehouse_public_key.two", lifecycle: { destroy: false } }] });
+    await root.apply();
+    expect(await fleet.client.getPublicKeys()).toHaveLength(1);
+    root.write({ ...one("public_key", declared), import: [{ to: "gatehouse_public_key.one", id: "ana" }] });
+    await root.apply();
+    await destroy();
+  });
+
+  it("rotate an API key in place; the old one goes on for its overlap, and no state or plan has a secret", async () => {
+    const secrets = [randomUUID(), randomUUID(), randomUUID()] as const;
+    const of = (secret: string, version: number, more: object = {}) =>
+      one("api_key", { name: "pipeline", valid_days: 30, key_wo: secret, key_wo_version: version, ...more });
+    const opens = async (secret: string) => {
+      const client = createClient({ url: fleet.service.url, credential: apiKeyCredential(secret) });
+      return client.getTags().then(
+        () => true,
+        () => false,
+      );
+    };
+    root.write(one("api_key", { name: "pipeline", valid_days: 30 }));
+    expect((await root.run("plan")).output).toContain("key_wo: is required here");
+    root.write(of(secrets[0], 1));
+    await root.apply();
+    expect(await root.changes()).toEqual([]);
+    // Another secret alone is no change: nobody can see it.
+    root.write(of(secrets[1], 1));
+    expect(await root.changes()).toEqual([]);
+    root.write(of(secrets[1], 2, { overlap: 2 }));
+    expect(await root.changes()).toEqual(["gatehouse_api_key.one: update"]);
+    const plan = readFileSync(join(root.folder, "plan"));
+    await root.must("apply", "plan");
+    expect(await root.changes()).toEqual([]);
+    expect([await opens(secrets[0]), await opens(secrets[1])]).toEqual([true, true]);
+    root.write(of(secrets[2], 3));
+    await root.apply();
+    // Without an overlap the last one ends at once; the first one has its days.
+    expect(await Promise.all(secrets.map(opens))).toEqual([false, false, true]);
+    await destroy();
+    expect(await fleet.client.listApiKeys()).toEqual([]);
+    const written = `${plan.toString("latin1")}${readFileSync(join(root.folder, "terraform.tfstate.backup"), "utf8")}`;
+    for (const secret of secrets) expect(written).not.toContain(secret);
+  });
+
+  it("call functions, and read what is there", async () => {
+    const data = sshKeyLine("x");
+    await fleet.client.createPublicKey({
+      body: {
+        name: "bob",
+        data: Buffer.from(data).toString("base64"),
+        username: ".*",
+        filter: { hostname: ".*" },
+      },
+    });
+    const [found] = await fleet.client.getPublicKeys();
+    root.write({
+      data: {
+        gatehouse_devices: { all: {}, none: { tags: ["nothing"] } },
+        gatehouse_namespace: { here: {} },
+        gatehouse_members: { all: {} },
+        gatehouse_public_keys: { all: {} },
+        gatehouse_firewall_rules: { all: {} },
+        gatehouse_api_keys: { all: {} },
+        gatehouse_tags: { all: {} },
+        gatehouse_public_key: { bob: { selector: "bob" } },
+        gatehouse_device: { edge: { selector: "edge-01" } },
+        gatehouse_access: { root: { logins: ["root"] } },
+      },
+      output: {
+        fingerprint: { value: ref(`provider::gatehouse::key_fingerprint("${data}")`) },
+        login: { value: ref('provider::gatehouse::login("root", "ana")') },
+        hostname: { value: ref('provider::gatehouse::hostname("Edge-01")') },
+        cidr: { value: ref('provider::gatehouse::cidr("10.0.0.0/8", "192.0.2.7")') },
+        devices: { value: ref("data.gatehouse_devices.all.devices[*].name") },
+        none: { value: ref("data.gatehouse_devices.none.devices") },
+        namespace: { value: ref("data.gatehouse_namespace.here.name") },
+        owner: { value: ref("data.gatehouse_members.all.members[0].role") },
+        keys: { value: ref("data.gatehouse_public_keys.all.public_keys[*].fingerprint") },
+        id: { value: ref("data.gatehouse_public_key.bob.id") },
+        uid: { value: ref("data.gatehouse_device.edge.uid") },
+        grants: { value: ref("data.gatehouse_access.root.grants[0].key") },
+      },
+    });
+    await root.apply();
+    const outputs = JSON.parse(await root.must("output", "-json"));
+    const values = Object.fromEntries(
+      Object.entries<{ value: unknown }>(outputs).map(([name, { value }]) => [name, value]),
+    );
+    const [device] = await fleet.client.getDevices();
+    expect(values).toEqual({
+      fingerprint: found?.fingerprint,
+      login: "^(ana|root)$",
+      hostname: "^edge-01$",
+      cidr: expect.stringMatching(/^\^\(10\\\..*192\\\.0\\\.2\\\.7\)\$$/),
+      devices: ["edge-01"],
+      none: [],
+      namespace: "admin",
+      owner: "owner",
+      keys: [found?.fingerprint],
+      id: `${fleet.tenant}/${found?.fingerprint}`,
+      uid: device?.uid,
+      grants: found?.fingerprint,
+    });
+    root.write({ output: { wrong: { value: ref('provider::gatehouse::cidr("10.0.0.1/8")') } } });
+    expect(wordsIn((await root.run("plan")).output)).toContain("bits are set after the prefix");
+    await fleet.client.deletePublicKey({ params: { fingerprint: found?.fingerprint ?? "" } });
+  });
+});

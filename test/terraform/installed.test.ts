@@ -1,0 +1,142 @@
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { environmentWithout } from "../support/command.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { testFolder } from "../support/folder.ts";
+import { gatehouse } from "../support/gatehouse.ts";
+import { hasTerraform, LABEL, RootModule } from "./support/terraform.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+const SESSION_TOKEN = `\${ephemeral.gatehouse_session_token.here.token}`;
+const EXAMPLE = join(ROOT, "examples", "terraform", "fleet");
+
+describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () => {
+  let fleet: Fleet;
+  beforeAll(async () => {
+    fleet = await startFleet(["ana"]);
+    for (const name of ["edge-01", "edge-02", "lab-01"]) await fleet.enrol(name);
+  });
+  afterAll(() => fleet.stop());
+
+  /** A home folder in which `gatehouse` is a command. */
+  function newHome(): NodeJS.ProcessEnv {
+    const home = testFolder();
+    const bin = join(home, "bin");
+    mkdirSync(bin);
+    const script = `#!/bin/sh\nexec "${process.execPath}" "${join(ROOT, "provider", "bin", "gatehouse.js")}" "$@"\n`;
+    writeFileSync(join(bin, "gatehouse"), script, { mode: 0o755 });
+    const path = [bin, dirname(process.execPath), process.env.PATH].join(delimiter);
+    return { ...environmentWithout("GATEHOUSE_", "TF_"), HOME: home, PATH: path, TF_CLI_ARGS: "-no-color" };
+  }
+
+  it("does what the README of the example says", { tags: ["long"] }, async () => {
+    const folder = testFolder();
+    cpSync(EXAMPLE, folder, { recursive: true });
+    const readme = readFileSync(join(folder, "README.md"), "utf8");
+    const lines = [...readme.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = ""]) =>
+      block.trim().split("\n"),
+    );
+    const env = newHome();
+    const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = fleet.env;
+    const own = new Map(Object.entries({ GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD }));
+    const typed: { line: string; code: number | null; output: string }[] = [];
+    for (const line of lines) {
+      const [, variable = ""] = /^export (\w+)=/.exec(line) ?? [];
+      if (variable) {
+        env[variable] = own.get(variable);
+        continue;
+      }
+      if (line === "terraform plan -refresh-only -detailed-exitcode") {
+        typed.push({ line, ...(await shell(line, folder, env)) });
+        const [rule] = await fleet.client.getFirewallRules();
+        await fleet.client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
+      }
+      typed.push({ line, ...(await shell(line, folder, env)) });
+    }
+    const transcript = typed
+      .map(({ line, code, output }) => `$ ${line}\n${output}(exit code ${code})`)
+      .join("\n");
+    if (process.env.TRANSCRIPT) writeFileSync(process.env.TRANSCRIPT, transcript);
+    expect(typed.map(({ line, code }) => `${line}: ${code}`)).toEqual([
+      "gatehouse terraform install: 0",
+      "terraform init: 0",
+      "terraform plan -out=plan: 0",
+      "terraform show -json plan > plan.json: 0",
+      "gatehouse review --terraform plan.json: 0",
+      "terraform apply plan: 0",
+      "terraform plan -detailed-exitcode: 0",
+      "terraform plan -refresh-only -detailed-exitcode: 0",
+      "terraform plan -refresh-only -detailed-exitcode: 2",
+      "terraform plan -out=plan: 0",
+      "terraform show -json plan > plan.json: 0",
+      "gatehouse drift --terraform plan.json: 2",
+      "terraform destroy -auto-approve: 0",
+    ]);
+    expect(transcript).toContain("key ana gains logins ana and root on edge-01, edge-02");
+    expect(await fleet.client.getPublicKeys()).toEqual([]);
+  });
+
+  /** A root module whose provider is in a mirror of its own. */
+  async function mirrored(env: Readonly<Record<string, string>> = {}): Promise<RootModule> {
+    const mirror = testFolder();
+    const { stdout } = await gatehouse(["terraform", "install", "--mirror", mirror]);
+    const [, configuration = ""] = /^(provider_installation \{.*?^\})/ms.exec(stdout) ?? [];
+    writeFileSync(join(mirror, "terraformrc"), configuration);
+    return new RootModule(testFolder(), { ...env, TF_CLI_CONFIG_FILE: join(mirror, "terraformrc") });
+  }
+
+  const rule = { action: "deny", priority: 1, source_ip: ".*", username: ".*", filter: { hostname: ".*" } };
+
+  it("is found in a mirror, and trusts Terraform alone", async () => {
+    const root = await mirrored(fleet.env);
+    root.write({ resource: { gatehouse_firewall_rule: { one: rule } } });
+    expect(await root.must("init")).toContain("Installing gatehouse-access/gatehouse");
+    expect(await root.changes()).toEqual(["gatehouse_firewall_rule.one: create"]);
+  });
+
+  it("takes several configurations, and a session's token without keeping it", {
+    tags: ["long"],
+  }, async () => {
+    const root = await mirrored();
+    const { tenantId } = await fleet.client.createNamespace({ body: { name: "second" } });
+    const { GATEHOUSE_URL: url, GATEHOUSE_USERNAME: username, GATEHOUSE_PASSWORD: password } = fleet.env;
+    const [usual, second] = [fleet.tenant, tenantId].map((tenant) => ({ url, username, password, tenant }));
+    root.write({
+      ephemeral: { gatehouse_session_token: { here: { provider: "gatehouse.second" } } },
+      provider: {
+        gatehouse: [
+          usual,
+          { alias: "second", ...second },
+          { alias: "session", url, tenant: tenantId, token: SESSION_TOKEN },
+        ],
+      },
+      resource: {
+        gatehouse_firewall_rule: {
+          first: rule,
+          second: { provider: "gatehouse.second", ...rule },
+          session: { provider: "gatehouse.session", ...rule, priority: 2 },
+        },
+      },
+    });
+    await root.must("init");
+    await root.apply();
+    expect(await root.changes()).toEqual([]);
+    const of = (tenant: string) => fleet.client.forTenant(tenant).getFirewallRules();
+    expect(await of(fleet.tenant)).toHaveLength(1);
+    expect(await of(tenantId)).toHaveLength(2);
+    const state = readFileSync(join(root.folder, "terraform.tfstate"), "utf8");
+    for (const secret of [password ?? "", "eyJ"]) expect(state).not.toContain(secret);
+    await root.must("destroy", "-auto-approve");
+    await fleet.client.forTenant(tenantId).deleteNamespace({ params: { tenant: tenantId } });
+  });
+});
+
+async function shell(line: string, cwd: string, env: NodeJS.ProcessEnv) {
+  const child = spawn("/bin/sh", ["-c", `${line} 2>&1`], { cwd, env, stdio: ["ignore", "pipe", "inherit"] });
+  const ended = new Promise<number | null>((resolve) => child.on("close", resolve));
+  const output = await text(child.stdout);
+  return { code: await ended, output };
+}

@@ -1,0 +1,189 @@
+import { execFileSync } from "node:child_process";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { testFolder } from "../support/folder.ts";
+import { type HoldingProxy, type LossyProxy, startHoldingProxy, startLossyProxy } from "../support/proxy.ts";
+import {
+  type AttachedProvider,
+  hasTerraform,
+  LABEL,
+  PROVIDER,
+  RootModule,
+  startProvider,
+} from "./support/terraform.ts";
+
+const KEYS = "/api/sshkeys/public-keys";
+
+describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () => {
+  let fleet: Fleet;
+  let provider: AttachedProvider | undefined;
+  let holding: HoldingProxy;
+  let lossy: LossyProxy;
+  beforeAll(async () => {
+    fleet = await startFleet();
+    holding = await startHoldingProxy(fleet.service.url);
+    lossy = await startLossyProxy(fleet.service.url);
+  });
+  afterAll(async () => {
+    await Promise.all([holding.stop(), lossy.stop()]);
+    await fleet.stop();
+  });
+  afterEach(async () => {
+    await provider?.stop();
+    provider = undefined;
+    const { client } = fleet;
+    for (const { fingerprint } of await client.getPublicKeys())
+      await client.deletePublicKey({ params: { fingerprint } });
+    for (const { id } of await client.getFirewallRules()) await client.deleteFirewallRule({ params: { id } });
+  });
+
+  const lines = [sshKeyLine("a"), sshKeyLine("b")];
+  const keys = (more: object = {}) => ({
+    resource: {
+      gatehouse_public_key: Object.fromEntries(
+        lines.map((data, index) => [
+          `key_${index}`,
+          { name: `key ${index}`, data, username: ".*", filter: { hostname: ".*" }, ...more },
+        ]),
+      ),
+    },
+  });
+  const rule = (more: object = {}) => ({
+    resource: {
+      gatehouse_firewall_rule: {
+        one: {
+          action: "deny",
+          priority: 1,
+          source_ip: ".*",
+          username: "x",
+          filter: { hostname: ".*" },
+          ...more,
+        },
+      },
+    },
+  });
+  /** A root module whose provider, a new process, reaches the service through this proxy. */
+  const moduleAt = async ({ url }: { readonly url: string }, folder = testFolder()) => {
+    const env = { ...fleet.env, GATEHOUSE_URL: url };
+    provider = await startProvider(env);
+    return new RootModule(folder, { ...provider.env, ...env });
+  };
+
+  it("makes an object once although the answer was lost", async () => {
+    const root = await moduleAt(lossy);
+    root.write({ resource: { ...keys().resource, ...rule().resource } });
+    for (const path of [KEYS, "/api/firewall/rules"]) {
+      lossy.loseAnswer((method, sent) => method === "POST" && sent.startsWith(path));
+    }
+    await root.apply();
+    expect(lossy.lost()).toBe(1);
+    expect(await root.changes()).toEqual([]);
+    expect(await fleet.client.getPublicKeys()).toHaveLength(2);
+    expect(await fleet.client.getFirewallRules()).toHaveLength(1);
+  });
+
+  it("ends what it has begun when it is interrupted, and the next one does the rest", async () => {
+    const root = await moduleAt(holding);
+    root.write(keys());
+    const request = holding.hold(`POST ${KEYS}`);
+    const apply = root.start("apply", "-auto-approve", "-parallelism=1");
+    await request.arrived;
+    process.kill(-(apply.child.pid ?? 0), "SIGINT");
+    await expect.poll(apply.output).toContain("Interrupt received");
+    request.release();
+    expect((await apply.ended).code).toBe(1);
+    // The other one may have begun before Terraform stopped: whatever is there, the state has it.
+    const made = await fleet.client.getPublicKeys();
+    const held = root.state().resources.flatMap(({ instances }) => instances);
+    expect(held).toHaveLength(made.length);
+    await provider?.stop();
+    const next = await moduleAt(holding, root.folder);
+    await next.apply();
+    expect(await next.changes()).toEqual([]);
+    expect(await fleet.client.getPublicKeys()).toHaveLength(2);
+  });
+
+  it.each([
+    ["key", keys(), keys({ adopt: true }), `POST ${KEYS}`, () => fleet.client.getPublicKeys(), 2],
+    [
+      "rule",
+      rule(),
+      rule({ adopt: true }),
+      "POST /api/firewall/rules",
+      () => fleet.client.getFirewallRules(),
+      1,
+    ],
+  ])(
+    "doubles no %s when its provider is killed, and says what to do",
+    async (_kind, declared, adopting, request, list, count) => {
+      const root = await moduleAt(holding);
+      root.write(declared);
+      const held = holding.hold(request);
+      const apply = root.start("apply", "-auto-approve", "-parallelism=1");
+      await held.arrived;
+      const before = (await list()).length;
+      process.kill(provider?.pid ?? 0, "SIGKILL");
+      held.release();
+      expect((await apply.ended).code).toBe(1);
+      // The service had the request: it makes the object that no state has.
+      await expect.poll(async () => (await list()).length).toBe(before + 1);
+      provider = await startProvider({ ...fleet.env, GATEHOUSE_URL: holding.url });
+      const next = new RootModule(root.folder, { ...provider.env, ...fleet.env, GATEHOUSE_URL: holding.url });
+      const refused = await next.run("apply", "-auto-approve");
+      expect(refused.code).toBe(1);
+      expect(refused.output.replaceAll(/[│\s]+/g, " ")).toMatch(
+        /exists already, .* set adopt = true to take it over, or import it by this id/,
+      );
+      next.write(adopting);
+      await next.apply();
+      expect(await next.changes()).toEqual([]);
+      expect(await list()).toHaveLength(count);
+    },
+  );
+
+  it("keeps the state of what an update could not change", async () => {
+    const root = await moduleAt(lossy);
+    root.write(keys());
+    await root.apply();
+    // Somebody took the right away: the service refuses.
+    const [first] = await fleet.client.getPublicKeys();
+    root.write(keys({ username: "^ana$" }));
+    await root.must("plan", "-out=plan");
+    await fleet.client.deletePublicKey({ params: { fingerprint: first?.fingerprint ?? "" } });
+    const failed = await root.run("apply", "plan");
+    expect(failed.code).toBe(1);
+    expect(failed.output.replaceAll(/[│\s]+/g, " ")).toContain("is gone: somebody removed it");
+    expect(root.state().resources).toHaveLength(2);
+    const changes = await root.changes();
+    expect(changes).toHaveLength(1);
+    expect(changes[0]).toMatch(/: create$/);
+    await root.must("apply", "plan");
+    expect(await root.changes()).toEqual([]);
+  });
+
+  it("leaves no provider behind when Terraform is killed", async () => {
+    // Attached providers outlive the commands by design; this one is started as Terraform starts it.
+    const parent = `const { spawn } = require("node:child_process");
+      const child = spawn(${JSON.stringify(PROVIDER)}, { env: { ...process.env, PLUGIN_PROTOCOL_VERSIONS: "6",
+        TF_PLUGIN_MAGIC_COOKIE: "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2" } });
+      child.stdout.once("data", () => { process.stdout.write(String(child.pid)); process.kill(process.pid, "SIGKILL"); });
+      setInterval(() => {}, 1000);`;
+    let pid = 0;
+    try {
+      execFileSync(process.execPath, ["-e", parent], { stdio: ["ignore", "pipe", "ignore"] });
+    } catch (error) {
+      pid = Number(String((error as { stdout: Buffer }).stdout));
+    }
+    expect(pid).toBeGreaterThan(0);
+    const isThere = () => {
+      try {
+        process.kill(pid, 0);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    await expect.poll(isThere).toBe(false);
+  });
+});
