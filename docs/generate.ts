@@ -3,7 +3,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { pages, schemaFiles } from "./pages.ts";
 
 for (const [name, text] of Object.entries(pages())) {
-  writeFileSync(new URL(name, import.meta.url), text);
+  const file = new URL(name, import.meta.url);
+  mkdirSync(new URL(".", file), { recursive: true });
+  writeFileSync(file, text);
 }
 mkdirSync(new URL("../provider/schemas/", import.meta.url), { recursive: true });
 for (const [name, text] of Object.entries(schemaFiles())) {

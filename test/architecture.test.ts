@@ -104,10 +104,10 @@ const rooms: Readonly<Record<string, Room>> = {
       inventory: ["engine", "resources"],
       review: ["engine", "inventory", "resources"],
       adoption: ["engine", "helpers", "inventory", "resources", "review", "terraform"],
-      drift: ["adoption", "engine", "inventory", "resources", "review"],
+      drift: ["adoption", "engine", "inventory", "resources", "review", "terraform"],
       revisions: ["engine"],
       plugin: ["engine", "pulumi", "resources", "runtime"],
-      terraform: ["engine", "helpers", "resources", "runtime"],
+      terraform: ["engine", "helpers", "resources", "runtime", "schemas"],
       cli: [
         "adoption",
         "drift",

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { stringify } from "yaml";
-import type { Program, ProgramFile } from "../adoption/program/model.ts";
+import { FORMATS, type Format, type Program, type ProgramFile } from "../adoption/program/model.ts";
 import { BackendError, backendUrlOf, EngineError, hasChanges, typeName } from "../engine/index.ts";
 import type { Inventory, Undeclarable } from "../inventory/liveObjects.ts";
 import type { Connection } from "../resources/connection.ts";
@@ -20,7 +20,7 @@ const KINDS = ["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "De
 interface Flags {
   readonly tenant?: string;
   readonly out: string;
-  readonly format: "typescript" | "yaml";
+  readonly format: Format;
   readonly plugin: boolean;
   readonly only?: readonly string[];
   readonly project?: string;
@@ -33,7 +33,11 @@ const AFTER = `
 Asks the service that GATEHOUSE_URL names, with the credential of the other GATEHOUSE_ variables, and writes nothing to
 it. Secrets are never read: an API key is declared without its secret.
 
-Exit codes: 0 the program is written, and its preview is empty; 1 an error.`;
+With --format terraform the folder becomes a root module with import blocks, and no state is written: "terraform plan"
+shows the imports, and "terraform apply" makes the state of them. --plugin, --adopt, --project, --stack and --state
+(other than none) are of Pulumi alone.
+
+Exit codes: 0 the program is written, and, but for Terraform, its preview is empty; 1 an error.`;
 
 /** Adds import, which writes a program for what is there already. */
 export function addImportCommand(program: Command, action: ActionOf): void {
@@ -45,8 +49,11 @@ export function addImportCommand(program: Command, action: ActionOf): void {
     .option("--tenant <name>", "the namespace, by name or id; default GATEHOUSE_TENANT or the only one")
     .requiredOption("--out <folder>", "folder for the program; it must have none yet")
     .addOption(
-      new Option("--format <format>", "language of the program; yaml is for the plugin")
-        .choices(["typescript", "yaml"])
+      new Option(
+        "--format <format>",
+        "language of the program; yaml is for the plugin, terraform a root module of Terraform",
+      )
+        .choices(FORMATS)
         .default("typescript"),
     )
     .option("--plugin", "a program for the plugin, in place of dynamic resources", false)
@@ -81,6 +88,7 @@ interface Read {
 
 async function importing(io: Io, flags: Flags): Promise<number> {
   const { out, plugin: byPlugin, format } = flags;
+  if (format === "terraform") refuseOfPulumi(flags);
   const plugin = byPlugin || format === "yaml";
   const read = await withConnection(io, (connection) => readNamespace(io, connection, flags));
   const { declarable } = await import("../inventory/liveObjects.ts");
@@ -89,20 +97,48 @@ async function importing(io: Io, flags: Flags): Promise<number> {
   const project = flags.project ?? plainName(basename(resolve(out)));
   const stack = flags.stack ?? plainName(read.name);
   const program = writeProgram(objects, {
-    ...{ project, namespace: read.name, service: read.service, format, plugin, adopt: flags.adopt },
+    ...{ project, namespace: read.name, tenant: read.tenant, service: read.service },
+    ...{ format, plugin, adopt: flags.adopt },
   });
   const settings = {
     path: `Pulumi.${stack}.yaml`,
     text: stringify({ config: { "gatehouse:url": read.service, "gatehouse:tenant": read.tenant } }),
   };
-  await writeFolder(out, [...program.files, settings]);
-  await tellWritten(io, out, program, [...read.inventory.unknown, ...undeclarable.map(reasonText)]);
+  await writeFolder(out, [...program.files, ...(format === "terraform" ? [] : [settings])]);
+  const why = format === "terraform" ? NOT_NORMAL : "it cannot be adopted";
+  const left = program.leftOut.map(
+    ({ definition, name }) => `${definition.name} ${name} is left out: ${why}`,
+  );
+  const notes = [...read.inventory.unknown, ...undeclarable.map(reasonText), ...left];
+  await tellWritten(io, out, program, notes);
+  if (format === "terraform") return forTerraform(io, out);
   if (flags.adopt || flags.state === "none") {
     io.stdout.write(`Next: gatehouse preview ${out} --stack ${stack} --create\n`);
     return 0;
   }
   if (plugin) return forPlugin(io, out, stack, program);
   return withState(io, { ...flags, project, stack, tenant: read.tenant }, program);
+}
+
+/** Why Terraform cannot import an object. */
+const NOT_NORMAL =
+  "Terraform would ask for another id, since it turns all text into Unicode's normal form C; rename it first";
+
+/** @throws EngineError (`usage`) naming a flag that means nothing for Terraform */
+function refuseOfPulumi({ state, plugin, adopt, project, stack }: Flags): void {
+  const no = (flag: string, why: string): never => {
+    throw new EngineError("usage", `${flag} is not for --format terraform: ${why}.`);
+  };
+  if (state !== undefined && state !== "none") {
+    no(
+      `--state ${state}`,
+      "no state is written for it; terraform plan shows what the import blocks import, and terraform apply makes the state",
+    );
+  }
+  if (plugin) no("--plugin", "its resources are those of the Terraform provider");
+  if (adopt) no("--adopt", "import blocks take the objects over");
+  if (project !== undefined) no("--project", "projects are Pulumi's");
+  if (stack !== undefined) no("--stack", "stacks are Pulumi's");
 }
 
 /** A name for a project or a stack: what Pulumi takes of it. */
@@ -141,18 +177,29 @@ async function writeFolder(out: string, files: readonly ProgramFile[]): Promise<
 async function tellWritten(
   { stdout, stderr, env }: Io,
   out: string,
-  { files, resources, leftOut }: Program,
+  { files, resources }: Program,
   notes: readonly string[],
 ): Promise<void> {
   const counts = Map.groupBy(resources, ({ type }) => typeName(type));
   const text = [...counts].map(([kind, some]) => `${some.length} ${kind}`).join(", ");
   stdout.write(`Written to ${out}: ${files.map(({ path }) => path).join(", ")}\n`);
   stdout.write(`${counted(resources.length, "resource")}: ${text}\n`);
-  const left = leftOut.map(
-    ({ definition, name }) => `${definition.name} ${name} is left out: it cannot be adopted`,
-  );
   const c = colours(stderr, env);
-  for (const note of [...notes, ...left]) stderr.write(`${c.yellow(`note: ${printable(note)}`)}\n`);
+  for (const note of notes) stderr.write(`${c.yellow(`note: ${printable(note)}`)}\n`);
+}
+
+/** Import blocks are in the root module already. */
+function forTerraform({ stdout }: Io, out: string): number {
+  stdout.write(
+    [
+      `Next, in ${out}, with the provider (gatehouse terraform install):`,
+      "  terraform init",
+      "  terraform plan     # imports alone: nothing to add, to change or to destroy",
+      "  terraform apply    # makes the state, and writes nothing to the service",
+      "",
+    ].join("\n"),
+  );
+  return 0;
 }
 
 /** The plugin's own import takes a list. */

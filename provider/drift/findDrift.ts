@@ -61,7 +61,7 @@ export async function stateDrift(stack: Stack, targets: TargetOptions): Promise<
   const drifted = result.steps
     .filter(isDrifted)
     .map((step) => ({ ...shownStep(step), op: step.op, meaning: [] }));
-  const acceptance = acceptanceOf(drifted, [], new Date());
+  const acceptance = acceptanceOf(drifted, [], new Date(), result.engine);
   const nothing = { unmanaged: [], notApplied: [], namespaces: [], notes: [], acceptance };
   const report: DriftReport = { ...result, version: 1, drifted, ...nothing, unmanagedCounts: "ignore" };
   return { report, meanings: [], unmanaged: [] };
@@ -115,7 +115,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     unmanagedCounts: mode,
     notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
-    acceptance: acceptanceOf(changed, open, new Date()),
+    acceptance: acceptanceOf(changed, open, new Date(), result.engine),
     notes,
   };
   return {

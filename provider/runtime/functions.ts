@@ -128,7 +128,8 @@ export const functions: readonly PluginFunction[] = [
       const { AccessInquiryError, accessInquiry } = await import("../review/access/inquiry.ts");
       const { readEstate } = await import("../review/estate.ts");
       const inquiry = accessInquiry({ device: devices, key: keys, login: logins, from: addresses }, "json");
-      const estate = await readEstate(await service.tenant(tenant));
+      // A program may ask for what it has changed before.
+      const estate = await readEstate(await service.fresh().tenant(tenant));
       try {
         return JSON.parse([...accessAnswer(estate, inquiry).output].join("")) as Values;
       } catch (error) {

@@ -1,6 +1,7 @@
 import type { InputField, OutputField, ResourceDefinition } from "../resources/definition.ts";
 import { jsonSchema } from "../runtime/jsonSchema.ts";
 import { type Member, type Type, terraformName, typeConstraint, typeOf } from "./types.ts";
+import { terraformWords } from "./words.ts";
 
 /** What an attribute of a resource is. */
 export type Role =
@@ -20,20 +21,17 @@ export type Role =
 /** An attribute of a resource in Terraform. */
 export type Attribute = Member & Role;
 
-/** The type of a resource in Terraform: `PublicKey` is `gatehouse_public_key`. */
-export const typeNameOf = (definition: Pick<ResourceDefinition, "name">): string =>
-  `gatehouse${terraformName(definition.name)}`;
-
 const STRING: Type = { kind: "string" };
 
 /**
  * The attributes of a resource, from its definition. States of Terraform are in clear, so they hold no secret output: one
  * that a program may choose is an input that no state holds, the others are left out.
  */
-export function attributesOf({ id, idNote, inputs, outputs }: ResourceDefinition): readonly Attribute[] {
+export function attributesOf(definition: ResourceDefinition): readonly Attribute[] {
+  const { id, idNote, inputs, outputs } = definition;
   const note = idNote === undefined ? "" : ` (${idNote})`;
   const own = { role: "id", name: "id", property: "id", type: STRING, required: false } as const;
-  return [
+  const all: Attribute[] = [
     { ...own, description: `Its id: \`${id.text}\`${note}.` },
     ...Object.entries(inputs).map(([property, field]): Attribute => {
       const { description, required, transient } = field;
@@ -42,6 +40,19 @@ export function attributesOf({ id, idNote, inputs, outputs }: ResourceDefinition
     }),
     ...Object.entries(outputs).flatMap(([property, field]) => outputAttributes(property, field)),
   ];
+  return all.map((attribute) => inWords(definition, attribute));
+}
+
+/** A value whose description, and those of what is in it, are in Terraform's words. */
+function inWords<M extends Member>(definition: ResourceDefinition, member: M): M {
+  const typeInWords = (type: Type): Type => {
+    if (type.kind === "object") {
+      return { ...type, members: type.members.map((inner) => inWords(definition, inner)) };
+    }
+    return "of" in type ? { ...type, of: typeInWords(type.of) } : type;
+  };
+  const description = terraformWords(definition, member.description);
+  return { ...member, description, type: typeInWords(member.type) };
 }
 
 function outputAttributes(property: string, field: OutputField): Attribute[] {

@@ -8,6 +8,7 @@ import { lookupSchema } from "./attributes.ts";
 import { attributePath, type Diagnostic, errorAt, errorDiagnostic } from "./diagnostics.ts";
 import type { TerraformResource } from "./resource.ts";
 import { type Member, type Row, rowOf, terraformName, typeConstraint, typeOf, valuesOf } from "./types.ts";
+import { terraformWords } from "./words.ts";
 
 /** What a configuration reads without managing it. */
 export interface DataSource {
@@ -78,7 +79,7 @@ function ofResource(resource: TerraformResource): DataSource {
   const { definition, typeName, attributes } = resource;
   return {
     typeName,
-    description: `What is there already. ${definition.description}`,
+    description: `What is there already. ${terraformWords(definition, definition.description)}`,
     args: [SELECTOR],
     results: attributes
       .filter(({ role }) => role === "id" || role === "input" || role === "output")

@@ -1,6 +1,7 @@
 import type { Failure, ResourceDefinition } from "../resources/definition.ts";
 import { masked } from "../runtime/masked.ts";
 import { terraformName } from "./types.ts";
+import { terraformWords } from "./words.ts";
 
 const [ERROR, WARNING] = [1, 2];
 
@@ -79,29 +80,3 @@ function inWords(
 
 const terraformTitle = (name: string): string =>
   name.replaceAll(/(?!^)[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-
-/** What the steps of resources say in the words of Pulumi, and how it is said of Terraform. */
-const OTHER_WORDS: readonly (readonly [pulumi: string, terraform: string])[] = [
-  ["made by hand or by another program", "made by hand, elsewhere, or by an apply that was interrupted"],
-  ["by an up of its own", "by an apply of its own"],
-  ["to take it over", "to take it over, or import it by this id"],
-  ["run with --refresh", "run terraform plan again"],
-  ["the next up", "the next apply"],
-  ["dependsOn", "depends_on"],
-  ["resource of the program", "resource of the configuration"],
-  ["resource of this program", "resource of this configuration"],
-];
-
-/** A text about a resource in the names and the notation of Terraform: `forceDestroy: true` as `force_destroy = true`. */
-export function terraformWords({ inputs, outputs }: ResourceDefinition, text: string): string {
-  const names = [...Object.keys(inputs), ...Object.keys(outputs)].join("|");
-  const named = text
-    .replaceAll(
-      new RegExp(`\\b(${names}): (?=true|false|"|-?\\d)`, "g"),
-      (_all, name: string) => `${terraformName(name)} = `,
-    )
-    .replaceAll(new RegExp(`\\b(${names})\\b`, "g"), (name) =>
-      /[A-Z]/.test(name) ? terraformName(name) : name,
-    );
-  return OTHER_WORDS.reduce((said, [pulumi, terraform]) => said.replaceAll(pulumi, terraform), named);
-}

@@ -16,8 +16,8 @@ import {
 } from "../engine/index.ts";
 import { definitions } from "../resources/index.ts";
 import { UNKNOWN } from "../valueMarks.ts";
-import { type Attribute, attributesOf, typeNameOf } from "./attributes.ts";
-import { fromTerraform, type Row } from "./types.ts";
+import { type Attribute, attributesOf } from "./attributes.ts";
+import { fromTerraform, type Row, typeNameOf } from "./types.ts";
 
 /** What a plan of Terraform says of this provider's resources. */
 export interface TerraformPlan {
@@ -140,6 +140,10 @@ export function readTerraformPlan(text: string, { name, folder, workspace }: Pla
     changes.filter(({ mode, type }) => mode === "managed" && kinds.has(type));
   const drifted = own(json.resource_drift);
   const changes = own([...json.resource_changes, ...left(json)]);
+  const driftSteps = drifted.flatMap((change) => reader.drift(change));
+  const isDrifted = new Set(driftSteps.map(({ name: address }) => address));
+  const others = changes.filter(({ address, change }) => change.before && !isDrifted.has(address));
+  const unchanged = others.map((resource) => ({ ...reader.step(resource), op: "same" as const, fields: [] }));
   return {
     plan: resultOf(
       "preview",
@@ -147,12 +151,7 @@ export function readTerraformPlan(text: string, { name, folder, workspace }: Pla
       changes.map((change) => reader.step(change)),
       true,
     ),
-    drift: resultOf(
-      "drift",
-      place,
-      drifted.flatMap((change) => reader.drift(change)),
-      false,
-    ),
+    drift: resultOf("drift", place, [...driftSteps, ...unchanged], false),
     resources: changes.flatMap((change) => reader.resource(change)),
     settings: reader.settings(),
   };

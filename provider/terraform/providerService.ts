@@ -6,6 +6,7 @@ import { callFunction, functionSchemas } from "./providerFunctions.ts";
 import { ResourceCalls, resources, saying, type WithConfig } from "./resourceCalls.ts";
 import { type Member, type Row, valuesOf } from "./types.ts";
 import { encoded, rowIn } from "./wireValues.ts";
+import { terraformWords } from "./words.ts";
 
 /** The session token, an ephemeral resource. */
 const TOKEN = "gatehouse_session_token";
@@ -27,7 +28,7 @@ export const providerSchema = () => ({
   resourceSchemas: Object.fromEntries(
     [...resources].map(([typeName, { definition, attributes }]) => [
       typeName,
-      resourceSchema(definition.description, attributes),
+      resourceSchema(terraformWords(definition, definition.description), attributes),
     ]),
   ),
   dataSourceSchemas: Object.fromEntries(

@@ -4,8 +4,8 @@ import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 import { plannedUpdate } from "../runtime/planned.ts";
 import type { ResourceSteps } from "../runtime/resourceSteps.ts";
 import { UNKNOWN } from "../valueMarks.ts";
-import { type Attribute, attributesOf, typeNameOf } from "./attributes.ts";
-import { fromTerraform, type Row, type Type, toTerraform } from "./types.ts";
+import { type Attribute, attributesOf } from "./attributes.ts";
+import { fromTerraform, type Row, type Type, toTerraform, typeNameOf } from "./types.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

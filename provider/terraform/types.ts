@@ -26,6 +26,9 @@ export type Row = Readonly<Record<string, unknown>>;
 export const terraformName = (property: string): string =>
   property.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
+/** The type of a resource in Terraform: `PublicKey` is `gatehouse_public_key`. */
+export const typeNameOf = ({ name }: { readonly name: string }): string => `gatehouse${terraformName(name)}`;
+
 /**
  * The type that a JSON Schema describes. Lists of plain values are sets: their order means nothing.
  * @throws Error for a schema that has no type in Terraform

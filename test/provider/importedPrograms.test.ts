@@ -7,12 +7,15 @@ import { namesIn, rangesIn } from "../../provider/adoption/program/patterns.ts";
 import { writeProgram } from "../../provider/adoption/program/writeProgram.ts";
 import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import { type Declarable, definitionNamed } from "../../provider/inventory/liveObjects.ts";
+import { packageVersion } from "../../provider/packageFile.ts";
 import { canonicalInputs, declaringInputs } from "../../provider/resources/values.ts";
+import { SOURCE } from "../../provider/terraform/source.ts";
 import { programs } from "./support/programs.ts";
 
 const KINDS = ["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "DeviceTags"] as const;
 const OPTIONS: ProgramOptions = {
   ...{ project: "access", namespace: "prod", service: "https://access.example.org" },
+  tenant: "3dd0d1f8-8246-4519-b11a-a3dd33717f65",
   ...{ format: "typescript", plugin: false, adopt: false },
 };
 
@@ -42,6 +45,8 @@ const nasty = fc.oneof(
     ],
     ...[
       "line\nbreak",
+      "e\u0301",
+      "\u00e9",
       "\u202eright to left",
       "\u2028",
       "🦊",
@@ -214,6 +219,33 @@ describe("the program that is written for what is there", () => {
     expect(made).toHaveLength(sample.length - program.leftOut.length);
   });
 
+  test("imports each object once into Terraform, under a name that it takes", () => {
+    fc.assert(
+      fc.property(tenants, (samples) => {
+        const objects = objectsOf(samples);
+        const { files, resources } = writeProgram(objects, { ...OPTIONS, format: "terraform" });
+        const text = (path: string) => files.find((file) => file.path === path)?.text ?? "";
+        const declared = files.flatMap(({ text }) =>
+          [...text.matchAll(/^resource "(\w+)" "([A-Za-z]\w*)" \{$/gm)].map(
+            ([, type, name]) => `${type}.${name}`,
+          ),
+        );
+        const imported = [...text("imports.tf").matchAll(/^ {2}to +=\s(\w+\.\w+)(\[each\.key\])?$/gm)];
+        expect(new Set(declared).size).toBe(declared.length);
+        expect(imported.map(([, address]) => address)).toEqual(declared);
+        const ids = [...text("imports.tf").matchAll(/^ {2}id = "(.*)"$/gm)].map(([, id]) => id);
+        const rows = files
+          .filter(({ path }) => path.startsWith("data/"))
+          .flatMap(({ text }) => Object.entries<{ id: string }>(JSON.parse(text)));
+        expect([...ids, ...rows.map(([, { id }]) => id)].sort()).toEqual(objects.map(({ id }) => id).sort());
+        // Names of one normal form are one for Terraform.
+        expect(rows.map(([name]) => name)).toEqual(rows.map(([name]) => name.normalize()));
+        expect(resources.map(({ id }) => id).sort()).toEqual(objects.map(({ id }) => id).sort());
+      }),
+      { numRuns: 40 },
+    );
+  });
+
   test("has one resource for each of 10,000 keys, also where all have one name", () => {
     const definition = definitionNamed("PublicKey");
     const objects = Array.from({ length: 10_000 }, (_, index) => ({
@@ -323,6 +355,146 @@ describe("the program that is written for what is there", () => {
       '  "web-2": { "tags": ["web"] },',
       '  "web-3": { "device": "other", "tags": ["web"] },',
     ]);
+  });
+});
+
+describe("the root module that is written for what is there", () => {
+  const object = (kind: string, index: number, inputs: Record<string, unknown>): Declarable => ({
+    ...{ definition: definitionNamed(kind), id: `tenant/${index}`, name: `ana ${index}`, inputs },
+  });
+  const written = (objects: readonly Declarable[]) => {
+    const { files } = writeProgram(objects, { ...OPTIONS, format: "terraform" });
+    return (path: string) => files.find((file) => file.path === path)?.text;
+  };
+  const member = (index: number) =>
+    object("Member", index, { email: `ana${index}@example.org`, role: "operator" });
+  const rule = (priority: number) =>
+    object("FirewallRule", priority, {
+      ...{ action: "deny", priority, sourceIp: cidr("10.0.0.0/8"), username: ".*" },
+      filter: { hostname: ".*" },
+    });
+  const many = <T>(of: (index: number) => T) => Array.from({ length: 13 }, (_, index) => of(index));
+
+  test("reads as if somebody had written it", () => {
+    const text = written([member(1), rule(10)]);
+    expect(text("versions.tf")).toBe(
+      [
+        "terraform {",
+        '  required_version = ">= 1.8"',
+        "",
+        "  required_providers {",
+        `    gatehouse = { source = "${SOURCE}", version = "~> ${packageVersion()}" }`,
+        "  }",
+        "}",
+        "",
+      ].join("\n"),
+    );
+    expect(text("provider.tf")).toContain(
+      [
+        'provider "gatehouse" {',
+        `  url    = "${OPTIONS.service}"`,
+        `  tenant = "${OPTIONS.tenant}"`,
+        "}",
+        "",
+      ].join("\n"),
+    );
+    expect(text("rules.tf")).toBe(
+      [
+        'resource "gatehouse_firewall_rule" "deny_10" {',
+        '  action    = "deny"',
+        "  priority  = 10",
+        '  source_ip = provider::gatehouse::cidr("10.0.0.0/8")',
+        '  username  = ".*"',
+        '  filter    = { hostname = ".*" }',
+        "}",
+        "",
+      ].join("\n"),
+    );
+    expect(text("imports.tf")).toContain(
+      ["import {", "  to = gatehouse_member.ana_1", '  id = "tenant/1"', "}", ""].join("\n"),
+    );
+  });
+
+  test("keeps the namespace from a destroy, and has no secret", () => {
+    const text = written([object("Namespace", 1, { name: "prod" }), object("ApiKey", 2, { validDays: 30 })]);
+    expect(text("namespace.tf")).toBe(
+      [
+        'resource "gatehouse_namespace" "ana_1" {',
+        '  name = "prod"',
+        "",
+        "  lifecycle {",
+        "    prevent_destroy = true",
+        "  }",
+        "}",
+        "",
+      ].join("\n"),
+    );
+    expect(text("api_keys.tf")).toMatch(
+      /^# Only who made a key knows its secret, .*\n#.*\nresource "gatehouse_api_key" "ana_2" \{\n {2}valid_days = 30\n\}\n$/,
+    );
+  });
+
+  test("reads its rows", () => {
+    const text = written(many(rule));
+    expect(text("rules.tf")).toBe(
+      [
+        "locals {",
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: Terraform's own
+        '  rules = jsondecode(file("${path.module}/data/rules.json"))',
+        "}",
+        "",
+        "# A row of data/rules.json for each, by its name. The id of a row is for imports.tf alone: a new one has none.",
+        "# Its ranges are networks; a source_ip is a pattern.",
+        'resource "gatehouse_firewall_rule" "rules" {',
+        "  for_each = local.rules",
+        "",
+        "  action    = each.value.action",
+        "  priority  = each.value.priority",
+        "  source_ip = can(each.value.ranges) ? provider::gatehouse::cidr(each.value.ranges...) : each.value.source_ip",
+        "  username  = each.value.username",
+        "  filter    = each.value.filter",
+        "  active    = try(each.value.active, null)",
+        "}",
+        "",
+      ].join("\n"),
+    );
+    expect(text("imports.tf")).toContain(
+      [
+        "import {",
+        "  for_each = { for name, row in local.rules : name => row.id if can(row.id) }",
+        "  to       = gatehouse_firewall_rule.rules[each.key]",
+        "  id       = each.value",
+        "}",
+        "",
+      ].join("\n"),
+    );
+    expect(text("data/rules.json")?.split("\n")[1]).toBe(
+      '  "deny-0": { "id": "tenant/0", "action": "deny", "priority": 0, "ranges": ["10.0.0.0/8"], "username": ".*", "filter": { "hostname": ".*" } },',
+    );
+  });
+
+  test.each([
+    ["1.5", "single blocks", [member(1)]],
+    ["1.7", "a table", many(member)],
+    ["1.8", "a function", [rule(1)]],
+  ])("needs Terraform %s for %s", (version, _what, objects) => {
+    expect(written(objects)("versions.tf")).toContain(`required_version = ">= ${version}"`);
+  });
+
+  test("calls no helper whose names Terraform would order in another way", () => {
+    const key = (index: number, username: string) =>
+      object("PublicKey", index, { name: "ana", data: "ssh-rsa AAAA", username, filter: { tags: ["prod"] } });
+    const text = written([key(1, login("e\u0301", "f")), key(2, login("e\u0301"))]);
+    expect([...(text("keys.tf") ?? "").matchAll(/username = (.*)/g)].map(([, value]) => value)).toEqual([
+      '"^(\u00e9|f)$"',
+      'provider::gatehouse::login("\u00e9")',
+    ]);
+  });
+
+  test("leaves out what Terraform cannot name", () => {
+    const key = { ...object("ApiKey", 1, { name: "ke\u0301y", validDays: 30 }), id: "tenant/ke\u0301y" };
+    const { leftOut, resources } = writeProgram([key], { ...OPTIONS, format: "terraform" });
+    expect([leftOut, resources]).toEqual([[key], []]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -83,6 +84,31 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     expect(await world.client.getFirewallRules()).toEqual([]);
     expect(await world.client.listApiKeys()).toEqual([]);
   });
+
+  it.each(definitions.map((definition) => [definition.name, definition] as const))(
+    "%s: each attribute changes the object in place or replaces it, as its definition says",
+    { tags: ["long"] },
+    async (_name, definition) => {
+      const type = typeOf(definition);
+      const { base, changes } = sampleConfiguration(definition, world);
+      const root = newModule();
+      await world.restoreDevices();
+      for (const [input, changed] of changes) {
+        const { replaces } = definition.inputs[input] ?? {};
+        // What carries on from the object that it replaces is made in an update.
+        const actions = replaces && !definition.withReplaced ? "delete+create" : "update";
+        // Each object that is made needs a secret of its own.
+        const secret = "key_wo" in base ? { key_wo: randomUUID() } : {};
+        root.write({ resource: { [type]: { one: { ...base, ...secret } } } });
+        await root.apply();
+        root.write({ resource: { [type]: { one: changed } } });
+        expect(await root.changes(), input).toEqual([`${type}.one: ${actions}`]);
+        await root.must("apply", "plan");
+        expect(await root.changes(), input).toEqual([]);
+      }
+      await root.must("destroy", "-auto-approve");
+    },
+  );
 
   it("take no UUID but one of version 4 for a secret, and show none in an error", async () => {
     const root = newModule();

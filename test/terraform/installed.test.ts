@@ -32,30 +32,53 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     return { ...environmentWithout("GATEHOUSE_", "TF_"), HOME: home, PATH: path, TF_CLI_ARGS: "-no-color" };
   }
 
-  it("does what the README of the example says", { tags: ["long"] }, async () => {
-    const folder = testFolder();
-    cpSync(EXAMPLE, folder, { recursive: true });
-    const readme = readFileSync(join(folder, "README.md"), "utf8");
-    const lines = [...readme.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = ""]) =>
-      block.trim().split("\n"),
-    );
+  /** The lines that a text tells to type. */
+  const linesIn = (text: string) =>
+    [...text.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = ""]) => block.trim().split("\n"));
+
+  /** Types lines one after the other, with the settings of this service in place of those that they name. */
+  async function type(lines: readonly string[], folder: string, before: (line: string) => Promise<void>) {
     const env = newHome();
-    const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = fleet.env;
-    const own = new Map(Object.entries({ GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD }));
+    const { GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
+    const settings = { GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD };
+    if (!lines.some((line) => line.startsWith("export "))) Object.assign(env, settings);
     const typed: { line: string; code: number | null; output: string }[] = [];
     for (const line of lines) {
       const [, variable = ""] = /^export (\w+)=/.exec(line) ?? [];
-      if (variable) {
-        env[variable] = own.get(variable);
-        continue;
-      }
-      if (line === "terraform plan -refresh-only -detailed-exitcode") {
-        typed.push({ line, ...(await shell(line, folder, env)) });
-        const [rule] = await fleet.client.getFirewallRules();
-        await fleet.client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
-      }
-      typed.push({ line, ...(await shell(line, folder, env)) });
+      await before(line);
+      if (variable in settings) env[variable] = settings[variable as keyof typeof settings];
+      else typed.push({ line, ...(await shell(line, folder, env)) });
     }
+    return typed;
+  }
+
+  it("does what the README says", { tags: ["long"] }, async () => {
+    const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+    const section = readme.split("\n## ").find((part) => part.startsWith("Terraform\n")) ?? "";
+    const folder = testFolder();
+    writeFileSync(join(folder, "access.tf"), /^```terraform\n(.*?)^```$/ms.exec(section)?.[1] ?? "");
+    const lines = linesIn(section).filter((line) => !line.startsWith("npm install"));
+    const typed = await type(lines, folder, async () => {});
+    expect(typed.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0]);
+    const [rule] = await fleet.client.getFirewallRules();
+    expect(rule?.priority).toBe(10);
+    await fleet.client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
+  });
+
+  it("does what the README of the example says", { tags: ["long"] }, async () => {
+    const folder = testFolder();
+    cpSync(EXAMPLE, folder, { recursive: true });
+    const drift = "terraform plan -refresh-only -detailed-exitcode";
+    const lines = linesIn(readFileSync(join(folder, "README.md"), "utf8"));
+    const twice = lines.flatMap((line) => (line === drift ? [drift, drift] : [line]));
+    let refreshed = 0;
+    const typed = await type(twice, folder, async (line) => {
+      if (line !== drift) return;
+      refreshed += 1;
+      if (refreshed === 1) return;
+      const [rule] = await fleet.client.getFirewallRules();
+      await fleet.client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
+    });
     const transcript = typed
       .map(({ line, code, output }) => `$ ${line}\n${output}(exit code ${code})`)
       .join("\n");

@@ -1,10 +1,10 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
-import { gatehouse } from "../support/gatehouse.ts";
+import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import {
   type AttachedProvider,
   hasTerraform,
@@ -12,6 +12,8 @@ import {
   RootModule,
   startProvider,
 } from "./support/terraform.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
 
 describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
   let fleet: Fleet;
@@ -50,40 +52,114 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     root.write({ ...configuration });
     writeFileSync(planFile, JSON.stringify(await root.plan(...flags)));
   };
-  const ask = async (...args: readonly string[]) => {
-    const { code, stdout, stderr } = await gatehouse([...args, "--terraform", planFile], fleet.env);
-    return { code, stdout, stderr };
-  };
+  const ask = (...args: readonly string[]) => gatehouse([...args, "--terraform", planFile], fleet.env);
 
-  it("is reviewed, asked for access and tested before it is applied, and drift is found by it", async () => {
+  it("is reviewed and asked for access before it is applied; what somebody changes by hand is drift", async () => {
     await plan(estate("^root$"));
-    const review = await ask("review", root.folder);
-    console.log(review.stdout, review.stderr);
-    const access = await ask("access", "--folder", root.folder);
-    console.log(access.stdout, access.stderr);
+    const first = await ask("review", root.folder);
+    expect(first.code).toBe(0);
+    expect(first.stdout).toContain("key ana gains login root on edge-01");
+    const live = await gatehouse(["access", "--json"], fleet.env);
+    expect(JSON.parse(live.stdout).grants).toEqual([]);
+    const planned = await ask("access", "--json", "--folder", root.folder);
+    expect(JSON.parse(planned.stdout).grants).toEqual([expect.objectContaining({ logins: ["root"] })]);
+    const map = join(root.folder, "map.html");
+    await ask("review", root.folder, "--html", map, "--json");
+    expect(readFileSync(map, "utf8")).toContain("<!doctype html>");
     await root.must("apply", "plan");
+
     await plan(estate("^(root|ana)$", deny));
-    const second = await ask("review", root.folder, "--json");
-    console.log(second.stdout, second.stderr);
+    const second = JSON.parse((await ask("review", root.folder, "--json")).stdout);
+    expect(second).toMatchObject({
+      engine: "terraform",
+      stack: "default",
+      summary: { create: 1, update: 1 },
+      unknown: [],
+    });
+    expect(second.changes).toEqual([
+      expect.objectContaining({ name: "gatehouse_firewall_rule.office", op: "create" }),
+      expect.objectContaining({
+        name: "gatehouse_public_key.ana",
+        fields: [{ path: "username", old: "^root$", new: "^(root|ana)$" }],
+      }),
+    ]);
+    const changes = second.namespaces[0].access.map(
+      ({ change, logins }: { change: string; logins: string[] }) => [change, logins],
+    );
+    expect(changes).toEqual([
+      ["lost", ["root"]],
+      ["gained", ["ana"]],
+    ]);
     await root.must("apply", "plan");
-    const [key] = await fleet.client.getPublicKeys();
-    await fleet.client.updatePublicKey({
+
+    const { client } = fleet;
+    const [key] = await client.getPublicKeys();
+    const anywhere = { username: ".*", filter: { hostname: ".*" } };
+    await client.updatePublicKey({
       params: { fingerprint: key?.fingerprint ?? "" },
-      body: { name: "ana", username: ".*", filter: { hostname: ".*" } },
+      body: { name: "ana", ...anywhere },
     });
-    await fleet.client.createPublicKey({
-      body: {
-        name: "by hand",
-        data: Buffer.from(sshKeyLine()).toString("base64"),
-        username: ".*",
-        filter: { hostname: ".*" },
-      },
-    });
-    await plan(estate("^(root|ana)$", deny));
-    const drift = await ask("drift", root.folder);
-    console.log(drift.code, drift.stdout, drift.stderr);
-    await plan(estate("^(root|ana)$", deny), "-refresh-only");
-    const again = await ask("drift", root.folder);
-    console.log(again.code, again.stdout, again.stderr);
+    const data = Buffer.from(sshKeyLine()).toString("base64");
+    const { fingerprint } = await client.createPublicKey({ body: { name: "by hand", data, ...anywhere } });
+    for (const flags of [[], ["-refresh-only"]]) {
+      await plan(estate("^(root|ana)$", deny), ...flags);
+      const { code, stdout } = await ask("drift", root.folder);
+      expect(code).toBe(2);
+      expect(stdout).toContain('gatehouse_public_key.ana: username is ".*" (declared "^(root|ana)$")');
+      expect(stdout).toContain("PublicKey by hand");
+      expect(stdout).toContain("1 changed by hand, 1 in no program; 1 resource as declared.");
+      expect(stdout).toContain("(to undo it: terraform apply)");
+      expect(stdout).toContain('gatehouse_public_key.ana: username = ".*", filter.hostname = ".*"');
+      expect(stdout).toContain(`resource "gatehouse_public_key" "by_hand" {`);
+      expect(stdout).toContain(`id = "${fleet.tenant}/${fingerprint}"`);
+    }
+    await root.must("destroy", "-auto-approve");
+    await client.deletePublicKey({ params: { fingerprint } });
+  });
+
+  it("says what is not known before the apply, and guesses nothing", async () => {
+    const data = { resource: { terraform_data: { who: { input: "^root$" } } } };
+    const pattern = `\${terraform_data.who.output}`;
+    await plan({ resource: { ...data.resource, ...estate(pattern).resource } });
+    const { code, stdout } = await ask("review", root.folder);
+    expect(code).toBe(0);
+    expect(stdout).toContain('PublicKey "gatehouse_public_key.ana": its username is secret or not known');
+    expect(stdout).toContain("Nobody gains or loses access.");
+  });
+
+  it("is tested by the policy tests beside it", async () => {
+    // Policy tests import the package as it is installed.
+    const written = join(ROOT, "provider", "dist", "review", "policyTests", "written", "index.js");
+    writeFileSync(
+      join(root.folder, "roots.policy.ts"),
+      `import { expect, policyTest } from ${JSON.stringify(written)};
+policyTest("nobody is root", ({ access }) => {
+  expect(access).not.toAllow({ login: "root" });
+});
+`,
+    );
+    const test = () => spawnGatehouse(["test", root.folder, "--terraform", planFile], fleet.env);
+    await plan(estate("^ana$"));
+    expect(await test()).toMatchObject({ code: 0, stdout: expect.stringContaining("nobody is root") });
+    await plan(estate(".*"));
+    expect(await test()).toMatchObject({ code: 2, stdout: expect.stringContaining("nobody is root") });
+    const review = await spawnGatehouse(["review", root.folder, "--terraform", planFile], fleet.env);
+    expect(review).toMatchObject({ code: 2, stdout: expect.stringContaining("nobody is root") });
+  });
+
+  it("is told apart from what is none", async () => {
+    const of = async (text: string) => {
+      writeFileSync(planFile, text);
+      return ask("review", root.folder);
+    };
+    expect((await of("PK\u0003\u0004")).stderr).toContain("is a saved plan, which Terraform alone can read");
+    expect((await of("{")).stderr).toContain("is no plan in JSON; write it by: terraform show -json");
+    expect((await of('{"format_version":"7.0"}')).stderr).toContain("format_version must be 1.x");
+    const { code, stderr } = await gatehouse(
+      ["review", "--terraform", join(root.folder, "none.json")],
+      fleet.env,
+    );
+    expect([code, stderr]).toEqual([1, expect.stringContaining("none.json (ENOENT)")]);
+    expect((await ask("review", root.folder, "--save", "x")).stderr).toContain("cannot be used with");
   });
 });

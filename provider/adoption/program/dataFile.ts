@@ -15,64 +15,97 @@ interface Packages {
 type Row = Readonly<Record<string, unknown>>;
 
 /** A pattern that a row may give by what a helper makes it of. */
-interface Column {
+export interface Column {
   readonly input: string;
   /** The row's field in its place. */
   readonly field: string;
   readonly helper: "login" | "cidr";
-  /** What readers are told of the two. */
-  readonly note: string;
+  /** What the field has. */
+  readonly what: string;
   readonly argsIn: (pattern: string) => { readonly args: readonly string[] } | undefined;
 }
 
 const COLUMNS: readonly Column[] = [
   {
-    ...{ input: "username", field: "logins", helper: "login" },
-    note: "Its logins are exact names; a username is a pattern.",
+    ...{ input: "username", field: "logins", helper: "login", what: "exact names" },
     argsIn: (pattern) => namesIn("login", pattern),
   },
   {
-    ...{ input: "sourceIp", field: "ranges", helper: "cidr" },
-    note: "Its ranges are networks; a sourceIp is a pattern.",
+    ...{ input: "sourceIp", field: "ranges", helper: "cidr", what: "networks" },
     argsIn: rangesIn,
   },
 ];
 
-/** Many objects of a kind: a table that people edit, one row a line, and the few lines that read it. */
+/** Many objects of a kind as rows, by the resources' names. */
+export interface Table {
+  /** A file that people edit, one row a line. */
+  readonly data: ProgramFile;
+  /** The input that a row may leave out, since the resource's name says it; undefined where no row does. */
+  readonly fills: string | undefined;
+  readonly columns: readonly Column[];
+  /** What readers are told of the rows. */
+  readonly notes: readonly string[];
+}
+
+/** Many objects of a kind: the table, and the few lines that read it. */
 export function dataFiles(kind: KindOfProgram, packages: Packages): ProgramFile[] {
-  const { file, objects } = kind;
+  const table = tableOf(kind);
+  return [{ path: `${kind.file}.ts`, text: readerText(kind, table, packages) }, table.data];
+}
+
+/**
+ * The table of many objects.
+ * @param nameIn how an input is called in rows
+ */
+export function tableOf(
+  { file, objects, ...kind }: KindOfProgram,
+  nameIn = (input: string): string => input,
+): Table {
   // Where an object says nothing of it, its row must not be taken to.
   const naming = objects.every(({ inputs }) => kind.naming !== undefined && kind.naming in inputs)
     ? kind.naming
     : undefined;
-  const rows = objects.map((object) => rowOf(object, naming));
+  const rows = objects.map((object) => rowOf(object, naming, nameIn));
   const lines = objects.map(({ resource }, index) => `  ${quoted(resource)}: ${jsonLine(rows[index])}`);
-  return [
-    { path: `${file}.ts`, text: readerText({ ...kind, naming }, rows, packages) },
+  const fills =
+    naming !== undefined && rows.some((row) => !(nameIn(naming) in row)) ? nameIn(naming) : undefined;
+  const columns = COLUMNS.filter(({ field }) => rows.some((row) => field in row)).map((column) => ({
+    ...column,
+    input: nameIn(column.input),
+  }));
+  return {
     // In a folder of its own: Node.js takes `./keys` for keys.json rather than for keys.ts.
-    { path: `data/${file}.json`, text: `{\n${lines.join(",\n")}\n}\n` },
-  ];
+    data: { path: `data/${file}.json`, text: `{\n${lines.join(",\n")}\n}\n` },
+    fills,
+    columns,
+    notes: [
+      ...(fills ? [`Where it has no ${fills}, that is the name too.`] : []),
+      ...columns.map(({ input, field, what }) => `Its ${field} are ${what}; a ${input} is a pattern.`),
+    ],
+  };
 }
 
 /** The inputs of an object, without the one that its resource's name says. */
-function rowOf({ inputs, resource }: NamedObject, naming: string | undefined): Row {
+function rowOf(
+  { inputs, resource }: NamedObject,
+  naming: string | undefined,
+  nameIn: (input: string) => string,
+): Row {
   const entries = Object.entries(inputs).flatMap(([name, value]): [string, unknown][] => {
     if (name === naming && value === resource) return [];
     const column = COLUMNS.find(({ input }) => input === name);
     const args = column?.argsIn(String(value))?.args;
-    return [column && args ? [column.field, args] : [name, value]];
+    return [column && args ? [column.field, args] : [nameIn(name), value]];
   });
   return Object.fromEntries(entries);
 }
 
 /** The program that reads the rows. */
 function readerText(
-  { kind, file, naming }: Pick<KindOfProgram, "kind" | "file"> & { readonly naming: string | undefined },
-  rows: readonly Row[],
+  { kind, file }: KindOfProgram,
+  { fills, columns, notes }: Table,
   { adopt, from, helpersFrom }: Packages,
 ): string {
-  const fills = naming !== undefined && rows.some((row) => !(naming in row)) ? naming : undefined;
-  const columns = COLUMNS.filter(({ field }) => rows.some((row) => field in row));
   const resource = fills ?? "resource";
   const row = [...columns.map(({ field }) => field), columns.length > 0 ? "...row" : "row"].join(", ");
   const args = [
@@ -97,7 +130,7 @@ function readerText(
     "",
     "/**",
     ` * A row of data/${file}.json, by the resource's name.`,
-    ...columnNotes(columns, fills).map((note) => ` * ${note}`),
+    ...notes.map((note) => ` * ${note}`),
     " */",
     `type Row = ${[own, ...(fields.length > 0 ? [`{ ${fields.join("; ")} }`] : [])].join(" & ")};`,
     `const rows: Record<string, Row> = JSON.parse(readFileSync(join(__dirname, "data", "${file}.json"), "utf8"));`,
@@ -107,13 +140,6 @@ function readerText(
     "}",
     "",
   ].join("\n");
-}
-
-function columnNotes(columns: readonly Column[], fills: string | undefined): string[] {
-  return [
-    ...(fills ? [`Where it has no ${fills}, that is the name too.`] : []),
-    ...columns.map(({ note }) => note),
-  ];
 }
 
 const LINE_MAX = 110;

@@ -1,10 +1,30 @@
-/** TypeScript that stands for a value, such as a call of a helper. */
+import type { HelperCall } from "./patterns.ts";
+
+/** Code that stands for a value, such as a call of a helper. */
 export class Code {
   readonly text: string;
 
   constructor(text: string) {
     this.text = text;
   }
+}
+
+/** A call of a helper, as TypeScript. Other languages write it in their own way. */
+export class HelperCode extends Code {
+  readonly call: HelperCall;
+
+  constructor(call: HelperCall) {
+    super(`${call.helper}(${call.args.map(quoted).join(", ")})`);
+    this.call = call;
+  }
+}
+
+/** How a language writes values. */
+export interface Notation {
+  text(text: string): string;
+  code(code: Code): string;
+  /** @param value the value as it is written */
+  member(key: string, value: string): string;
 }
 
 /** Longest line, in characters. */
@@ -26,20 +46,27 @@ function keyText(key: string): string {
   return /^[A-Za-z_$][\w$]*$/.test(key) ? key : quoted(key);
 }
 
+const TYPESCRIPT: Notation = {
+  text: quoted,
+  code: ({ text }) => text,
+  member: (key, value) => (key === value ? key : `${keyText(key)}: ${value}`),
+};
+const JSON_NOTATION: Notation = { ...TYPESCRIPT, member: (key, value) => `${quoted(key)}: ${value}` };
+
 /** A value on one line. */
-export const inline = (value: unknown): string =>
-  lineOf(value, (key, text) => (key === text ? key : `${keyText(key)}: ${text}`));
+export const inline = (value: unknown): string => lineOf(value, TYPESCRIPT);
 
 /** A value as JSON on one line, with room between its parts. */
-export const jsonLine = (value: unknown): string => lineOf(value, (key, text) => `${quoted(key)}: ${text}`);
+export const jsonLine = (value: unknown): string => lineOf(value, JSON_NOTATION);
 
-function lineOf(value: unknown, memberText: (key: string, text: string) => string): string {
-  const line = (part: unknown) => lineOf(part, memberText);
-  if (value instanceof Code) return value.text;
-  if (typeof value === "string") return quoted(value);
+/** A value on one line, as a language writes it. */
+export function lineOf(value: unknown, notation: Notation): string {
+  const line = (part: unknown) => lineOf(part, notation);
+  if (value instanceof Code) return notation.code(value);
+  if (typeof value === "string") return notation.text(value);
   if (Array.isArray(value)) return `[${value.map(line).join(", ")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const members = Object.entries(value).map(([key, member]) => memberText(key, line(member)));
+  const members = Object.entries(value).map(([key, member]) => notation.member(key, line(member)));
   return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
 }
 

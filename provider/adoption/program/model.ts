@@ -1,15 +1,23 @@
 import type { Declarable } from "../../inventory/liveObjects.ts";
 import type { NamedObject } from "./names.ts";
 
+/** The languages of programs. */
+export const FORMATS = ["typescript", "yaml", "terraform"] as const;
+
+/** The language of a program; `terraform` is a root module in Terraform's own. */
+export type Format = (typeof FORMATS)[number];
+
 /** How a program is written. */
 export interface ProgramOptions {
   /** Name of the Pulumi project. */
   readonly project: string;
   /** Name of the namespace, for comments. */
   readonly namespace: string;
-  /** Address of the service, for comments. */
+  /** Id of the namespace. */
+  readonly tenant: string;
+  /** Address of the service. */
   readonly service: string;
-  readonly format: "typescript" | "yaml";
+  readonly format: Format;
   /** Resources of the plugin in place of dynamic ones; always so in YAML. */
   readonly plugin: boolean;
   /** Every resource says `adopt: true`, for a program without a state. What cannot be adopted is left out. */

@@ -75,6 +75,8 @@ function resourceName(text: string): string {
     .toWellFormed()
     .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
     .replaceAll("::", ":-")
-    .trim();
+    .trim()
+    // Terraform keeps no other form: two names of one would be one resource.
+    .normalize();
   return line.slice(0, NAME_MAX).toWellFormed() || "unnamed";
 }

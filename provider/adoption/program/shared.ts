@@ -1,5 +1,6 @@
-import { Code, inline } from "./literal.ts";
-import { UniqueNames } from "./names.ts";
+import { HelperCode, inline } from "./literal.ts";
+import type { KindOfProgram } from "./model.ts";
+import { type NamedObject, UniqueNames } from "./names.ts";
 import { namesIn, rangesIn } from "./patterns.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -7,8 +8,7 @@ type Values = Readonly<Record<string, unknown>>;
 /** Inputs with calls of helpers in place of the patterns that are exactly theirs. */
 export function withHelpers(inputs: Values): Values {
   const call = (found: ReturnType<typeof namesIn>, pattern: unknown): unknown => {
-    if (!found) return pattern;
-    return new Code(`${found.helper}(${found.args.map(inline).join(", ")})`);
+    return found ? new HelperCode(found) : pattern;
   };
   return Object.fromEntries(
     Object.entries(inputs).map(([name, value]) => {
@@ -20,6 +20,25 @@ export function withHelpers(inputs: Values): Values {
     }),
   );
 }
+
+/** More objects of a kind are rows of a data file. */
+const DECLARED_MAX = 12;
+
+/** An object that is declared by itself. */
+export interface Declaration extends NamedObject {
+  /** Its inputs with calls of helpers. */
+  readonly args: Values;
+}
+
+/** The objects that are declared one by one, by their kind; a kind that has too many for that is in none. */
+export const declarationsOf = (
+  kinds: readonly KindOfProgram[],
+): ReadonlyMap<KindOfProgram, readonly Declaration[]> =>
+  new Map(
+    kinds
+      .filter(({ objects }) => objects.length <= DECLARED_MAX)
+      .map((kind) => [kind, kind.objects.map((object) => ({ ...object, args: withHelpers(object.inputs) }))]),
+  );
 
 /** A value that several declarations have, and its name. */
 export interface SharedValue {

@@ -4,12 +4,9 @@ import { packageManifest } from "../../packageFile.ts";
 import { printable } from "../../review/words/printable.ts";
 import { dataFiles } from "./dataFile.ts";
 import { importsOf, importText } from "./imports.ts";
-import { Code, construction, inline, literal } from "./literal.ts";
+import { Code, construction, HelperCode, inline, literal } from "./literal.ts";
 import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
-import { type SharedValue, sharedValues, withHelpers } from "./shared.ts";
-
-/** More objects of a kind are rows of a data file. */
-const DECLARED_MAX = 12;
+import { type Declaration, declarationsOf, type SharedValue, sharedValues } from "./shared.ts";
 
 const PROVIDER = "@gatehouse-access/provider";
 const SDK = "@gatehouse-access/pulumi";
@@ -20,14 +17,7 @@ export function typescriptFiles(
   options: ProgramOptions,
   leftOut: readonly Declarable[],
 ): ProgramFile[] {
-  const declared = new Map(
-    kinds
-      .filter(({ objects }) => objects.length <= DECLARED_MAX)
-      .map((kind) => [
-        kind,
-        kind.objects.map(({ resource, inputs }) => ({ resource, args: withHelpers(inputs) })),
-      ]),
-  );
+  const declared = declarationsOf(kinds);
   const shared = sharedValues([...declared.values()].flat().map(({ args }) => args));
   const from = options.plugin ? SDK : PROVIDER;
   const { adopt } = options;
@@ -86,11 +76,9 @@ function indexText(
   ].join("\n");
 }
 
-type Values = Readonly<Record<string, unknown>>;
-
 function declaredFile(
   kind: KindOfProgram,
-  declarations: readonly { readonly resource: string; readonly args: Values }[],
+  declarations: readonly Declaration[],
   shared: ReadonlyMap<string, SharedValue>,
   { adopt, from }: { readonly adopt: boolean; readonly from: string },
 ): ProgramFile {
@@ -127,9 +115,8 @@ function sharedFile(values: readonly SharedValue[]): ProgramFile {
 function helpersIn(value: unknown): string[] {
   const found = new Set<string>();
   const look = (part: unknown): void => {
-    if (part instanceof Code) {
-      if (part.text.includes("(")) found.add(part.text.slice(0, part.text.indexOf("(")));
-    } else if (typeof part === "object" && part !== null) Object.values(part).forEach(look);
+    if (part instanceof HelperCode) found.add(part.call.helper);
+    else if (typeof part === "object" && part !== null) Object.values(part).forEach(look);
   };
   look(value);
   return [...found];

@@ -1,9 +1,11 @@
 import { OWN_DYNAMIC, OWN_PLUGIN } from "../../engine/index.ts";
 import type { Declarable } from "../../inventory/liveObjects.ts";
+import { typeNameOf } from "../../terraform/types.ts";
 import { construction } from "./literal.ts";
 import type { KindOfFile, KindOfProgram, Program, ProgramOptions } from "./model.ts";
 import { named } from "./names.ts";
 import { withHelpers } from "./shared.ts";
+import { terraformFiles } from "./terraform.ts";
 import { typescriptFiles } from "./typescript.ts";
 import { yamlFiles } from "./yaml.ts";
 
@@ -23,21 +25,33 @@ const KINDS: readonly KindOfFile[] = [
 
 /** The program that a person would write for objects that are there already. */
 export function writeProgram(objects: readonly Declarable[], options: ProgramOptions): Program {
-  const canBe = ({ definition }: Declarable) => !options.adopt || definition.inputs.adopt !== undefined;
+  const { format } = options;
+  const canBe = ({ definition, id }: Declarable) =>
+    (!options.adopt || definition.inputs.adopt !== undefined) &&
+    // Terraform would ask for an object of another id.
+    (format !== "terraform" || id === id.normalize());
   const kinds = KINDS.map((kind): KindOfProgram => {
     const own = objects.filter((object) => object.definition.name === kind.kind && canBe(object));
     return { ...kind, objects: named(own, kind.nameOf ?? (({ name }) => name)) };
   }).filter((kind) => kind.objects.length > 0);
-  const plugin = options.plugin || options.format === "yaml";
-  const prefix = plugin ? OWN_PLUGIN : OWN_DYNAMIC;
   const leftOut = objects.filter((object) => !canBe(object));
+  const files = {
+    typescript: () => typescriptFiles(kinds, options, leftOut),
+    yaml: () => yamlFiles(kinds, options),
+    terraform: () => terraformFiles(kinds, options),
+  };
   return {
-    files: options.format === "yaml" ? yamlFiles(kinds, options) : typescriptFiles(kinds, options, leftOut),
-    resources: kinds.flatMap((kind) =>
-      kind.objects.map(({ resource, id }) => ({ type: `${prefix}${kind.kind}`, name: resource, id })),
+    files: files[format](),
+    resources: kinds.flatMap(({ kind, objects }) =>
+      objects.map(({ resource, id }) => ({ type: typeIn(options, kind), name: resource, id })),
     ),
     leftOut,
   };
+}
+
+function typeIn({ format, plugin }: ProgramOptions, kind: string): string {
+  if (format === "terraform") return typeNameOf({ name: kind });
+  return `${plugin || format === "yaml" ? OWN_PLUGIN : OWN_DYNAMIC}${kind}`;
 }
 
 /** TypeScript that declares objects, each with `adopt: true`; without imports, for a program that is there already. */

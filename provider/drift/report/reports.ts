@@ -1,3 +1,4 @@
+import type { Runner } from "../../engine/index.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
 import { counted } from "../../review/words/phrases.ts";
@@ -22,7 +23,7 @@ export function driftMarkdown(report: DriftReport, max = COMMENT_MAX): string {
   const head = `## Drift of ${code(`${report.project}/${report.stack}`)}\n\n${summaryText(report)}`;
   const sections = driftSections(report, MARKDOWN).filter(({ items }) => items.length > 0);
   const { program } = report.acceptance;
-  const snippet = `\n<details><summary>To accept what is in no program</summary>\n\n${codeBlock(program)}\n\n</details>\n`;
+  const snippet = `\n<details><summary>To accept what is in no program</summary>\n\n${codeBlock(program, report.engine)}\n\n</details>\n`;
   const foot = program === "" || snippet.length > max / 4 ? "" : snippet;
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}\n${foot}`;
 }
@@ -31,7 +32,8 @@ export function driftMarkdown(report: DriftReport, max = COMMENT_MAX): string {
 const SNIPPET_MAX = 60;
 
 /** What to write where the program should agree with what was found. */
-function acceptanceLines(c: Paint, { acceptance: { program, changes, exceptions } }: DriftReport): string[] {
+function acceptanceLines(c: Paint, { engine, acceptance }: DriftReport): string[] {
+  const { program, changes, exceptions } = acceptance;
   const snippet = program === "" ? [] : program.split("\n");
   const more = snippet.length - SNIPPET_MAX;
   const lines = [
@@ -42,16 +44,20 @@ function acceptanceLines(c: Paint, { acceptance: { program, changes, exceptions 
   ];
   if (lines.length === 0) return [];
   return [
-    c.bold("To accept it, change the program (to undo it: drift --repair)"),
+    c.bold(
+      engine === "terraform"
+        ? "To accept it, change the configuration (to undo it: terraform apply)"
+        : "To accept it, change the program (to undo it: drift --repair)",
+    ),
     ...lines.map((line) => c.dim(`  ${printable(line)}`)),
   ];
 }
 
-/** Lines of TypeScript, behind a fence that none of them can close. */
-function codeBlock(text: string): string {
+/** Lines of a program, behind a fence that none of them can close. */
+function codeBlock(text: string, runner: Runner): string {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
-  return `${fence}ts\n${text}\n${fence}`;
+  return `${fence}${runner === "terraform" ? "terraform" : "ts"}\n${text}\n${fence}`;
 }
 
 /** `2 changed, 1 deleted, 3 in no program; 12 as declared`. */

@@ -105,7 +105,9 @@ export class RootModule {
     });
     let output = "";
     for (const stream of [child.stdout, child.stderr])
-      stream.on("data", (chunk) => (output += String(chunk)));
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        output += text;
+      });
     const ended = once(child, "close").then(([code]): Outcome => ({ code: code as number | null, output }));
     return { child, ended, output: () => output };
   }

@@ -1,0 +1,3 @@
+data "gatehouse_api_key" "backup" {
+  selector = "backup"
+}

@@ -1,0 +1,3 @@
+data "gatehouse_device" "lab" {
+  selector = "lab-01"
+}

@@ -1,0 +1,3 @@
+data "gatehouse_device_tags" "lab" {
+  selector = "lab-01"
+}

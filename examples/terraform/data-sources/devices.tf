@@ -1,0 +1,3 @@
+data "gatehouse_devices" "accepted" {
+  status = "accepted"
+}

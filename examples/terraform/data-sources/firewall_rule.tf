@@ -1,0 +1,3 @@
+data "gatehouse_firewall_rule" "default" {
+  selector = "deny at priority 1"
+}

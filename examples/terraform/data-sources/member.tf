@@ -1,0 +1,3 @@
+data "gatehouse_member" "dora" {
+  selector = "dora@example.com"
+}

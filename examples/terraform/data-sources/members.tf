@@ -1,0 +1,1 @@
+data "gatehouse_members" "all" {}

@@ -1,0 +1,3 @@
+data "gatehouse_public_key" "laptop" {
+  selector = "laptop"
+}

@@ -1,0 +1,3 @@
+data "gatehouse_tag" "lab" {
+  selector = "lab"
+}

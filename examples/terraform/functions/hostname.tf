@@ -1,0 +1,3 @@
+output "hostname" {
+  value = provider::gatehouse::hostname("edge-01") # ^edge-01$
+}

@@ -1,0 +1,3 @@
+output "fingerprint" {
+  value = provider::gatehouse::key_fingerprint(file("${path.module}/keys/carla.pub"))
+}

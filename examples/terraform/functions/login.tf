@@ -1,0 +1,3 @@
+output "login" {
+  value = provider::gatehouse::login("root", "ana") # ^(ana|root)$
+}

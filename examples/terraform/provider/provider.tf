@@ -1,0 +1,18 @@
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    gatehouse = {
+      source = "gatehouse-access/gatehouse"
+    }
+  }
+}
+
+# The rest comes from the environment: GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY.
+provider "gatehouse" {
+  url = var.url
+}
+
+variable "url" {
+  description = "Address of the service, for example https://access.example.org."
+  type        = string
+}

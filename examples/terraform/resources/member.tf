@@ -1,0 +1,4 @@
+resource "gatehouse_member" "carla" {
+  email = "carla@example.com"
+  role  = "operator"
+}

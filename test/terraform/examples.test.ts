@@ -1,0 +1,79 @@
+import { cpSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { testFolder } from "../support/folder.ts";
+import {
+  type AttachedProvider,
+  hasTerraform,
+  LABEL,
+  RootModule,
+  startProvider,
+} from "./support/terraform.ts";
+
+const EXAMPLES = join(import.meta.dirname, "..", "..", "examples", "terraform");
+const KINDS = ["provider", "resources", "data-sources", "functions"] as const;
+
+describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () => {
+  let fleet: Fleet;
+  let provider: AttachedProvider;
+  beforeAll(async () => {
+    fleet = await startFleet(["carla", "dora"]);
+    provider = await startProvider(fleet.env);
+    for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enrol(name);
+    await fleet.enrol("gate-old", "02:00:00:00:0a:01");
+    // What the data sources read.
+    const { client, tenant } = fleet;
+    const uid = await fleet.enrol("lab-01");
+    await client.updateDeviceTags({ params: { uid }, body: { tags: ["lab"] } });
+    await client.inviteMember({ params: { tenant }, body: { email: "dora@example.com", role: "observer" } });
+    await client.createApiKey({ body: { name: "backup", expiresAt: 30 } });
+    const anywhere = { username: ".*", filter: { hostname: ".*" } };
+    const data = Buffer.from(sshKeyLine()).toString("base64");
+    await client.createPublicKey({ body: { name: "laptop", data, ...anywhere } });
+    await client.createFirewallRule({
+      body: { action: "deny", priority: 1, sourceIp: ".*", active: true, ...anywhere },
+    });
+  });
+  afterAll(async () => {
+    await provider.stop();
+    await fleet.stop();
+  });
+
+  /** All files of examples as one root module, and what gives their variables. */
+  function moduleOf(kinds: readonly string[]): RootModule {
+    const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
+    for (const kind of kinds) {
+      for (const file of readdirSync(join(EXAMPLES, kind))) {
+        cpSync(join(EXAMPLES, kind, file), join(root.folder, `${kind}-${file}`));
+      }
+    }
+    cpSync(join(EXAMPLES, "keys"), join(root.folder, "keys"), { recursive: true });
+    const variables = {
+      url: fleet.env.GATEHOUSE_URL,
+      pipeline_secret: "3f0f6c1e-6b1d-4a55-9c54-6a7a1d0a9f11",
+    };
+    writeFileSync(join(root.folder, "terraform.tfvars.json"), JSON.stringify(variables));
+    return root;
+  }
+
+  it("are applied as they stand, and planned empty", async () => {
+    const root = moduleOf(KINDS);
+    await root.apply();
+    expect(await root.changes()).toEqual([]);
+    await root.must("destroy", "-auto-approve");
+    expect(await fleet.client.getPublicKeys()).toHaveLength(1);
+  });
+
+  it("open a session's token", async () => {
+    const root = moduleOf(["provider", "ephemeral-resources"]);
+    writeFileSync(join(root.folder, "use.tf"), 'data "gatehouse_tags" "all" {}\n');
+    expect(await root.must("plan")).toContain("Opening complete");
+  });
+
+  it("are in the canonical format", async () => {
+    const { code, output } = await new RootModule(EXAMPLES, {}).run("fmt", "-check", "-recursive");
+    expect([code, output]).toEqual([0, ""]);
+  });
+});

@@ -1,0 +1,149 @@
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import fc from "fast-check";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { blockText } from "../../provider/adoption/program/hcl.ts";
+import { Code } from "../../provider/adoption/program/literal.ts";
+import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { agentCall, type Fleet, startFleet } from "../support/fleet.ts";
+import { testFolder } from "../support/folder.ts";
+import { gatehouse } from "../support/gatehouse.ts";
+import { requestsDuring } from "../support/requests.ts";
+import { SEED } from "../support/seed.ts";
+import { hasTerraform, LABEL, RootModule, startProvider } from "./support/terraform.ts";
+
+/** What Terraform would take for something else than a text, were it not escaped. */
+const NASTY: readonly string[] = [
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is none
+  ...["${x}", "$${x}", "%{if}", "%%{ for }", '"', "\\", "\\n", "two\nlines", "tab\there", "#", "//", "/*"],
+  ...["<<EOT", "${", "%{", "$", "~}", "🦊", "e\u0301", "\u202eleft", "\u{e0001}", "\u001b[31m", "__proto__"],
+  ...["7", "-", "_", "ana", "ana-2", "ana 2", " ", "constructor", "each.key", "x".repeat(200)],
+];
+
+/** Equal to another text for Terraform. */
+const NOT_NORMAL = "ke\u0301y";
+
+/** The end of a name of an API key, which has no white space and at most 20 characters. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: it is none
+const NASTY_NAME = '"\\${x}%{if}';
+
+const isWrite = (request: string) => !/^(GET|POST \/api\/(login|auth))/.test(request);
+
+/** How many objects a namespace gets, beside a key that cannot be imported. */
+interface Contents {
+  /** Names of keys are nasty ones. */
+  readonly keys: number;
+  /** Of each other kind. */
+  readonly others: number;
+}
+
+/** Fills the first user's namespace. */
+async function fill({ client, tenant, service }: Fleet, { keys, others }: Contents): Promise<void> {
+  const connectionAnnouncement = NASTY.join("\n");
+  await client.editNamespace({ params: { tenant }, body: { settings: { connectionAnnouncement } } });
+  await client.createApiKey({ body: { name: NOT_NORMAL, expiresAt: 30, role: "observer" } });
+  const usernames = [login("ana", "root"), login(NASTY[0] ?? ""), "^[$]{2}%{if}\\\\", ".*"];
+  const sources = [cidr("10.0.0.0/8"), "^10\\.", cidr("192.0.2.7", "10.1.0.0/16"), cidr("10.0.0.0/8")];
+  for (let index = 0; index < others; index += 1) {
+    const name = `web-${index}`;
+    const { uid } = await agentCall(client, name, `0a:00:00:00:00:${10 + index}`, tenant);
+    await client.acceptDevice({ params: { uid } });
+    await client.updateDeviceTags({ params: { uid }, body: { tags: ["edge", "prod"] } });
+    const filter = index === 3 ? { tags: ["edge", "prod"] } : { hostname: hostname("web-1") };
+    const rule = { action: index % 2 ? "allow" : "deny", priority: index % 3, active: index !== 2 } as const;
+    const sourceIp = sources[index % sources.length] ?? "";
+    await client.createFirewallRule({ body: { ...rule, sourceIp, username: usernames[1] ?? "", filter } });
+    await service.createUser({ username: name, password: "correct-horse" });
+    const body = { email: `${name}@example.com`, role: "operator" } as const;
+    await client.inviteMember({ params: { tenant }, body });
+    await client.createApiKey({
+      body: { name: `${index}${NASTY_NAME}`, expiresAt: 30, role: "observer" },
+    });
+  }
+  for (const [index, name] of NASTY.slice(-keys).entries()) {
+    const data = Buffer.from(sshKeyLine("with a comment")).toString("base64");
+    const filter = index % 2 ? { hostname: ".*" } : { tags: ["prod"] };
+    await client.createPublicKey({ body: { name, data, username: usernames[index % 4] ?? "", filter } });
+  }
+}
+
+describe(`what is there already, imported by ${LABEL}`, { timeout: 60_000 }, () => {
+  /** Imports, plans and applies what a namespace has. Gives the names of the data files. */
+  async function imported(contents: Contents): Promise<string[]> {
+    const fleet = await startFleet();
+    onTestFinished(() => fleet.stop());
+    const provider = await startProvider(fleet.env);
+    onTestFinished(() => provider.stop());
+    await fill(fleet, contents);
+    const out = join(testFolder(), "policy");
+    const told = await gatehouse(["import", "--format", "terraform", "--out", out], fleet.env);
+    expect(told).toMatchObject({ code: 0, stdout: expect.stringContaining("terraform apply") });
+    expect(told.stderr).toContain(`ApiKey ${NOT_NORMAL} is left out`);
+    const root = new RootModule(out, { ...provider.env, ...fleet.env });
+    expect(await root.run("fmt", "-check", "-diff")).toEqual({ code: 0, output: "" });
+    let planned: string[] = [];
+    const requests = await requestsDuring(fleet.service, async () => {
+      planned = await root.changes();
+      await root.apply();
+    });
+    expect(planned.filter((change) => !change.endsWith(": no-op+import"))).toEqual([]);
+    expect(planned).toHaveLength(contents.keys + 4 * contents.others + 1);
+    expect(requests.filter(isWrite)).toEqual([]);
+    expect(await root.changes()).toEqual([]);
+    return existsSync(join(out, "data")) ? readdirSync(join(out, "data")) : [];
+  }
+
+  it.runIf(hasTerraform)("is a plan of imports alone, and afterwards an empty one", async () => {
+    expect(await imported({ keys: NASTY.length, others: 4 })).toEqual(["keys.json"]);
+  });
+
+  it.runIf(hasTerraform)("is so too where every kind is a table", { tags: ["long"] }, async () => {
+    expect(await imported({ keys: 13, others: 13 })).toHaveLength(5);
+  });
+
+  it.runIf(hasTerraform)("is so too where no kind is one", { tags: ["long"] }, async () => {
+    expect(await imported({ keys: 12, others: 1 })).toEqual([]);
+  });
+});
+
+describe("gatehouse import --format terraform", () => {
+  it.each([
+    ["--state file", "no state is written for it; terraform plan shows what the import blocks import"],
+    ["--plugin", "its resources are those of the Terraform provider"],
+    ["--adopt", "import blocks take the objects over"],
+    ["--stack prod", "stacks are Pulumi's"],
+  ])("takes no %s", async (flags, why) => {
+    const args = ["import", "--format", "terraform", "--out", testFolder(), ...flags.split(" ")];
+    const { code, stderr } = await gatehouse(args);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`is not for --format terraform: ${why}`)]);
+  });
+});
+
+describe(`texts in a configuration of ${LABEL}`, () => {
+  it.runIf(hasTerraform)("come back as they were", async () => {
+    const parts = fc.oneof(fc.constantFrom(...NASTY), fc.string({ unit: "binary", maxLength: 5 }));
+    const texts = fc.array(parts, { maxLength: 6 }).map((some) => some.join("").toWellFormed());
+    const values = [...NASTY, ...fc.sample(texts, { seed: SEED, numRuns: 300 })];
+    const root = new RootModule(testFolder(), {});
+    const locals = {
+      head: "locals",
+      groups: [Object.fromEntries(values.map((value, index) => [`t${index}`, value]))],
+    };
+    const names = new Code(`[${values.map((_, index) => `local.t${index}`).join(", ")}]`);
+    const objects = values.map((value, index) => ({ [value]: index }));
+    const outputs = [
+      { head: 'output "texts"', groups: [{ value: names }] },
+      { head: 'output "keys"', groups: [{ value: objects }] },
+    ];
+    writeFileSync(join(root.folder, "main.tf"), `${[locals, ...outputs].map(blockText).join("\n\n")}\n`);
+    expect(await root.run("fmt", "-check")).toEqual({ code: 0, output: "" });
+    await root.apply();
+    const said = JSON.parse(await text(root.start("output", "-json").child.stdout));
+    // Terraform has all text in this form.
+    const normal = values.map((value) => value.normalize());
+    expect(said.texts.value).toEqual(normal);
+    expect(said.keys.value).toEqual(normal.map((value, index) => ({ [value]: index })));
+  });
+});
