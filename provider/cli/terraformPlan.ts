@@ -1,5 +1,4 @@
 import { readFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
@@ -31,27 +30,14 @@ export function addTerraformFlag(command: Command, about: string, conflicts: rea
  */
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
   const { readTerraformPlan } = await import("../terraform/planFile.ts");
+  const { workspaceIn } = await import("../terraform/workspace.ts");
   const name = file === "-" ? "the standard input" : file;
   const written = file === "-" ? await text(io.stdin) : await contentOf(file);
-  return readTerraformPlan(written, {
-    name,
-    folder: resolve(folder),
-    workspace: await workspaceOf(io, folder),
-  });
+  return readTerraformPlan(written, { name, workspace: workspaceIn(folder, io.env) });
 }
 
 async function contentOf(file: string): Promise<string> {
   return readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {
     throw new EngineError("plan_file", `can not read ${file} (${cause.code})`, { cause });
   });
-}
-
-/** The workspace in which Terraform is in a folder; undefined for the default one. */
-async function workspaceOf({ env }: Io, folder: string): Promise<string | undefined> {
-  if (env.TF_WORKSPACE) return env.TF_WORKSPACE;
-  const data = env.TF_DATA_DIR ?? join(folder, ".terraform");
-  return readFile(join(data, "environment"), "utf8").then(
-    (name) => name.trim(),
-    () => undefined,
-  );
 }

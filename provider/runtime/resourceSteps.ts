@@ -1,4 +1,4 @@
-import { AuthenticationError, PermissionError } from "@gatehouse-access/sdk";
+import { AuthenticationError, type Declaration, PermissionError } from "@gatehouse-access/sdk";
 import { urnName, urnScope } from "../engine/urn.ts";
 import { bring } from "../resources/bring.ts";
 import { check } from "../resources/check.ts";
@@ -22,6 +22,11 @@ export interface Runtime {
   readonly run: Run;
   /** The namespace of resources that name none, as far as settings tell. */
   defaultTenant(): string | undefined;
+  /**
+   * What writes of a kind say of the program that declares the object, where the engine names no resource.
+   * @default nothing
+   */
+  declaration?(definition: ResourceDefinition): Declaration;
   /** True when `gatehouse` was told to replace the resource of this URN. */
   isReplacementAsked(urn: string): boolean;
   /**
@@ -168,8 +173,11 @@ export class ResourceSteps {
 
   /** Does work that may write, and then says of which resource it is. */
   #writing<T>(resource: string | undefined, step: (service: Connection) => Promise<T>): Promise<T> {
-    if (resource === undefined) return this.#onService(resource, step);
-    const declaration = { ...urnScope(resource), resource: urnName(resource) };
+    const declaration =
+      resource === undefined
+        ? this.#runtime.declaration?.(this.definition)
+        : { ...urnScope(resource), resource: urnName(resource) };
+    if (!declaration) return this.#onService(resource, step);
     return this.#onService(resource, (service) => step(service.declaring(declaration)));
   }
 

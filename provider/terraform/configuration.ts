@@ -6,6 +6,7 @@ import { defaultTenant, SETTINGS, type Setting } from "../runtime/newConnection.
 import { lookupSchema } from "./attributes.ts";
 import { type Diagnostic, errorAt } from "./diagnostics.ts";
 import { type Member, type Row, terraformName, valuesOf } from "./types.ts";
+import { type Workspace, workspaceIn } from "./workspace.ts";
 
 /** The settings of a provider block. */
 const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.entries(
@@ -35,12 +36,15 @@ export class Configuration {
   readonly #instance: Instance | undefined;
   #connection: Connection | undefined;
   #reading: Connection | undefined;
+  readonly workspace: Workspace;
   /** Id of the namespace of resources that name none, as far as settings tell. */
   readonly tenant: string | undefined;
 
   /** @param row the block; left out before Terraform says it */
   constructor(env: NodeJS.ProcessEnv, row?: Row) {
     this.#env = env;
+    // Terraform starts its providers in the root module's folder.
+    this.workspace = workspaceIn(".", env);
     // A block wins over the environment, as in every provider of Terraform.
     this.#instance = row && { isDefault: false, inputs: valuesOf(MEMBERS, row) };
     this.tenant =

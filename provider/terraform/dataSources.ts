@@ -53,9 +53,11 @@ function ofFunction(called: PluginFunction): DataSource {
     async read(service, config) {
       const { failures, result } = await callFunction(called, service, valuesOf(members, config));
       if (failures.length === 0) return withGiven(rowOf(results, result), members, config);
-      return failures.map(({ property, reason }) =>
-        errorAt([terraformName(property.split(".")[0] ?? "")], `Invalid ${terraformName(property)}`, reason),
-      );
+      return failures.map(({ property, reason }) => {
+        const [first = ""] = property.split(".");
+        const arg = members.find((member) => member.property === first)?.name ?? first;
+        return errorAt([arg], `Invalid ${arg}`, reason.replace(`${name}.${first}`, arg));
+      });
     },
   };
 }

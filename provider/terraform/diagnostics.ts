@@ -10,7 +10,7 @@ export interface Diagnostic {
   readonly severity: number;
   readonly summary: string;
   readonly detail: string;
-  readonly attribute?: AttributePath;
+  readonly attribute?: AttributePath | undefined;
 }
 
 /** Where a value is in a configuration. */
@@ -57,6 +57,13 @@ export function errorDiagnostic(
 ): Diagnostic {
   const reason = masked(error instanceof Error ? error.message : String(error), secrets);
   return inWords(definition, reason, undefined, what);
+}
+
+/** What a step of a resource tells whoever runs Terraform, as it shows it. */
+export function toldDiagnostic(definition: ResourceDefinition, message: string): Diagnostic {
+  // The name that it begins with is one that Terraform told nobody.
+  const detail = terraformWords(definition, message.replace(/^\w+ "[^"]*": /, ""));
+  return warning(terraformTitle(definition.name), detail);
 }
 
 function inWords(

@@ -1,4 +1,3 @@
-import { basename } from "node:path";
 import { z } from "zod";
 import {
   EngineError,
@@ -18,6 +17,7 @@ import { definitions } from "../resources/index.ts";
 import { UNKNOWN } from "../valueMarks.ts";
 import { type Attribute, attributesOf } from "./attributes.ts";
 import { fromTerraform, type Row, typeNameOf } from "./types.ts";
+import type { Workspace } from "./workspace.ts";
 
 /** What a plan of Terraform says of this provider's resources. */
 export interface TerraformPlan {
@@ -122,19 +122,15 @@ const kinds = new Map(
 export interface PlanOrigin {
   /** What errors call the plan. */
   readonly name: string;
-  /** The root module's folder. */
-  readonly folder: string;
-  /** The workspace. @default default */
-  readonly workspace?: string | undefined;
+  readonly workspace: Workspace;
 }
 
 /**
  * Reads a plan that `terraform show -json` wrote.
  * @throws EngineError (`plan_file`) where it is none
  */
-export function readTerraformPlan(text: string, { name, folder, workspace }: PlanOrigin): TerraformPlan {
+export function readTerraformPlan(text: string, { name, workspace: place }: PlanOrigin): TerraformPlan {
   const json = planIn(text, name);
-  const place = { project: basename(folder) || "terraform", stack: workspace || "default" };
   const reader = new PlanReader(json, place);
   const own = (changes: readonly ResourceChange[]) =>
     changes.filter(({ mode, type }) => mode === "managed" && kinds.has(type));
@@ -177,7 +173,7 @@ function planIn(text: string, name: string): PlanJson {
 
 function resultOf(
   command: "preview" | "drift",
-  place: { readonly project: string; readonly stack: string },
+  place: Workspace,
   steps: readonly Step[],
   planned: boolean,
 ): Result {
@@ -197,10 +193,10 @@ interface RowValues {
 /** The resources of one plan in the terms of the declarative model. */
 class PlanReader {
   readonly #json: PlanJson;
-  readonly #place: { readonly project: string; readonly stack: string };
+  readonly #place: Workspace;
   readonly #configured: ReadonlyMap<string, z.output<typeof configuredResource>>;
 
-  constructor(json: PlanJson, place: { readonly project: string; readonly stack: string }) {
+  constructor(json: PlanJson, place: Workspace) {
     this.#json = json;
     this.#place = place;
     this.#configured = new Map(configuredIn(json.configuration.root_module, ""));

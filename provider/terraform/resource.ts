@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Existing, Failure, ResourceDefinition } from "../resources/definition.ts";
-import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
+import { hasUnknown, sameValue } from "../resources/values.ts";
 import { plannedUpdate } from "../runtime/planned.ts";
 import type { ResourceSteps } from "../runtime/resourceSteps.ts";
 import { UNKNOWN } from "../valueMarks.ts";
 import { type Attribute, attributesOf } from "./attributes.ts";
-import { fromTerraform, type Row, type Type, toTerraform, typeNameOf } from "./types.ts";
+import { missingSecrets, ownErrors } from "./configurationChecks.ts";
+import { type Diagnostic, failureDiagnostic } from "./diagnostics.ts";
+import { fromTerraform, type Row, type Type, toTerraform, typeNameOf, valuesOf } from "./types.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -14,7 +16,7 @@ export interface PlannedChange {
   readonly planned: Row;
   /** Names of the attributes that make it a replacement. */
   readonly replaces: readonly string[];
-  readonly failures: readonly Failure[];
+  readonly errors: readonly Diagnostic[];
 }
 
 /** A kind of resource as Terraform has it: its rows, and what its steps do with them. */
@@ -30,9 +32,14 @@ export class TerraformResource {
   }
 
   /** What is wrong with a configuration, as far as it is known. No request is made. */
-  validate(steps: ResourceSteps, config: Row): readonly Failure[] {
+  validate(steps: ResourceSteps, config: Row): Diagnostic[] {
     const { failures } = steps.check(undefined, {}, this.#declared(config));
-    return [...this.#emptyTexts(config), ...this.#wrongSecrets(config), ...failures];
+    return this.#errors(config, failures);
+  }
+
+  #errors(config: Row, failures: readonly Failure[]): Diagnostic[] {
+    const ofModel = failures.map((failure) => failureDiagnostic(this.definition, failure));
+    return [...ownErrors(this.attributes, config), ...ofModel];
   }
 
   /**
@@ -43,36 +50,43 @@ export class TerraformResource {
   plan(steps: ResourceSteps, name: string, config: Row, prior: Row | undefined): PlannedChange {
     const olds = prior ? this.valuesIn(prior) : {};
     const { inputs, failures } = steps.check(name, olds, this.#declared(config));
-    const wrong = [...this.#emptyTexts(config), ...this.#wrongSecrets(config), ...failures];
-    if (wrong.length > 0) return { planned: config, replaces: [], failures: wrong };
-    const created = () => this.#plannedCreate(config, inputs);
-    if (!prior) {
-      const missing = this.#missingSecret(config);
-      return { planned: created(), replaces: [], failures: missing ? [missing] : [] };
-    }
+    const errors = this.#errors(config, failures);
+    if (errors.length > 0) return { planned: config, replaces: [], errors };
+    const created = () => ({
+      planned: this.#plannedCreate(config, inputs),
+      replaces: [],
+      errors: missingSecrets(this.attributes, config),
+    });
+    if (!prior) return created();
     const isAsked = this.#hasNewVersion(config, prior);
     const { changes, replaces } = steps.diff(name, idIn(prior), olds, inputs, isAsked);
     if (changes.length === 0 && !isAsked) {
-      return { planned: this.#withInstructions(config, prior), replaces: [], failures: [] };
+      return { planned: this.#withInstructions(config, prior), replaces: [], errors: [] };
     }
-    if (this.definition.withReplaced && replaces.length > 0) {
-      const missing = this.#missingSecret(config);
-      return { planned: created(), replaces: [], failures: missing ? [missing] : [] };
-    }
+    if (this.definition.withReplaced && replaces.length > 0) return created();
     const changed = new Set(changes.map(({ field }) => field));
     return {
       planned: this.#plannedUpdate(config, prior, inputs, changed),
       replaces: this.attributes.filter(({ property }) => replaces.includes(property)).map(({ name }) => name),
-      failures: [],
+      errors: [],
     };
   }
 
   /** The resource's values in the declarative model, of a row that is known. */
   valuesIn(row: Row): Record<string, unknown> {
-    const values = this.attributes
-      .filter(({ role }) => role === "input" || role === "output")
-      .map(({ name, property, type }) => [property, fromTerraform(type, row[name])] as const);
-    return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+    return this.#valuesOf(row, "input", "output");
+  }
+
+  /** What a configuration declares, as checks take it. */
+  #declared(config: Row): Record<string, unknown> {
+    return this.#valuesOf(config, "input", "instruction");
+  }
+
+  #valuesOf(row: Row, ...roles: readonly Attribute["role"][]): Record<string, unknown> {
+    return valuesOf(
+      this.attributes.filter(({ role }) => roles.includes(role)),
+      row,
+    );
   }
 
   /** Makes an object. @throws UnfinishedError when the object is there, but not as declared */
@@ -148,19 +162,11 @@ export class TerraformResource {
       .filter((value): value is string => typeof value === "string" && value !== "" && value !== UNKNOWN);
   }
 
-  /** What a configuration declares, as checks take it. */
-  #declared(config: Row): Record<string, unknown> {
-    const values = this.attributes
-      .filter(({ role }) => role === "input" || role === "instruction")
-      .map(({ name, property, type }) => [property, fromTerraform(type, config[name])] as const);
-    return Object.fromEntries(values.filter(([, value]) => value !== undefined));
-  }
-
   /** The inputs of a configuration that is known. @throws Error where they are wrong after all */
   #inputs(steps: ResourceSteps, config: Row): Record<string, unknown> {
     const { inputs, failures } = steps.check(undefined, {}, this.#declared(config));
-    const [failure] = [...this.#wrongSecrets(config), ...failures];
-    if (failure) throw new Error(failure.reason);
+    const [error] = this.#errors(config, failures);
+    if (error) throw new Error(error.detail);
     return inputs;
   }
 
@@ -222,48 +228,6 @@ export class TerraformResource {
     return this.attributes.some(
       ({ role, name }) =>
         role === "secretVersion" && !isDeepStrictEqual(config[name] ?? null, prior[name] ?? null),
-    );
-  }
-
-  /** An empty text would come back as what the service decides, which Terraform takes for a fault of the provider. */
-  #emptyTexts(config: Row): Failure[] {
-    return this.attributes.flatMap((attribute): Failure[] => {
-      if (attribute.role !== "input" || config[attribute.name] !== "") return [];
-      const { field, property } = attribute;
-      const means = field.required ? "" : canonical(field, "");
-      return means === undefined || (means !== "" && !field.required)
-        ? [
-            {
-              property,
-              reason: `${this.definition.name}.${property}: must not be empty; leave it out, or give null`,
-            },
-          ]
-        : [];
-    });
-  }
-
-  #wrongSecrets(config: Row): Failure[] {
-    return this.attributes.flatMap((attribute): Failure[] => {
-      if (attribute.role !== "secret") return [];
-      const { name, field } = attribute;
-      const value = config[name];
-      if (value === null || value === undefined || value === UNKNOWN) return [];
-      const result = field.choice?.safeParse(value);
-      if (!result || result.success) return [];
-      // The value itself is in no message of a check.
-      return [{ property: name, reason: `${name}: ${result.error.issues[0]?.message ?? "is wrong"}` }];
-    });
-  }
-
-  #missingSecret(config: Row): Failure | undefined {
-    const missing = this.attributes.find(
-      ({ role, name }) => role === "secret" && (config[name] ?? null) === null,
-    );
-    return (
-      missing && {
-        property: missing.name,
-        reason: `${missing.name}: is required here: ${missing.description}`,
-      }
     );
   }
 }

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { UnfinishedError } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { objectMeant } from "../resources/objectMeant.ts";
@@ -9,11 +10,11 @@ import {
   type Diagnostic,
   errorAt,
   errorDiagnostic,
-  failureDiagnostic,
+  toldDiagnostic,
   warning,
 } from "./diagnostics.ts";
 import { idIn, TerraformResource } from "./resource.ts";
-import type { Row } from "./types.ts";
+import { type Row, typeNameOf } from "./types.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
 
 /** A call about a resource, or another thing with a type. */
@@ -29,6 +30,12 @@ export interface WithConfig extends OfType {
 /** A state as it was written. */
 export interface RawState {
   readonly json?: Uint8Array;
+}
+
+/** An answer to Terraform. */
+interface Answer {
+  readonly [field: string]: unknown;
+  readonly diagnostics?: readonly Diagnostic[];
 }
 
 /** All kinds of resources, by their types in Terraform. */
@@ -54,6 +61,8 @@ export class ResourceCalls {
   readonly #steps: ReadonlyMap<string, ResourceSteps>;
   /** Types and ids of the objects whose resources were planned. */
   readonly #planned = new Set<string>();
+  /** What the steps of the call in hand tell whoever runs Terraform. */
+  readonly #told = new AsyncLocalStorage<string[]>();
   /** How many resources without a state were planned. */
   #made = 0;
   #isStopped = false;
@@ -63,9 +72,10 @@ export class ResourceCalls {
     const runtime: Runtime = {
       run: new Run(),
       defaultTenant: () => configuration.tenant,
+      declaration: ({ name }) => ({ ...configuration.workspace, resource: typeNameOf({ name }) }),
       isReplacementAsked: () => false,
       connection: () => configuration.service(),
-      tell: (message) => process.stderr.write(`[WARN] ${message}\n`),
+      tell: (message) => this.#told.getStore()?.push(message),
     };
     this.#steps = new Map(
       [...resources].map(([type, { definition }]) => [type, new ResourceSteps(definition, runtime)]),
@@ -86,11 +96,10 @@ export class ResourceCalls {
       const unsupported = resource.attributes.filter(
         ({ role, name }) => !isAllowed && role === "secret" && config[name] !== null,
       );
-      const failures = resource.validate(steps, config);
       return {
         diagnostics: [
           ...unsupported.map(({ name }) => needsNewerTerraform(name)),
-          ...failures.map((failure) => failureDiagnostic(resource.definition, failure)),
+          ...resource.validate(steps, config),
         ],
       };
     });
@@ -168,13 +177,13 @@ export class ResourceCalls {
       const twin = prior && this.#twinOf(resource, idIn(prior));
       if (twin) return { ...kept, diagnostics: [twin] };
       const name = this.#nameOf(resource, prior, request.priorPrivate);
-      const { planned, replaces, failures } = resource.plan(steps, name, rowIn(request.config), prior);
+      const { planned, replaces, errors } = resource.plan(steps, name, rowIn(request.config), prior);
       return {
         plannedState: encoded(planned),
         requiresReplace: replaces.map((attribute) => attributePath(attribute)),
         // The create that takes the place of this object is asked about next, and has no state.
         ...(replaces.length > 0 ? { plannedPrivate: Buffer.from(JSON.stringify({ replaces: name })) } : kept),
-        diagnostics: failures.map((failure) => failureDiagnostic(resource.definition, failure)),
+        diagnostics: errors,
       };
     });
   }
@@ -213,13 +222,17 @@ export class ResourceCalls {
   /** Answers for a resource; what goes wrong beside its steps is said as well. */
   #answer(
     { typeName }: OfType,
-    work: (resource: TerraformResource, steps: ResourceSteps) => object | Promise<object>,
+    work: (resource: TerraformResource, steps: ResourceSteps) => Answer | Promise<Answer>,
   ): Promise<object> {
-    return saying(`${typeName} failed`, () => {
+    return saying(`${typeName} failed`, async () => {
       const resource = resources.get(typeName);
       const steps = this.#steps.get(typeName);
       if (!resource || !steps) throw new Error(`${typeName}: is no resource of this provider`);
-      return work(resource, steps);
+      const told: string[] = [];
+      const answer = await this.#told.run(told, () => work(resource, steps));
+      if (told.length === 0) return answer;
+      const warnings = told.map((message) => toldDiagnostic(resource.definition, message));
+      return { ...answer, diagnostics: [...(answer.diagnostics ?? []), ...warnings] };
     });
   }
 

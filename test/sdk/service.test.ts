@@ -49,6 +49,16 @@ it("pages through a list that is longer than a page, in an order that stays", as
   ]);
 });
 
+it("hands the token of its session on, for its own namespace; an API key has none", async () => {
+  const { tenantId } = await fleet.client.createNamespace({ body: { name: "elsewhere" } });
+  const token = await fleet.client.forTenant(tenantId).sessionToken();
+  const other = connect(tokenCredential(token));
+  expect(await other.identity()).toMatchObject({ kind: "token", tenant: tenantId });
+  expect(await other.getTags()).toEqual([]);
+  const { id } = await fleet.client.createApiKey({ body: { name: "no-session", expiresAt: 30 } });
+  await expect(connect(apiKeyCredential(id)).sessionToken()).rejects.toThrow("an API key has no session");
+});
+
 it("a creation that is repeated under its idempotency key makes one object", async () => {
   const { client } = fleet;
   const body = {

@@ -179,7 +179,9 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(said).toContain("adopt = true");
     expect(await client.getFirewallRules()).toHaveLength(1);
     root.write(one("firewall_rule", rule({ adopt: true })));
-    await root.apply();
+    expect(wordsIn(await root.apply())).toContain(
+      `took over ${fleet.tenant}/${made?.id}, which was there already`,
+    );
     expect(await root.changes()).toEqual([]);
     // Without the word nothing changes.
     root.write(one("firewall_rule", rule()));
@@ -225,8 +227,6 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     });
     await root.apply();
     const quiet = ["plan", "-refresh-only", "-detailed-exitcode"];
-    const q = await root.run(...quiet);
-    console.log(q.output);
     expect((await root.run(...quiet)).code).toBe(0);
     const [found] = await fleet.client.getPublicKeys();
     const params = { fingerprint: found?.fingerprint ?? "" };
@@ -243,6 +243,15 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     ]);
     await root.must("apply", "plan");
     expect(await root.changes()).toEqual([]);
+    await destroy();
+  });
+
+  it("tell the service which kind of resource of which workspace declares an object", async () => {
+    root.write(one("public_key", key()));
+    await root.apply();
+    const [{ declaredBy } = {}] = await fleet.client.getPublicKeys();
+    // The provider runs in the folder that it was started in.
+    expect(declaredBy).toMatchObject({ stack: "default", resource: "gatehouse_public_key" });
     await destroy();
   });
 
