@@ -3,7 +3,7 @@ import { idSentence } from "../pulumi/classSource.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../resources/definition.ts";
 import type { PluginFunction } from "../runtime/functions.ts";
 import { jsonSchema, resultSchema, type Schema } from "../runtime/jsonSchema.ts";
-import { SETTINGS, type Setting } from "../runtime/newConnection.ts";
+import { SETTINGS, type Setting, settingText } from "../runtime/newConnection.ts";
 
 /** What the schema says of a property, besides its type. */
 interface Property {
@@ -74,16 +74,10 @@ export function pulumiSchema({
  */
 function settingProperties(): Json {
   return Object.fromEntries(
-    Object.entries(SETTINGS as Readonly<Record<string, Setting>>).map(
-      ([name, { variable, description, secret }]) => [
-        name,
-        {
-          type: "string",
-          description: `${description} Environment: ${variable}, or ${variable}_FILE for a file that holds it.`,
-          ...(secret && { secret }),
-        },
-      ],
-    ),
+    Object.entries(SETTINGS as Readonly<Record<string, Setting>>).map(([name, setting]) => [
+      name,
+      { type: "string", description: settingText(setting), ...(setting.secret && { secret: true }) },
+    ]),
   );
 }
 

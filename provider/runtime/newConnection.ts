@@ -66,6 +66,12 @@ export const SETTINGS = {
   },
 } satisfies Readonly<Record<string, Setting>>;
 
+/** What a setting means, and which environment variables have the same meaning. */
+export function settingText({ description, variable }: Setting): string {
+  const inFile = variable.endsWith("_FILE") ? "" : `, or ${variable}_FILE for a file that holds it`;
+  return `${description} Environment: ${variable}${inFile}.`;
+}
+
 const all = Object.entries(SETTINGS) as readonly (readonly [string, Setting])[];
 
 /** The variables of credentials. */

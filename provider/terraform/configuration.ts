@@ -2,7 +2,7 @@ import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Connection } from "../resources/connection.ts";
 import { hasUnknown } from "../resources/values.ts";
 import { checkInstance, connectionOf, type Instance, settingsOf } from "../runtime/instanceSettings.ts";
-import { defaultTenant, SETTINGS, type Setting } from "../runtime/newConnection.ts";
+import { defaultTenant, SETTINGS, type Setting, settingText } from "../runtime/newConnection.ts";
 import { lookupSchema } from "./attributes.ts";
 import { type Diagnostic, errorAt } from "./diagnostics.ts";
 import { type Member, type Row, terraformName, valuesOf } from "./types.ts";
@@ -11,15 +11,10 @@ import { type Workspace, workspaceIn } from "./workspace.ts";
 /** The settings of a provider block. */
 const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.entries(
   SETTINGS as Readonly<Record<string, Setting>>,
-).map(([property, { variable, description, secret = false }]) => ({
-  ...{
-    name: terraformName(property),
-    property,
-    type: { kind: "string" },
-    required: false,
-    sensitive: secret,
-  },
-  description: `${description} Environment: \`${variable}\`, or \`${variable}_FILE\` for a file that holds it.`,
+).map(([property, setting]) => ({
+  ...{ name: terraformName(property), property, type: { kind: "string" }, required: false },
+  description: settingText(setting),
+  sensitive: setting.secret ?? false,
 }));
 
 /** The schema of a provider block. */

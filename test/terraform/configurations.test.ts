@@ -272,6 +272,13 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     });
     expect(await root.changes()).toEqual([]);
     await root.apply();
+    root.write({
+      resource: { gatehouse_tag: { two: { name: "edge" } } },
+      moved: [{ from: "gatehouse_public_key.two", to: "gatehouse_tag.two" }],
+    });
+    expect(wordsIn((await root.run("plan")).output)).toContain(
+      "is no gatehouse_tag; remove it from the state",
+    );
     root.write({ removed: [{ from: "gatehouse_public_key.two", lifecycle: { destroy: false } }] });
     await root.apply();
     expect(await fleet.client.getPublicKeys()).toHaveLength(1);

@@ -7,7 +7,8 @@ terraform {
   }
 }
 
-# The rest comes from the environment: GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY.
+# The credential comes from the environment: GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or
+# GATEHOUSE_API_KEY, beside a GATEHOUSE_URL that says which service it is for.
 provider "gatehouse" {
   url = var.url
 }
