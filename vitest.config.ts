@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
-import { beforeSparse, ofBuilt, onPostgresql, throughPlugin } from "./test/projects.ts";
+import { beforeSparse, ofBuilt, onPostgresql, throughPlugin, throughTerraform } from "./test/projects.ts";
 import { SHORT_LIVED } from "./test/support/nodeFlags.ts";
 
 // Tests start hundreds of processes of the same few programs; Node need not compile them each time.
@@ -50,7 +50,7 @@ export default defineConfig({
       }),
       project("processes", { include: ofBuilt, globalSetup: BUILD }),
       project("postgresql", { include: onPostgresql, ...POSTGRESQL }),
-      // What ran above, once more: on the other database, before another service, and through the plugin.
+      // What ran above, once more: on the other database, before another service, through the plugin, by Terraform.
       project("again-postgresql", {
         include: ["test/server/**/*.test.ts"],
         exclude: ["test/server/sqlite/**", ...onPostgresql],
@@ -65,6 +65,11 @@ export default defineConfig({
         include: throughPlugin,
         globalSetup: BUILD,
         env: { TEST_FRONT_DOOR: "plugin" },
+      }),
+      project("again-terraform", {
+        include: throughTerraform,
+        globalSetup: BUILD,
+        env: { TEST_FRONT_DOOR: "terraform" },
       }),
     ],
   },

@@ -34,3 +34,15 @@ export const throughPlugin = [
     (name) => `test/provider/${name}.test.ts`,
   ),
 ];
+
+/**
+ * What the provider does by the protocol of Terraform: the files of {@link throughPlugin}, without the two that take the
+ * most time and find nothing that the others do not. What Terraform does otherwise by nature is told apart in them:
+ * - it tells no provider what a resource is called: errors about two with one object name their ids at most, a generated
+ *   name begins with the kind, and no later run knows what an interrupted one made, so that an equal rule is in the way;
+ * - it destroys an object before it makes the one that takes its place, and asks nobody about what it is told to replace;
+ * - it begins with the deletion of what the configuration does not have any more, whoever has the object by the end;
+ * - its states hold no secret, and what a configuration says of `adopt`;
+ * - an API key is replaced by one update, whose plan does not say why.
+ */
+export const throughTerraform = throughPlugin.filter((file) => !/(convergence|lostAnswers)\.test/.test(file));

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Existing, Failure, ResourceDefinition } from "../resources/definition.ts";
-import { hasUnknown, sameValue } from "../resources/values.ts";
+import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 import { plannedUpdate } from "../runtime/planned.ts";
 import type { ResourceSteps } from "../runtime/resourceSteps.ts";
 import { UNKNOWN } from "../valueMarks.ts";
@@ -72,9 +72,15 @@ export class TerraformResource {
     };
   }
 
-  /** The resource's values in the declarative model, of a row that is known. */
+  /** The resource's values in the declarative model, of a row of the state, which has them as they were written. */
   valuesIn(row: Row): Record<string, unknown> {
-    return this.#valuesOf(row, "input", "output");
+    const values = this.#valuesOf(row, "input", "output");
+    const inCanonicalForm = this.attributes.flatMap((attribute) => {
+      const { property } = attribute;
+      if (attribute.role !== "input" || values[property] === undefined) return [];
+      return [[property, canonical(attribute.field, values[property])] as const];
+    });
+    return { ...values, ...Object.fromEntries(inCanonicalForm) };
   }
 
   /** What a configuration declares, as checks take it. */

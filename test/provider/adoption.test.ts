@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
+import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
 import { startWorld, type World } from "./support/world.ts";
@@ -63,7 +64,9 @@ describe.each(
     expect(await second.up(program({ ...base, adopt: true }))).toEqual(["create it"]);
     expect(second.state.get("it")?.id).toBe(before?.id);
     expect(await second.preview(program(base))).toEqual([]);
-    expect(await second.preview(program({ ...base, adopt: "overwrite" }))).toEqual([]);
+    // A state of Terraform holds the word, so that another one is an update that asks the service for nothing.
+    const reworded = isTerraform ? ["update it"] : [];
+    expect(await second.preview(program({ ...base, adopt: "overwrite" }))).toEqual(reworded);
     expect(await first.refresh()).toEqual([]);
   });
 
@@ -89,6 +92,9 @@ describe.each(
 });
 
 describe("twins in one program", () => {
+  /** What the error says of them; Terraform tells no provider what they are called. */
+  const same = (one: string, two: string) =>
+    `${isTerraform ? ".*" : `${one} and ${two}`} manage the same object`;
   const pairs = definitions
     .filter((definition) => definition.identity)
     .map((definition) => ({ type: definition.name, args: sampleOf(definition).base }));
@@ -96,7 +102,7 @@ describe("twins in one program", () => {
   it.each(pairs)("two $type of one object are refused at preview, naming both", async ({ type, args }) => {
     const here = world.here(args);
     await expect(first.preview({ one: { type, args: here }, two: { type, args: here } })).rejects.toThrow(
-      new RegExp(`${type}\\.\\w+: ${type} "two" and ${type} "one" manage the same object`),
+      new RegExp(`${type}\\.\\w+: ${same(`${type} "two"`, `${type} "one"`)}`),
     );
     expect(first.state.size).toBe(0);
   });
@@ -108,7 +114,7 @@ describe("twins in one program", () => {
     const attachment = { type: "DeviceTagAttachment", args: { device, tag: "edge" } };
     const tags = { type: "DeviceTags", args: { device, tags: ["edge"], adopt: "overwrite" } };
     await expect(first.preview({ tags, attachment })).rejects.toThrow(
-      /DeviceTagAttachment "attachment" and DeviceTags "tags" manage the same object/,
+      new RegExp(same('DeviceTagAttachment "attachment"', 'DeviceTags "tags"')),
     );
   });
 
@@ -120,7 +126,7 @@ describe("twins in one program", () => {
       byName: { type: "DeviceTags", args: { device: name, tags: ["edge"] } },
       byUid: { type: "DeviceTags", args: { device: uid, tags: ["edge"] } },
     };
-    await expect(first.up(program)).rejects.toThrow(/"byUid" and DeviceTags "byName" manage the same object/);
+    await expect(first.up(program)).rejects.toThrow(new RegExp(same('"byUid"', 'DeviceTags "byName"')));
     expect([...first.state.keys()]).toEqual(["byName"]);
   });
 

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/index.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
+import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 const DAY = 86_400_000;
@@ -26,6 +27,10 @@ const names = async () =>
 const key = (args: Record<string, unknown>): Program => ({
   ci: { type: "ApiKey", args: { validDays: 30, role: "observer", ...args } },
 });
+/** What the outputs say of the secret that a key had before: no state of Terraform has one. */
+const previousKey = (secret: unknown) => (isTerraform ? {} : { previousKey: secret });
+/** What is replaced because its time is over; a plan of Terraform does not say why. */
+const OUTLIVED = `replace ci ${isTerraform ? "id" : "rotateBefore"}`;
 const outputs = () => harness.state.get("ci")?.outputs ?? {};
 
 async function works(secret: unknown): Promise<boolean> {
@@ -52,13 +57,13 @@ describe("rotation of an API key", () => {
     daysLater(22);
     expect(await harness.preview(key({ rotateBefore: 7 }))).toEqual([]);
     daysLater(2);
-    expect(await harness.preview(key({ rotateBefore: 7 }))).toEqual(["replace ci rotateBefore"]);
+    expect(await harness.preview(key({ rotateBefore: 7 }))).toEqual([OUTLIVED]);
   });
 
   it("replaces an expired key also where nothing says so", async () => {
     await harness.up(key({}));
     daysLater(31);
-    expect(await harness.preview(key({}))).toEqual(["replace ci rotateBefore"]);
+    expect(await harness.preview(key({}))).toEqual([OUTLIVED]);
   });
 
   it.each([{ name: undefined }, { name: "ci-bot" }])(
@@ -67,7 +72,7 @@ describe("rotation of an API key", () => {
       await harness.up(key({ name, keepers: { year: "a" } }));
       const { key: before } = outputs();
       await harness.up(key({ name, keepers: { year: "b" } }));
-      expect(outputs()).toMatchObject({ previousKey: "", previous: [] });
+      expect(outputs()).toMatchObject({ ...previousKey(""), previous: [] });
       expect(await Promise.all([works(before), works(outputs().key)])).toEqual([false, true]);
       expect(await names()).toHaveLength(1);
       if (name) expect(await names()).toEqual([name]);
@@ -82,7 +87,7 @@ describe("rotation of an API key", () => {
       const { key: before } = outputs();
       expect(await harness.up(program, { replace: ["ci"] })).toEqual(["replace ci id"]);
       expect(outputs().key).not.toBe(before);
-      expect(outputs()).toMatchObject({ previousKey: before, previous: [{ tenant: fleet.tenant }] });
+      expect(outputs()).toMatchObject({ ...previousKey(before), previous: [{ tenant: fleet.tenant }] });
       expect(await works(before)).toBe(true);
       daysLater(4);
       await harness.up(program);
@@ -90,16 +95,20 @@ describe("rotation of an API key", () => {
     },
   );
 
-  it("cuts nobody off when an engine replaces it without showing it, and says what does", async () => {
-    const program = key({ overlap: 3 });
-    await harness.up(program);
-    const { key: before } = outputs();
-    await expect(harness.up(program, { force: ["ci"] })).rejects.toThrow(
-      /ApiKey\.overlap: .*keepers.*gatehouse up/,
-    );
-    expect(await works(before)).toBe(true);
-    expect(await harness.preview(program)).toEqual([]);
-  });
+  // Terraform asks no provider how: it destroys what it is told to replace.
+  it.skipIf(isTerraform)(
+    "cuts nobody off when an engine replaces it without showing it, and says what does",
+    async () => {
+      const program = key({ overlap: 3 });
+      await harness.up(program);
+      const { key: before } = outputs();
+      await expect(harness.up(program, { force: ["ci"] })).rejects.toThrow(
+        /ApiKey\.overlap: .*keepers.*gatehouse up/,
+      );
+      expect(await works(before)).toBe(true);
+      expect(await harness.preview(program)).toEqual([]);
+    },
+  );
 
   it("lets the old keys go on for the overlap, and revokes them after it", async () => {
     const program = (year: string) => key({ name: "ci-bot", keepers: { year }, overlap: 3 });
@@ -107,16 +116,16 @@ describe("rotation of an API key", () => {
     const first = outputs().key;
     await harness.up(program("b"));
     const second = outputs().key;
-    expect(outputs().previousKey).toBe(first);
+    expect(outputs()).toMatchObject(previousKey(first));
     await harness.up(program("c"));
-    expect(outputs().previousKey).toBe(second);
+    expect(outputs()).toMatchObject(previousKey(second));
     expect(await Promise.all([first, second, outputs().key].map(works))).toEqual([true, true, true]);
     expect(await harness.preview(program("c"))).toEqual([]);
 
     daysLater(4);
     expect(await harness.preview(program("c"))).toEqual(["update ci"]);
     await harness.up(program("c"));
-    expect(outputs()).toMatchObject({ previousKey: "", previous: [] });
+    expect(outputs()).toMatchObject({ ...previousKey(""), previous: [] });
     expect(await names()).toEqual(["ci-bot"]);
     expect(await Promise.all([first, second, outputs().key].map(works))).toEqual([false, false, true]);
   });
@@ -159,20 +168,24 @@ describe("rotation of an API key", () => {
     await fleet.client.deleteApiKey({ params: { key: "ci-bot" } });
   });
 
-  it("keeps the overlap when the run dies before it deletes what it replaced: a later one does that", async () => {
-    const program = (year: string) => key({ name: "ci-bot", keepers: { year }, overlap: 3 });
-    await harness.up(program("a"));
-    const replaced = harness.state.get("ci");
-    await harness.up(program("b"));
-    // As an engine keeps it, to be deleted by the next run.
-    if (replaced) harness.state.set("pending", replaced);
-    await harness.up(program("b"));
-    expect(await Promise.all([works(replaced?.outputs.key), works(outputs().key)])).toEqual([true, true]);
-    expect(outputs().previous).toHaveLength(1);
-    daysLater(4);
-    await harness.up(program("b"));
-    expect(await works(replaced?.outputs.key)).toBe(false);
-  });
+  // The update of Terraform that makes a key deletes the one before, too: nothing is left for another run.
+  it.skipIf(isTerraform)(
+    "keeps the overlap when the run dies before it deletes what it replaced: a later one does that",
+    async () => {
+      const program = (year: string) => key({ name: "ci-bot", keepers: { year }, overlap: 3 });
+      await harness.up(program("a"));
+      const replaced = harness.state.get("ci");
+      await harness.up(program("b"));
+      // As an engine keeps it, to be deleted by the next run.
+      if (replaced) harness.state.set("pending", replaced);
+      await harness.up(program("b"));
+      expect(await Promise.all([works(replaced?.outputs.key), works(outputs().key)])).toEqual([true, true]);
+      expect(outputs().previous).toHaveLength(1);
+      daysLater(4);
+      await harness.up(program("b"));
+      expect(await works(replaced?.outputs.key)).toBe(false);
+    },
+  );
 
   describe("whose new key somebody revoked while the old one goes on", () => {
     const program = (overlap = 3) => key({ validDays: -1, keepers: { year: "b" }, overlap });
@@ -185,7 +198,7 @@ describe("rotation of an API key", () => {
     });
 
     it("makes another one, and ends the old one after the overlap", async () => {
-      expect(await harness.up(program())).toEqual(["replace ci rotateBefore"]);
+      expect(await harness.up(program())).toEqual([OUTLIVED]);
       expect(await names()).toHaveLength(2);
       daysLater(4);
       await harness.up(program());
@@ -219,7 +232,10 @@ describe("rotation of an API key", () => {
       named: { type: "ApiKey", args: { validDays: 30, role: "observer", name: "team/one" } },
     };
     await harness.up(program);
-    expect(await names()).toEqual([expect.stringMatching(/^team-ci-[0-9a-f]{8}$/), "team/one"]);
+    expect(await names()).toEqual([
+      expect.stringMatching(isTerraform ? /^ApiKey-[0-9a-f]{8}$/ : /^team-ci-[0-9a-f]{8}$/),
+      "team/one",
+    ]);
     expect(await harness.refresh()).toEqual([]);
     await harness.up({
       ...program,

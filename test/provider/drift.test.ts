@@ -1,10 +1,13 @@
+import { basename } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { nameText, whoChanged } from "../../provider/drift/whoChanged.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
 import type { Client } from "../../sdk/index.ts";
 import { isSparse } from "../support/fleet.ts";
+import { typeOf } from "../terraform/support/configurations.ts";
 import { byHand } from "./support/byHand.ts";
+import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
 import { startWorld, type World } from "./support/world.ts";
@@ -79,7 +82,10 @@ describe.each(cases)("$type changed by hand", ({ type, definition }) => {
   it.skipIf(isSparse || type === "Tag")(
     "the object says whose it is, and the trail whose the change was not",
     async () => {
-      const own = { project: "project", stack: "stack", resource: "it" };
+      // Terraform tells no provider what a resource is called.
+      const own = isTerraform
+        ? { project: basename(process.cwd()), stack: "default", resource: typeOf(definition) }
+        : { project: "project", stack: "stack", resource: "it" };
       expect(await declarations(client(), String(outputs().tenant))).toEqual([
         { ...own, at: expect.any(String) },
       ]);

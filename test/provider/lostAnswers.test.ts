@@ -3,6 +3,7 @@ import { definitions } from "../../provider/resources/index.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
 import { byHand } from "./support/byHand.ts";
+import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
 import { startWorld, type World } from "./support/world.ts";
@@ -115,7 +116,8 @@ describe.each(cases)(
       await other.close();
     });
 
-    it.skipIf(type === "ApiKey")(
+    // Terraform names no resource, by which a later run could know what an earlier one made.
+    it.skipIf(type === "ApiKey" || isTerraform)(
       "its creation, and the process died with it: the next up converges",
       { tags: ["long"] },
       async () => {
@@ -154,25 +156,29 @@ describe("the answer of a creation is lost, and somebody else made an equal obje
   });
   afterEach(() => harness.close());
 
-  it("a rule: the one that was made is taken, and the other one outlives it", async () => {
-    const body = {
-      action: "deny",
-      priority: 5,
-      sourceIp: "q",
-      username: "y",
-      filter: { hostname: "z" },
-      active: true,
-    } as const;
-    const { id } = await world.client.createFirewallRule({ body });
-    const program = { it: { type: "FirewallRule", args: body } };
-    proxy.loseAnswer(isWrite);
-    await harness.up(program);
-    expect(harness.state.get("it")?.outputs.ruleId).not.toBe(id);
-    expect(await world.client.getFirewallRules()).toHaveLength(2);
-    await harness.up({});
-    expect((await world.client.getFirewallRules()).map((rule) => rule.id)).toEqual([id]);
-    await world.client.deleteFirewallRule({ params: { id } });
-  });
+  // Without a name, the other one could be what an earlier run made: it is refused.
+  it.skipIf(isTerraform)(
+    "a rule: the one that was made is taken, and the other one outlives it",
+    async () => {
+      const body = {
+        action: "deny",
+        priority: 5,
+        sourceIp: "q",
+        username: "y",
+        filter: { hostname: "z" },
+        active: true,
+      } as const;
+      const { id } = await world.client.createFirewallRule({ body });
+      const program = { it: { type: "FirewallRule", args: body } };
+      proxy.loseAnswer(isWrite);
+      await harness.up(program);
+      expect(harness.state.get("it")?.outputs.ruleId).not.toBe(id);
+      expect(await world.client.getFirewallRules()).toHaveLength(2);
+      await harness.up({});
+      expect((await world.client.getFirewallRules()).map((rule) => rule.id)).toEqual([id]);
+      await world.client.deleteFirewallRule({ params: { id } });
+    },
+  );
 
   it("a tag of a device: it is not taken over, and stays", async () => {
     const uid = await world.enrol("tagged-by-hand");

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type RecordedService, startRecordedService } from "../support/recordedService.ts";
+import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 // Exchanges recorded with a 0.27: what the provider makes of a service that does not do what it is made for.
@@ -256,7 +257,8 @@ describe("what such a service does otherwise", () => {
     expect(await harness.preview(program)).toEqual([]);
   });
 
-  it("an API key is known again by who made it, and revoked", async () => {
+  // Whether a key has the secret that a configuration of Terraform chooses, was not recorded.
+  it.skipIf(isTerraform)("an API key is known again by who made it, and revoked", async () => {
     await start("create API key e60", "list API keys", "delete API key e60");
     await harness.up({ it: { type: "ApiKey", args: { name: "e60", validDays: 60 } } });
     expect(await harness.refresh()).toEqual([]);

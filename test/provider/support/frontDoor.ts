@@ -11,48 +11,20 @@ import { Run } from "../../../provider/runtime/run.ts";
 import { UNKNOWN } from "../../../provider/valueMarks.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
 import { PluginClient, structOf, valuesIn } from "../../support/pluginClient.ts";
+import type { DoorOptions, FrontDoor, Named } from "./door.ts";
+import { terraformDoor } from "./terraformDoor.ts";
 
 type Values = Record<string, unknown>;
 
-/** A resource, as an engine names it to a provider. */
-export interface Named {
-  readonly type: string;
-  /** Its name in the program. */
-  readonly name: string;
-}
+/** True where programs go in by the provider of Terraform: see vitest.config.ts. */
+export const isTerraform = process.env.TEST_FRONT_DOOR === "terraform";
 
-/** What a run begins with. */
-export interface DoorOptions {
-  readonly env: Readonly<Record<string, string>>;
-  readonly stack: string;
-  /** The id by which resources of one state know it. */
-  readonly stateId: string;
-  /** Names of the resources that `gatehouse` was told to replace. */
-  readonly replace: readonly string[];
-}
+/** The doors by their names, for tests that use several. */
+export const doors = { dynamic: dynamicDoor, plugin: pluginDoor };
 
-/** The way into the definitions for one run of an engine. Values are plain, as a state's are when decrypted. */
-export interface FrontDoor {
-  check(
-    resource: Named,
-    olds: Values,
-    news: Values,
-  ): Promise<{ readonly inputs: Values; readonly failures: readonly string[] }>;
-  /** Undefined where nothing changes; else the inputs that make it a replacement. */
-  diff(resource: Named, id: string, outputs: Values, inputs: Values): Promise<readonly string[] | undefined>;
-  create(resource: Named, inputs: Values): Promise<{ readonly id: string; readonly outputs: Values }>;
-  update(resource: Named, id: string, outputs: Values, inputs: Values): Promise<Values>;
-  read(
-    resource: Named,
-    id: string,
-    outputs: Values,
-  ): Promise<{ readonly id: string; readonly outputs: Values } | undefined>;
-  delete(resource: Named, id: string, outputs: Values): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Opens the door that the environment names: that of dynamic resources, or the plugin's. */
+/** Opens the door that the environment names: that of dynamic resources, the plugin's, or Terraform's. */
 export function openFrontDoor(options: DoorOptions): Promise<FrontDoor> {
+  if (isTerraform) return terraformDoor(options);
   return process.env.TEST_FRONT_DOOR === "plugin" ? pluginDoor(options) : dynamicDoor(options);
 }
 

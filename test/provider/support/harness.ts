@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type FrontDoor, openFrontDoor } from "./frontDoor.ts";
+import { type FrontDoor, StateChangedError } from "./door.ts";
+import { isTerraform, openFrontDoor } from "./frontDoor.ts";
 
 type Values = Record<string, unknown>;
 
@@ -81,8 +82,8 @@ export class Harness {
   }
 
   // Each run is a process of its own.
-  async #open(replace: readonly string[] = []): Promise<FrontDoor> {
-    const options = { env: this.#env, stack: this.#stack, stateId: this.#stateId, replace };
+  async #open(replace: readonly string[] = [], force: readonly string[] = []): Promise<FrontDoor> {
+    const options = { env: this.#env, stack: this.#stack, stateId: this.#stateId, replace, force };
     const door = await openFrontDoor(options);
     this.#doors.push(door);
     return door;
@@ -93,7 +94,7 @@ export class Harness {
     real: boolean,
     { replace, force }: Record<"replace" | "force", readonly string[]> = { replace: [], force: [] },
   ): Promise<Steps> {
-    const door = await this.#open(replace);
+    const door = await this.#open(replace, force);
     const steps: Steps = [];
     const gone: (() => Promise<void>)[] = [];
     const errors: unknown[] = [];
@@ -104,9 +105,14 @@ export class Harness {
     const one = async (name: string, type: string, args: Values) => {
       const resource = { type, name };
       const old = this.state.get(name);
-      const { inputs, failures } = await door.check(resource, old ? args : {}, args);
-      if (failures.length > 0) throw new Error(failures.join("; "));
-      const isForced = force.includes(name);
+      const checked = async (olds: Values) => {
+        const { inputs, failures } = await door.check(resource, olds, args);
+        if (failures.length > 0) throw new Error(failures.join("; "));
+        return inputs;
+      };
+      const inputs = await checked(old ? args : {});
+      // Terraform asks the provider all the same.
+      const isForced = force.includes(name) && !isTerraform;
       const replaces = old && !isForced ? await door.diff(resource, old.id, old.outputs, inputs) : undefined;
       const isReplaced = isForced || (replaces?.length ?? 0) > 0;
       if (old && !replaces && !isReplaced) return;
@@ -121,20 +127,35 @@ export class Harness {
       steps.push(`${old ? "replace" : "create"} ${name}${old ? ` ${keys}` : ""}`);
       if (!real) return;
       // As engines do before a replacement.
-      if (old) await door.check(resource, {}, args);
+      if (old) await checked({});
       const made = await door.create(resource, inputs);
       if (old) remove(name, old);
       this.state.set(name, { type, ...made });
     };
+    const removeRest = () => {
+      for (const [name, entry] of this.state) {
+        if (program[name]) continue;
+        steps.push(`delete ${remove(name, entry)}`);
+        if (real) this.state.delete(name);
+      }
+    };
+    const finish = async () => {
+      const left = gone.splice(0);
+      if (real) for (const step of left) await step().catch((error: unknown) => errors.push(error));
+    };
+    // Terraform begins with what is no more in the program, and waits for nothing else.
+    if (isTerraform) removeRest();
+    await finish();
     for (const [name, { type, args }] of Object.entries(program)) {
-      await one(name, type, args).catch((error: unknown) => errors.push(error));
+      await one(name, type, args).catch((error: unknown) => {
+        errors.push(error);
+        if (!(error instanceof StateChangedError)) return;
+        if (error.now) this.state.set(name, { type, ...error.now });
+        else this.state.delete(name);
+      });
     }
-    for (const [name, entry] of this.state) {
-      if (program[name]) continue;
-      steps.push(`delete ${remove(name, entry)}`);
-      if (real) this.state.delete(name);
-    }
-    if (real) for (const step of gone) await step().catch((error: unknown) => errors.push(error));
+    if (!isTerraform) removeRest();
+    await finish();
     if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join("\n"));
     return steps.sort();
   }

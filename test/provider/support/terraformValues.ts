@@ -1,0 +1,266 @@
+import { isDeepStrictEqual } from "node:util";
+import { decode, ExtData, encode } from "@msgpack/msgpack";
+
+// What Terraform does with values itself, on its side of the protocol, and what it demands of a provider's. Nothing of
+// the provider's own conversions is in here.
+
+/** A value that is not known yet. */
+export const UNKNOWN = Symbol("unknown");
+
+/** The values of an object by the names in its schema, null where there is none. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** A value in a message. */
+export interface Wire {
+  readonly msgpack?: Uint8Array;
+}
+
+/** An attribute in a schema that a provider announces. */
+export interface SchemaAttribute {
+  readonly name: string;
+  readonly type?: Uint8Array;
+  readonly nestedType?: { readonly attributes: readonly SchemaAttribute[]; readonly nesting: number };
+  readonly required?: boolean;
+  readonly optional?: boolean;
+  readonly computed?: boolean;
+  readonly writeOnly?: boolean;
+}
+
+/** The type of a value. */
+export type Shape =
+  | { readonly kind: "string" | "number" | "bool" }
+  | { readonly kind: "list" | "set" | "map"; readonly of: Shape }
+  | { readonly kind: "object"; readonly members: readonly Attribute[] };
+
+/** A member of an object. */
+export interface Attribute extends Pick<SchemaAttribute, "name" | "computed" | "writeOnly"> {
+  readonly shape: Shape;
+}
+
+/** How objects are nested that are several; 1 is a single one. */
+const NESTING = new Map([
+  [2, "list"],
+  [3, "set"],
+  [4, "map"],
+] as const);
+
+/** The type of an attribute. */
+export function attributeOf({ name, type, nestedType, computed, writeOnly }: SchemaAttribute): Attribute {
+  const flags = { name, computed: computed ?? false, writeOnly: writeOnly ?? false };
+  if (!nestedType) return { ...flags, shape: shapeOf(JSON.parse(Buffer.from(type ?? []).toString("utf8"))) };
+  const of: Shape = { kind: "object", members: nestedType.attributes.map(attributeOf) };
+  const kind = NESTING.get(nestedType.nesting as 2);
+  return { ...flags, shape: kind ? { kind, of } : of };
+}
+
+function shapeOf(type: unknown): Shape {
+  if (!Array.isArray(type)) return { kind: type as "string" };
+  const [kind, of] = type;
+  if (kind !== "object") return { kind, of: shapeOf(of) };
+  const members = Object.entries(of as object).map(([name, member]) => ({ name, shape: shapeOf(member) }));
+  return { kind, members };
+}
+
+/** An object as a message has it; undefined is null. */
+export const encoded = (row: Row | undefined): { msgpack: Uint8Array } => ({
+  msgpack: encode(marked(row ?? null)),
+});
+
+function marked(value: unknown): unknown {
+  if (value === UNKNOWN) return new ExtData(0, new Uint8Array([0]));
+  if (Array.isArray(value)) return value.map(marked);
+  return isRow(value) ? mapValues(value, marked) : value;
+}
+
+/**
+ * The object in a message; undefined for null.
+ * @throws Error where it has not exactly the attributes of the schema, or a value of another type
+ */
+export function decoded(members: readonly Attribute[], wire: Wire | undefined): Row | undefined {
+  if (!wire?.msgpack?.length) throw new Error("the provider sends no value");
+  const value = decode(wire.msgpack);
+  return value === null ? undefined : (typed({ kind: "object", members }, value, "value") as Row);
+}
+
+function typed(shape: Shape, value: unknown, path: string): unknown {
+  if (value === null) return null;
+  if (value instanceof ExtData) return UNKNOWN;
+  const wrong = () => new Error(`the provider sends for ${path} ${JSON.stringify(value)}, no ${shape.kind}`);
+  switch (shape.kind) {
+    case "string":
+      if (typeof value !== "string") throw wrong();
+      return value;
+    case "bool":
+      if (typeof value !== "boolean") throw wrong();
+      return value;
+    case "number": {
+      const number = typeof value === "string" && value !== "" ? Number(value) : value;
+      if (typeof number !== "number" || Number.isNaN(number)) throw wrong();
+      return number;
+    }
+    case "list":
+    case "set": {
+      if (!Array.isArray(value)) throw wrong();
+      const items = value.map((item, index) => typed(shape.of, item, `${path}.${index}`));
+      return shape.kind === "set" ? asSet(items) : items;
+    }
+    case "map":
+      if (!isRow(value)) throw wrong();
+      return mapValues(value, (member, name) => typed(shape.of, member, `${path}.${name}`));
+    case "object": {
+      if (!isRow(value)) throw wrong();
+      const [names, expected] = [Object.keys(value), shape.members.map(({ name }) => name)].map((all) =>
+        all.sort().join(),
+      );
+      if (names !== expected)
+        throw new Error(`the provider sends for ${path} ${names}; the schema has ${expected}`);
+      const members = shape.members.map(({ name, shape }) => [
+        name,
+        typed(shape, value[name], `${path}.${name}`),
+      ]);
+      return Object.fromEntries(members);
+    }
+  }
+}
+
+/** Without an order of its own, as Terraform has no other one. */
+const asSet = (items: readonly unknown[]): unknown[] =>
+  [...new Map(items.map((item) => [JSON.stringify(item), item])).entries()]
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+    .map(([, item]) => item);
+
+const camel = (name: string): string =>
+  name.replaceAll(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase());
+
+/**
+ * What a program says, as Terraform hands it on: a boolean where a text is expected is one.
+ * @throws Error for what the schema does not have
+ */
+export function given(shape: Shape, value: unknown): unknown {
+  if (value === undefined || value === null) return null;
+  switch (shape.kind) {
+    case "string":
+      return String(value);
+    case "list":
+    case "set": {
+      const items = (value as readonly unknown[]).map((item) => given(shape.of, item));
+      return shape.kind === "set" ? asSet(items) : items;
+    }
+    case "map":
+      return mapValues(value as Row, (member) => given(shape.of, member));
+    case "object": {
+      const row = value as Row;
+      const known = shape.members.map(({ name }) => camel(name));
+      const strange = Object.keys(row).filter((name) => row[name] !== undefined && !known.includes(name));
+      if (strange.length > 0) throw new Error(`${strange}: is not expected here`);
+      return rowOf(shape.members, row);
+    }
+    default:
+      return value;
+  }
+}
+
+/** What a state of a test says, as a row; what the schema does not have is no part of it. */
+export const rowOf = (members: readonly Attribute[], values: Row): Record<string, unknown> =>
+  Object.fromEntries(members.map(({ name, shape }) => [name, given(shape, values[camel(name)])]));
+
+/** A row in the names of tests, without what is null. */
+export function valuesOf(members: readonly Attribute[], row: Row): Record<string, unknown> {
+  const values = members.map(({ name, shape }) => [camel(name), taken(shape, row[name])] as const);
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+}
+
+function taken(shape: Shape, value: unknown): unknown {
+  if (value === null || value === undefined) return undefined;
+  switch (shape.kind) {
+    case "list":
+    case "set":
+      return (value as readonly unknown[]).map((item) => taken(shape.of, item));
+    case "map":
+      return mapValues(value as Row, (member) => taken(shape.of, member));
+    case "object":
+      return valuesOf(shape.members, value as Row);
+    default:
+      return value;
+  }
+}
+
+/** A configuration, with what the state has where it says nothing and the provider may decide. */
+export const proposed = (members: readonly Attribute[], prior: Row | undefined, config: Row): Row =>
+  Object.fromEntries(
+    members.map(({ name, computed, writeOnly }) => [
+      name,
+      writeOnly ? null : (config[name] ?? (computed ? (prior?.[name] ?? null) : null)),
+    ]),
+  );
+
+/**
+ * What Terraform demands of a planned state: what the configuration says, or the same in the words of the state; and
+ * anything only where the configuration says nothing.
+ * @throws Error naming the attribute
+ */
+export function mustFollow(
+  members: readonly Attribute[],
+  {
+    prior,
+    config,
+    planned,
+  }: { readonly prior: Row | undefined; readonly config: Row; readonly planned: Row },
+  at = "",
+): void {
+  for (const { name, shape, computed, writeOnly } of members) {
+    const [before, said, will] = [prior?.[name] ?? null, config[name] ?? null, planned[name]];
+    const fails = (why: string) =>
+      new Error(`planned ${at}${name} is ${text(will)}, ${why}: ${text(said)} before ${text(before)}`);
+    if (writeOnly) {
+      if (will !== null) throw fails("though it is write-only");
+    } else if (isDeepStrictEqual(will, said)) {
+    } else if (said === null) {
+      if (!computed) throw fails("though nobody says so");
+    } else if (before !== null && isDeepStrictEqual(will, before)) {
+    } else if (shape.kind === "object" && isRow(said) && isRow(will)) {
+      const inner = { prior: isRow(before) ? before : undefined, config: said, planned: will };
+      mustFollow(shape.members, inner, `${at}${name}.`);
+    } else throw fails("and not as configured");
+  }
+}
+
+/**
+ * What Terraform demands of what follows a planned value: whatever was known is the same.
+ * @throws Error naming the attribute
+ */
+export function mustKeep(planned: unknown, actual: unknown, at: string): void {
+  if (planned === UNKNOWN || isDeepStrictEqual(planned, actual)) return;
+  if (Array.isArray(planned) && Array.isArray(actual) && planned.length === actual.length) {
+    for (const [index, item] of planned.entries()) mustKeep(item, actual[index], `${at}.${index}`);
+    return;
+  }
+  if (!isRow(planned) || !isRow(actual)) {
+    throw new Error(`${at} was planned as ${text(planned)}, and is ${text(actual)}`);
+  }
+  for (const name of new Set([...Object.keys(planned), ...Object.keys(actual)])) {
+    mustKeep(planned[name] ?? null, actual[name] ?? null, `${at}.${name}`);
+  }
+}
+
+/** @throws Error where a state has anything unknown, or write-only */
+export function mustBeKnown(members: readonly Attribute[], row: Row): void {
+  for (const { name, writeOnly } of members) {
+    if (hasUnknown(row[name])) throw new Error(`${name} is not known in a state`);
+    if (writeOnly && row[name] !== null) throw new Error(`${name} is write-only, and in a state`);
+  }
+}
+
+function hasUnknown(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(hasUnknown);
+  return value === UNKNOWN || (isRow(value) && Object.values(value).some(hasUnknown));
+}
+
+const text = (value: unknown): string =>
+  JSON.stringify(value, (_key, member: unknown) => (member === UNKNOWN ? "(unknown)" : member));
+
+const isRow = (value: unknown): value is Row =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
+
+const mapValues = (values: Row, of: (value: unknown, name: string) => unknown): Row =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, of(value, name)]));

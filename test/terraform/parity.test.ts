@@ -1,0 +1,111 @@
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { definitions } from "../../provider/resources/index.ts";
+import { doors } from "../provider/support/frontDoor.ts";
+import { programs } from "../provider/support/programs.ts";
+import { startWorld, type World } from "../provider/support/world.ts";
+import { testFolder } from "../support/folder.ts";
+import { configurationOf, typeOf } from "./support/configurations.ts";
+import {
+  type AttachedProvider,
+  hasTerraform,
+  LABEL,
+  RootModule,
+  startProvider,
+} from "./support/terraform.ts";
+
+type Values = Record<string, unknown>;
+
+/** Inputs that say what a run does later, which no object on the service tells. */
+const OF_RUNS = ["adopt", "forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy"];
+
+/** An estate: at most one object of each kind, in the user's own namespace, as a program declares it. */
+const estates = fc
+  .record(
+    Object.fromEntries(definitions.map(({ name }) => [name, programs(name)])),
+    // Of an API key its maker alone knows the secret, which a state of Pulumi must have and one of Terraform must not.
+    { requiredKeys: ["PublicKey"] },
+  )
+  .map(({ ApiKey: _apiKey, ...estate }) => estate as Readonly<Record<string, Values>>)
+  .map((estate) =>
+    Object.entries(estate).map(([type, inputs]) => {
+      const lasting = Object.entries(inputs).filter(([name]) => !OF_RUNS.includes(name) && name !== "tenant");
+      return { type, inputs: Object.fromEntries(lasting) };
+    }),
+  );
+
+describe.runIf(hasTerraform)(`one estate by Pulumi and by ${LABEL}`, () => {
+  let world: World;
+  let provider: AttachedProvider;
+  beforeAll(async () => {
+    world = await startWorld();
+    provider = await startProvider(world.env);
+  });
+  afterAll(async () => {
+    await provider.stop();
+    await world.stop();
+  });
+
+  const newModule = () => new RootModule(testFolder(), { ...provider.env, ...world.env });
+  const named = (type: string) => typeOf({ name: type });
+  const openDoor = (name: keyof typeof doors) =>
+    doors[name]({ env: world.env, stack: "parity", stateId: "7b0e", replace: [] });
+
+  describe.each(["dynamic", "plugin"] as const)("of Pulumi's %s resources", (name) => {
+    it("is taken over by imports, either way, and then there is nothing to do", {
+      timeout: 240_000,
+    }, async () => {
+      await fc.assert(
+        fc.asyncProperty(estates, async (estate) => {
+          const configured = Object.fromEntries(
+            estate.map(({ type, inputs }) => [named(type), { it: configurationOf(inputs) }]),
+          );
+          await world.restoreDevices();
+          // Made by Pulumi.
+          const door = await openDoor(name);
+          const ids = new Map<string, string>();
+          const outputs = new Map<string, Values>();
+          for (const { type, inputs } of estate) {
+            const resource = { type, name: "it" };
+            const checked = await door.check(resource, {}, inputs);
+            expect(checked.failures).toEqual([]);
+            const made = await door.create(resource, checked.inputs);
+            ids.set(type, made.id);
+            outputs.set(type, made.outputs);
+          }
+          await door.close();
+          // Taken over by Terraform, destroyed, and made again.
+          const root = newModule();
+          const imports = [...ids].map(([type, id]) => ({ to: `${named(type)}.it`, id }));
+          root.write({ resource: configured, import: imports });
+          expect((await root.changes()).sort()).toEqual(
+            [...ids.keys()].map((type) => `${named(type)}.it: no-op+import`).sort(),
+          );
+          await root.must("apply", "plan");
+          expect(await root.changes()).toEqual([]);
+          await root.must("destroy", "-auto-approve");
+          root.write({ resource: configured });
+          await root.apply();
+          // Taken over by Pulumi.
+          const again = await openDoor(name);
+          const left: string[] = [];
+          for (const { type, inputs } of estate) {
+            const resource = { type, name: "it" };
+            const [instance] =
+              root.state().resources.find((one) => one.type === named(type))?.instances ?? [];
+            const id = String(instance?.attributes.id);
+            const found = await again.read(resource, id, {});
+            const checked = await again.check(resource, {}, inputs);
+            if (!found || (await again.diff(resource, id, found.outputs, checked.inputs)) !== undefined) {
+              left.push(type);
+            }
+          }
+          await again.close();
+          expect(left).toEqual([]);
+          await root.must("destroy", "-auto-approve");
+        }),
+        { numRuns: 5, endOnFailure: true },
+      );
+    });
+  });
+});
