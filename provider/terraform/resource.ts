@@ -95,6 +95,25 @@ export class TerraformResource {
     );
   }
 
+  /**
+   * By what the objects that resources of this kind declare are told apart, of a row that is planned or in the state;
+   * nothing where that is not known yet, or where a kind has no object of its own.
+   */
+  objectKeys(row: Row): readonly string[] {
+    const { identity, outputs } = this.definition;
+    const inputs = this.valuesIn(row);
+    if (Object.keys(outputs).length === 0) return [];
+    if (!identity) {
+      const says = this.attributes
+        .filter(({ role }) => role === "input")
+        .map(({ property }) => inputs[property]);
+      return hasUnknown(says) ? [] : [`${this.typeName} ${JSON.stringify(says)}`];
+    }
+    if (identity.fields.some((field) => hasUnknown(inputs[field]))) return [];
+    const own = identity.ofInputs(inputs).filter(({ shared }) => !shared);
+    return own.map(({ key }) => `${this.typeName} ${key}`);
+  }
+
   /** Makes an object. @throws UnfinishedError when the object is there, but not as declared */
   async create(steps: ResourceSteps, config: Row, planned: Row): Promise<Row> {
     const made = await steps.create(this.#creator(config), this.#inputs(steps, config));

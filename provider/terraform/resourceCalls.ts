@@ -32,6 +32,9 @@ export interface RawState {
   readonly json?: Uint8Array;
 }
 
+/** What the steps of the call in hand tell whoever runs Terraform. */
+const told = new AsyncLocalStorage<string[]>();
+
 /** An answer to Terraform. */
 interface Answer {
   readonly [field: string]: unknown;
@@ -61,8 +64,9 @@ export class ResourceCalls {
   readonly #steps: ReadonlyMap<string, ResourceSteps>;
   /** Types and ids of the objects whose resources were planned. */
   readonly #planned = new Set<string>();
-  /** What the steps of the call in hand tell whoever runs Terraform. */
-  readonly #told = new AsyncLocalStorage<string[]>();
+  /** What objects this plan removes, and what it makes: see {@link TerraformResource.objectKeys}. */
+  readonly #going = new Set<string>();
+  readonly #coming = new Set<string>();
   /** How many resources without a state were planned. */
   #made = 0;
   #isStopped = false;
@@ -75,7 +79,7 @@ export class ResourceCalls {
       declaration: ({ name }) => ({ ...configuration.workspace, resource: typeNameOf({ name }) }),
       isReplacementAsked: () => false,
       connection: () => configuration.service(),
-      tell: (message) => this.#told.getStore()?.push(message),
+      tell: (message) => told.getStore()?.push(message),
     };
     this.#steps = new Map(
       [...resources].map(([type, { definition }]) => [type, new ResourceSteps(definition, runtime)]),
@@ -171,19 +175,23 @@ export class ResourceCalls {
     },
   ): Promise<object> {
     return this.#answer(request, (resource, steps) => {
-      const kept = { plannedPrivate: request.priorPrivate };
-      if (!decodedRow(request.proposedNewState)) return { ...kept, plannedState: encoded(null) };
       const prior = decodedRow(request.priorState);
+      if (!decodedRow(request.proposedNewState)) {
+        const moved = prior && this.#stays(resource, prior);
+        return { plannedState: encoded(null), diagnostics: moved ? [moved] : [] };
+      }
       const twin = prior && this.#twinOf(resource, idIn(prior));
-      if (twin) return { ...kept, diagnostics: [twin] };
+      if (twin) return { diagnostics: [twin] };
       const name = this.#nameOf(resource, prior, request.priorPrivate);
       const { planned, replaces, errors } = resource.plan(steps, name, rowIn(request.config), prior);
+      const moved = prior ? undefined : this.#isThere(resource, planned);
       return {
         plannedState: encoded(planned),
         requiresReplace: replaces.map((attribute) => attributePath(attribute)),
-        // The create that takes the place of this object is asked about next, and has no state.
-        ...(replaces.length > 0 ? { plannedPrivate: Buffer.from(JSON.stringify({ replaces: name })) } : kept),
-        diagnostics: errors,
+        // Where the object is replaced, also because somebody said so, the create that takes its place is asked about
+        // next, and has no state.
+        ...(prior && { plannedPrivate: Buffer.from(JSON.stringify({ replaces: name })) }),
+        diagnostics: moved ? [...errors, moved] : errors,
       };
     });
   }
@@ -228,10 +236,10 @@ export class ResourceCalls {
       const resource = resources.get(typeName);
       const steps = this.#steps.get(typeName);
       if (!resource || !steps) throw new Error(`${typeName}: is no resource of this provider`);
-      const told: string[] = [];
-      const answer = await this.#told.run(told, () => work(resource, steps));
-      if (told.length === 0) return answer;
-      const warnings = told.map((message) => toldDiagnostic(resource.definition, message));
+      const messages: string[] = [];
+      const answer = await told.run(messages, () => work(resource, steps));
+      if (messages.length === 0) return answer;
+      const warnings = messages.map((message) => toldDiagnostic(resource.definition, message));
       return { ...answer, diagnostics: [...(answer.diagnostics ?? []), ...warnings] };
     });
   }
@@ -247,12 +255,44 @@ export class ResourceCalls {
 
   #twinOf({ typeName }: TerraformResource, id: string): Diagnostic | undefined {
     const object = `${typeName} ${id}`;
-    const isTwin = this.#planned.has(object);
+    const isTwin = this.#planned.has(object) || this.#going.has(object);
     this.#planned.add(object);
-    const detail = `${object} is in the state of another resource of this configuration too; remove one of the two from the state (a removed block, or terraform state rm)`;
-    return isTwin ? errorAt([], "Two resources with one object", detail) : undefined;
+    return isTwin ? twins(object) : undefined;
+  }
+
+  /**
+   * The error where what this plan removes stays all the same, as another resource has it. Terraform removes and makes
+   * objects in any order: the other resource would lose it.
+   */
+  #stays(resource: TerraformResource, prior: Row): Diagnostic | undefined {
+    const object = `${resource.typeName} ${idIn(prior)}`;
+    const keys = resource.objectKeys(prior);
+    for (const key of [object, ...keys]) this.#going.add(key);
+    if (this.#planned.has(object)) return twins(object);
+    return keys.some((key) => this.#coming.has(key)) ? notMoved(object) : undefined;
+  }
+
+  /** The same, of what this plan makes. */
+  #isThere(resource: TerraformResource, planned: Row): Diagnostic | undefined {
+    const keys = resource.objectKeys(planned);
+    for (const key of keys) this.#coming.add(key);
+    return keys.some((key) => this.#going.has(key)) ? notMoved(`the ${resource.typeName}`) : undefined;
   }
 }
+
+const twins = (object: string): Diagnostic =>
+  errorAt(
+    [],
+    "Two resources with one object",
+    `${object} is in the state of another resource of this configuration too; remove one of the two from the state (a removed block with destroy = false, or terraform state rm)`,
+  );
+
+const notMoved = (object: string): Diagnostic =>
+  errorAt(
+    [],
+    "An object that is removed and declared",
+    `${object} is removed by this plan, and another resource declares the same object: say by a moved block that it is that resource's now, or apply the removal first`,
+  );
 
 const OLD_ONE_LEFT = "was made anew, but the old one could not be removed; the next apply tries again";
 

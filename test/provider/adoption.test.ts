@@ -82,13 +82,17 @@ describe.each(
     expect(await first.refresh()).toEqual(["update it"]);
   });
 
-  it("renamed in the program: the new resource takes over, and the old one's deletion leaves it", async () => {
-    await first.up(program(base));
-    const renamed = { renamed: { type, args: world.here({ ...base, adopt: true }) } };
-    expect(await first.up(renamed)).toEqual(["create renamed", "delete it"]);
-    expect(await first.refresh()).toEqual([]);
-    expect(await first.preview(renamed)).toEqual([]);
-  });
+  // Terraform deletes in any order: its plan refuses that, and wants a moved block.
+  it.skipIf(isTerraform)(
+    "renamed in the program: the new resource takes over, and the old one's deletion leaves it",
+    async () => {
+      await first.up(program(base));
+      const renamed = { renamed: { type, args: world.here({ ...base, adopt: true }) } };
+      expect(await first.up(renamed)).toEqual(["create renamed", "delete it"]);
+      expect(await first.refresh()).toEqual([]);
+      expect(await first.preview(renamed)).toEqual([]);
+    },
+  );
 });
 
 describe("twins in one program", () => {

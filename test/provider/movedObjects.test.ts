@@ -52,22 +52,26 @@ describe("an object that another resource has by the end of the run", () => {
     expect(await harness.refresh()).toEqual([]);
   });
 
-  it("stays where devices move up one place, and the tags of the first one go", async () => {
-    const names = ["place-a", "place-b", "place-c"];
-    const uids = [];
-    for (const name of names) uids.push(await fleet.enrol(name));
-    const program = (devices: string[]) =>
-      Object.fromEntries(
-        devices.map((device, index) => [
-          `slot-${index}`,
-          { type: "DeviceTags", args: { device, tags: ["edge"] } },
-        ]),
-      );
-    await harness.up(program(names));
-    await harness.up(program(names.slice(1)));
-    expect(await Promise.all(uids.map(tagsOf))).toEqual([[], ["edge"], ["edge"]]);
-    expect(await harness.refresh()).toEqual([]);
-  });
+  // Terraform deletes in any order: its plan refuses that.
+  it.skipIf(isTerraform)(
+    "stays where devices move up one place, and the tags of the first one go",
+    async () => {
+      const names = ["place-a", "place-b", "place-c"];
+      const uids = [];
+      for (const name of names) uids.push(await fleet.enrol(name));
+      const program = (devices: string[]) =>
+        Object.fromEntries(
+          devices.map((device, index) => [
+            `slot-${index}`,
+            { type: "DeviceTags", args: { device, tags: ["edge"] } },
+          ]),
+        );
+      await harness.up(program(names));
+      await harness.up(program(names.slice(1)));
+      expect(await Promise.all(uids.map(tagsOf))).toEqual([[], ["edge"], ["edge"]]);
+      expect(await harness.refresh()).toEqual([]);
+    },
+  );
 
   it("loses of all tags of a device only those that no attachment has now", async () => {
     const uid = await fleet.enrol("one-by-one");

@@ -158,6 +158,65 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(wordsIn(output)).toContain("manage the same object; remove one of the two");
   });
 
+  it("never remove an object that another resource declares: a plan that would is refused", async () => {
+    const declared = key();
+    const namespace = { name: "trial" };
+    root.write({
+      resource: {
+        gatehouse_public_key: { a: declared },
+        gatehouse_namespace: { a: namespace },
+        gatehouse_firewall_rule: { a: rule() },
+      },
+    });
+    await root.apply();
+    // Renamed, and nothing says so.
+    const renamed = {
+      resource: {
+        gatehouse_public_key: { b: { ...declared, adopt: true } },
+        gatehouse_namespace: { b: { ...namespace, adopt: true } },
+        gatehouse_firewall_rule: { b: rule({ adopt: true }) },
+      },
+    };
+    root.write(renamed);
+    const { code, output } = await root.run("apply", "-auto-approve");
+    expect(code).toBe(1);
+    expect(output.match(/An object that is removed and declared/g)).toHaveLength(3);
+    expect(await fleet.client.getNamespaces()).toHaveLength(2);
+    const types = Object.keys(renamed.resource);
+    root.write({ ...renamed, moved: types.map((type) => ({ from: `${type}.a`, to: `${type}.b` })) });
+    await root.apply();
+    expect(await root.changes()).toEqual([]);
+    // Two resources with one object, of which one goes.
+    const twice = { ...renamed.resource, gatehouse_public_key: { b: declared, c: declared } };
+    const [found] = await fleet.client.getPublicKeys();
+    root.write({ resource: twice, import: [{ to: "gatehouse_public_key.c", id: found?.fingerprint }] });
+    const doubled = await root.run("apply", "-auto-approve");
+    expect(wordsIn(doubled.output)).toContain(
+      "is in the state of another resource of this configuration too",
+    );
+    root.write(renamed);
+    await destroy();
+    expect(await fleet.client.getNamespaces()).toHaveLength(1);
+  });
+
+  it("are replaced where somebody asks for it", async () => {
+    root.write({
+      resource: {
+        gatehouse_public_key: { one: key() },
+        gatehouse_member: { one: { email: "ana@example.com", role: "observer" } },
+        gatehouse_namespace: { one: { name: "trial" } },
+        gatehouse_device_tags: { one: { device: "edge-01", tags: ["prod"] } },
+        gatehouse_firewall_rule: { one: rule() },
+        gatehouse_tag: { one: { name: "edge" } },
+      },
+    });
+    await root.apply();
+    const all = root.state().resources.map(({ type }) => `${type}.one`);
+    await root.apply(...all.map((address) => `-replace=${address}`));
+    expect(await root.changes()).toEqual([]);
+    await destroy();
+  });
+
   it("take over what is there if they say so, by adopt or by an import", async () => {
     const { client } = fleet;
     await client.createFirewallRule({

@@ -283,15 +283,21 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     return stateOf(kind, row, before, secrets);
   };
 
-  const destroy = async (kind: Kind, prior: Row): Promise<void> => {
+  /** Asks what the removal of an object will lead to, as Terraform does where nothing takes its place. */
+  const planDestroy = async (kind: Kind, prior: Row): Promise<void> => {
     const { typeName, attributes } = kind;
     const nothing = encoded(undefined);
-    const priorState = encoded(prior);
-    const plan = { typeName, priorState, config: nothing, proposedNewState: nothing };
+    const plan = { typeName, priorState: encoded(prior), config: nothing, proposedNewState: nothing };
     const planned = await planning.ask("PlanResourceChange", plan);
     throwErrors(kind, planned);
     if (decoded(attributes, planned.plannedState))
       throw new Error(`${typeName}: planned not to be destroyed`);
+  };
+
+  const destroy = async (kind: Kind, prior: Row): Promise<void> => {
+    const { typeName, attributes } = kind;
+    const nothing = encoded(undefined);
+    const priorState = encoded(prior);
     const request = { typeName, priorState, plannedState: nothing, config: nothing };
     const answer = await applying.ask("ApplyResourceChange", request);
     throwErrors(kind, answer);
@@ -378,7 +384,10 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     },
     async delete(resource, id, outputs) {
       const kind = kindOf(resource);
-      if (!destroyed.delete(keyOf(resource))) await destroy(kind, await priorOf(kind, { id, outputs }));
+      if (destroyed.delete(keyOf(resource))) return;
+      const prior = await priorOf(kind, { id, outputs });
+      await planDestroy(kind, prior);
+      await destroy(kind, prior);
     },
     async close() {
       // Configured anew, it closes what it had.
