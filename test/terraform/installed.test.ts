@@ -9,6 +9,7 @@ import { testFolder } from "../support/folder.ts";
 import { gatehouse } from "../support/gatehouse.ts";
 import { hasTerraform, LABEL, RootModule } from "./support/terraform.ts";
 
+const MINUTE = 60_000;
 const ROOT = join(import.meta.dirname, "..", "..");
 const SESSION_TOKEN = `\${ephemeral.gatehouse_session_token.here.token}`;
 const EXAMPLE = join(ROOT, "examples", "terraform", "fleet");
@@ -52,7 +53,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     return typed;
   }
 
-  it("does what the README says", { tags: ["long"] }, async () => {
+  it("does what the README says", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
     const readme = readFileSync(join(ROOT, "README.md"), "utf8");
     const section = readme.split("\n## ").find((part) => part.startsWith("Terraform\n")) ?? "";
     const folder = testFolder();
@@ -65,7 +66,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     await fleet.client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
   });
 
-  it("does what the README of the example says", { tags: ["long"] }, async () => {
+  it("does what the README of the example says", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
     const folder = testFolder();
     cpSync(EXAMPLE, folder, { recursive: true });
     const drift = "terraform plan -refresh-only -detailed-exitcode";
@@ -122,6 +123,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
 
   it("takes several configurations, and a session's token without keeping it", {
     tags: ["long"],
+    timeout: 5 * MINUTE,
   }, async () => {
     const root = await mirrored();
     const { tenantId } = await fleet.client.createNamespace({ body: { name: "second" } });
