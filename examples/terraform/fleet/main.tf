@@ -13,7 +13,7 @@ provider "gatehouse" {}
 variable "office" {
   description = "Addresses of the office."
   type        = list(string)
-  default     = ["192.0.2.0/24"]
+  default     = ["198.51.100.0/24"]
 }
 
 locals {
