@@ -102,8 +102,8 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
     await write(io, reviewed, flags);
     const { objections } = await import("../review/report/sections.ts");
     const isFree = objections(reviewed.review, flags).length === 0;
-    if (flags.save !== undefined) {
-      if (isFree && stack) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
+    if (flags.save !== undefined && stack) {
+      if (isFree) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
       io.stderr.write(
         isFree
           ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { SOURCE } from "../terraform/source.ts";
 import type { ActionOf, Io } from "./io.ts";
 
 const INSTALL_HELP = `
@@ -26,15 +27,12 @@ export function addTerraformCommand(program: Command, action: ActionOf): void {
 
 async function install({ env, stdout, stderr }: Io, { mirror }: Flags): Promise<number> {
   const { installProvider } = await import("../terraform/install.ts");
-  const { SOURCE } = await import("../terraform/source.ts");
   try {
     const { version, file, folder, isImplied } = await installProvider(env, mirror);
     stdout.write(`The provider gatehouse ${version} is installed: ${file}\n`);
     if (!isImplied)
-      stdout.write(
-        `\nIn the configuration of Terraform itself (~/.terraformrc):\n\n${mirrorText(folder, SOURCE)}`,
-      );
-    stdout.write(`\nIn a configuration:\n\n${requirementText(version, SOURCE)}\nThen: terraform init\n`);
+      stdout.write(`\nIn the configuration of Terraform itself (~/.terraformrc):\n\n${mirrorText(folder)}`);
+    stdout.write(`\nIn a configuration:\n\n${requirementText(version)}\nThen: terraform init\n`);
     return 0;
   } catch (error) {
     const { code, path, message } = error as NodeJS.ErrnoException;
@@ -47,21 +45,21 @@ async function install({ env, stdout, stderr }: Io, { mirror }: Flags): Promise<
   }
 }
 
-const mirrorText = (folder: string, source: string) => `provider_installation {
+const mirrorText = (folder: string) => `provider_installation {
   filesystem_mirror {
     path    = ${JSON.stringify(folder)}
-    include = ["${source}"]
+    include = ["${SOURCE}"]
   }
   direct {
-    exclude = ["${source}"]
+    exclude = ["${SOURCE}"]
   }
 }
 `;
 
-const requirementText = (version: string, source: string) => `terraform {
+const requirementText = (version: string) => `terraform {
   required_providers {
     gatehouse = {
-      source  = "${source}"
+      source  = "${SOURCE}"
       version = "${version}"
     }
   }

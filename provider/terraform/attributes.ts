@@ -1,6 +1,6 @@
 import type { InputField, OutputField, ResourceDefinition } from "../resources/definition.ts";
 import { jsonSchema } from "../runtime/jsonSchema.ts";
-import { type Member, type Type, terraformName, typeConstraint, typeOf } from "./types.ts";
+import { type Member, memberOf, STRING, type Type, terraformName, typeConstraint, typeOf } from "./types.ts";
 import { terraformWords } from "./words.ts";
 
 /** What an attribute of a resource is. */
@@ -21,8 +21,6 @@ export type Role =
 /** An attribute of a resource in Terraform. */
 export type Attribute = Member & Role;
 
-const STRING: Type = { kind: "string" };
-
 /**
  * The attributes of a resource, from its definition. States of Terraform are in clear, so they hold no secret output: one
  * that a program may choose is an input that no state holds, the others are left out.
@@ -30,9 +28,8 @@ const STRING: Type = { kind: "string" };
 export function attributesOf(definition: ResourceDefinition): readonly Attribute[] {
   const { id, idNote, inputs, outputs } = definition;
   const note = idNote === undefined ? "" : ` (${idNote})`;
-  const own = { role: "id", name: "id", property: "id", type: STRING, required: false } as const;
   const all: Attribute[] = [
-    { ...own, description: `Its id: \`${id.text}\`${note}.` },
+    { ...memberOf("id", `Its id: \`${id.text}\`${note}.`, STRING), role: "id" },
     ...Object.entries(inputs).map(([property, field]): Attribute => {
       const { description, required, transient } = field;
       const member = memberOf(property, description, typeOf(jsonSchema(field.schema)), required);
@@ -80,14 +77,6 @@ function outputAttributes(property: string, field: OutputField): Attribute[] {
   ];
 }
 
-const memberOf = (property: string, description: string, type: Type, required = false): Member => ({
-  name: terraformName(property),
-  property,
-  type,
-  description,
-  required,
-});
-
 /** How Terraform nests objects. */
 const NESTING = { object: 1, list: 2, set: 3, map: 4 } as const;
 
@@ -100,26 +89,17 @@ interface Given {
   readonly writeOnly?: boolean;
 }
 
-/** An attribute in a schema of Terraform. @param given of the attribute, and by name of its members */
+/** An attribute in a schema of Terraform. @param memberGiven who gives the members in it */
 function schemaAttribute(
-  { name, type, description }: Pick<Member, "name" | "type" | "description">,
+  { name, type, description }: Member,
   given: Given,
   memberGiven: (member: Member) => Given,
 ): object {
-  const nested =
-    type.kind === "object" ? type : "of" in type && type.of.kind === "object" ? type.of : undefined;
-  const members = nested?.kind === "object" ? nested.members : undefined;
-  return {
-    ...{ name, description, ...given },
-    ...(members
-      ? {
-          nestedType: {
-            attributes: members.map((member) => schemaAttribute(member, memberGiven(member), memberGiven)),
-            nesting: NESTING[type.kind as keyof typeof NESTING],
-          },
-        }
-      : { type: Buffer.from(JSON.stringify(typeConstraint(type))) }),
-  };
+  const all = { name, description, ...given };
+  const inner = "of" in type ? type.of : type;
+  if (inner.kind !== "object") return { ...all, type: Buffer.from(JSON.stringify(typeConstraint(type))) };
+  const attributes = inner.members.map((member) => schemaAttribute(member, memberGiven(member), memberGiven));
+  return { ...all, nestedType: { attributes, nesting: NESTING[type.kind as keyof typeof NESTING] } };
 }
 
 const COMPUTED: Given = { computed: true };

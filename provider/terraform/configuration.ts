@@ -5,15 +5,14 @@ import { checkInstance, connectionOf, type Instance, settingsOf } from "../runti
 import { defaultTenant, SETTINGS, type Setting, settingText } from "../runtime/newConnection.ts";
 import { lookupSchema } from "./attributes.ts";
 import { type Diagnostic, errorAt } from "./diagnostics.ts";
-import { type Member, type Row, terraformName, valuesOf } from "./types.ts";
+import { type Member, memberOf, type Row, STRING, terraformName, valuesOf } from "./types.ts";
 import { type Workspace, workspaceIn } from "./workspace.ts";
 
 /** The settings of a provider block. */
 const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.entries(
   SETTINGS as Readonly<Record<string, Setting>>,
 ).map(([property, setting]) => ({
-  ...{ name: terraformName(property), property, type: { kind: "string" }, required: false },
-  description: settingText(setting),
+  ...memberOf(property, settingText(setting), STRING),
   sensitive: setting.secret ?? false,
 }));
 
@@ -31,35 +30,30 @@ export class Configuration {
   readonly #instance: Instance | undefined;
   #connection: Connection | undefined;
   #reading: Connection | undefined;
-  readonly workspace: Workspace;
+  #workspace: Workspace | undefined;
+  /** What is wrong with it, as far as it is known. */
+  readonly errors: readonly Diagnostic[];
+  /** True where a part of it is not known yet. */
+  readonly isUnknown: boolean;
   /** Id of the namespace of resources that name none, as far as settings tell. */
   readonly tenant: string | undefined;
 
   /** @param row the block; left out before Terraform says it */
   constructor(env: NodeJS.ProcessEnv, row?: Row) {
     this.#env = env;
-    // Terraform starts its providers in the root module's folder.
-    this.workspace = workspaceIn(".", env);
     // A block wins over the environment, as in every provider of Terraform.
-    this.#instance = row && { isDefault: false, inputs: valuesOf(MEMBERS, row) };
-    this.tenant =
-      this.#instance && !this.errors().length
-        ? defaultTenant(() => undefined, settingsOf(this.#instance, env))
-        : undefined;
+    const instance = row && { isDefault: false, inputs: valuesOf(MEMBERS, row) };
+    this.#instance = instance;
+    this.isUnknown = hasUnknown(instance?.inputs);
+    this.errors = instance ? errorsOf(instance, env) : [];
+    const isSettled = instance && this.errors.length === 0;
+    this.tenant = isSettled ? defaultTenant(() => undefined, settingsOf(instance, env)) : undefined;
   }
 
-  /** What is wrong with it, as far as it is known. */
-  errors(): Diagnostic[] {
-    if (!this.#instance) return [];
-    const { failures } = checkInstance(this.#instance, {}, this.#env);
-    return failures.map(({ property, reason }) =>
-      errorAt(property ? [terraformName(property)] : [], "Invalid provider configuration", reason),
-    );
-  }
-
-  /** True where a part of it is not known yet. */
-  get isUnknown(): boolean {
-    return hasUnknown(this.#instance?.inputs);
+  /** The root module's: Terraform starts its providers in its folder. */
+  get workspace(): Workspace {
+    this.#workspace ??= workspaceIn(".", this.#env);
+    return this.#workspace;
   }
 
   /**
@@ -92,4 +86,11 @@ export class Configuration {
   async close(): Promise<void> {
     await this.#connection?.client.close();
   }
+}
+
+function errorsOf(instance: Instance, env: NodeJS.ProcessEnv): Diagnostic[] {
+  const { failures } = checkInstance(instance, {}, env);
+  return failures.map(({ property, reason }) =>
+    errorAt(property ? [terraformName(property)] : [], "Invalid provider configuration", reason),
+  );
 }

@@ -7,7 +7,17 @@ import accessSchema from "../schemas/access.schema.json" with { type: "json" };
 import { lookupSchema } from "./attributes.ts";
 import { attributePath, type Diagnostic, errorAt, errorDiagnostic } from "./diagnostics.ts";
 import type { TerraformResource } from "./resource.ts";
-import { type Member, type Row, rowOf, terraformName, typeConstraint, typeOf, valuesOf } from "./types.ts";
+import {
+  type Member,
+  memberOf,
+  type Row,
+  rowOf,
+  STRING,
+  typeConstraint,
+  typeNameOf,
+  typeOf,
+  valuesOf,
+} from "./types.ts";
 import { terraformWords } from "./words.ts";
 
 /** What a configuration reads without managing it. */
@@ -46,7 +56,7 @@ function ofFunction(called: PluginFunction): DataSource {
   const results = answered.kind === "object" ? answered.members : [];
   const members = (given.kind === "object" ? given.members : []).map((arg) => besideResults(arg, results));
   return {
-    typeName: `gatehouse${terraformName(name.replace(/^get/, ""))}`,
+    typeName: typeNameOf({ name: name.replace(/^get/, "") }),
     description,
     args: members,
     results,
@@ -69,13 +79,12 @@ function besideResults(arg: Member, results: readonly Member[]): Member {
   return isOther ? { ...arg, name: `only_${arg.name}` } : arg;
 }
 
-const SELECTOR: Member = {
-  name: "selector",
-  property: "selector",
-  type: { kind: "string" },
-  description: "Which one: its id, its id without the namespace, or the name that people know it by.",
-  required: true,
-};
+const SELECTOR = memberOf(
+  "selector",
+  "Which one: its id, its id without the namespace, or the name that people know it by.",
+  STRING,
+  true,
+);
 
 function ofResource(resource: TerraformResource): DataSource {
   const { definition, typeName, attributes } = resource;
@@ -102,10 +111,8 @@ function ofResource(resource: TerraformResource): DataSource {
   };
 }
 
-/** A row with the arguments as they were given. */
+/** A row with the arguments as they were given; what was left open is as it was found. */
 const withGiven = (row: Row, args: readonly Member[], config: Row): Row => ({
   ...row,
-  ...Object.fromEntries(
-    args.flatMap(({ name }) => (config[name] == null && name in row ? [] : [[name, config[name] ?? null]])),
-  ),
+  ...Object.fromEntries(args.map(({ name }) => [name, config[name] ?? row[name] ?? null])),
 });

@@ -39,10 +39,10 @@ export const warning = (summary: string, detail: string): Diagnostic => ({
 });
 
 /** What is wrong with the inputs of a resource, as Terraform shows it: at the attribute, in its names. */
-export const failureDiagnostic = (
-  definition: ResourceDefinition,
-  { property, reason }: Failure,
-): Diagnostic => inWords(definition, reason, property, "Invalid");
+export function failureDiagnostic(definition: ResourceDefinition, { property, reason }: Failure): Diagnostic {
+  const { path, detail } = placed(definition, reason, property);
+  return errorAt(path, `Invalid ${path.join(".") || definition.name}`, detail);
+}
 
 /**
  * A failed step of a resource, as Terraform shows it.
@@ -56,7 +56,8 @@ export function errorDiagnostic(
   secrets: readonly string[] = [],
 ): Diagnostic {
   const reason = masked(error instanceof Error ? error.message : String(error), secrets);
-  return inWords(definition, reason, undefined, what);
+  const { path, detail } = placed(definition, reason);
+  return errorAt(path, `${terraformTitle(definition.name)} ${what}`, detail);
 }
 
 /** What a step of a resource tells whoever runs Terraform, as it shows it. */
@@ -66,23 +67,24 @@ export function toldDiagnostic(definition: ResourceDefinition, message: string):
   return warning(terraformTitle(definition.name), detail);
 }
 
-function inWords(
+/**
+ * Which attribute a text is about, and the text in the words of Terraform.
+ * @param named the input that it is about; left out where the text itself begins with it, or is about none
+ */
+function placed(
   definition: ResourceDefinition,
   reason: string,
-  named: string | undefined,
-  what: string,
-): Diagnostic {
+  named?: string,
+): { readonly path: readonly string[]; readonly detail: string } {
   const { name, inputs } = definition;
   const [prefix = "", property = named] =
     new RegExp(`^${name}(?:\\.([\\w.]+))?: `).exec(reason)?.slice(0, 2) ?? [];
   const [input = "", ...inside] = property?.split(".") ?? [];
-  const isAttribute = input in inputs;
-  const detail = terraformWords(definition, reason.slice(prefix.length));
+  const text = terraformWords(definition, reason.slice(prefix.length));
+  if (!(input in inputs)) return { path: [], detail: text };
   // A place within a list or map is none that Terraform could be told by a name.
-  const path = isAttribute ? [input, ...inside.filter((step) => !/^\d+$/.test(step)).slice(0, 1)] : [];
-  const names = path.map(terraformName);
-  const title = what === "Invalid" ? `Invalid ${names.join(".") || name}` : `${terraformTitle(name)} ${what}`;
-  return errorAt(names, title, `${names.length > 0 ? `${names.join(".")}: ` : ""}${detail}`);
+  const path = [input, ...inside.filter((step) => !/^\d+$/.test(step)).slice(0, 1)].map(terraformName);
+  return { path, detail: `${path.join(".")}: ${text}` };
 }
 
 const terraformTitle = (name: string): string =>

@@ -1,7 +1,4 @@
-import { z } from "zod";
 import {
-  EngineError,
-  type FieldChange,
   fieldDiff,
   makeUrn,
   OWN_PLUGIN,
@@ -16,7 +13,16 @@ import {
 import { definitions } from "../resources/index.ts";
 import { UNKNOWN } from "../valueMarks.ts";
 import { type Attribute, attributesOf } from "./attributes.ts";
-import { fromTerraform, type Row, typeNameOf } from "./types.ts";
+import {
+  type ConfiguredResource,
+  configuredResources,
+  expression,
+  type PlanJson,
+  parsePlan,
+  type ResourceChange,
+  unspoken,
+} from "./planJson.ts";
+import { type Row, typeNameOf, valuesOf } from "./types.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** What a plan of Terraform says of this provider's resources. */
@@ -30,86 +36,6 @@ export interface TerraformPlan {
   /** What the configuration says of the provider itself, as far as it is known: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
 }
-
-const values = z.record(z.string(), z.unknown());
-
-const resourceChange = z.object({
-  address: z.string(),
-  mode: z.string().default("managed"),
-  type: z.string(),
-  change: z.object({
-    actions: z.array(z.string()),
-    before: values.nullable().default(null),
-    after: values.nullable().default(null),
-    after_unknown: z.union([values, z.boolean()]).default({}),
-    replace_paths: z.array(z.array(z.unknown())).default([]),
-    importing: z.looseObject({}).nullish(),
-  }),
-});
-
-type ResourceChange = z.output<typeof resourceChange>;
-
-const expression = z.looseObject({
-  constant_value: z.unknown().optional(),
-  references: z.array(z.string()).optional(),
-});
-
-const configuredResource = z.looseObject({
-  address: z.string(),
-  provider_config_key: z.string().optional(),
-  expressions: values.default({}),
-});
-
-const moduleConfiguration = z.looseObject({
-  resources: z.array(configuredResource).default([]),
-  get module_calls() {
-    return z.record(z.string(), z.looseObject({ module: moduleConfiguration.optional() })).default({});
-  },
-});
-
-const stateModule = z.looseObject({
-  resources: z
-    .array(
-      z.looseObject({
-        address: z.string(),
-        mode: z.string().default("managed"),
-        type: z.string(),
-        values: values.default({}),
-      }),
-    )
-    .default([]),
-  get child_modules() {
-    return z.array(stateModule).default([]);
-  },
-});
-
-type StateModule = z.output<typeof stateModule>;
-
-const planJson = z.looseObject({
-  format_version: z.string().regex(/^1\./, { error: "must be 1.x: another Terraform wrote this" }),
-  resource_changes: z.array(resourceChange).default([]),
-  resource_drift: z.array(resourceChange).default([]),
-  prior_state: z
-    .looseObject({ values: z.looseObject({ root_module: stateModule.optional() }).optional() })
-    .optional(),
-  variables: z.record(z.string(), z.looseObject({ value: z.unknown().optional() })).default({}),
-  configuration: z
-    .looseObject({
-      provider_config: z
-        .record(
-          z.string(),
-          z.looseObject({
-            name: z.string().optional(),
-            expressions: z.record(z.string(), z.unknown()).default({}),
-          }),
-        )
-        .default({}),
-      root_module: moduleConfiguration.optional(),
-    })
-    .default({ provider_config: {} }),
-});
-
-type PlanJson = z.output<typeof planJson>;
 
 const kinds = new Map(
   definitions.map((definition) => [
@@ -130,53 +56,27 @@ export interface PlanOrigin {
  * @throws EngineError (`plan_file`) where it is none
  */
 export function readTerraformPlan(text: string, { name, workspace: place }: PlanOrigin): TerraformPlan {
-  const json = planIn(text, name);
+  const json = parsePlan(text, name);
   const reader = new PlanReader(json, place);
   const own = (changes: readonly ResourceChange[]) =>
     changes.filter(({ mode, type }) => mode === "managed" && kinds.has(type));
-  const drifted = own(json.resource_drift);
-  const changes = own([...json.resource_changes, ...left(json)]);
-  const driftSteps = drifted.flatMap((change) => reader.drift(change));
-  const isDrifted = new Set(driftSteps.map(({ name: address }) => address));
-  const others = changes.filter(({ address, change }) => change.before && !isDrifted.has(address));
-  const unchanged = others.map((resource) => ({ ...reader.step(resource), op: "same" as const, fields: [] }));
+  const changes = own([...json.resource_changes, ...unspoken(json)]);
+  const steps = changes.map((change) => reader.step(change));
+  const drifted = own(json.resource_drift).flatMap((change) => reader.drift(change));
+  const isDrifted = new Set(drifted.map(({ urn }) => urn));
+  const unchanged = steps
+    .filter(({ before, urn }) => before && !isDrifted.has(urn))
+    .map((step): Step => ({ ...step, op: "same", fields: [] }));
   return {
-    plan: resultOf(
-      "preview",
-      place,
-      changes.map((change) => reader.step(change)),
-      true,
-    ),
-    drift: resultOf("drift", place, [...driftSteps, ...unchanged], false),
+    plan: resultOf("preview", place, steps),
+    drift: resultOf("drift", place, [...drifted, ...unchanged]),
     resources: changes.flatMap((change) => reader.resource(change)),
     settings: reader.settings(),
   };
 }
 
-function planIn(text: string, name: string): PlanJson {
-  const how = "write it by: terraform show -json FILE > plan.json";
-  if (text.startsWith("PK")) {
-    throw new EngineError("plan_file", `${name} is a saved plan, which Terraform alone can read; ${how}`);
-  }
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch (cause) {
-    throw new EngineError("plan_file", `${name} is no plan in JSON; ${how}`, { cause });
-  }
-  const result = planJson.safeParse(parsed);
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  const where = issue?.path.map(String).join(".") ?? "";
-  throw new EngineError("plan_file", `${name} is no plan of Terraform: ${where} ${issue?.message}; ${how}`);
-}
-
-function resultOf(
-  command: "preview" | "drift",
-  place: Workspace,
-  steps: readonly Step[],
-  planned: boolean,
-): Result {
+function resultOf(command: "preview" | "drift", place: Workspace, steps: readonly Step[]): Result {
+  const planned = command === "preview";
   return {
     ...{ engine: "terraform", command, ...place, ok: true, planned, createdStack: false },
     ...{ steps, summary: summarise(steps), outputs: {}, diagnostics: [], durationMs: 0 },
@@ -190,16 +90,24 @@ interface RowValues {
   readonly outputs: Values;
 }
 
+/** The address and the namespace of a provider configuration, as far as it says them. */
+interface Settings {
+  readonly url?: unknown;
+  readonly tenant?: unknown;
+}
+
 /** The resources of one plan in the terms of the declarative model. */
 class PlanReader {
   readonly #json: PlanJson;
   readonly #place: Workspace;
-  readonly #configured: ReadonlyMap<string, z.output<typeof configuredResource>>;
+  readonly #configured: ReadonlyMap<string, ConfiguredResource>;
+  /** Settings of provider configurations, by their keys. */
+  readonly #settings = new Map<string, Settings>();
 
   constructor(json: PlanJson, place: Workspace) {
     this.#json = json;
     this.#place = place;
-    this.#configured = new Map(configuredIn(json.configuration.root_module, ""));
+    this.#configured = configuredResources(json);
   }
 
   /** What an apply does with a resource. */
@@ -210,7 +118,8 @@ class PlanReader {
       : undefined;
     const op = opOf(change);
     const isForgotten = change.actions.includes("forget");
-    const fields = op === "same" ? [] : this.#fields(before, after);
+    const inputsOf = (values: RowValues | undefined) => values && propsOf(values).inputs;
+    const fields = op === "same" ? [] : fieldDiff(inputsOf(before), inputsOf(after));
     return {
       ...this.#named(address, type),
       ...idOf(change.before),
@@ -272,17 +181,12 @@ class PlanReader {
     const attributes = kinds.get(type)?.attributes ?? [];
     const given = planned ? this.#configured.get(withoutKeys(address))?.expressions : undefined;
     const isLeft = ({ name }: Attribute) => given !== undefined && row[name] === UNKNOWN && !(name in given);
-    const of = (wanted: Attribute["role"]) => {
-      const entries = attributes
-        .filter((attribute) => attribute.role === wanted && !isLeft(attribute))
-        .map(({ name, property, type }) => [property, fromTerraform(type, row[name])] as const);
-      return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
-    };
+    const of = (wanted: Attribute["role"]) =>
+      valuesOf(
+        attributes.filter((attribute) => attribute.role === wanted && !isLeft(attribute)),
+        row,
+      );
     return { inputs: of("input"), outputs: of("output") };
-  }
-
-  #fields(before: RowValues | undefined, after: RowValues | undefined): FieldChange[] {
-    return fieldDiff(before && propsOf(before).inputs, after && propsOf(after).inputs);
   }
 
   #shown(address: string, values: RowValues, retainOnDelete = false) {
@@ -293,20 +197,25 @@ class PlanReader {
     return { ...shown, ...(provider.url !== undefined && { provider: { url: shownUrl(provider.url) } }) };
   }
 
-  /** The address and the namespace of a provider configuration, unknown where they are no constants or variables. */
-  #settingsOf(key: string): { readonly url?: unknown; readonly tenant?: unknown } {
-    const all = this.#json.configuration.provider_config;
+  #settingsOf(key: string): Settings {
+    const known = this.#settings.get(key);
+    if (known) return known;
+    const { provider_config: all } = this.#json.configuration;
     const { expressions = {} } = all[key] ?? all[key.split(":").at(-1) ?? ""] ?? {};
-    const given = (name: string) => {
-      const parsed = expression.safeParse(expressions[name]);
-      if (!parsed.success) return undefined;
-      const { constant_value: constant, references: [first = ""] = [] } = parsed.data;
-      if (constant !== undefined) return constant;
-      const [, variable] = /^var\.([\w-]+)$/.exec(first) ?? [];
-      return (variable && this.#json.variables[variable]?.value) ?? UNKNOWN;
-    };
-    const [url, tenant] = [given("url"), given("tenant")];
-    return { ...(url !== undefined && { url }), ...(tenant !== undefined && { tenant }) };
+    const [url, tenant] = [this.#given(expressions.url), this.#given(expressions.tenant)];
+    const settings = { ...(url !== undefined && { url }), ...(tenant !== undefined && { tenant }) };
+    this.#settings.set(key, settings);
+    return settings;
+  }
+
+  /** What an expression gives: a constant, or the value of a variable; unknown where it is neither. */
+  #given(written: unknown): unknown {
+    const parsed = expression.safeParse(written);
+    if (!parsed.success) return undefined;
+    const { constant_value: constant, references: [first = ""] = [] } = parsed.data;
+    if (constant !== undefined) return constant;
+    const [, variable] = /^var\.([\w-]+)$/.exec(first) ?? [];
+    return (variable && this.#json.variables[variable]?.value) ?? UNKNOWN;
   }
 }
 
@@ -346,55 +255,6 @@ function marked(value: unknown, unknown: unknown): unknown {
     marked((value as Row | null)?.[name], inner),
   ]);
   return { ...(value as Row | null), ...Object.fromEntries(members) };
-}
-
-/**
- * Resources that the plan does not speak of, as one that only refreshes, or that is limited to targets: they stay as they
- * are; and what somebody changed is declared as the state had it.
- */
-function left({
-  prior_state: state,
-  resource_changes: changes,
-  resource_drift: drift,
-}: PlanJson): ResourceChange[] {
-  const told = new Set(changes.map(({ address }) => address));
-  const drifted = drift.filter(({ address }) => !told.has(address));
-  const restored = drifted.map(({ change, ...resource }) => ({
-    ...resource,
-    change: {
-      ...NO_CHANGE,
-      actions: [change.after ? "update" : "create"],
-      before: change.after,
-      after: change.before,
-    },
-  }));
-  for (const { address } of drifted) told.add(address);
-  const same = resourcesIn(state?.values?.root_module)
-    .filter(({ address }) => !told.has(address))
-    .map(({ values, ...resource }) => ({
-      ...resource,
-      change: { ...NO_CHANGE, before: values, after: values },
-    }));
-  return [...restored, ...same];
-}
-
-const NO_CHANGE = { actions: ["no-op"], after_unknown: {}, replace_paths: [] };
-
-const resourcesIn = (module: StateModule | undefined): StateModule["resources"] =>
-  module ? [...module.resources, ...module.child_modules.flatMap(resourcesIn)] : [];
-
-/** All resources of a configuration, by their addresses without the keys of `count` and `for_each`. */
-function configuredIn(
-  module: z.output<typeof moduleConfiguration> | undefined,
-  path: string,
-): (readonly [string, z.output<typeof configuredResource>])[] {
-  if (!module) return [];
-  return [
-    ...module.resources.map((resource) => [`${path}${resource.address}`, resource] as const),
-    ...Object.entries(module.module_calls).flatMap(([name, call]) =>
-      configuredIn(call.module, `${path}module.${name}.`),
-    ),
-  ];
 }
 
 /** `module.a["x"].gatehouse_tag.b[0]` as `module.a.gatehouse_tag.b`. */

@@ -1,26 +1,24 @@
 import { lookupSchema, resourceSchema } from "./attributes.ts";
 import { Configuration, configurationSchema } from "./configuration.ts";
-import { dataSourceSchema, dataSourcesOf } from "./dataSources.ts";
+import { type DataSource, dataSourceSchema, dataSourcesOf } from "./dataSources.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import { callFunction, functionSchemas } from "./providerFunctions.ts";
 import { ResourceCalls, resources, saying, type WithConfig } from "./resourceCalls.ts";
-import { type Member, type Row, valuesOf } from "./types.ts";
+import { memberOf, type Row, STRING, valuesOf } from "./types.ts";
 import { encoded, rowIn } from "./wireValues.ts";
 import { terraformWords } from "./words.ts";
 
 /** The session token, an ephemeral resource. */
 const TOKEN = "gatehouse_session_token";
-const TENANT: Member = {
-  name: "tenant",
-  property: "tenant",
-  type: { kind: "string" },
-  description: "Id of the namespace. Left out: that of the provider.",
-  required: false,
-};
+const TENANT = memberOf("tenant", "Id of the namespace. Left out: that of the provider.", STRING);
 
-const dataSources = new Map(
-  dataSourcesOf([...resources.values()]).map((source) => [source.typeName, source]),
-);
+let known: ReadonlyMap<string, DataSource> | undefined;
+
+/** All data sources. They are made when the first is asked for: most processes that Terraform starts need none. */
+function dataSources(): ReadonlyMap<string, DataSource> {
+  known ??= new Map(dataSourcesOf([...resources.values()]).map((source) => [source.typeName, source]));
+  return known;
+}
 
 /** The schemas of all that configurations may have. */
 export const providerSchema = () => ({
@@ -32,7 +30,7 @@ export const providerSchema = () => ({
     ]),
   ),
   dataSourceSchemas: Object.fromEntries(
-    [...dataSources].map(([typeName, source]) => [typeName, dataSourceSchema(source)]),
+    [...dataSources()].map(([typeName, source]) => [typeName, dataSourceSchema(source)]),
   ),
   functions: functionSchemas(),
   ephemeralResourceSchemas: {
@@ -68,7 +66,7 @@ export class ProviderService {
         serverCapabilities: { planDestroy: true, getProviderSchemaOptional: true, moveResourceState: true },
       }),
       ValidateProviderConfig: ({ config }: WithConfig) => ({
-        diagnostics: new Configuration(this.#env, rowIn(config)).errors(),
+        diagnostics: new Configuration(this.#env, rowIn(config)).errors,
       }),
       ConfigureProvider: ({ config }: WithConfig) => ({ diagnostics: this.#configure(rowIn(config)) }),
       ValidateResourceConfig: ofResource("validate"),
@@ -95,8 +93,7 @@ export class ProviderService {
   /** A provider that is attached to is configured anew by every command. */
   #configure(row: Row): readonly Diagnostic[] {
     const configuration = new Configuration(this.#env, row);
-    const errors = configuration.errors();
-    if (errors.length > 0) return errors;
+    if (configuration.errors.length > 0) return configuration.errors;
     void this.#configuration.close();
     this.#configuration = configuration;
     this.#calls = new ResourceCalls(configuration);
@@ -105,7 +102,7 @@ export class ProviderService {
 
   #readData({ typeName, config }: WithConfig): Promise<object> {
     return saying("Could not be read", async () => {
-      const source = dataSources.get(typeName);
+      const source = dataSources().get(typeName);
       if (!source) throw new Error(`${typeName}: is no data source of this provider`);
       const answer = await source.read(() => this.#configuration.reading(), rowIn(config));
       return isDiagnostics(answer) ? { diagnostics: answer } : { state: encoded(answer) };

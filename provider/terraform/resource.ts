@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import type { Existing, Failure, ResourceDefinition } from "../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 import { plannedUpdate } from "../runtime/planned.ts";
@@ -66,7 +65,7 @@ export class TerraformResource {
     if (this.definition.withReplaced && replaces.length > 0) return created();
     const changed = new Set(changes.map(({ field }) => field));
     return {
-      planned: this.#plannedUpdate(config, prior, inputs, changed),
+      planned: this.#plannedUpdate(config, prior, plannedUpdate(this.definition, olds, inputs), changed),
       replaces: this.attributes.filter(({ property }) => replaces.includes(property)).map(({ name }) => name),
       errors: [],
     };
@@ -131,12 +130,10 @@ export class TerraformResource {
     const id = idIn(prior);
     const state = this.valuesIn(prior);
     const { withReplaced } = this.definition;
-    const isReplaced = withReplaced !== undefined && planned.id === UNKNOWN;
-    if (!isReplaced && steps.diff(undefined, id, state, inputs).changes.length === 0) {
-      return { row: this.row({ id, state }, planned) };
-    }
-    if (!isReplaced) {
-      return { row: this.row({ id, state: await steps.update(undefined, id, state, inputs) }, planned) };
+    if (!withReplaced || planned.id !== UNKNOWN) {
+      const isChanged = steps.diff(undefined, id, state, inputs).changes.length > 0;
+      const after = isChanged ? await steps.update(undefined, id, state, inputs) : state;
+      return { row: this.row({ id, state: after }, planned) };
     }
     const made = await steps.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
     try {
@@ -184,7 +181,8 @@ export class TerraformResource {
     return this.attributes
       .filter(({ role }) => role === "secret")
       .map(({ name }) => config[name])
-      .filter((value): value is string => typeof value === "string" && value !== "" && value !== UNKNOWN);
+      .filter((value): value is string => typeof value === "string" && value !== "" && value !== UNKNOWN)
+      .sort((a, b) => b.length - a.length);
   }
 
   /** The inputs of a configuration that is known. @throws Error where they are wrong after all */
@@ -222,9 +220,7 @@ export class TerraformResource {
     });
   }
 
-  #plannedUpdate(config: Row, prior: Row, inputs: Values, changed: ReadonlySet<string>): Row {
-    const state = this.valuesIn(prior);
-    const planned = plannedUpdate(this.definition, state, inputs);
+  #plannedUpdate(config: Row, prior: Row, planned: Values, changed: ReadonlySet<string>): Row {
     return this.#each((attribute) => {
       const { name, property, type } = attribute;
       if (attribute.role === "output") {
@@ -251,8 +247,7 @@ export class TerraformResource {
 
   #hasNewVersion(config: Row, prior: Row): boolean {
     return this.attributes.some(
-      ({ role, name }) =>
-        role === "secretVersion" && !isDeepStrictEqual(config[name] ?? null, prior[name] ?? null),
+      ({ role, name }) => role === "secretVersion" && (config[name] ?? null) !== (prior[name] ?? null),
     );
   }
 }

@@ -13,6 +13,7 @@ import {
   toldDiagnostic,
   warning,
 } from "./diagnostics.ts";
+import { PlannedObjects } from "./plannedObjects.ts";
 import { idIn, TerraformResource } from "./resource.ts";
 import { type Row, typeNameOf } from "./types.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
@@ -62,13 +63,7 @@ export async function saying(summary: string, work: () => object | Promise<objec
 export class ResourceCalls {
   readonly #configuration: Configuration;
   readonly #steps: ReadonlyMap<string, ResourceSteps>;
-  /** Types and ids of the objects whose resources were planned. */
-  readonly #planned = new Set<string>();
-  /** What objects this plan removes, and what it makes: see {@link TerraformResource.objectKeys}. */
-  readonly #going = new Set<string>();
-  readonly #coming = new Set<string>();
-  /** How many resources without a state were planned. */
-  #made = 0;
+  readonly #objects = new PlannedObjects();
   #isStopped = false;
 
   constructor(configuration: Configuration) {
@@ -177,14 +172,15 @@ export class ResourceCalls {
     return this.#answer(request, (resource, steps) => {
       const prior = decodedRow(request.priorState);
       if (!decodedRow(request.proposedNewState)) {
-        const moved = prior && this.#stays(resource, prior);
+        const moved = prior && this.#objects.goes(resource, prior);
         return { plannedState: encoded(null), diagnostics: moved ? [moved] : [] };
       }
-      const twin = prior && this.#twinOf(resource, idIn(prior));
+      const twin = prior && this.#objects.stays(resource, prior);
       if (twin) return { diagnostics: [twin] };
-      const name = this.#nameOf(resource, prior, request.priorPrivate);
+      const replaced = prior ? undefined : replacedIn(request.priorPrivate);
+      const name = replaced ?? this.#objects.nameOf(resource, prior);
       const { planned, replaces, errors } = resource.plan(steps, name, rowIn(request.config), prior);
-      const moved = prior ? undefined : this.#isThere(resource, planned);
+      const moved = prior ? undefined : this.#objects.comes(resource, planned);
       return {
         plannedState: encoded(planned),
         requiresReplace: replaces.map((attribute) => attributePath(attribute)),
@@ -243,56 +239,11 @@ export class ResourceCalls {
       return { ...answer, diagnostics: [...(answer.diagnostics ?? []), ...warnings] };
     });
   }
-
-  /** What a resource is called in errors about two that have one object. Terraform tells no provider its address. */
-  #nameOf({ typeName }: TerraformResource, prior: Row | undefined, marked: Uint8Array | undefined): string {
-    if (prior) return `::${typeName}::${idIn(prior)}`;
-    const { replaces } = marked?.length ? (parsed(marked) as { readonly replaces?: string }) : {};
-    if (replaces !== undefined) return replaces;
-    this.#made += 1;
-    return `::${typeName}::new ${this.#made}`;
-  }
-
-  #twinOf({ typeName }: TerraformResource, id: string): Diagnostic | undefined {
-    const object = `${typeName} ${id}`;
-    const isTwin = this.#planned.has(object) || this.#going.has(object);
-    this.#planned.add(object);
-    return isTwin ? twins(object) : undefined;
-  }
-
-  /**
-   * The error where what this plan removes stays all the same, as another resource has it. Terraform removes and makes
-   * objects in any order: the other resource would lose it.
-   */
-  #stays(resource: TerraformResource, prior: Row): Diagnostic | undefined {
-    const object = `${resource.typeName} ${idIn(prior)}`;
-    const keys = resource.objectKeys(prior);
-    for (const key of [object, ...keys]) this.#going.add(key);
-    if (this.#planned.has(object)) return twins(object);
-    return keys.some((key) => this.#coming.has(key)) ? notMoved(object) : undefined;
-  }
-
-  /** The same, of what this plan makes. */
-  #isThere(resource: TerraformResource, planned: Row): Diagnostic | undefined {
-    const keys = resource.objectKeys(planned);
-    for (const key of keys) this.#coming.add(key);
-    return keys.some((key) => this.#going.has(key)) ? notMoved(`the ${resource.typeName}`) : undefined;
-  }
 }
 
-const twins = (object: string): Diagnostic =>
-  errorAt(
-    [],
-    "Two resources with one object",
-    `${object} is in the state of another resource of this configuration too; remove one of the two from the state (a removed block with destroy = false, or terraform state rm)`,
-  );
-
-const notMoved = (object: string): Diagnostic =>
-  errorAt(
-    [],
-    "An object that is removed and declared",
-    `${object} is removed by this plan, and another resource declares the same object: say by a moved block that it is that resource's now, or apply the removal first`,
-  );
+/** The name of the resource whose object is replaced; undefined where none is. */
+const replacedIn = (marked: Uint8Array | undefined): string | undefined =>
+  marked?.length ? (parsed(marked) as { readonly replaces?: string }).replaces : undefined;
 
 const OLD_ONE_LEFT = "was made anew, but the old one could not be removed; the next apply tries again";
 

@@ -26,6 +26,18 @@ export type Row = Readonly<Record<string, unknown>>;
 export const terraformName = (property: string): string =>
   property.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
+/** The type of a text. */
+export const STRING: Type = { kind: "string" };
+
+/** A value of the declarative model in an object of Terraform. @param required default false */
+export const memberOf = (property: string, description: string, type: Type, required = false): Member => ({
+  name: terraformName(property),
+  property,
+  type,
+  description,
+  required,
+});
+
 /** The type of a resource in Terraform: `PublicKey` is `gatehouse_public_key`. */
 export const typeNameOf = ({ name }: { readonly name: string }): string => `gatehouse${terraformName(name)}`;
 
@@ -42,7 +54,7 @@ export function typeOf(schema: Schema, definitions = schema.definitions ?? {}): 
   const [type = typeof sample] = [schema.type ?? []].flat().filter((name) => name !== "null");
   switch (type) {
     case "string":
-      return { kind: "string" };
+      return STRING;
     case "boolean":
       return { kind: "bool" };
     case "integer":
@@ -83,13 +95,10 @@ function typeOfAny(forms: readonly Schema[], definitions: NonNullable<Schema["de
 function membersOf(schema: Schema, definitions: NonNullable<Schema["definitions"]>): Member[] {
   return Object.entries(schema.properties ?? {})
     .filter(([, member]) => !member.not)
-    .map(([property, member]) => ({
-      name: terraformName(property),
-      property,
-      type: typeOf(member, definitions),
-      description: member.description ?? "",
-      required: schema.required?.includes(property) ?? false,
-    }));
+    .map(([property, member]) => {
+      const type = typeOf(member, definitions);
+      return memberOf(property, member.description ?? "", type, schema.required?.includes(property));
+    });
 }
 
 /** The type as Terraform writes it in JSON. */

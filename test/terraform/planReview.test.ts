@@ -127,6 +127,20 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     expect(stdout).toContain("Nobody gains or loses access.");
   });
 
+  it("means what it says, in whatever letter case it says it", async () => {
+    await plan({
+      resource: {
+        gatehouse_device_tags: { edge: { device: "EDGE-01", tags: ["edge"] } },
+        gatehouse_public_key: {
+          ana: { name: "ana", data: `  ${line} of ana`, username: "^root$", filter: { tags: ["edge"] } },
+        },
+      },
+    });
+    const { stdout } = await ask("review", root.folder);
+    expect(stdout).toContain("key ana gains login root on edge-01");
+    expect(stdout).not.toContain("Not known");
+  });
+
   it("is tested by the policy tests beside it", async () => {
     // Policy tests import the package as it is installed.
     const written = join(ROOT, "provider", "dist", "review", "policyTests", "written", "index.js");

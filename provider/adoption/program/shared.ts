@@ -30,6 +30,12 @@ export interface Declaration extends NamedObject {
   readonly args: Values;
 }
 
+/** An object as it is declared by itself. */
+export const declarationOf = (object: NamedObject): Declaration => ({
+  ...object,
+  args: withHelpers(object.inputs),
+});
+
 /** The objects that are declared one by one, by their kind; a kind that has too many for that is in none. */
 export const declarationsOf = (
   kinds: readonly KindOfProgram[],
@@ -37,7 +43,7 @@ export const declarationsOf = (
   new Map(
     kinds
       .filter(({ objects }) => objects.length <= DECLARED_MAX)
-      .map((kind) => [kind, kind.objects.map((object) => ({ ...object, args: withHelpers(object.inputs) }))]),
+      .map((kind) => [kind, kind.objects.map(declarationOf)]),
   );
 
 /** A value that several declarations have, and its name. */

@@ -8,7 +8,7 @@ import { type Block, blockText, FUNCTIONS, hclComment, helperCall } from "./hcl.
 import { Code, inline } from "./literal.ts";
 import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
 import { type NamedObject, named, UniqueNames } from "./names.ts";
-import { type Declaration, declarationsOf, type SharedValue, sharedValues, withHelpers } from "./shared.ts";
+import { type Declaration, declarationOf, declarationsOf, type SharedValue, sharedValues } from "./shared.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -52,8 +52,7 @@ export function terraformAdoptions(objects: readonly Declarable[]): string {
   const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
   const texts = [...kinds].flatMap(([kind, some]) => {
     const own = inTerraform({ kind, file: kind, objects: named(some, ({ name }) => name) });
-    const declarations = own.objects.map((object) => ({ ...object, args: withHelpers(object.inputs) }));
-    const { file, imports } = declaredFile(own, declarations, new Map());
+    const { file, imports } = declaredFile(own, own.objects.map(declarationOf), new Map());
     return [file.text.trimEnd(), ...imports.map(blockText)];
   });
   return texts.join("\n\n");
