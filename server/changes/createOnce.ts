@@ -1,6 +1,4 @@
-import type { Transaction } from "../db/transaction.ts";
 import { ConflictError, isDatabaseError } from "../errors.ts";
-import type { Services } from "../services.ts";
 
 /**
  * A unique value is taken: by another object, or by the object that an earlier request with the same Idempotency-Key
@@ -8,17 +6,18 @@ import type { Services } from "../services.ts";
  */
 export class TakenError extends ConflictError {}
 
-interface CreationContext {
-  readonly services: Services;
+interface CreationContext<Db> {
+  readonly services: { readonly db: Db };
   /** Digest of the request's Idempotency-Key; null without one. */
   readonly creationKey: string | null;
   repeated(): void;
 }
 
-interface Creation<T> {
+interface Creation<Db, Found, Made> {
   /** The object that was made under the key, if it still exists. */
-  find(tx: Transaction, creationKey: string): Promise<T | null>;
-  create(tx: Transaction): Promise<T>;
+  find(tx: Db, creationKey: string): Promise<Found | null>;
+  /** Null: a unique value is taken. The client's own error for it has the same meaning. */
+  create(tx: Db): Promise<Made | null>;
   /** The error message for a unique value that another object has. */
   readonly taken: string;
 }
@@ -28,7 +27,10 @@ interface Creation<T> {
  * `writeObject`, which retries once if a request with the same key was faster.
  * @throws TakenError a unique value is taken
  */
-export async function createOnce<T>(context: CreationContext, creation: Creation<T>): Promise<T> {
+export async function createOnce<Db, Found, Made>(
+  context: CreationContext<Db>,
+  creation: Creation<Db, Found, Made>,
+): Promise<Found | Made> {
   const { services, creationKey } = context;
   const { find, create, taken } = creation;
   const made = creationKey === null ? null : await find(services.db, creationKey);
@@ -36,9 +38,10 @@ export async function createOnce<T>(context: CreationContext, creation: Creation
     context.repeated();
     return made;
   }
-  try {
-    return await create(services.db);
-  } catch (error) {
-    throw isDatabaseError(error, "P2002") ? new TakenError(taken) : error;
-  }
+  const created = await create(services.db).catch((error: unknown) => {
+    if (isDatabaseError(error, "P2002")) return null;
+    throw error;
+  });
+  if (created === null) throw new TakenError(taken);
+  return created;
 }

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { Transaction } from "../db/transaction.ts";
+import type { SqlClient } from "../db/readRows.ts";
 import type { Caller } from "../http/identity.ts";
 
 /** The declared fields of an object, by their wire names; without fields that the service or an agent changes. */
@@ -21,14 +21,14 @@ export interface Write {
 /** A kind of declared object: how a write finds it, and how its declared fields are read. */
 export interface ManagedObject {
   /** The object's id. Called before and after the operation: a creation makes the id, a renaming changes it. */
-  id(tx: Transaction, write: Write): string | Promise<string>;
+  id(tx: SqlClient, write: Write): string | Promise<string>;
   /** The object's present declared fields; null if the namespace has no such object. */
-  read(tx: Transaction, tenantId: string, id: string): Promise<Declared | null>;
+  read(tx: SqlClient, tenantId: string, id: string): Promise<Declared | null>;
   /**
    * Stores who declared the object; nothing where the namespace has no such object. Left out for kinds that have no row
    * of their own.
    */
-  declare?(tx: Transaction, tenantId: string, id: string, declaredBy: string): Promise<unknown>;
+  declare?(tx: SqlClient, tenantId: string, id: string, declaredBy: string): Promise<unknown>;
 }
 
 /**

@@ -1,7 +1,9 @@
 import type { Declaration } from "@gatehouse-access/sdk/contract";
+import { insertRows } from "../db/rows.ts";
+import type { SqlServices } from "../db/transaction.ts";
 import type { Caller } from "../http/identity.ts";
 import type { RequestFacts } from "../http/requestFacts.ts";
-import type { Services } from "../services.ts";
+
 import type { Declared } from "./managedObject.ts";
 
 /** A person at the administration socket of the service, who needs no login. */
@@ -27,11 +29,11 @@ export interface Change {
 }
 
 /** Adds a change to the audit trail; to be called in the transaction that makes it. */
-export async function recordChange(services: Services, change: Change): Promise<void> {
+export async function recordChange(services: Pick<SqlServices, "db" | "now">, change: Change): Promise<void> {
   const { tenantId, caller, request, operation, object, before, after, declaration } = change;
   const actor = actorOf(caller);
-  await services.db.auditEntry.create({
-    data: {
+  await insertRows(services.db, "AuditEntry", [
+    {
       tenantId,
       operation,
       requestId: request.id,
@@ -46,8 +48,7 @@ export async function recordChange(services: Services, change: Change): Promise<
       after: after && JSON.stringify(after),
       declaredBy: declaration ? JSON.stringify(declaration) : null,
     },
-    select: { id: true },
-  });
+  ]);
 }
 
 function actorOf(caller: Caller | Operator): { kind: string; id: string; name: string } {

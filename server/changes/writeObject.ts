@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { IF_MATCH, type ObjectKind, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { inTurn } from "../db/inTurn.ts";
-import { inTransaction, within } from "../db/transaction.ts";
+import { inSqlTransaction, inTransaction, type SqlServices, within } from "../db/transaction.ts";
+import { canConflict } from "../db/transactionGate.ts";
 import { PreconditionError } from "../errors.ts";
-import type { ObjectRequest, Written } from "../http/handler.ts";
+import type { ObjectRequest, Run, Written } from "../http/handler.ts";
 import type { Services } from "../services.ts";
 import { TakenError } from "./createOnce.ts";
 import { declaredColumn } from "./declaredBy.ts";
@@ -28,9 +29,13 @@ export async function writeObject(
   request: ObjectRequest,
 ): Promise<Written> {
   const kind = objects[request.operation.object];
-  const begin = () => inTransaction(services, (tx) => write(within(services, tx), kind, request));
-  const { operation, tenantId } = request;
-  const turn = tenantId && COUNTING.has(operation.id) ? `${operation.id} ${tenantId}` : undefined;
+  const { operation, tenantId, run } = request;
+  const begin = () =>
+    run.by === "sql"
+      ? inSqlTransaction(services, (tx) => write(within(services, tx), kind, request, run.with))
+      : inTransaction(services, (tx) => write(within(services, tx), kind, request, run.with));
+  const takesTurns = COUNTING.has(operation.id) && canConflict(services.db);
+  const turn = tenantId && takesTurns ? `${operation.id} ${tenantId}` : undefined;
   // Of requests with the same Idempotency-Key, one creates the object; the others find it on their second attempt.
   for (let again = request.creationKey !== null; ; again = false) {
     try {
@@ -41,7 +46,12 @@ export async function writeObject(
   }
 }
 
-async function write(services: Services, kind: ManagedObject, request: ObjectRequest): Promise<Written> {
+async function write<S extends SqlServices>(
+  services: S,
+  kind: ManagedObject,
+  request: ObjectRequest,
+  run: Run<S>,
+): Promise<Written> {
   const { operation } = request;
   const identity = await request.identify(services);
   const caller = "caller" in identity ? identity.caller : identity;
@@ -62,12 +72,18 @@ async function write(services: Services, kind: ManagedObject, request: ObjectReq
   if (id !== undefined && declaredBy !== null) await kind.declare?.(db, facts.tenantId, id, declaredBy);
 
   let made = true;
-  const result = await request.run(services, identity, () => {
-    made = false;
+  let became: Declared | null | undefined;
+  const result = await run(services, identity, {
+    repeated: () => {
+      made = false;
+    },
+    became: (declared) => {
+      became = declared;
+    },
   });
   const done = { ...facts, done: true, result: result as Write["result"] };
   const idAfter = await kind.id(db, done);
-  const after = await kind.read(db, facts.tenantId, idAfter);
+  const after = became === undefined ? await kind.read(db, facts.tenantId, idAfter) : became;
   if (made && !isDeepStrictEqual(before, after)) {
     await recordChange(services, {
       tenantId: operation.object === "namespace" ? idAfter : facts.tenantId,

@@ -1,12 +1,14 @@
 import { rm, writeFile } from "node:fs/promises";
 import type { Database } from "./Database.ts";
 import { PrismaClient } from "./generated/sqlite/client.ts";
+import { GroupCommit } from "./groupCommit.ts";
 import { migrateSqlite } from "./migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
 import { openSqlite } from "./openSqlite.ts";
 import { readDirectly } from "./readRows.ts";
 import { snapshotsOf } from "./snapshotSqlite.ts";
 import { sqliteAdapter } from "./sqliteAdapter.ts";
+import { writeDirectly } from "./transaction.ts";
 
 /** See `openDatabase`. */
 export async function openSqliteDatabase(file: string): Promise<Database> {
@@ -21,6 +23,8 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       errorFormat: "minimal",
     });
     readDirectly(client, adapter);
+    const groups = new GroupCommit(adapter);
+    writeDirectly(client, (work) => groups.run(work));
     return {
       client,
       migrated,

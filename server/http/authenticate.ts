@@ -1,8 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Role } from "@gatehouse-access/sdk/contract";
-import type { Member as Membership } from "../db/generated/sqlite/client.ts";
+import type { Device, Member as Membership } from "../db/generated/sqlite/client.ts";
 import { readRows } from "../db/readRows.ts";
+import { findRow } from "../db/rows.ts";
 import { sql } from "../db/sql.ts";
+import type { SqlServices } from "../db/transaction.ts";
 import { UnauthenticatedError } from "../errors.ts";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
@@ -10,53 +12,66 @@ import { hasEnded } from "./hasEnded.ts";
 import type { Caller, DeviceCaller, KeyCaller, UserCaller } from "./identity.ts";
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 
+type UserClaims = TokenClaims & { readonly claims: "user" };
+
 /** The error for a credential that is not accepted. */
 export const credentialRefusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
 
+/** The credential of a request, before the database says whose it is and whether it is still accepted. */
+export type Credential =
+  | { readonly kind: "apikey"; readonly digest: string }
+  | { readonly kind: "token"; readonly claims: TokenClaims };
+
 /**
- * Authenticates the sender of a request. An API key wins over a token, even if the key is not valid; an empty header
- * counts as none; a token without `Bearer` is accepted too (rules section 1).
- * @throws UnauthenticatedError for a missing, unknown or expired credential, for a user who is no longer a member of
- * the token's namespace, and for a deleted device
+ * Reads the credential of a request, and verifies a token's signature. An API key wins over a token, even if the key is
+ * not valid; an empty header counts as none; a token without `Bearer` is accepted too (rules section 1).
+ * @throws UnauthenticatedError no credential, or a token that is not valid
  */
-export async function authenticate(services: Services, headers: IncomingHttpHeaders): Promise<Caller> {
+export async function readCredential(services: Services, headers: IncomingHttpHeaders): Promise<Credential> {
   const key = headers["x-api-key"];
-  if (key) return authenticateKey(services, String(key));
+  if (key) return { kind: "apikey", digest: digestOf(String(key)) };
   const token = headers.authorization?.replace(/^bearer\s+/i, "").trim();
-  if (!token) throw credentialRefusal();
-  return authenticateToken(services, token);
+  const claims = token ? await verifyToken(services, token) : undefined;
+  if (claims === undefined) throw credentialRefusal();
+  return { kind: "token", claims };
 }
 
-async function authenticateKey(services: Services, secret: string): Promise<KeyCaller> {
-  const key = await services.db.apiKey.findUnique({
-    where: { digest: digestOf(secret) },
-    select: { tenantId: true, name: true, role: true, expiresIn: true },
-  });
+/**
+ * The sender of a request with a credential.
+ * @throws UnauthenticatedError for an unknown or expired credential, for a user who is no longer a member of the token's
+ * namespace, and for a deleted device
+ */
+export async function authenticate(services: SqlServices, credential: Credential): Promise<Caller> {
+  if (credential.kind === "apikey") return authenticateKey(services, credential.digest);
+  const { claims } = credential;
+  return claims.claims === "device"
+    ? authenticateDevice(services, claims)
+    : authenticateUser(services, claims);
+}
+
+async function authenticateKey(services: SqlServices, digest: string): Promise<KeyCaller> {
+  const key = await findRow(services.db, "ApiKey", { digest });
   const expired = key && key.expiresIn > 0n && Number(key.expiresIn) * 1000 <= services.now().getTime();
   if (!key || expired) throw credentialRefusal();
   return { kind: "apikey", name: key.name, tenant: key.tenantId, role: key.role as Role };
 }
 
-async function authenticateToken(services: Services, token: string): Promise<Caller> {
-  const claims = await verifyToken(services, token);
-  if (claims === undefined) throw credentialRefusal();
-  const { tenant } = claims;
-  if (claims.claims === "device") return authenticateDevice(services, claims);
+async function authenticateUser(services: SqlServices, claims: UserClaims): Promise<UserCaller> {
   const present = await presentUser(services, claims);
+  const { id: userId, name: username, tenant } = claims;
   if (present === undefined || (tenant !== "" && present.role === null)) throw credentialRefusal();
-  const { id: userId, name: username } = claims;
   return { kind: "user", userId, username, tenant, ...present };
 }
 
 /** A device's token does not expire; it ends with the device. */
 async function authenticateDevice(
-  services: Services,
+  services: SqlServices,
   { tenant, uid }: { readonly tenant: string; readonly uid: string },
 ): Promise<DeviceCaller> {
-  const device = await services.db.device.findUnique({
-    where: { uid, tenantId: tenant },
-    select: { status: true },
-  });
+  const [device] = await readRows<Pick<Device, "status">>(
+    services.db,
+    sql`SELECT "status" FROM "Device" WHERE "uid" = ${uid} AND "tenantId" = ${tenant}`,
+  );
   if (!device || device.status === "removed") throw credentialRefusal();
   return { kind: "device", tenant, uid };
 }
@@ -76,8 +91,8 @@ interface CallerRow {
  * revoked.
  */
 async function presentUser(
-  services: Services,
-  token: TokenClaims & { readonly claims: "user" },
+  services: SqlServices,
+  token: UserClaims,
 ): Promise<Pick<UserCaller, "tokenVersion" | "token" | "role"> | undefined> {
   const [row] = await readRows<CallerRow>(
     services.db,
@@ -103,7 +118,7 @@ function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: D
 }
 
 /** The user's role in a namespace; null for a non-member and for a pending member (rules Q6). */
-export async function roleIn(services: Services, tenantId: string, userId: string): Promise<Role | null> {
+export async function roleIn(services: SqlServices, tenantId: string, userId: string): Promise<Role | null> {
   const [member] = await readRows<Pick<Membership, "role" | "status">>(
     services.db,
     sql`SELECT "role", "status" FROM "Member" WHERE "tenantId" = ${tenantId} AND "userId" = ${userId}`,

@@ -1,6 +1,7 @@
 import { type Operation, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { findRow } from "../db/rows.ts";
+import type { SqlServices } from "../db/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../errors.ts";
-import type { Services } from "../services.ts";
 import { roleIn } from "./authenticate.ts";
 import type { Caller, DeviceCaller, Member } from "./identity.ts";
 
@@ -25,7 +26,7 @@ const kindOf = (caller: Caller) => (caller.kind === "user" ? "jwt" : caller.kind
  * @throws NotFoundError no such namespace
  */
 export async function authorize(
-  services: Services,
+  services: SqlServices,
   operation: Operation,
   caller: Caller,
   tenant: string | undefined,
@@ -54,7 +55,7 @@ function ownDevice(caller: DeviceCaller, uid: string | undefined): DeviceCaller 
 }
 
 async function memberOfCredential(
-  services: Services,
+  services: SqlServices,
   operation: Operation,
   caller: Caller,
   tenant: string | undefined,
@@ -70,7 +71,11 @@ async function memberOfCredential(
   return { caller, tenant: caller.tenant, role };
 }
 
-async function memberOfPath(services: Services, caller: Caller, tenant: string | undefined): Promise<Member> {
+async function memberOfPath(
+  services: SqlServices,
+  caller: Caller,
+  tenant: string | undefined,
+): Promise<Member> {
   if (tenant === undefined) throw unknownNamespace();
   const role =
     caller.tenant === tenant
@@ -86,12 +91,12 @@ const roleOf = (caller: Caller): Role | null => (caller.kind === "device" ? null
 
 /** 404 for a namespace that does not exist, else 403 (rules section 5.5). */
 async function otherNamespace(
-  services: Services,
+  services: SqlServices,
   tenantId: string | undefined,
   text: string,
 ): Promise<Error> {
   if (tenantId === undefined) return unknownNamespace();
-  const known = await services.db.namespace.findUnique({ where: { tenantId }, select: { tenantId: true } });
+  const known = await findRow(services.db, "Namespace", { tenantId });
   return known ? new ForbiddenError(text) : unknownNamespace();
 }
 

@@ -1,7 +1,8 @@
 import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { SqlServices } from "../db/transaction.ts";
 import type { Services } from "../services.ts";
-import { authenticate } from "./authenticate.ts";
+import { authenticate, type Credential, credentialRefusal, readCredential } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import type { Caller, Member, NamedTenant } from "./identity.ts";
 
@@ -12,19 +13,22 @@ declare module "fastify" {
      * the request is about.
      */
     identity: Caller | Member | NamedTenant | null;
+    /** What the sender proved to be; null where nobody has to prove anything. */
+    credential: Credential | null;
   }
 }
 
 /**
- * Authenticates the sender of a request, and authorises it for the operation.
+ * Authenticates the sender of a request by its credential, and authorises it for the operation.
  * @throws UnauthenticatedError, ForbiddenError, NotFoundError see `authenticate` and `authorize`
  */
 export async function identify(
-  services: Services,
+  services: SqlServices,
   operation: Operation,
   request: FastifyRequest,
 ): Promise<Caller | Member> {
-  const caller = await authenticate(services, request.headers);
+  if (request.credential === null) throw credentialRefusal();
+  const caller = await authenticate(services, request.credential);
   const params = request.params as { readonly tenant?: string; readonly uid?: string };
   let tenant: string | undefined;
   const schema = operation.params.shape.tenant;
@@ -41,11 +45,13 @@ export async function identify(
  */
 export function authorizeRequests(app: FastifyInstance, services: Services): void {
   app.decorateRequest("identity", null);
+  app.decorateRequest("credential", null);
   app.addHook("onRequest", async (request) => {
     const { operation } = request.routeOptions.config;
     // A public operation ignores credentials (clients section 2). A path that is not served has no operation either,
     // and answers 404.
     if (operation === undefined || operation.scope === "public") return;
+    request.credential = await readCredential(services, request.headers);
     request.identity = await identify(services, operation, request);
   });
 }

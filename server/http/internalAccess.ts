@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import { ForbiddenError } from "../errors.ts";
 import { isSameSecret } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
-import { authenticate } from "./authenticate.ts";
+import { authenticate, readCredential } from "./authenticate.ts";
 import { parse } from "./validation.ts";
 
 /**
@@ -23,7 +23,7 @@ export function authenticateForwarded(app: FastifyInstance, services: Services):
   app.decorateRequest("identity", null);
   app.addHook("onRequest", async (request) => {
     if (request.routeOptions.config.operation?.scope !== "forwarded") return;
-    request.identity = await authenticate(services, request.headers);
+    request.identity = await authenticate(services, await readCredential(services, request.headers));
   });
 }
 

@@ -17,8 +17,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
 import { identify } from "./authorizeRequests.ts";
-import type { Behaviour, BodyOf, Context, Handler, Operations } from "./handler.ts";
-import type { IdentityOf } from "./identity.ts";
+import type { Behaves, Behaviour, BodyOf, Context, ObjectRequest, Operations, Told } from "./handler.ts";
+import type { Caller, IdentityOf, Member } from "./identity.ts";
 import { readQuery } from "./query.ts";
 import { serializerOf } from "./serialization.ts";
 import { parse, parseBody, parseParams } from "./validation.ts";
@@ -55,9 +55,10 @@ export function serveOperations(
 ): void {
   for (const operation of operations) {
     // The map's type relates each id to its operation, which a loop over ids cannot express.
-    const handler = (behaviour.handlers as Record<string, Handler<Operation>>)[operation.id];
-    if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
-    const served = { operation, behaviour, handler, named: paramNames(operation) };
+    const behaves = (behaviour.handlers as Record<string, Behaves<Operation>>)[operation.id];
+    if (behaves === undefined) throw new Error(`Operation ${operation.id} has no handler`);
+    const run = runnerOf(operation, behaviour, behaves);
+    const served = { operation, behaviour, run, named: paramNames(operation) };
     const { status, body, mediaType } = operation.success;
     for (const url of routesOf(operation)) {
       app.route({
@@ -87,10 +88,20 @@ function paramNames(operation: Operation): (given: unknown) => unknown {
     Object.fromEntries(names.map((name) => [name, (given as Record<string, unknown>)[routeName(name)]]));
 }
 
+/** Runs an operation for a request. */
+type Runner = (context: Context<Operation>, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+
+/** @throws Error the behaviour is a write, and the operation changes no object */
+function runnerOf(operation: Operation, behaviour: Behaviour, behaves: Behaves<Operation>): Runner {
+  if (writesObject(operation)) return writerOf(operation, behaviour, behaves);
+  if (typeof behaves === "function") return behaves;
+  throw new Error(`Operation ${operation.id} changes no object: its behaviour must be a handler`);
+}
+
 interface Served {
   readonly operation: Operation;
   readonly behaviour: Behaviour;
-  readonly handler: Handler<Operation>;
+  readonly run: Runner;
   readonly named: (params: unknown) => unknown;
 }
 
@@ -100,7 +111,7 @@ async function respond(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const { operation, behaviour, handler, named } = served;
+  const { operation, behaviour, run, named } = served;
   if (operation.success.alternatives.length > 0) addVary(reply, "Accept");
   const params = parseParams(operation, named(request.params));
   const query = readQuery(operation, request.query);
@@ -124,9 +135,7 @@ async function respond(
     header: (name: string, value: string | number) => void reply.header(name, String(value)),
   };
   await behaviour.admit(operation.id, context);
-  const result = writesObject(operation)
-    ? await runWrite({ ...served, operation }, context, request, reply)
-    : await handler(context);
+  const result = await run(context, request, reply);
   if (operation.object !== null && !writesObject(operation)) setRevision(reply, revisionIn(result));
   if (result instanceof Conversation) return openWebSocket(request, reply, result, operation.bodyLimit);
   reply.code(operation.success.status);
@@ -164,29 +173,41 @@ function addVary(reply: FastifyReply, name: string): void {
   reply.header("Vary", named === undefined ? name : `${String(named)}, ${name}`);
 }
 
-/** Runs a handler as the write of an object. */
-async function runWrite(
-  { operation, behaviour, handler }: Served & { readonly operation: { readonly object: ObjectKind } },
-  context: Context<Operation>,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
-  const { services, params, body, creationKey, declaration } = context;
-  const { result, revision } = await behaviour.write(services, {
-    operation,
-    tenantId: operation.scope === "user" ? undefined : request.identity?.tenant,
-    params,
-    body: body as object | undefined,
-    ifMatch: request.headers["if-match"],
-    creationKey,
-    declaration,
-    facts: context.request,
-    identify: (inside) => identify(inside, operation, request),
-    run: (inside, identity, repeated) =>
-      handler({ ...context, services: inside, identity: identity as IdentityOf<Operation>, repeated }),
-  });
-  setRevision(reply, revision);
-  return result;
+/** Runs a behaviour as the write of an object. */
+function writerOf(
+  operation: Operation & { readonly object: ObjectKind },
+  behaviour: Behaviour,
+  behaves: Behaves<Operation>,
+): Runner {
+  return async (context, request, reply) => {
+    const { services, params, body, creationKey, declaration } = context;
+    const { result, revision } = await behaviour.write(services, {
+      operation,
+      tenantId: operation.scope === "user" ? undefined : request.identity?.tenant,
+      params,
+      body: body as object | undefined,
+      ifMatch: request.headers["if-match"],
+      creationKey,
+      declaration,
+      facts: context.request,
+      identify: (inside) => identify(inside, operation, request),
+      run: runOf(context, behaves),
+    });
+    setRevision(reply, revision);
+    return result;
+  };
+}
+
+function runOf(context: Context<Operation>, behaves: Behaves<Operation>): ObjectRequest["run"] {
+  // A copy would make the signal, which is made on access. The identity has the form that the operation's scope says.
+  const inside = <S>(services: S, identity: Caller | Member, told: Told) =>
+    Object.assign(Object.create(context) as typeof context, told, {
+      services,
+      identity: identity as IdentityOf<Operation>,
+    });
+  return typeof behaves === "function"
+    ? { by: "client", with: (...given) => behaves(inside(...given)) }
+    : { by: "sql", with: (...given) => behaves.sql(inside(...given)) };
 }
 
 function setRevision(reply: FastifyReply, revision: string | undefined): void {

@@ -3,10 +3,11 @@ import type { z } from "zod";
 import { declaredIn } from "../../changes/declaredBy.ts";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
+import { findRow, updateRow } from "../../db/rows.ts";
 import { wireDate } from "../wireDate.ts";
 
 /** The declared fields of an API key. */
-const declaredApiKey = (row: Pick<ApiKey, "name" | "role" | "expiresIn">): Declared => ({
+export const declaredApiKey = (row: Pick<ApiKey, "name" | "role" | "expiresIn">): Declared => ({
   name: row.name,
   role: row.role,
   expires_in: Number(row.expiresIn),
@@ -16,11 +17,10 @@ export const apiKeyObject: ManagedObject = {
   // A key is identified by its name, which the operation may just have changed.
   id: (_, { params, body, result, done }) => String((done && body.name) || params.key || result?.name),
   async read(tx, tenantId, name) {
-    const row = await tx.apiKey.findUnique({ where: { tenantId_name: { tenantId, name } } });
-    return row && declaredApiKey(row);
+    const row = await findRow(tx, "ApiKey", { tenantId, name });
+    return row ? declaredApiKey(row) : null;
   },
-  declare: (tx, tenantId, name, declaredBy) =>
-    tx.apiKey.updateMany({ where: { tenantId, name }, data: { declaredBy } }),
+  declare: (tx, tenantId, name, declaredBy) => updateRow(tx, "ApiKey", { tenantId, name }, { declaredBy }),
 };
 
 type WireApiKey = z.output<typeof apiKeys.apiKey>;

@@ -2,11 +2,12 @@ import { randomUUID } from "node:crypto";
 import { type apiKeys, type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
+import { deleteRows, findRow, insertRows } from "../../db/rows.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler, Handlers, SqlWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import { digestOf } from "../../secrets/digest.ts";
-import { presentApiKey } from "./apiKey.ts";
+import { declaredApiKey, presentApiKey } from "./apiKey.ts";
 
 const DAY = 24 * 60 * 60;
 const YEAR = 365;
@@ -29,39 +30,41 @@ function checkRole(own: Role, asked: Role): void {
  * A retry with the same Idempotency-Key gets the key that was made, if it sends that key's secret. With another secret
  * it is refused, since the holder of the first secret may be using the key.
  */
-const createApiKey: Handler<PublicOperations["createApiKey"]> = async (context) => {
-  const { services, identity, body, creationKey, declaration } = context;
-  const { tenant: tenantId, caller } = identity;
-  const role = body.role || identity.role;
-  checkRole(identity.role, role);
-  const secret = body.key || randomUUID();
-  const digest = digestOf(secret);
-  const now = services.now();
-  const row = await createOnce(context, {
-    taken: "name or key: is used already",
-    find: async (tx, made) => {
-      const where = { tenantId_creationKey: { tenantId, creationKey: made } };
-      const known = await tx.apiKey.findUnique({ where });
-      if (known === null || known.digest === digest) return known;
-      throw new ConflictError(`Idempotency-Key: made the API key ${known.name}, which has another secret`);
-    },
-    create: (tx) =>
-      tx.apiKey.create({
-        data: {
+const createApiKey: SqlWrite<PublicOperations["createApiKey"]> = {
+  async sql(context) {
+    const { services, identity, body, creationKey, declaration } = context;
+    const { tenant: tenantId, caller } = identity;
+    const role = body.role || identity.role;
+    checkRole(identity.role, role);
+    const secret = body.key || randomUUID();
+    const digest = digestOf(secret);
+    const now = services.now();
+    const row = await createOnce(context, {
+      taken: "name or key: is used already",
+      find: async (tx, made) => {
+        const known = await findRow(tx, "ApiKey", { tenantId, creationKey: made });
+        if (known === undefined || known.digest === digest) return known ?? null;
+        throw new ConflictError(`Idempotency-Key: made the API key ${known.name}, which has another secret`);
+      },
+      create: async (tx) => {
+        const created = {
           digest,
           tenantId,
           name: body.name,
           role,
           createdBy: caller.userId,
-          expiresIn: expiryOf(body.expires_at, now),
+          expiresIn: BigInt(expiryOf(body.expires_at, now)),
           createdAt: now,
           updatedAt: now,
           creationKey,
           declaredBy: declaredColumn(declaration, now),
-        },
-      }),
-  });
-  return { id: secret, ...presentApiKey(row), user_id: row.createdBy };
+        };
+        return (await insertRows(tx, "ApiKey", [created])) ? created : null;
+      },
+    });
+    context.became(declaredApiKey(row));
+    return { id: secret, ...presentApiKey(row), user_id: row.createdBy };
+  },
 };
 
 const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) => {
@@ -116,12 +119,13 @@ const updateApiKey: Handler<PublicOperations["updateApiKey"]> = async ({
 };
 
 /** Keys are looked up with every request, so a deleted key stops working at once (rules section 15.7). */
-const deleteApiKey: Handler<PublicOperations["deleteApiKey"]> = async ({ services, identity, params }) => {
-  const { count } = await services.db.apiKey.deleteMany({
-    where: { tenantId: identity.tenant, name: params.key },
-  });
-  if (count === 0) throw new NotFoundError("no such API key");
-  return undefined;
+const deleteApiKey: SqlWrite<PublicOperations["deleteApiKey"]> = {
+  async sql({ services, identity, params, became }) {
+    const key = { tenantId: identity.tenant, name: params.key };
+    if (!(await deleteRows(services.db, "ApiKey", key))) throw new NotFoundError("no such API key");
+    became(null);
+    return undefined;
+  },
 };
 
 export const apiKeyHandlers: Handlers<Pick<PublicOperations, keyof typeof apiKeys & keyof PublicOperations>> =

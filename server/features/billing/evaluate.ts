@@ -42,7 +42,7 @@ async function evaluate(
     return { can_accept: await isAllowed(services, row.customerId, "device_accept"), can_connect: true };
   }
   return {
-    can_accept: !(await isFull(services, services.db, namespace)),
+    can_accept: !(await isFull(services, namespace)),
     can_connect: !(await isOverLimit(services, tenantId, namespace.maxDevices)),
   };
 }
@@ -61,7 +61,7 @@ async function report(
   const row = await billingOf(services, tenantId);
   if (row && (hasActiveSubscription(row) || action === "namespace_delete")) {
     if (!(await isAllowed(services, row.customerId, action))) throw paymentRefusal(action);
-  } else if (action === "device_accept" && (await isFull(services, services.db, namespace))) {
+  } else if (action === "device_accept" && (await isFull(services, namespace))) {
     throw new PaymentError(`the namespace may have ${namespace.maxDevices} accepted devices at most`);
   }
   return undefined;

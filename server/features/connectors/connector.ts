@@ -2,6 +2,7 @@ import type { connectors } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { Connector } from "../../db/generated/sqlite/client.ts";
+import { findRow } from "../../db/rows.ts";
 
 /** The declared fields of a connector; for its TLS material, a digest that leaves out the private key. */
 export const declaredConnector = (
@@ -17,8 +18,8 @@ export const declaredConnector = (
 export const connectorObject: ManagedObject = {
   id: (_, { params }) => params.uid ?? "",
   async read(tx, tenantId, uid) {
-    const row = await tx.connector.findUnique({ where: { uid, tenantId } });
-    return row && declaredConnector(row);
+    const row = await findRow(tx, "Connector", { uid, tenantId });
+    return row ? declaredConnector(row) : null;
   },
 };
 

@@ -1,15 +1,22 @@
 import type { containers, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { findRow } from "../../db/rows.ts";
+import type { SqlServices } from "../../db/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handlers } from "../../http/handler.ts";
-import type { Services } from "../../services.ts";
 import { CONTAINER, deleteDevice, getContainers, getDevice, updateDevice } from "./devices.ts";
 import { updateDeviceStatus } from "./status.ts";
 import { createDeviceTag, deleteDeviceTag, updateDeviceTags } from "./tags.ts";
 
 interface OfOne {
-  readonly services: Services;
+  readonly services: SqlServices;
   readonly identity: { readonly tenant: string };
   readonly params: { readonly uid: string };
+}
+
+/** @throws NotFoundError no such container in the namespace */
+async function checkContainer({ services, identity, params }: OfOne): Promise<void> {
+  const key = { uid: params.uid, tenantId: identity.tenant, infoPlatform: CONTAINER };
+  if (!(await findRow(services.db, "Device", key))) throw new NotFoundError("no such container");
 }
 
 /**
@@ -19,9 +26,7 @@ interface OfOne {
  */
 function ofContainer<C extends OfOne, R>(handler: (context: C) => Promise<R>): (context: C) => Promise<R> {
   return async (context) => {
-    const { services, identity, params } = context;
-    const where = { uid: params.uid, tenantId: identity.tenant, infoPlatform: CONTAINER };
-    if ((await services.db.device.count({ where })) === 0) throw new NotFoundError("no such container");
+    await checkContainer(context);
     return handler(context);
   };
 }
@@ -33,8 +38,8 @@ export const containerHandlers: Handlers<
   getContainer: ofContainer(getDevice),
   deleteContainer: ofContainer(deleteDevice),
   updateContainer: ofContainer(updateDevice),
-  updateContainerStatus: ofContainer(updateDeviceStatus),
-  createContainerTag: ofContainer(createDeviceTag),
-  updateContainerTags: ofContainer(updateDeviceTags),
-  deleteContainerTag: ofContainer(deleteDeviceTag),
+  updateContainerStatus: { sql: ofContainer(updateDeviceStatus.sql) },
+  createContainerTag: { sql: ofContainer(createDeviceTag.sql) },
+  updateContainerTags: { sql: ofContainer(updateDeviceTags.sql) },
+  deleteContainerTag: { sql: ofContainer(deleteDeviceTag.sql) },
 };

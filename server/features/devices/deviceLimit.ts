@@ -1,7 +1,9 @@
-import type { Namespace } from "../../db/generated/sqlite/client.ts";
-import type { Transaction } from "../../db/transaction.ts";
+import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
+import { readRows } from "../../db/readRows.ts";
+import { findRow } from "../../db/rows.ts";
+import { sql } from "../../db/sql.ts";
+import type { SqlServices } from "../../db/transaction.ts";
 import { ForbiddenError, PaymentError } from "../../errors.ts";
-import type { Services } from "../../services.ts";
 
 /** How long a removed device's slot still counts on a cloud instance, in milliseconds (rules section 7). */
 const REMOVED_LIFE = 30 * 24 * 60 * 60_000;
@@ -14,38 +16,38 @@ interface Slot {
 type LimitedNamespace = Pick<Namespace, "tenantId" | "maxDevices">;
 
 /** Devices that were removed later than this still hold their slots. */
-export const removedSince = (services: Services): Date => new Date(services.now().getTime() - REMOVED_LIFE);
+export const removedSince = (services: Pick<SqlServices, "now">): Date =>
+  new Date(services.now().getTime() - REMOVED_LIFE);
 
 /** True when no further device can be accepted; on a cloud instance, recently removed devices count too. */
 export async function isFull(
-  services: Services,
-  tx: Transaction,
+  services: SqlServices,
   { tenantId, maxDevices }: LimitedNamespace,
 ): Promise<boolean> {
   if (maxDevices <= 0) return false;
-  const removed = { status: "removed", statusUpdatedAt: { gt: removedSince(services) } };
-  const counted =
-    services.settings.edition === "cloud" ? [{ status: "accepted" }, removed] : [{ status: "accepted" }];
-  return (await tx.device.count({ where: { tenantId, OR: counted } })) >= maxDevices;
+  const removed = sql`"status" = 'removed' AND "statusUpdatedAt" > ${removedSince(services)}`;
+  const [counted] = await readRows<{ slots: number | bigint }>(
+    services.db,
+    sql`SELECT COUNT(*) AS slots FROM "Device" WHERE "tenantId" = ${tenantId}
+      AND ("status" = 'accepted' OR (${services.settings.edition === "cloud" ? removed : sql.false}))`,
+  );
+  return Number(counted?.slots) >= maxDevices;
 }
 
 /** True when the device can be accepted now; a removed device uses the slot that it still has. */
-export function isAcceptable(services: Services, device: Slot, full: boolean): boolean {
+export function isAcceptable(services: SqlServices, device: Slot, full: boolean): boolean {
   if (device.status === "accepted") return false;
   return !full || (device.status === "removed" && device.statusUpdatedAt > removedSince(services));
 }
 
 /**
+ * Checks that the device's namespace can accept it.
  * @throws PaymentError the limit is reached, on a cloud instance
  * @throws ForbiddenError the limit is reached
  */
-export async function checkLimit(
-  services: Services,
-  tx: Transaction,
-  namespace: LimitedNamespace,
-  device: Slot,
-): Promise<void> {
-  if (isAcceptable(services, device, await isFull(services, tx, namespace))) return;
-  const message = `the namespace may have ${namespace.maxDevices} accepted devices at most`;
+export async function checkLimit(services: SqlServices, device: Device): Promise<void> {
+  const namespace = await findRow(services.db, "Namespace", { tenantId: device.tenantId });
+  if (namespace && isAcceptable(services, device, await isFull(services, namespace))) return;
+  const message = `the namespace may have ${namespace?.maxDevices} accepted devices at most`;
   throw services.settings.edition === "cloud" ? new PaymentError(message) : new ForbiddenError(message);
 }

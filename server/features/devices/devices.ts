@@ -46,7 +46,7 @@ async function listDevices(context: Context<PublicOperations["getDevices"]>, pla
     db.namespace.findUniqueOrThrow({ where: { tenantId } }),
     readDevices(services, ids),
   ]);
-  const full = await isFull(services, db, namespace);
+  const full = await isFull(services, namespace);
   const since = onlineSince(services);
   return rows.map((row) =>
     presentDevice(row, { namespace, onlineSince: since, acceptable: isAcceptable(services, row, full) }),
@@ -66,7 +66,7 @@ type WholeDevice = Parameters<typeof presentDevice>[0] & { readonly namespace: N
 
 /** Converts a device to its wire format, with the fields that depend on the time and on its namespace's limit. */
 export async function presentOneDevice(services: Services, row: WholeDevice) {
-  const full = await isFull(services, services.db, row.namespace);
+  const full = await isFull(services, row.namespace);
   return presentDevice(row, {
     namespace: row.namespace,
     onlineSince: onlineSince(services),

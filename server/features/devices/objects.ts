@@ -1,6 +1,9 @@
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
-import type { Device } from "../../db/generated/sqlite/client.ts";
-import { tagNames, withTags } from "../tags/tagList.ts";
+import type { Device, DeviceTag } from "../../db/generated/sqlite/client.ts";
+import { readRows, type SqlClient } from "../../db/readRows.ts";
+import { findRow, updateRow } from "../../db/rows.ts";
+import { sql } from "../../db/sql.ts";
+import { tagNames } from "../tags/tagList.ts";
 
 /** The declared fields of a device; its agent's reports are not declared. */
 export const declaredDevice = (row: Pick<Device, "name" | "status" | "publicUrl">): Declared => ({
@@ -17,19 +20,42 @@ export const declaredTags = (rows: readonly { readonly tag: string }[]): Declare
 export const deviceObject: ManagedObject = {
   id: (_, { params }) => params.uid ?? "",
   async read(tx, tenantId, uid) {
-    const row = await tx.device.findUnique({ where: { uid, tenantId } });
+    const row = await findRow(tx, "Device", { uid, tenantId });
     return row && row.status !== "removed" ? declaredDevice(row) : null;
   },
-  declare: (tx, tenantId, uid, declaredBy) =>
-    tx.device.updateMany({ where: { uid, tenantId }, data: { declaredBy } }),
+  declare: (tx, tenantId, uid, declaredBy) => updateRow(tx, "Device", { uid, tenantId }, { declaredBy }),
 };
+
+/** The tags of a device in their order, and who declares them. */
+export interface DeviceTags {
+  readonly declaredBy: string | null;
+  readonly tags: readonly Pick<DeviceTag, "tag" | "creationKey">[];
+}
+
+/** The tags of a device; undefined where the namespace has no such device. */
+export async function findDeviceTags(
+  db: SqlClient,
+  tenantId: string,
+  uid: string,
+): Promise<DeviceTags | undefined> {
+  const rows = await readRows<{ declaredBy: string | null; tag: string | null; creationKey: string | null }>(
+    db,
+    sql`SELECT "Device"."tagsDeclaredBy" AS "declaredBy", "DeviceTag"."tag", "DeviceTag"."creationKey"
+      FROM "Device" LEFT JOIN "DeviceTag" ON "DeviceTag"."deviceUid" = "Device"."uid"
+      WHERE "Device"."uid" = ${uid} AND "Device"."tenantId" = ${tenantId} ORDER BY "DeviceTag"."position"`,
+  );
+  const [first] = rows;
+  if (first === undefined) return undefined;
+  const tags = rows.flatMap(({ tag, creationKey }) => (tag === null ? [] : { tag, creationKey }));
+  return { declaredBy: first.declaredBy, tags };
+}
 
 export const deviceTagsObject: ManagedObject = {
   id: (_, { params }) => params.uid ?? "",
   async read(tx, tenantId, uid) {
-    const row = await tx.device.findUnique({ where: { uid, tenantId }, select: withTags });
-    return row && declaredTags(row.tags);
+    const found = await findDeviceTags(tx, tenantId, uid);
+    return found ? declaredTags(found.tags) : null;
   },
   declare: (tx, tenantId, uid, tagsDeclaredBy) =>
-    tx.device.updateMany({ where: { uid, tenantId }, data: { tagsDeclaredBy } }),
+    updateRow(tx, "Device", { uid, tenantId }, { tagsDeclaredBy }),
 };

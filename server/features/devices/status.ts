@@ -1,33 +1,48 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { readRows, type SqlClient } from "../../db/readRows.ts";
+import { deleteRows, findRow, updateRow } from "../../db/rows.ts";
+import { sql } from "../../db/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
-import type { Context, Handler } from "../../http/handler.ts";
+import type { SqlContext, SqlWrite } from "../../http/handler.ts";
 import { checkLimit } from "./deviceLimit.ts";
 import { declaredDevice } from "./objects.ts";
 
 /** @throws NotFoundError the namespace has no such device */
-async function deviceIn(tx: Transaction, tenantId: string, uid: string): Promise<Device> {
-  const device = await tx.device.findUnique({ where: { uid, tenantId } });
+async function deviceIn(db: SqlClient, tenantId: string, uid: string): Promise<Device> {
+  const device = await findRow(db, "Device", { uid, tenantId });
   if (!device) throw new NotFoundError("no such device");
   return device;
 }
 
-/** The request that accepts a device. */
-interface Acceptance {
+/** A request that changes the status of a device. */
+interface Change {
   readonly operation: "acceptDevice" | "updateDeviceStatus";
   readonly context: Pick<
-    Context<PublicOperations["acceptDevice"]>,
-    "services" | "identity" | "request" | "declaration"
+    SqlContext<PublicOperations["acceptDevice"]>,
+    "services" | "identity" | "request" | "declaration" | "became"
   >;
 }
 
+/** Changes a device and the namespace's room for other devices. */
+async function change(
+  { context }: Change,
+  device: Device,
+  changes: Pick<Device, "status"> & Partial<Device>,
+) {
+  const { services, identity, became } = context;
+  const changed = { ...changes, statusUpdatedAt: services.now() };
+  await updateRow(services.db, "Device", { uid: device.uid }, changed);
+  services.enrolments.noteRoom(identity.tenant);
+  became(declaredDevice({ ...device, ...changed }));
+}
+
 /** Deletes the device that a new one replaces, with its own audit entry: the acceptance's is about the new device. */
-async function deleteFormer(tx: Transaction, former: Device, { operation, context }: Acceptance) {
+async function deleteFormer(former: Device, { operation, context }: Change): Promise<void> {
   const { services, identity, request, declaration } = context;
-  await tx.device.delete({ where: { uid: former.uid } });
-  await recordChange(within(services, tx), {
+  await deleteRows(services.db, "Device", { uid: former.uid });
+  await recordChange(services, {
     tenantId: former.tenantId,
     caller: identity.caller,
     request,
@@ -39,69 +54,75 @@ async function deleteFormer(tx: Transaction, former: Device, { operation, contex
   });
 }
 
-async function acceptIn(tx: Transaction, device: Device, acceptance: Acceptance): Promise<void> {
-  const { services } = acceptance.context;
-  const { tenantId, uid, mac } = device;
-  const accepted = { tenantId, status: "accepted", uid: { not: uid } };
-  // Two agents without a MAC are different machines.
-  const former = mac === "" ? null : await tx.device.findFirst({ where: { ...accepted, mac } });
-  const namesake = await tx.device.findFirst({
-    where: { ...accepted, name: device.name, ...(former && { mac: { not: mac } }) },
-    select: { uid: true },
-  });
+/** The accepted device of the same machine, which had another key. Two agents without a MAC are different machines. */
+async function formerOf(db: SqlClient, { tenantId, uid, mac }: Device): Promise<Device | undefined> {
+  if (mac === "") return undefined;
+  const [former] = await readRows<Device>(
+    db,
+    sql`SELECT * FROM "Device" WHERE "tenantId" = ${tenantId} AND "mac" = ${mac} AND "status" = 'accepted'
+      AND "uid" <> ${uid} LIMIT 1`,
+  );
+  return former;
+}
+
+/** @throws ConflictError another accepted device has the same name, and is not the one that this one replaces */
+async function checkName(
+  db: SqlClient,
+  { tenantId, uid, name }: Device,
+  former: Device | undefined,
+): Promise<void> {
+  const replaced = former ? sql`"mac" = ${former.mac}` : sql.false;
+  const [namesake] = await readRows(
+    db,
+    sql`SELECT 1 FROM "Device" WHERE "tenantId" = ${tenantId} AND "name" = ${name} AND "status" = 'accepted'
+      AND "uid" <> ${uid} AND NOT (${replaced}) LIMIT 1`,
+  );
   if (namesake) throw new ConflictError("another accepted device has the same name");
-  const name = former?.name ?? device.name;
-  if (former) {
-    // The same machine with a new key takes over the old device's name, slot and sessions (rules section 7).
-    await tx.session.updateMany({ where: { deviceUid: former.uid }, data: { deviceUid: uid } });
-    await deleteFormer(tx, former, acceptance);
-  } else {
-    const namespace = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
-    await checkLimit(services, tx, namespace, device);
-  }
-  await tx.device.update({
-    where: { uid },
-    data: { name, status: "accepted", statusUpdatedAt: services.now() },
-  });
 }
 
 /** Accepting an accepted device changes nothing (rules D22). */
-function accept(uid: string, acceptance: Acceptance): Promise<void> {
+async function accept(uid: string, acceptance: Change): Promise<void> {
   const { services, identity } = acceptance.context;
-  return inTransaction(services, async (tx) => {
-    const device = await deviceIn(tx, identity.tenant, uid);
-    if (device.status !== "accepted") await acceptIn(tx, device, acceptance);
-    services.enrolments.noteRoom(identity.tenant);
-  });
+  const { db } = services;
+  const device = await deviceIn(db, identity.tenant, uid);
+  if (device.status === "accepted") return;
+  const former = await formerOf(db, device);
+  await checkName(db, device, former);
+  if (former) {
+    // The same machine with a new key takes over the old device's name, slot and sessions (rules section 7).
+    await db.$executeRaw(sql`UPDATE "Session" SET "deviceUid" = ${uid} WHERE "deviceUid" = ${former.uid}`);
+    await deleteFormer(former, acceptance);
+  } else {
+    await checkLimit(services, device);
+  }
+  await change(acceptance, device, { status: "accepted", name: former?.name ?? device.name });
 }
 
-export const acceptDevice: Handler<PublicOperations["acceptDevice"]> = async (context) => {
-  await accept(context.params.uid, { operation: "acceptDevice", context });
-  return undefined;
+export const acceptDevice: SqlWrite<PublicOperations["acceptDevice"]> = {
+  async sql(context) {
+    await accept(context.params.uid, { operation: "acceptDevice", context });
+    return undefined;
+  },
 };
 
 const TARGETS = { reject: "rejected", pending: "pending" } as const;
 
-export const updateDeviceStatus: Handler<PublicOperations["updateDeviceStatus"]> = async (context) => {
-  const { services, identity, params } = context;
-  const { uid, status } = params;
-  if (status === "accept") {
-    await accept(uid, { operation: "updateDeviceStatus", context });
-    return undefined;
-  }
-  await inTransaction(services, async (tx) => {
-    const device = await deviceIn(tx, identity.tenant, uid);
+export const updateDeviceStatus: SqlWrite<PublicOperations["updateDeviceStatus"]> = {
+  async sql(context) {
+    const { services, identity, params } = context;
+    const { uid, status } = params;
+    const asked = { operation: "updateDeviceStatus", context } as const;
+    if (status === "accept") {
+      await accept(uid, asked);
+      return undefined;
+    }
+    const device = await deviceIn(services.db, identity.tenant, uid);
     // The specification has this value, but no transition leads to it (rules D23).
     if (status === "unused") throw new InvalidError("status: unused cannot be set");
     if (device.status !== "pending" && device.status !== "rejected") {
       throw new InvalidError(`status: of a device that is ${device.status} cannot be changed`);
     }
-    if (device.status === TARGETS[status]) return;
-    await tx.device.update({
-      where: { uid },
-      data: { status: TARGETS[status], statusUpdatedAt: services.now() },
-    });
-    services.enrolments.noteRoom(identity.tenant);
-  });
-  return undefined;
+    if (device.status !== TARGETS[status]) await change(asked, device, { status: TARGETS[status] });
+    return undefined;
+  },
 };

@@ -1,6 +1,6 @@
 import type { filter } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import type { Transaction } from "../../db/transaction.ts";
+import type { SqlClient } from "../../db/readRows.ts";
 import { NotFoundError } from "../../errors.ts";
 import { tagNames, tagRows } from "../tags/tagList.ts";
 import { knownTags } from "../tags/tagTables.ts";
@@ -19,7 +19,7 @@ export interface StoredFilter {
  * @throws NotFoundError a tag is not in use
  */
 export async function checkTagsUsed(
-  tx: Transaction,
+  tx: SqlClient,
   tenantId: string,
   tags: readonly string[],
   field: string,
@@ -31,21 +31,12 @@ export async function checkTagsUsed(
 }
 
 /** @throws NotFoundError a tag is not used in the namespace */
-export async function checkFilter(tx: Transaction, tenantId: string, { tags }: Filter): Promise<void> {
+export async function checkFilter(tx: SqlClient, tenantId: string, { tags }: Filter): Promise<void> {
   if (tags) await checkTagsUsed(tx, tenantId, tags, "filter.tags");
 }
 
-/** The columns with the filter of a new key or rule. */
-export const newFilter = ({ hostname, tags }: Filter) => ({
-  hostname: hostname ?? null,
-  tags: { create: tagRows(tags ?? []) },
-});
-
-/** The columns with the replaced filter of a key or rule. */
-export const replacedFilter = ({ hostname, tags }: Filter) => ({
-  hostname: hostname ?? null,
-  tags: replacedTags(tags ?? []),
-});
+/** The column of a filter that a key or a rule has itself. */
+export const filterColumn = ({ hostname }: Filter) => ({ hostname: hostname ?? null });
 
 export const replacedTags = (tags: readonly string[]) => ({ deleteMany: {}, create: tagRows(tags) });
 

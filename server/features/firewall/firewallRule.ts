@@ -3,9 +3,12 @@ import type { z } from "zod";
 import { declaredIn } from "../../changes/declaredBy.ts";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
+import { readRows, type SqlClient } from "../../db/readRows.ts";
+import { hasKey, updateRow } from "../../db/rows.ts";
+import { sql } from "../../db/sql.ts";
 import { NotFoundError } from "../../errors.ts";
 import { declaredFilter, presentFilter, type StoredFilter } from "../filters/filter.ts";
-import { withTags } from "../tags/tagList.ts";
+import { tagsColumn, tagsIn } from "../tags/tagList.ts";
 
 /** Highest value of the id's column; no rule has a higher id, which a path may name. */
 const HIGHEST_ID = 2_147_483_647;
@@ -18,11 +21,29 @@ export const noSuchRule = () => new NotFoundError("no such rule");
  */
 export function ruleKey(tenantId: string, id: string) {
   if (Number(id) > HIGHEST_ID) throw noSuchRule();
-  return { tenantId_id: { tenantId, id: Number(id) } };
+  return { tenantId, id: Number(id) };
+}
+
+const TAGS = tagsColumn(
+  sql`"FirewallRuleTag"`,
+  sql`"FirewallRuleTag"."tenantId" = "FirewallRule"."tenantId"
+    AND "FirewallRuleTag"."ruleId" = "FirewallRule"."id"`,
+);
+
+/** The rule with a unique key of its table, and the tags of its filter; null without one. */
+export async function findFirewallRule(
+  db: SqlClient,
+  key: Partial<FirewallRule>,
+): Promise<(FirewallRule & StoredFilter) | null> {
+  const [row] = await readRows<FirewallRule & { readonly tagList: string | null }>(
+    db,
+    sql`SELECT "FirewallRule".*, ${TAGS} AS "tagList" FROM "FirewallRule" WHERE ${hasKey<"FirewallRule">(key)}`,
+  );
+  return row ? { ...row, tags: tagsIn(row.tagList) } : null;
 }
 
 /** The declared fields of a rule: all but its id. */
-const declaredFirewallRule = (row: FirewallRule & StoredFilter): Declared => ({
+export const declaredFirewallRule = (row: FirewallRule & StoredFilter): Declared => ({
   action: row.action,
   active: row.active,
   priority: row.priority,
@@ -34,11 +55,11 @@ const declaredFirewallRule = (row: FirewallRule & StoredFilter): Declared => ({
 export const firewallRuleObject: ManagedObject = {
   id: (_, { params, result }) => params.id ?? String(result?.id),
   async read(tx, tenantId, id) {
-    const row = await tx.firewallRule.findUnique({ where: ruleKey(tenantId, id), include: withTags });
+    const row = await findFirewallRule(tx, ruleKey(tenantId, id));
     return row && declaredFirewallRule(row);
   },
   declare: (tx, tenantId, id, declaredBy) =>
-    tx.firewallRule.updateMany({ where: ruleKey(tenantId, id).tenantId_id, data: { declaredBy } }),
+    updateRow(tx, "FirewallRule", ruleKey(tenantId, id), { declaredBy }),
 };
 
 type WireRule = z.output<typeof firewall.firewallRule>;

@@ -1,14 +1,23 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
-import { inTransaction, type Transaction } from "../../db/transaction.ts";
-import type { Context, Handler } from "../../http/handler.ts";
+import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
+import { readRows, type SqlClient } from "../../db/readRows.ts";
+import { deleteRows, insertion, insertRows, updateRow } from "../../db/rows.ts";
+import { sql } from "../../db/sql.ts";
+import type { SqlServices } from "../../db/transaction.ts";
+import type { Context, Handler, SqlWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
-import type { Services } from "../../services.ts";
-import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
+import { checkFilter, type Filter, filterColumn } from "../filters/filter.ts";
 import { requireRoom } from "../requireRoom.ts";
-import { withTags } from "../tags/tagList.ts";
-import { noSuchRule, presentFirewallRule, ruleKey } from "./firewallRule.ts";
+import { tagRows, withTags } from "../tags/tagList.ts";
+import {
+  declaredFirewallRule,
+  findFirewallRule,
+  noSuchRule,
+  presentFirewallRule,
+  ruleKey,
+} from "./firewallRule.ts";
 
 type Body = Context<PublicOperations["createFirewallRule"]>["body"];
 
@@ -18,6 +27,7 @@ const columnsOf = (body: Body) => ({
   priority: body.priority,
   sourceIp: body.source_ip,
   username: body.username,
+  ...filterColumn(body.filter),
 });
 
 /** In ascending strength (rules section 6); of rules with the same priority, the later one is stronger. */
@@ -39,69 +49,92 @@ export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = a
 
 export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = async (context) => {
   const { services, identity, params } = context;
-  const where = ruleKey(identity.tenant, params.id);
-  const row = await services.db.firewallRule.findUnique({ where, include: withTags });
-  if (!row) throw noSuchRule();
+  const row = await findFirewallRule(services.db, ruleKey(identity.tenant, params.id));
+  if (row === null) throw noSuchRule();
   return presentFirewallRule(row);
 };
 
 /** @throws ForbiddenError the namespace has as many rules as it may have */
-function checkNumber(services: Services, tx: Transaction, tenantId: string): Promise<void> {
-  const limit = services.settings.maximumFirewallRules;
+function checkNumber({ db, settings }: SqlServices, tenantId: string): Promise<void> {
+  const limit = settings.maximumFirewallRules;
   return requireRoom(
     limit,
-    () => tx.firewallRule.count({ where: { tenantId }, take: limit }),
+    async () => {
+      const rules = sql`SELECT 1 FROM "FirewallRule" WHERE "tenantId" = ${tenantId} LIMIT ${limit}`;
+      const [counted] = await readRows<{ count: number | bigint }>(
+        db,
+        sql`SELECT COUNT(*) AS count FROM (${rules}) AS counted`,
+      );
+      return Number(counted?.count);
+    },
     `the namespace has ${limit} firewall rules, the most that it may have: delete one`,
   );
 }
 
-export const createFirewallRule: Handler<PublicOperations["createFirewallRule"]> = async (context) => {
-  const { services, identity, body, creationKey, declaration } = context;
-  const tenantId = identity.tenant;
-  const row = await createOnce(context, {
-    taken: "the rule exists already",
-    find: (tx, made) =>
-      tx.firewallRule.findUnique({
-        where: { tenantId_creationKey: { tenantId, creationKey: made } },
-        include: withTags,
-      }),
-    create: async (tx) => {
-      await checkNumber(services, tx, tenantId);
-      await checkFilter(tx, tenantId, body.filter);
-      return tx.firewallRule.create({
-        data: {
+/** Stores the tags of a rule's filter, which has none yet. */
+function insertTags(
+  db: SqlClient,
+  { tenantId, id }: Pick<FirewallRule, "tenantId" | "id">,
+  { tags = [] }: Filter,
+): Promise<boolean> {
+  return insertRows(
+    db,
+    "FirewallRuleTag",
+    tagRows(tags).map((tag) => ({ tenantId, ruleId: id, ...tag })),
+  );
+}
+
+export const createFirewallRule: SqlWrite<PublicOperations["createFirewallRule"]> = {
+  async sql(context) {
+    const { services, identity, body, creationKey, declaration } = context;
+    const tenantId = identity.tenant;
+    const row = await createOnce(context, {
+      taken: "the rule exists already",
+      find: (tx, made) => findFirewallRule(tx, { tenantId, creationKey: made }),
+      create: async (tx) => {
+        await checkNumber(services, tenantId);
+        await checkFilter(tx, tenantId, body.filter);
+        const created = {
           tenantId,
+          ...columnsOf(body),
           creationKey,
           declaredBy: declaredColumn(declaration, services.now()),
-          ...columnsOf(body),
-          ...newFilter(body.filter),
-        },
-        include: withTags,
-      });
-    },
-  });
-  return presentFirewallRule(row);
-};
-
-export const updateFirewallRule: Handler<PublicOperations["updateFirewallRule"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  const where = ruleKey(identity.tenant, params.id);
-  const row = await inTransaction(services, async (tx) => {
-    if (!(await tx.firewallRule.findUnique({ where }))) throw noSuchRule();
-    await checkFilter(tx, identity.tenant, body.filter);
-    return tx.firewallRule.update({
-      where,
-      data: { ...columnsOf(body), ...replacedFilter(body.filter) },
-      include: withTags,
+        };
+        const [inserted] = await readRows<Pick<FirewallRule, "id">>(
+          tx,
+          sql`${insertion("FirewallRule", [created])} RETURNING "id"`,
+        );
+        if (inserted === undefined) return null;
+        const row = { ...created, ...inserted };
+        await insertTags(tx, row, body.filter);
+        return { ...row, tags: tagRows(body.filter.tags ?? []) };
+      },
     });
-  });
-  return presentFirewallRule(row);
+    context.became(declaredFirewallRule(row));
+    return presentFirewallRule(row);
+  },
 };
 
-export const deleteFirewallRule: Handler<PublicOperations["deleteFirewallRule"]> = async (context) => {
-  const { services, identity, params } = context;
-  const { tenantId_id: where } = ruleKey(identity.tenant, params.id);
-  const { count } = await services.db.firewallRule.deleteMany({ where });
-  if (count === 0) throw noSuchRule();
-  return undefined;
+export const updateFirewallRule: SqlWrite<PublicOperations["updateFirewallRule"]> = {
+  async sql({ services, identity, params, body, became }) {
+    const { db } = services;
+    const key = ruleKey(identity.tenant, params.id);
+    if (!(await updateRow(db, "FirewallRule", key, columnsOf(body)))) throw noSuchRule();
+    await checkFilter(db, key.tenantId, body.filter);
+    await deleteRows(db, "FirewallRuleTag", { tenantId: key.tenantId, ruleId: key.id });
+    await insertTags(db, key, body.filter);
+    const row = await findFirewallRule(db, key);
+    if (row === null) throw noSuchRule();
+    became(declaredFirewallRule(row));
+    return presentFirewallRule(row);
+  },
+};
+
+export const deleteFirewallRule: SqlWrite<PublicOperations["deleteFirewallRule"]> = {
+  async sql({ services, identity, params, became }) {
+    const key = ruleKey(identity.tenant, params.id);
+    if (!(await deleteRows(services.db, "FirewallRule", key))) throw noSuchRule();
+    became(null);
+    return undefined;
+  },
 };

@@ -3,17 +3,17 @@ import { InvalidError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import { replacedTags } from "../filters/filter.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
-import { withTags } from "../tags/tagList.ts";
-import { ruleKey } from "./firewallRule.ts";
+import { findFirewallRule, ruleKey } from "./firewallRule.ts";
 
 function ownerOf(tenantId: string, id: string): FilterOwner {
-  const where = ruleKey(tenantId, id);
+  const key = ruleKey(tenantId, id);
   return {
     noun: "rule",
     tenantId,
     RefusedReplacement: InvalidError,
-    read: (tx) => tx.firewallRule.findUnique({ where, include: withTags }),
-    write: (tx, tags) => tx.firewallRule.update({ where, data: { tags: replacedTags(tags) } }),
+    read: (tx) => findFirewallRule(tx, key),
+    write: (tx, tags) =>
+      tx.firewallRule.update({ where: { tenantId_id: key }, data: { tags: replacedTags(tags) } }),
   };
 }
 

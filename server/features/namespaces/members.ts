@@ -2,9 +2,10 @@ import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
-import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { findRow, updateRow } from "../../db/rows.ts";
+import { inTransaction, within } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/handler.ts";
+import type { Handler, SqlWrite } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { queueMail } from "../outbox/outbox.ts";
 import { callingUser } from "../users/callingUser.ts";
@@ -12,6 +13,7 @@ import { homeOf, sessionOf } from "../users/session.ts";
 import { invitationMail } from "./invitationLink.ts";
 import { makeInvitation, putMember, ranOut } from "./invitations.ts";
 import { readNamespace } from "./namespaces.ts";
+import { declaredMember } from "./objects.ts";
 
 /**
  * Members may give and take roles up to their own; only the creation of a namespace makes an owner (rules section 4).
@@ -22,11 +24,7 @@ export function checkAuthority(own: Role, over: Role): void {
   if (!roleAtLeast(own, over)) throw new ForbiddenError(`role: ${over} is above the caller's`);
 }
 
-async function memberIn(tx: Transaction, tenantId: string, userId: string) {
-  const member = await tx.member.findUnique({ where: { tenantId_userId: { tenantId, userId } } });
-  if (!member) throw new NotFoundError("no such member");
-  return member;
-}
+const noSuchMember = () => new NotFoundError("no such member");
 
 /**
  * Adds the user with the address at once.
@@ -77,7 +75,7 @@ export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (co
   const email = body.email.toLowerCase();
   const declaredBy = declaredColumn(declaration, services.now());
   const add = services.settings.edition === "cloud" ? mailInvitation : addMember;
-  await createOnce<Membership>(context, {
+  await createOnce(context, {
     taken: "is a member already",
     find: async (tx, made) => {
       const where = { tenantId_creationKey: { tenantId, creationKey: made } };
@@ -92,27 +90,29 @@ export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (co
   return readNamespace(services, tenantId);
 };
 
-export const updateMember: Handler<PublicOperations["updateMember"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  const { tenant: tenantId, role } = identity;
-  await inTransaction(services, async (tx) => {
-    const member = await memberIn(tx, tenantId, params.uid);
+export const updateMember: SqlWrite<PublicOperations["updateMember"]> = {
+  async sql({ services, identity, params, body, became }) {
+    const { tenant: tenantId, role } = identity;
+    const key = { tenantId, userId: params.uid };
+    const member = await findRow(services.db, "Member", key);
+    if (!member) throw noSuchMember();
     if (member.role === "owner") throw new ForbiddenError("the owner's role cannot be changed");
-    if (body.role === undefined) return;
+    if (body.role === undefined) return undefined;
     checkAuthority(role, body.role);
-    await tx.member.update({
-      where: { tenantId_userId: { tenantId, userId: params.uid } },
-      data: { role: body.role },
-    });
-  });
-  return undefined;
+    await updateRow(services.db, "Member", key, { role: body.role });
+    became(declaredMember({ role: body.role }));
+    return undefined;
+  },
 };
 
 export const removeMember: Handler<PublicOperations["removeMember"]> = async (context) => {
   const { services, identity, params } = context;
   const { tenant: tenantId, role } = identity;
   await inTransaction(services, async (tx) => {
-    const member = await memberIn(tx, tenantId, params.uid);
+    const member = await tx.member.findUnique({
+      where: { tenantId_userId: { tenantId, userId: params.uid } },
+    });
+    if (!member) throw noSuchMember();
     checkAuthority(role, member.role as Role);
     await tx.member.delete({ where: { tenantId_userId: { tenantId, userId: params.uid } } });
   });

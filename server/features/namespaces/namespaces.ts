@@ -9,7 +9,7 @@ import type { Handler } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
 import { callingUser } from "../users/callingUser.ts";
-import { insertNamespace, type NewNamespaceRow } from "./insertNamespace.ts";
+import { insertNamespace } from "./insertNamespace.ts";
 import { namespaceTable } from "./namespaceTable.ts";
 import {
   acceptedColumn,
@@ -64,7 +64,7 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
 export const createNamespace: Handler<PublicOperations["createNamespace"]> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
   const user = await callingUser(services, identity);
-  const row = await createOnce<{ readonly tenantId: string } | NewNamespaceRow>(context, {
+  const row = await createOnce(context, {
     taken: "name or tenant: is taken",
     // Found by owner, so that a former owner learns nothing of the namespace.
     find: async (tx, made) => {

@@ -1,5 +1,6 @@
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
+import { findRow, updateRow } from "../../db/rows.ts";
 
 /** The declared fields of a namespace; its members are objects of their own. */
 export const declaredNamespace = (
@@ -15,24 +16,22 @@ export const declaredMember = (row: Pick<Member, "role">): Declared => ({ role: 
 export const namespaceObject: ManagedObject = {
   id: (_, { tenantId, result }) => String(result?.tenant_id ?? tenantId),
   async read(tx, _, tenantId) {
-    const row = await tx.namespace.findUnique({ where: { tenantId } });
-    return row && declaredNamespace(row);
+    const row = await findRow(tx, "Namespace", { tenantId });
+    return row ? declaredNamespace(row) : null;
   },
-  declare: (tx, _, tenantId, declaredBy) =>
-    tx.namespace.updateMany({ where: { tenantId }, data: { declaredBy } }),
+  declare: (tx, _, tenantId, declaredBy) => updateRow(tx, "Namespace", { tenantId }, { declaredBy }),
 };
 
 export const memberObject: ManagedObject = {
   async id(tx, { params, body, caller }) {
     if (params.uid) return params.uid;
     if (typeof body.email !== "string") return caller.kind === "user" ? caller.userId : "";
-    const email = body.email.toLowerCase();
-    return (await tx.user.findUnique({ where: { email }, select: { id: true } }))?.id ?? "";
+    return (await findRow(tx, "User", { email: body.email.toLowerCase() }))?.id ?? "";
   },
   async read(tx, tenantId, userId) {
-    const row = await tx.member.findUnique({ where: { tenantId_userId: { tenantId, userId } } });
-    return row && declaredMember(row);
+    const row = await findRow(tx, "Member", { tenantId, userId });
+    return row ? declaredMember(row) : null;
   },
   declare: (tx, tenantId, userId, declaredBy) =>
-    tx.member.updateMany({ where: { tenantId, userId }, data: { declaredBy } }),
+    updateRow(tx, "Member", { tenantId, userId }, { declaredBy }),
 };

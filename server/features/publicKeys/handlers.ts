@@ -7,14 +7,15 @@ import {
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
+import type { SqlClient } from "../../db/readRows.ts";
+import { deleteRows, insertRows, updateRow } from "../../db/rows.ts";
 import { sql } from "../../db/sql.ts";
-import { inTransaction } from "../../db/transaction.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler, Handlers, SqlWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
-import { checkFilter, newFilter, replacedFilter } from "../filters/filter.ts";
-import { withTags } from "../tags/tagList.ts";
-import { presentPublicKey, publicKeyTable } from "./publicKey.ts";
+import { checkFilter, type Filter, filterColumn } from "../filters/filter.ts";
+import { tagRows } from "../tags/tagList.ts";
+import { declaredPublicKey, findPublicKey, presentPublicKey, publicKeyTable } from "./publicKey.ts";
 import { addPublicKeyTag, removePublicKeyTag, updatePublicKeyTags } from "./tags.ts";
 
 /** @throws InvalidError `data` is not a public key */
@@ -32,6 +33,8 @@ function readKey(data: string): { readonly fingerprint: string; readonly data: s
     );
   }
 }
+
+const noSuchKey = () => new NotFoundError("no such key");
 
 const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context) => {
   const { services, identity, query, header } = context;
@@ -57,66 +60,78 @@ const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context
   return rows.map((row) => presentPublicKey({ ...row, tags: tagsOf.get(row.fingerprint) ?? [] }));
 };
 
-const createPublicKey: Handler<PublicOperations["createPublicKey"]> = async (context) => {
-  const { services, identity, body, creationKey, declaration } = context;
-  const tenantId = identity.tenant;
-  const key = readKey(body.data);
-  const row = await createOnce(context, {
-    taken: "the namespace has this key already",
-    find: async (tx, made) => {
-      const where = { tenantId_creationKey: { tenantId, creationKey: made } };
-      const known = await tx.publicKey.findUnique({ where, include: withTags });
-      if (known && known.fingerprint !== key.fingerprint)
-        throw new ConflictError(`Idempotency-Key: made the public key ${known.fingerprint}`);
-      return known;
-    },
-    create: async (tx) => {
-      await checkFilter(tx, tenantId, body.filter);
-      return tx.publicKey.create({
-        data: {
+/** Stores the tags of a key's filter, which has none yet. */
+function insertTags(
+  db: SqlClient,
+  { tenantId, fingerprint }: Pick<PublicKey, "tenantId" | "fingerprint">,
+  { tags = [] }: Filter,
+): Promise<boolean> {
+  return insertRows(
+    db,
+    "PublicKeyTag",
+    tagRows(tags).map((tag) => ({ tenantId, fingerprint, ...tag })),
+  );
+}
+
+const createPublicKey: SqlWrite<PublicOperations["createPublicKey"]> = {
+  async sql(context) {
+    const { services, identity, body, creationKey, declaration } = context;
+    const tenantId = identity.tenant;
+    const key = readKey(body.data);
+    const row = await createOnce(context, {
+      taken: "the namespace has this key already",
+      find: async (tx, made) => {
+        const known = await findPublicKey(tx, { tenantId, creationKey: made });
+        if (known && known.fingerprint !== key.fingerprint)
+          throw new ConflictError(`Idempotency-Key: made the public key ${known.fingerprint}`);
+        return known;
+      },
+      create: async (tx) => {
+        await checkFilter(tx, tenantId, body.filter);
+        const created = {
           tenantId,
-          creationKey,
-          declaredBy: declaredColumn(declaration, services.now()),
           ...key,
           name: body.name,
           username: body.username,
-          ...newFilter(body.filter),
+          ...filterColumn(body.filter),
           createdAt: services.now(),
-        },
-        include: withTags,
-      });
-    },
-  });
-  return presentPublicKey(row);
-};
-
-const updatePublicKey: Handler<PublicOperations["updatePublicKey"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  const key = { tenantId: identity.tenant, fingerprint: params.fingerprint };
-  const row = await inTransaction(services, async (tx) => {
-    const known = await tx.publicKey.findUnique({ where: { tenantId_fingerprint: key } });
-    if (!known) throw new NotFoundError("no such key");
-    await checkFilter(tx, key.tenantId, body.filter);
-    return tx.publicKey.update({
-      where: { tenantId_fingerprint: key },
-      data: {
-        name: body.name,
-        username: body.username,
-        ...replacedFilter(body.filter),
+          creationKey,
+          declaredBy: declaredColumn(declaration, services.now()),
+        };
+        if (!(await insertRows(tx, "PublicKey", [created]))) return null;
+        await insertTags(tx, created, body.filter);
+        return { ...created, tags: tagRows(body.filter.tags ?? []) };
       },
-      include: withTags,
     });
-  });
-  return presentPublicKey(row);
+    context.became(declaredPublicKey(row));
+    return presentPublicKey(row);
+  },
 };
 
-const deletePublicKey: Handler<PublicOperations["deletePublicKey"]> = async (context) => {
-  const { services, identity, params } = context;
-  const { count } = await services.db.publicKey.deleteMany({
-    where: { tenantId: identity.tenant, fingerprint: params.fingerprint },
-  });
-  if (count === 0) throw new NotFoundError("no such key");
-  return undefined;
+const updatePublicKey: SqlWrite<PublicOperations["updatePublicKey"]> = {
+  async sql(context) {
+    const { services, identity, params, body } = context;
+    const { db } = services;
+    const key = { tenantId: identity.tenant, fingerprint: params.fingerprint };
+    const changes = { name: body.name, username: body.username, ...filterColumn(body.filter) };
+    if (!(await updateRow(db, "PublicKey", key, changes))) throw noSuchKey();
+    await checkFilter(db, key.tenantId, body.filter);
+    await deleteRows(db, "PublicKeyTag", key);
+    await insertTags(db, key, body.filter);
+    const row = await findPublicKey(db, key);
+    if (row === null) throw noSuchKey();
+    context.became(declaredPublicKey(row));
+    return presentPublicKey(row);
+  },
+};
+
+const deletePublicKey: SqlWrite<PublicOperations["deletePublicKey"]> = {
+  async sql({ services, identity, params, became }) {
+    const key = { tenantId: identity.tenant, fingerprint: params.fingerprint };
+    if (!(await deleteRows(services.db, "PublicKey", key))) throw noSuchKey();
+    became(null);
+    return undefined;
+  },
 };
 
 export const publicKeyHandlers: Handlers<

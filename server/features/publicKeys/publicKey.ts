@@ -3,28 +3,47 @@ import type { z } from "zod";
 import { declaredIn } from "../../changes/declaredBy.ts";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
+import { readRows, type SqlClient } from "../../db/readRows.ts";
+import { hasKey, updateRow } from "../../db/rows.ts";
 import { sql } from "../../db/sql.ts";
 import { column, largeText, listOf, type Table } from "../../lists/table.ts";
 import { declaredFilter, presentFilter, type StoredFilter } from "../filters/filter.ts";
-import { withTags } from "../tags/tagList.ts";
+import { tagsColumn, tagsIn } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 
 /** The declared fields of a key; the key itself never changes. */
-const declaredPublicKey = (row: Pick<PublicKey, "name" | "username"> & StoredFilter): Declared => ({
+export const declaredPublicKey = (row: Pick<PublicKey, "name" | "username"> & StoredFilter): Declared => ({
   name: row.name,
   username: row.username,
   filter: declaredFilter(row),
 });
 
+const TAGS = tagsColumn(
+  sql`"PublicKeyTag"`,
+  sql`"PublicKeyTag"."tenantId" = "PublicKey"."tenantId"
+    AND "PublicKeyTag"."fingerprint" = "PublicKey"."fingerprint"`,
+);
+
+/** The key with a unique key of its table, and the tags of its filter; null without one. */
+export async function findPublicKey(
+  db: SqlClient,
+  key: Partial<PublicKey>,
+): Promise<(PublicKey & StoredFilter) | null> {
+  const [row] = await readRows<PublicKey & { readonly tagList: string | null }>(
+    db,
+    sql`SELECT "PublicKey".*, ${TAGS} AS "tagList" FROM "PublicKey" WHERE ${hasKey<"PublicKey">(key)}`,
+  );
+  return row ? { ...row, tags: tagsIn(row.tagList) } : null;
+}
+
 export const publicKeyObject: ManagedObject = {
   id: (_, { params, result }) => params.fingerprint ?? String(result?.fingerprint),
   async read(tx, tenantId, fingerprint) {
-    const where = { tenantId_fingerprint: { tenantId, fingerprint } };
-    const row = await tx.publicKey.findUnique({ where, include: withTags });
+    const row = await findPublicKey(tx, { tenantId, fingerprint });
     return row && declaredPublicKey(row);
   },
   declare: (tx, tenantId, fingerprint, declaredBy) =>
-    tx.publicKey.updateMany({ where: { tenantId, fingerprint }, data: { declaredBy } }),
+    updateRow(tx, "PublicKey", { tenantId, fingerprint }, { declaredBy }),
 };
 
 /** Converts a public key to its wire format (models section 5). */

@@ -3,16 +3,17 @@ import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import { replacedTags } from "../filters/filter.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
-import { withTags } from "../tags/tagList.ts";
+import { findPublicKey } from "./publicKey.ts";
 
 function ownerOf(tenantId: string, fingerprint: string): FilterOwner {
-  const where = { tenantId_fingerprint: { tenantId, fingerprint } };
+  const key = { tenantId, fingerprint };
   return {
     noun: "key",
     tenantId,
     RefusedReplacement: NotFoundError,
-    read: (tx) => tx.publicKey.findUnique({ where, include: withTags }),
-    write: (tx, tags) => tx.publicKey.update({ where, data: { tags: replacedTags(tags) } }),
+    read: (tx) => findPublicKey(tx, key),
+    write: (tx, tags) =>
+      tx.publicKey.update({ where: { tenantId_fingerprint: key }, data: { tags: replacedTags(tags) } }),
   };
 }
 

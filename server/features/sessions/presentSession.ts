@@ -76,7 +76,7 @@ export async function presentSessions(
     services.db.session.findMany({ where: { uid: { in: [...uids] }, tenantId }, include: withDevice }),
     eventKindsOf(services, uids),
   ]);
-  const full = await isFull(services, services.db, namespace);
+  const full = await isFull(services, namespace);
   const online = onlineSince(services);
   const active = activeSince(services);
   const byUid = new Map(rows.map((row) => [row.uid, row]));

@@ -1,3 +1,4 @@
+import { type Sql, sql } from "../../db/sql.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 
 /** Maximum number of tags on a device, key or rule (rules section 16.2). */
@@ -8,6 +9,18 @@ export const withTags = { tags: { orderBy: { position: "asc" } } } as const;
 
 /** The rows that store an object's tags and their order. */
 export const tagRows = (tags: readonly string[]) => tags.map((tag, position) => ({ tag, position }));
+
+/**
+ * The tags of an object in their order, as one column, which {@link tagsIn} reads. No tag holds a comma.
+ * @param from table of the tags
+ * @param owner condition that a tag belongs to the object
+ */
+export const tagsColumn = (from: Sql, owner: Sql): Sql =>
+  sql`(SELECT string_agg("tag", ',' ORDER BY "position") FROM ${from} WHERE ${owner})`;
+
+/** The tags of a column, which is null without one. */
+export const tagsIn = (column: string | null): { tag: string }[] =>
+  (column ? column.split(",") : []).map((tag) => ({ tag }));
 
 export const tagNames = (rows: readonly { readonly tag: string }[]): string[] => rows.map((row) => row.tag);
 

@@ -1,6 +1,6 @@
 import type { ManagedObject } from "../../changes/managedObject.ts";
+import { readRows, type SqlClient } from "../../db/readRows.ts";
 import { type Sql, sql } from "../../db/sql.ts";
-import type { Transaction } from "../../db/transaction.ts";
 
 /** A tag as a declared object: its name, on everything that carries it. */
 export const tagObject: ManagedObject = {
@@ -18,7 +18,7 @@ const TABLES = ["DeviceTag", "PublicKeyTag", "FirewallRuleTag"].map(sql.column);
  * @param among returns only tags of this list
  */
 export async function knownTags(
-  tx: Transaction,
+  tx: SqlClient,
   tenantId: string,
   among?: readonly string[],
 ): Promise<string[]> {
@@ -26,16 +26,16 @@ export async function knownTags(
   const used = TABLES.map(
     (table) => sql`SELECT "tag" FROM ${table} WHERE "tenantId" = ${tenantId} AND ${wanted}`,
   );
-  const rows = await tx.$queryRaw<{ tag: string }[]>(sql.join(used, " UNION "));
+  const rows = await readRows<{ tag: string }>(tx, sql.join(used, " UNION "));
   return rows.map((row) => row.tag).sort();
 }
 
-async function everywhere(tx: Transaction, statement: (table: Sql) => Sql): Promise<void> {
+async function everywhere(tx: SqlClient, statement: (table: Sql) => Sql): Promise<void> {
   for (const table of TABLES) await tx.$executeRaw(statement(table));
 }
 
 /** Renames a tag on all devices and in all filters of the namespace. */
-export function renameEverywhere(tx: Transaction, tenantId: string, from: string, to: string): Promise<void> {
+export function renameEverywhere(tx: SqlClient, tenantId: string, from: string, to: string): Promise<void> {
   return everywhere(
     tx,
     (table) => sql`UPDATE ${table} SET "tag" = ${to} WHERE "tenantId" = ${tenantId} AND "tag" = ${from}`,
@@ -43,7 +43,7 @@ export function renameEverywhere(tx: Transaction, tenantId: string, from: string
 }
 
 /** Removes a tag from all devices and filters of the namespace. */
-export async function deleteEverywhere(tx: Transaction, tenantId: string, tag: string): Promise<void> {
+export async function deleteEverywhere(tx: SqlClient, tenantId: string, tag: string): Promise<void> {
   // Nobody declares the tags of a device that has no other ones.
   await tx.$executeRaw(sql`UPDATE "Device" SET "tagsDeclaredBy" = NULL WHERE "tagsDeclaredBy" IS NOT NULL AND "uid" IN (
     SELECT "deviceUid" FROM "DeviceTag" WHERE "tenantId" = ${tenantId} AND "tag" = ${tag}

@@ -2,6 +2,7 @@ import type { tunnels } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { Tunnel } from "../../db/generated/sqlite/client.ts";
+import { findRow } from "../../db/rows.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
@@ -17,8 +18,8 @@ const declaredTunnel = (row: Pick<Tunnel, "deviceUid" | "host" | "port" | "ttl">
 export const tunnelObject: ManagedObject = {
   id: (_, { params, result }) => String(params.address ?? result?.address),
   async read(tx, tenantId, address) {
-    const row = await tx.tunnel.findUnique({ where: { address, tenantId } });
-    return row && declaredTunnel(row);
+    const row = await findRow(tx, "Tunnel", { address, tenantId });
+    return row ? declaredTunnel(row) : null;
   },
 };
 

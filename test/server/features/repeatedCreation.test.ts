@@ -196,18 +196,21 @@ test("of two requests that both find nothing, the slower one is given the other'
         tenant: tenantId,
         role: "owner",
       }),
-      run: (inside, _, repeated) =>
-        createOnce(
-          { services: inside, creationKey: "digest", repeated },
-          {
-            taken: "is taken",
-            find: async (tx) => {
-              looked += 1;
-              return looked <= blindFor ? null : tx.firewallRule.findUnique({ where });
+      run: {
+        by: "client",
+        with: (inside, _, { repeated }) =>
+          createOnce(
+            { services: inside, creationKey: "digest", repeated },
+            {
+              taken: "is taken",
+              find: async (tx) => {
+                looked += 1;
+                return looked <= blindFor ? null : tx.firewallRule.findUnique({ where });
+              },
+              create: (tx) => tx.firewallRule.create({ data: rule }),
             },
-            create: (tx) => tx.firewallRule.create({ data: rule }),
-          },
-        ),
+          ),
+      },
     });
     return result as { id: number };
   };

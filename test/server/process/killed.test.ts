@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sshKeyLine } from "../../provider/support/programs.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService, type TestService } from "../support.ts";
 
@@ -14,47 +15,70 @@ async function login(service: TestService, credentials: object): Promise<Record<
   return { ...json, authorization: `Bearer ${token}` };
 }
 
-async function namespaceNames(service: TestService, headers: Record<string, string>): Promise<Set<string>> {
+/** The names of all objects of a list. */
+async function namesIn(url: string, headers: Record<string, string>): Promise<Set<string>> {
   const names = new Set<string>();
   for (let page = 1; ; page += 1) {
-    const response = await fetch(`${service.url}/api/namespaces?page=${page}&per_page=100`, { headers });
-    const namespaces = (await response.json()) as { name: string }[];
-    for (const { name } of namespaces) names.add(name);
-    if (namespaces.length < 100) return names;
+    const response = await fetch(`${url}?page=${page}&per_page=100`, { headers });
+    const objects = (await response.json()) as { name: string }[];
+    for (const { name } of objects) names.add(name);
+    if (objects.length < 100) return names;
   }
 }
 
-test("every write that was acknowledged before the process was killed is there afterwards", {
-  timeout: 180_000,
-  // Hundreds of writes, and a kill in the midst of them; what one write survives is in sqlite/restore.test.ts.
-  tags: ["long"],
-}, async () => {
-  const dataDir = testFolder();
-  const first = await startService({ dataDir });
-  const user = await first.setup();
-  const headers = await login(first, user);
-  const acknowledged: string[] = [];
-  let killed = false;
-  const writer = async (prefix: string) => {
-    for (let index = 0; !killed; index += 1) {
-      const name = `${prefix}-${index}`;
-      try {
-        const body = JSON.stringify({ name });
-        const response = await fetch(`${first.url}/api/namespaces`, { method: "POST", headers, body });
-        if (response.status === 200) acknowledged.push(name);
-      } catch (error) {
-        if (!killed) throw error;
-      }
-    }
-  };
-  const writers = ["a", "b", "c", "d"].map(writer);
-  await expect.poll(() => acknowledged.length, { timeout: 120_000, interval: 5 }).toBeGreaterThan(150);
-  killed = true;
-  await first.kill();
-  await Promise.all(writers);
+/** What is written: by Prisma's client, and by SQL alone, many of them in one COMMIT. */
+const kinds = {
+  namespace: { path: "/api/namespaces", writers: 4, body: (name: string) => ({ name }) },
+  publicKey: {
+    path: "/api/sshkeys/public-keys",
+    writers: 12,
+    body: (name: string) => ({
+      name,
+      data: Buffer.from(sshKeyLine()).toString("base64"),
+      username: ".*",
+      filter: { hostname: ".*" },
+    }),
+  },
+};
 
-  const second = await startService({ dataDir });
-  const names = await namespaceNames(second, await login(second, user));
-  expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
-  await second.stop();
-});
+test.each(Object.entries(kinds))(
+  "every %s that was acknowledged before the process was killed is there afterwards",
+  {
+    timeout: 180_000,
+    // Hundreds of writes, and a kill in the midst of them; what one write survives is in sqlite/restore.test.ts.
+    tags: ["long"],
+  },
+  async (_, { path, writers, body: bodyOf }) => {
+    const dataDir = testFolder();
+    const first = await startService({ dataDir });
+    const user = await first.setup();
+    const headers = await login(first, user);
+    const acknowledged: string[] = [];
+    let killed = false;
+    const write = async (writer: number) => {
+      for (let index = 0; !killed; index += 1) {
+        const name = `${writer}-${index}`;
+        try {
+          const response = await fetch(first.url + path, {
+            method: "POST",
+            headers: { ...headers, "Idempotency-Key": name },
+            body: JSON.stringify(bodyOf(name)),
+          });
+          if (response.status === 200) acknowledged.push(name);
+        } catch (error) {
+          if (!killed) throw error;
+        }
+      }
+    };
+    const writing = Array.from({ length: writers }, (__, writer) => write(writer));
+    await expect.poll(() => acknowledged.length, { timeout: 120_000, interval: 5 }).toBeGreaterThan(150);
+    killed = true;
+    await first.kill();
+    await Promise.all(writing);
+
+    const second = await startService({ dataDir });
+    const names = await namesIn(second.url + path, await login(second, user));
+    expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
+    await second.stop();
+  },
+);

@@ -1,0 +1,85 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { readRows, type SqlClient } from "../../../server/db/readRows.ts";
+import { deleteRows, findRow, insertRows, updateRow } from "../../../server/db/rows.ts";
+import { sql } from "../../../server/db/sql.ts";
+import { inSqlTransaction } from "../../../server/db/transaction.ts";
+import { testDatabase } from "./database.ts";
+import { user } from "./rows.ts";
+
+const names = async (db: SqlClient) =>
+  (await readRows<{ id: string }>(db, sql`SELECT "id" FROM "User" ORDER BY "id"`)).map(({ id }) => id);
+
+/** Work that adds a user, and fails after that where it is told to. */
+const adding = (name: string, fails: boolean) => async (tx: SqlClient) => {
+  await insertRows(tx, "User", [user(name)]);
+  if (fails) throw new Error(`${name} changed its mind`);
+  return name;
+};
+
+test("of work that comes at once, what fails is undone and nothing else, and each learns how it ended", async () => {
+  const { client: db } = await testDatabase();
+  const jobs = fc.array(fc.boolean(), { minLength: 1, maxLength: 150 });
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(jobs, async (fails) => {
+      await db.$executeRaw(sql`DELETE FROM "User"`);
+      run += 1;
+      const name = (index: number) => `user-${run}-${index}`;
+      const outcomes = await Promise.allSettled(
+        fails.map((fail, index) => inSqlTransaction({ db }, adding(name(index), fail))),
+      );
+      expect(outcomes.map(({ status }) => status)).toEqual(
+        fails.map((fail) => (fail ? "rejected" : "fulfilled")),
+      );
+      const kept = fails.flatMap((fail, index) => (fail ? [] : name(index)));
+      expect(await names(db)).toEqual(kept.sort());
+    }),
+    { numRuns: 10 },
+  );
+});
+
+test("what a transaction checked still holds when it writes", async () => {
+  const { client: db } = await testDatabase();
+  const id = "counter";
+  await insertRows(db, "User", [{ ...user(id), maxNamespaces: 0 }]);
+  const add = () =>
+    inSqlTransaction({ db }, async (tx) => {
+      const found = await findRow(tx, "User", { id });
+      await updateRow(tx, "User", { id }, { maxNamespaces: (found?.maxNamespaces ?? 0) + 1 });
+    });
+  await Promise.all(Array.from({ length: 20 }, add));
+  expect(await findRow(db, "User", { id })).toMatchObject({ maxNamespaces: 20 });
+});
+
+test("a statement that the database refuses undoes its own work alone", async () => {
+  const { client: db } = await testDatabase();
+  const broken = (tx: SqlClient) => tx.$executeRaw(sql`UPDATE "Nowhere" SET "id" = 1`);
+  const outcomes = await Promise.allSettled([
+    inSqlTransaction({ db }, adding("ann", false)),
+    inSqlTransaction({ db }, async (tx) => {
+      await adding("bob", false)(tx);
+      await broken(tx);
+    }),
+    inSqlTransaction({ db }, adding("cyd", false)),
+  ]);
+  expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+  expect(await names(db)).toEqual(["ann", "cyd"]);
+});
+
+test("rows are found, inserted, changed and deleted as Prisma's client finds them", async () => {
+  const { client: db } = await testDatabase();
+  const row = { ...user("ann"), emailMarketing: true, mfaLastStep: 7, lastLogin: null };
+  expect(await insertRows(db, "User", [row])).toBe(true);
+  const found = await db.user.findUniqueOrThrow({ where: { id: "ann" } });
+  expect(found).toMatchObject(row);
+  expect(await findRow(db, "User", { id: "ann" })).toEqual(found);
+  expect(await insertRows(db, "User", [{ ...user("ben"), email: row.email }])).toBe(false);
+  const changes = { emailMarketing: false, lastLogin: new Date("2026-05-06T07:08:09.012Z") };
+  expect(await updateRow(db, "User", { id: "ann" }, changes)).toBe(true);
+  expect(await db.user.findUniqueOrThrow({ where: { id: "ann" } })).toEqual({ ...found, ...changes });
+  expect(await updateRow(db, "User", { id: "nobody" }, changes)).toBe(false);
+  expect(await deleteRows(db, "User", { id: "ann" })).toBe(true);
+  expect(await deleteRows(db, "User", { id: "ann" })).toBe(false);
+  expect(await findRow(db, "User", { id: "ann" })).toBeUndefined();
+});

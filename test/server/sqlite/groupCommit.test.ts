@@ -1,0 +1,80 @@
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { GroupCommit } from "../../../server/db/groupCommit.ts";
+import { openSqlite } from "../../../server/db/openSqlite.ts";
+import type { SqlClient } from "../../../server/db/readRows.ts";
+import { sql } from "../../../server/db/sql.ts";
+import { sqliteAdapter } from "../../../server/db/sqliteAdapter.ts";
+import { testFolder } from "../../support/folder.ts";
+
+/** A database with a table of notes, which counts its COMMITs, and whose COMMITs fail where they are told to. */
+async function open() {
+  const sqlite = openSqlite(join(testFolder(), "test.db"));
+  onTestFinished(() => void sqlite.close());
+  sqlite.exec('CREATE TABLE "Note" ("note" TEXT)');
+  const exec = sqlite.exec.bind(sqlite);
+  const commits = { count: 0, fail: false };
+  sqlite.exec = (script) => {
+    if (script !== "COMMIT") return exec(script);
+    commits.count += 1;
+    if (commits.fail) throw new Error("the disk is gone");
+    return exec(script);
+  };
+  const adapter = await sqliteAdapter(sqlite).connect();
+  const notes = () => sqlite.prepare('SELECT "note" FROM "Note"').pluck().all();
+  return { adapter, groups: new GroupCommit(adapter), commits, notes };
+}
+
+const adding = (note: string) => (tx: SqlClient) => tx.$executeRaw(sql`INSERT INTO "Note" VALUES (${note})`);
+const several = (count: number) => Array.from({ length: count }, (_, index) => `note-${index}`);
+
+test("work that comes in one turn of the event loop shares a COMMIT", async () => {
+  const { groups, commits, notes } = await open();
+  await Promise.all(several(16).map((note) => groups.run(adding(note))));
+  expect([commits.count, notes()]).toEqual([1, several(16)]);
+  await groups.run(adding("alone"));
+  expect([commits.count, notes().length]).toEqual([2, 17]);
+});
+
+test("a crowd takes several, so that the statements of others come between", async () => {
+  const { adapter, groups, commits, notes } = await open();
+  const crowd = Promise.all(several(200).map((note) => groups.run(adding(note))));
+  await new Promise(setImmediate);
+  const query = { sql: 'SELECT COUNT(*) FROM "Note"', args: [], argTypes: [] };
+  const { rows } = await adapter.queryRaw(query);
+  expect(Number(rows[0]?.[0])).toBeLessThan(200);
+  await crowd;
+  expect([commits.count, notes()]).toEqual([4, several(200)]);
+});
+
+test("nobody is told that a change was made whose COMMIT fails, nor what another one saw of it", async () => {
+  const { groups, commits, notes } = await open();
+  commits.fail = true;
+  const refused = async () => {
+    throw new Error("refused because of the note before");
+  };
+  const outcomes = await Promise.allSettled([groups.run(adding("lost")), groups.run(refused)]);
+  expect(outcomes.map((outcome) => outcome.status === "rejected" && outcome.reason.message)).toEqual([
+    "the disk is gone",
+    "the disk is gone",
+  ]);
+  commits.fail = false;
+  await groups.run(adding("next"));
+  expect(notes()).toEqual(["next"]);
+});
+
+test("where SQLite undoes the whole transaction, all of its work fails, and the next one goes on", async () => {
+  const { groups, notes } = await open();
+  const undone = async (tx: SqlClient) => {
+    await tx.$executeRaw(sql`ROLLBACK`);
+    throw new Error("undone");
+  };
+  const outcomes = await Promise.allSettled([
+    groups.run(adding("lost")),
+    groups.run(undone),
+    groups.run(adding("never begun")),
+  ]);
+  expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  await groups.run(adding("next"));
+  expect(notes()).toEqual(["next"]);
+});
