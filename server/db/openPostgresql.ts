@@ -1,15 +1,15 @@
 import { PrismaPg } from "@prisma/adapter-pg";
-import type { SqlDriverAdapter, SqlQuery } from "@prisma/driver-adapter-utils";
 import type { Database } from "./Database.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 import { PrismaClient } from "./generated/postgresql/client.ts";
 import type { PrismaClient as SharedClient } from "./generated/sqlite/client.ts";
 import { migratePostgresql } from "./migratePostgresql.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
-import { directClient, readDirectly, type SqlClient } from "./readRows.ts";
+import { type NameOf, postgresqlSql, runSerializable } from "./postgresqlSql.ts";
+import { readDirectly } from "./readRows.ts";
 import { endSilence } from "./silence.ts";
 import { writeDirectly } from "./transaction.ts";
-import { gate, gateTransactions } from "./transactionGate.ts";
+import { gateTransactions } from "./transactionGate.ts";
 
 /** Prepared statements per connection; further ones (with lists of ids of any length) are parsed each time. */
 const MAXIMUM_PREPARED = 300;
@@ -19,7 +19,7 @@ const MAXIMUM_PREPARED = 300;
  * which begin and end transactions, are parsed faster than they are prepared.
  * @returns a function from a statement to its name; empty for a statement that is not prepared
  */
-function statementNames(): (query: Pick<SqlQuery, "sql" | "args">) => string {
+function statementNames(): NameOf {
   const names = new Map<string, string>();
   return ({ sql, args }) => {
     if (args.length === 0) return "";
@@ -62,6 +62,7 @@ export async function openPostgresqlDatabase(location: {
   ).catch((error: unknown) => {
     throw unusable(url, error);
   });
+  const nameOf = statementNames();
   const factory = new PrismaPg(
     {
       connectionString: url,
@@ -71,18 +72,20 @@ export async function openPostgresqlDatabase(location: {
       idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT,
       application_name: "gatehouse",
       options: PLANNER,
+      pipeline: true,
     },
-    { statementNameGenerator: statementNames() },
+    { statementNameGenerator: nameOf },
   );
   const adapter = await factory.connect();
-  endSilence(adapter.underlyingDriver(), url, { database: silence, connection: STATEMENT_TIMEOUT });
+  const pool = adapter.underlyingDriver();
+  endSilence(pool, url, { database: silence, connection: STATEMENT_TIMEOUT });
   const client = new PrismaClient({
     adapter: { provider: factory.provider, adapterName: factory.adapterName, connect: async () => adapter },
     errorFormat: "minimal",
   });
-  readDirectly(client, adapter);
+  readDirectly(client, postgresqlSql(pool, nameOf));
   gateTransactions(client);
-  writeDirectly(client, (work, alone) => runSerializable(adapter, work, alone));
+  writeDirectly(client, (work, alone) => runSerializable(pool, nameOf, work, alone));
   return {
     // Both clients are generated from the same models, so only the names of their types differ.
     client: client as unknown as SharedClient,
@@ -94,30 +97,6 @@ export async function openPostgresqlDatabase(location: {
     },
     close: () => client.$disconnect(),
   };
-}
-
-const statement = (sql: string): SqlQuery => ({ sql, args: [], argTypes: [] });
-
-/** Runs work as a serializable transaction on a connection of the pool. */
-async function runSerializable<T>(
-  adapter: SqlDriverAdapter,
-  work: (tx: SqlClient) => Promise<T>,
-  alone: boolean,
-): Promise<T> {
-  const transaction = await adapter.startTransaction();
-  try {
-    await transaction.executeRaw(statement(`SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; ${gate(alone)}`));
-    const result = await work(directClient(transaction));
-    await transaction.executeRaw(statement("COMMIT"));
-    return result;
-  } catch (error) {
-    // A connection that cannot do that is lost, and PostgreSQL has rolled back.
-    await transaction.executeRaw(statement("ROLLBACK")).catch(() => {});
-    throw error;
-  } finally {
-    // The adapter's word for giving the connection back.
-    await transaction.commit();
-  }
 }
 
 /** The URL of a database without password and parameters, as messages may show it. */

@@ -5,7 +5,7 @@ import { GroupCommit } from "./groupCommit.ts";
 import { migrateSqlite } from "./migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
 import { openSqlite } from "./openSqlite.ts";
-import { readDirectly } from "./readRows.ts";
+import { directClient, readDirectly } from "./readRows.ts";
 import { snapshotsOf } from "./snapshotSqlite.ts";
 import { sqliteAdapter } from "./sqliteAdapter.ts";
 import { writeDirectly } from "./transaction.ts";
@@ -22,7 +22,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       // The longer formats quote the arguments of a failed call, and with them secrets, in the message.
       errorFormat: "minimal",
     });
-    readDirectly(client, adapter);
+    readDirectly(client, directClient(adapter));
     const groups = new GroupCommit(adapter);
     writeDirectly(client, (work) => groups.run(work));
     return {

@@ -15,16 +15,26 @@ export interface SqlClient {
   $executeRaw(statement: Sql): Promise<number>;
 }
 
-/** What takes statements, without Prisma's client before it: a connection, or a transaction on one. */
-type Queryable = Pick<SqlQueryable, "provider" | "queryRaw" | "executeRaw">;
+/** What takes SQL for the database of each client. A transaction's client is another object, and never has an entry. */
+const direct = new WeakMap<object, SqlClient>();
 
-/** The connection that each client uses. A transaction's client is another object, and never has an entry. */
-const connections = new WeakMap<object, Queryable>();
-
-/** Lets {@link readRows} use a client's connection directly. */
-export function readDirectly(client: object, connection: Queryable): void {
-  connections.set(client, connection);
+/** Lets {@link readRows} pass by a client. */
+export function readDirectly(client: object, sql: SqlClient): void {
+  direct.set(client, sql);
 }
+
+/**
+ * The rows that a query finds, as the client's `$queryRaw` returns them. `$queryRaw` takes 40 µs to find a row by its
+ * id, on SQLite seven times what the database takes, so outside of a transaction this function bypasses it. Inside of
+ * one it uses the transaction's `$queryRaw`.
+ * @throws DriverAdapterError, PrismaClientKnownRequestError the database refuses the query
+ */
+export function readRows<Row>(db: SqlClient, query: Sql): Promise<Row[]> {
+  return (direct.get(db) ?? db).$queryRaw<Row[]>(query);
+}
+
+/** A connection by an adapter of Prisma, or a transaction on it. */
+type Queryable = Pick<SqlQueryable, "provider" | "queryRaw" | "executeRaw">;
 
 // The JavaScript types of the values suffice.
 const ARGUMENT: ArgType = { scalarType: "unknown", arity: "scalar" };
@@ -35,17 +45,6 @@ const CONVERSIONS: Partial<Record<ColumnType, (value: never) => unknown>> = {
   [ColumnTypeEnum.Boolean]: (value: boolean | number) => Boolean(value),
   [ColumnTypeEnum.DateTime]: (value: string) => new Date(value),
 };
-
-/**
- * The rows that a query finds, as the client's `$queryRaw` returns them. `$queryRaw` takes 40 µs to find a row by its
- * id, on SQLite seven times what the database takes, so outside of a transaction this function bypasses it. Inside of
- * one it uses the transaction's `$queryRaw`.
- * @throws DriverAdapterError, PrismaClientKnownRequestError the database refuses the query
- */
-export async function readRows<Row>(db: SqlClient, query: Sql): Promise<Row[]> {
-  const connection = connections.get(db);
-  return connection === undefined ? db.$queryRaw<Row[]>(query) : rowsOf<Row>(connection, query);
-}
 
 async function rowsOf<Row>(connection: Queryable, query: Sql): Promise<Row[]> {
   const { columnNames, columnTypes, rows } = await connection.queryRaw(queryFor(connection, query));
@@ -68,7 +67,7 @@ const queryFor = ({ provider }: Queryable, query: Sql): SqlQuery => ({
   argTypes: query.values.map(() => ARGUMENT),
 });
 
-/** What takes SQL for a connection or a transaction on it, without Prisma's client. */
+/** SQL without Prisma's client, by the adapter that it would use. */
 export const directClient = (connection: Queryable): SqlClient => ({
   $queryRaw: async <Rows>(query: Sql) => (await rowsOf(connection, query)) as Rows,
   $executeRaw: (statement) => connection.executeRaw(queryFor(connection, statement)),

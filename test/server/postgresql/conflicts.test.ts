@@ -72,7 +72,7 @@ test("creations that count what is there need no second attempt side by side in 
   const create = (n: number) => app.call("createFirewallRule", { token: ana.token, body: rule(n + 1) });
   const answers = await Promise.all(Array.from({ length: CREATIONS }, (_, n) => create(n)));
   expect(answers.map(({ status }) => status)).toEqual(Array(CREATIONS).fill(200));
-  const begun = statements.mock.calls.filter(([query]) => (query as { text?: string }).text === "BEGIN");
+  const begun = statements.mock.calls.filter(([query]) => String(query).startsWith("BEGIN"));
   expect(begun).toHaveLength(CREATIONS);
 });
 
