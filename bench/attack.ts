@@ -10,8 +10,9 @@ import { Client } from "undici";
 import type { Attack, Order } from "./attack/attacker.ts";
 import { Printout, readCommandLine } from "./commandLine.ts";
 import { benchDatabases, type DatabaseName } from "./server/database.ts";
+import { PASSWORD } from "./server/namespaces.ts";
 import { memoryOf, SERVICE_COMMAND, startProcess } from "./server/process.ts";
-import { PASSWORD, seed } from "./server/seed.ts";
+import { seed } from "./server/seed.ts";
 
 interface Case {
   readonly title: string;

@@ -7,13 +7,21 @@ import { Printout } from "./commandLine.ts";
 import { readArguments } from "./server/arguments.ts";
 import { benchDatabases, type DatabaseName, type StartedDatabase } from "./server/database.ts";
 import { measureCase, warmUp } from "./server/measure.ts";
+import { contentsOf, FLOOR_NAMESPACE, NAMESPACE_NAMES, type NamespaceName } from "./server/namespaces.ts";
 import { FLOOR_COMMAND, startProcess } from "./server/process.ts";
 import { head, row } from "./server/report.ts";
-import { FLOOR_NAMESPACE, NAMESPACE_NAMES, seed } from "./server/seed.ts";
+import { seed } from "./server/seed.ts";
 
 const options = readArguments();
 const { seconds, rounds, cases } = options;
 const printout = new Printout();
+
+/** Whether the cases need a namespace: those of the writer are of one case each, and take long to seed. */
+function isNeeded(namespace: NamespaceName): boolean {
+  const { owner } = contentsOf(namespace);
+  if (owner === "writer") return cases.some(({ namespaces }) => namespaces?.includes(namespace));
+  return owner !== "fleet";
+}
 
 /** Measures all cases in a database of their own. */
 async function measureOn(name: DatabaseName, given: string | undefined): Promise<void> {
@@ -21,11 +29,7 @@ async function measureOn(name: DatabaseName, given: string | undefined): Promise
   const database = await benchDatabases[name].start(folder, given);
   try {
     const started = performance.now();
-    await seed(
-      name,
-      database.url,
-      NAMESPACE_NAMES.filter((namespace) => namespace !== "fleet"),
-    );
+    await seed(name, database.url, NAMESPACE_NAMES.filter(isNeeded));
     if (database.floorUrl !== database.url) await seed(name, database.floorUrl, [FLOOR_NAMESPACE]);
     console.error(`${name}: seeded in ${((performance.now() - started) / 1000).toFixed(1)} s`);
     await measureIn(folder, name, database);
@@ -44,7 +48,9 @@ async function measureIn(
   try {
     await warmUp(floor);
     const run = { folder, url, seconds, rounds, floor };
-    for (const one of cases) printout.print(row(name, one.title, await measureCase(run, one)));
+    for (const one of cases) {
+      for (const result of await measureCase(run, one)) printout.print(row(name, result));
+    }
   } finally {
     await floor.stop();
   }

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 import { Pool } from "undici";
-import { reportOf } from "../server/seed.ts";
+import { reportOf } from "../server/namespaces.ts";
 
 /** What the stranger does, over and over. */
 export type Attack =

@@ -1,5 +1,6 @@
 import { readCommandLine } from "../commandLine.ts";
-import { CASES, type Case } from "./cases.ts";
+import type { Case } from "./case.ts";
+import { CASES } from "./cases.ts";
 import { benchDatabases, type DatabaseName } from "./database.ts";
 
 const DATABASES = Object.keys(benchDatabases) as DatabaseName[];

@@ -3,7 +3,7 @@
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
 import { openForBench } from "./database.ts";
-import { FLOOR_NAMESPACE, tenantOf } from "./seed.ts";
+import { FLOOR_NAMESPACE, tenantOf } from "./namespaces.ts";
 
 const { client } = await openForBench(process.argv[2] ?? "");
 const app = Fastify();

@@ -1,21 +1,23 @@
 import autocannon from "autocannon";
 
-/** Requests that are open at a time. */
+/** Requests that are open at a time, over all loads of a server. */
 export const CONNECTIONS = 16;
 
 /** Longest wait for an answer, in seconds. */
 const TIMEOUT = 120;
 
 export interface BenchRequest {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
 export interface Load {
   readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** The request with the given number; numbers go on from 0. */
+  /** Requests that are open at a time. */
+  readonly connections: number;
+  /** Makes the next request. */
   readonly next: () => BenchRequest;
   /** How long, or how many requests. */
   readonly limit: { readonly seconds: number } | { readonly requests: number };
@@ -35,19 +37,19 @@ export interface Measured {
  * Sends requests over open connections, each the next as soon as its answer is there.
  * @throws Error when an answer was no success: what is measured would be something else
  */
-export async function load({ url, headers, next, limit }: Load): Promise<Measured> {
+export async function load({ url, connections, next, limit }: Load): Promise<Measured> {
   const times: number[] = [];
   const refused = new Map<number, number>();
   const result = await new Promise<autocannon.Result>((resolve, reject) => {
     const options: autocannon.Options = {
       url,
-      connections: CONNECTIONS,
+      connections,
       timeout: TIMEOUT,
       ...("seconds" in limit ? { duration: limit.seconds } : { amount: limit.requests }),
       requests: [
         {
           setupRequest: (request) => {
-            const { body, ...rest } = next();
+            const { body, headers, ...rest } = next();
             const type = body === undefined ? {} : { "content-type": "application/json" };
             return {
               ...request,

@@ -27,10 +27,10 @@ const rounded = (rate: number): string =>
   rate.toLocaleString("en", { maximumFractionDigits: rate < 100 ? 1 : 0 });
 
 /** A line of the table. */
-export function row(database: string, title: string, result: Result): string {
+export function row(database: string, result: Result): string {
   const cells = [
     database,
-    title,
+    result.title,
     rounded(result.rate),
     rounded(result.floor),
     result.ratio.toFixed(2),

@@ -1,0 +1,135 @@
+import { hash, randomBytes } from "node:crypto";
+import { parseSshPublicKey } from "../../sdk/dist/contract/index.js";
+import { revisionOf } from "../../server/dist/changes/managedObject.js";
+import { deviceUid } from "../../server/dist/features/devices/authDevice.js";
+
+/** The users who own a namespace or more each. */
+export const USERNAMES = ["small", "large", "fleet", "writer"] as const;
+export type Username = (typeof USERNAMES)[number];
+export const PASSWORD = "correct-horse";
+
+/** How many objects of each kind a namespace holds; left out: none. */
+interface Contents {
+  readonly owner: Username;
+  readonly devices?: number;
+  /** Whether all devices wait to be accepted, instead of every tenth. */
+  readonly pending?: true;
+  readonly keys?: number;
+  readonly rules?: number;
+  /** Beside the owner. */
+  readonly members?: number;
+}
+
+/** Objects that can be changed or deleted once only: more than the requests of a run of the default length. */
+const SUPPLY = 50_000;
+
+const named = {
+  keys: { owner: "small", keys: 100 },
+  created: { owner: "small" },
+  one: { owner: "small", devices: 1 },
+  thousand: { owner: "large", devices: 1000 },
+  many: { owner: "large", devices: 100_000 },
+  // Of the attacks alone.
+  fleet: { owner: "fleet", devices: 20_000 },
+  // Of one case each, so that no case meets what another one has left.
+  "keys-by-tags": { owner: "writer", devices: 100 },
+  "keys-updated": { owner: "writer", keys: SUPPLY },
+  "keys-deleted": { owner: "writer", keys: SUPPLY },
+  "rules-created": { owner: "writer" },
+  "rules-updated": { owner: "writer", rules: 1000 },
+  "devices-tagged": { owner: "writer", devices: 250 },
+  "devices-accepted": { owner: "writer", devices: SUPPLY, pending: true },
+  "members-changed": { owner: "writer", members: 1000 },
+  "api-keys": { owner: "writer" },
+} as const satisfies Readonly<Record<string, Contents>>;
+
+/** Namespaces that hold nothing. */
+export const TEAMS = Array.from({ length: 200 }, (_, index) => `team-${index}` as const);
+const TEAM: Contents = { owner: "writer" };
+
+type Named = keyof typeof named;
+export type NamespaceName = Named | (typeof TEAMS)[number];
+export const NAMESPACE_NAMES: readonly NamespaceName[] = [...(Object.keys(named) as Named[]), ...TEAMS];
+
+/** What a namespace holds at first. */
+export function contentsOf(name: NamespaceName): Contents {
+  const contents: Readonly<Partial<Record<NamespaceName, Contents>>> = named;
+  return contents[name] ?? TEAM;
+}
+
+/** The namespace that the floor reads. */
+export const FLOOR_NAMESPACE = "keys";
+
+/** Tenant of a seeded namespace. */
+export const tenantOf = (name: NamespaceName): string =>
+  `00000000-0000-4000-8000-${String(NAMESPACE_NAMES.indexOf(name)).padStart(12, "0")}`;
+
+/** Devices with this tag are one in a hundred, from the first on. */
+export const RARE_TAG = "edge";
+
+const AGENT_KEY = `-----BEGIN RSA PUBLIC KEY-----\n${randomBytes(270).toString("base64")}\n-----END RSA PUBLIC KEY-----\n`;
+const INFO = {
+  id: "debian",
+  pretty_name: "Debian GNU/Linux 12",
+  version: "v0.19.0",
+  arch: "amd64",
+  platform: "native",
+} as const;
+
+const macOf = (index: number): string =>
+  `06:${index
+    .toString(16)
+    .padStart(10, "0")
+    .replaceAll(/(..)(?=.)/g, "$1:")}`;
+
+/** What the agent of a seeded device sends when it reports. */
+export const reportOf = (name: NamespaceName, index: number) => ({
+  info: INFO,
+  identity: { mac: macOf(index) },
+  public_key: AGENT_KEY,
+  tenant_id: tenantOf(name),
+});
+
+/** Uid of a seeded device. */
+export function uidOf(name: NamespaceName, index: number): string {
+  const { identity, public_key: publicKey, tenant_id: tenantId } = reportOf(name, index);
+  return deviceUid({ mac: identity.mac, publicKey, tenantId });
+}
+
+const ED25519 = "ssh-ed25519";
+const BLOB_START = Buffer.from(`\0\0\0\x0b${ED25519}\0\0\0\x20`, "latin1");
+
+/**
+ * An OpenSSH line of a public key that belongs to no private one: a real pair takes the load generator too long.
+ * @param key 32 bytes
+ */
+export const keyLine = (key: Buffer): string =>
+  `${ED25519} ${Buffer.concat([BLOB_START, key]).toString("base64")}`;
+
+/** A seeded public key, the same in each namespace. */
+export function keyOf(index: number) {
+  const line = keyLine(hash("sha256", String(index), "buffer"));
+  const declared = { name: `key-${index}`, username: "^(web|db)-[0-9]+$", filter: { hostname: ".*" } };
+  return {
+    ...declared,
+    data: Buffer.from(`${line}\n`).toString("base64"),
+    fingerprint: parseSshPublicKey(line).fingerprint,
+    revision: revisionOf(declared),
+  };
+}
+
+/** Id of a seeded rule, far from those that the database gives to others. */
+export const ruleIdOf = (index: number): number => 1_000_000 + index;
+
+/** Users who own nothing. */
+export const OTHER_USERS = 1000;
+
+/** One of the users who own nothing; the first of them are a namespace's members. */
+export const userOf = (index: number) => ({
+  id: index.toString(16).padStart(24, "0"),
+  username: `user-${index}`,
+  email: `user-${index}@example.com`,
+});
+
+/** Roles that members are given in turn; seeded ones have the last. */
+export const GIVEN_ROLES = ["observer", "operator", "administrator"] as const;
