@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from "node:util";
 import { IF_MATCH, type ObjectKind, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { inTurn } from "../db/inTurn.ts";
 import { inSqlTransaction, inTransaction, type SqlServices, within } from "../db/transaction.ts";
-import { canConflict } from "../db/transactionGate.ts";
 import { PreconditionError } from "../errors.ts";
 import type { ObjectRequest, Run, Written } from "../http/handler.ts";
 import type { Services } from "../services.ts";
@@ -15,7 +14,7 @@ import { recordChange } from "./recordChange.ts";
  * Creations that count the existing objects of their namespace. Side by side they would conflict, and most would only
  * retry, so they take turns. Other writes rarely conflict, and are faster without turns.
  */
-const COUNTING: ReadonlySet<string> = new Set(["createFirewallRule", "createTunnel"]);
+const COUNTING: ReadonlySet<string> = new Set(["createTunnel"]);
 
 /**
  * Runs an operation that changes an object as one transaction: it authorises the caller, checks `If-Match`, runs the
@@ -32,10 +31,11 @@ export async function writeObject(
   const { operation, tenantId, run } = request;
   const begin = () =>
     run.by === "sql"
-      ? inSqlTransaction(services, (tx) => write(within(services, tx), kind, request, run.with))
+      ? inSqlTransaction(services, tenantId ?? "", (tx) =>
+          write(within(services, tx), kind, request, run.with),
+        )
       : inTransaction(services, (tx) => write(within(services, tx), kind, request, run.with));
-  const takesTurns = COUNTING.has(operation.id) && canConflict(services.db);
-  const turn = tenantId && takesTurns ? `${operation.id} ${tenantId}` : undefined;
+  const turn = tenantId && COUNTING.has(operation.id) ? `${operation.id} ${tenantId}` : undefined;
   // Of requests with the same Idempotency-Key, one creates the object; the others find it on their second attempt.
   for (let again = request.creationKey !== null; ; again = false) {
     try {

@@ -1,89 +1,135 @@
-import type { SqlDriverAdapter, Transaction } from "@prisma/driver-adapter-utils";
-import { directClient, type SqlClient } from "./readRows.ts";
+import { BusyError, isWriteConflict } from "../errors.ts";
+import type { SqlClient } from "./readRows.ts";
 
-/** Work that waits for the next transaction. */
+/** A transaction that work shares. */
+export interface SharedTransaction {
+  readonly sql: SqlClient;
+  /** Sets a savepoint, gives it up, or goes back to it. Where nobody waits for it and it fails, so does the COMMIT. */
+  control(statement: string): Promise<unknown>;
+  /** @throws DriverAdapterError nothing is committed */
+  commit(): Promise<void>;
+  /** Undoes everything, and throws the cause, or else why the transaction could not begin. */
+  rollback(cause: unknown): Promise<never>;
+}
+
+/** Work that waits for its transaction. */
 interface Job {
   readonly work: (tx: SqlClient) => Promise<unknown>;
+  /** Whether it shall run beside no other transaction. */
+  readonly alone: boolean;
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Settles a job, once its transaction has been committed. */
+/** Tells a job how it ended, once its transaction has been committed. */
 type Outcome = () => void;
 
-/** Jobs of one transaction at most: statements of other requests wait for as long as it lasts. */
+/** Jobs of one transaction at most: on SQLite, statements of other requests wait for as long as it lasts. */
 const LARGEST = 64;
+/** Jobs that may wait in a lane; the last of them waits for all the others. */
+const WAITING = 2000;
 
 /**
- * Runs work on SQLite, which has one transaction at a time. All work that comes in one turn of the event loop shares a
- * transaction, since its COMMIT, which waits for the disk, costs more than the statements. Each job sees the changes of
- * those before it; one that fails is undone by itself. Nobody learns how a job ended before the COMMIT.
+ * Runs work in transactions that it shares with other work, since beginning and committing one costs more than most
+ * work: the COMMIT waits for the disk. Work of one lane that comes in one turn of the event loop, or while the lane's
+ * transaction before runs, shares the next one. Each job sees the changes of those before it, so that they never
+ * conflict; one that fails is undone by itself. Nobody learns how a job ended before the COMMIT.
  */
 export class GroupCommit {
-  readonly #adapter: SqlDriverAdapter;
-  #waiting: Job[] = [];
+  readonly #begin: (alone: boolean) => Promise<SharedTransaction>;
+  readonly #oneLane: boolean;
+  /** The jobs that wait, by lane; a lane with none, while a transaction of it runs, has an empty list. */
+  readonly #lanes = new Map<string, Job[]>();
 
-  constructor(adapter: SqlDriverAdapter) {
-    this.#adapter = adapter;
+  /**
+   * @param begin begins a transaction; if alone, it waits until all open ones have ended, and no other begins
+   * @param oneLane whether the database runs one transaction at a time anyway
+   */
+  constructor(begin: (alone: boolean) => Promise<SharedTransaction>, { oneLane = false } = {}) {
+    this.#begin = begin;
+    this.#oneLane = oneLane;
   }
 
   /**
-   * Work that waits for anything but its own statements keeps the whole database waiting.
+   * Work that waits for anything but its own statements keeps its whole lane waiting.
+   * @param key names the lane
+   * @throws BusyError too many jobs wait already
    * @throws DriverAdapterError the database refuses a statement, or the COMMIT
    */
-  run<T>(work: (tx: SqlClient) => Promise<T>): Promise<T> {
+  run<T>(key: string, work: (tx: SqlClient) => Promise<T>, alone: boolean): Promise<T> {
+    const lane = this.#oneLane ? "" : key;
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ work, resolve, reject });
-      if (this.#waiting.length === 1) setImmediate(() => void this.#commit());
+      const job: Job = { work, alone, resolve, reject };
+      const waiting = this.#lanes.get(lane);
+      if (waiting === undefined) {
+        this.#lanes.set(lane, [job]);
+        setImmediate(() => void this.#empty(lane));
+      } else if (waiting.length < WAITING) waiting.push(job);
+      else reject(new BusyError("too many changes wait, try again", { "Retry-After": "2" }));
     });
   }
 
-  async #commit(): Promise<void> {
-    let jobs: readonly Job[] = [];
-    try {
-      const transaction = await this.#adapter.startTransaction();
-      // With those that came while others had the turn.
-      jobs = this.#next();
-      for (const settle of await runAll(transaction, jobs)) settle();
-    } catch (error) {
-      for (const { reject } of jobs.length > 0 ? jobs : this.#next()) reject(error);
+  async #empty(lane: string): Promise<void> {
+    for (let jobs = this.#next(lane); jobs.length > 0; jobs = this.#next(lane)) {
+      await this.#commit(jobs);
+      // A crowd must not keep the event loop for itself.
+      await new Promise(setImmediate);
     }
+    this.#lanes.delete(lane);
   }
 
-  #next(): readonly Job[] {
-    const jobs = this.#waiting.splice(0, LARGEST);
-    if (this.#waiting.length > 0) setImmediate(() => void this.#commit());
-    return jobs;
+  #next(lane: string): readonly Job[] {
+    return this.#lanes.get(lane)?.splice(0, LARGEST) ?? [];
+  }
+
+  async #commit(jobs: readonly Job[]): Promise<void> {
+    try {
+      const transaction = await this.#begin(jobs.some(({ alone }) => alone));
+      for (const settle of await runAll(transaction, jobs)) settle();
+    } catch (error) {
+      for (const { reject } of jobs) reject(error);
+    }
   }
 }
 
-/** @throws DriverAdapterError no job has changed anything */
-async function runAll(transaction: Transaction, jobs: readonly Job[]): Promise<Outcome[]> {
-  const outcomes: Outcome[] = [];
+/** @throws DriverAdapterError, Error no job has changed anything */
+async function runAll(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
   try {
-    for (const job of jobs) outcomes.push(await runOne(transaction, job));
+    const outcomes = jobs.length === 1 ? await runOnly(transaction, jobs) : await runEach(transaction, jobs);
     await transaction.commit();
+    return outcomes;
   } catch (error) {
-    await transaction.rollback();
-    throw error;
+    return transaction.rollback(error);
+  }
+}
+
+/** Jobs that need no savepoint: if one fails, nothing is left of the transaction. */
+async function runOnly({ sql }: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const { work, resolve } of jobs) {
+    const value = await work(sql);
+    outcomes.push(() => resolve(value as never));
   }
   return outcomes;
 }
 
-const SAVEPOINT = "job";
-
-/** @throws DriverAdapterError SQLite has undone the whole transaction, as it does where the disk is full */
-async function runOne(transaction: Transaction, { work, resolve, reject }: Job): Promise<Outcome> {
-  await transaction.createSavepoint?.(SAVEPOINT);
-  try {
-    const value = await work(directClient(transaction));
-    await transaction.releaseSavepoint?.(SAVEPOINT);
-    return () => resolve(value as never);
-  } catch (error) {
-    await transaction.rollbackToSavepoint?.(SAVEPOINT).catch(() => {
-      throw error;
-    });
-    await transaction.releaseSavepoint?.(SAVEPOINT);
-    return () => reject(error);
+/** Undoes what fails by itself. */
+async function runEach(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
+  const { sql } = transaction;
+  const outcomes: Outcome[] = [];
+  const controls = [transaction.control("SAVEPOINT job")];
+  for (const { work, resolve, reject } of jobs) {
+    try {
+      const value = await work(sql);
+      outcomes.push(() => resolve(value as never));
+      controls.push(transaction.control("RELEASE SAVEPOINT job; SAVEPOINT job"));
+    } catch (error) {
+      // After a conflict, PostgreSQL commits nothing of the transaction any more.
+      if (isWriteConflict(error)) throw error;
+      outcomes.push(() => reject(error));
+      await transaction.control("ROLLBACK TO SAVEPOINT job");
+    }
   }
+  await Promise.all(controls);
+  return outcomes;
 }

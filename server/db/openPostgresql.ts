@@ -3,9 +3,10 @@ import type { Database } from "./Database.ts";
 import { DatabaseError } from "./DatabaseError.ts";
 import { PrismaClient } from "./generated/postgresql/client.ts";
 import type { PrismaClient as SharedClient } from "./generated/sqlite/client.ts";
+import { GroupCommit } from "./groupCommit.ts";
 import { migratePostgresql } from "./migratePostgresql.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
-import { type NameOf, postgresqlSql, runSerializable } from "./postgresqlSql.ts";
+import { beginSerializable, type NameOf, postgresqlSql } from "./postgresqlSql.ts";
 import { readDirectly } from "./readRows.ts";
 import { endSilence } from "./silence.ts";
 import { writeDirectly } from "./transaction.ts";
@@ -85,7 +86,7 @@ export async function openPostgresqlDatabase(location: {
   });
   readDirectly(client, postgresqlSql(pool, nameOf));
   gateTransactions(client);
-  writeDirectly(client, (work, alone) => runSerializable(pool, nameOf, work, alone));
+  writeDirectly(client, new GroupCommit((alone) => beginSerializable(pool, nameOf, alone)));
   return {
     // Both clients are generated from the same models, so only the names of their types differ.
     client: client as unknown as SharedClient,

@@ -1,7 +1,8 @@
 import { rm, writeFile } from "node:fs/promises";
+import type { SqlDriverAdapter } from "@prisma/driver-adapter-utils";
 import type { Database } from "./Database.ts";
 import { PrismaClient } from "./generated/sqlite/client.ts";
-import { GroupCommit } from "./groupCommit.ts";
+import { GroupCommit, type SharedTransaction } from "./groupCommit.ts";
 import { migrateSqlite } from "./migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
 import { openSqlite } from "./openSqlite.ts";
@@ -23,8 +24,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       errorFormat: "minimal",
     });
     readDirectly(client, directClient(adapter));
-    const groups = new GroupCommit(adapter);
-    writeDirectly(client, (work) => groups.run(work));
+    writeDirectly(client, new GroupCommit(() => beginOnSqlite(adapter), { oneLane: true }));
     return {
       client,
       migrated,
@@ -44,6 +44,22 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
     sqlite.close();
     throw error;
   }
+}
+
+/** Begins a transaction; no other one runs beside it anyway. */
+export async function beginOnSqlite(adapter: SqlDriverAdapter): Promise<SharedTransaction> {
+  const transaction = await adapter.startTransaction();
+  return {
+    sql: directClient(transaction),
+    // Each statement runs when it is sent, before the next job's.
+    control: (script) =>
+      Promise.all(script.split("; ").map((sql) => transaction.executeRaw({ sql, args: [], argTypes: [] }))),
+    commit: () => transaction.commit(),
+    async rollback(cause) {
+      await transaction.rollback();
+      throw cause;
+    },
+  };
 }
 
 /** Bytes that must be free on the disk: most requests write less, to the log and once more to the database. */

@@ -1,5 +1,6 @@
 import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { type CustomTypesConfig, DatabaseError, type Pool, type PoolClient, types } from "pg";
+import type { SharedTransaction } from "./groupCommit.ts";
 import type { SqlClient } from "./readRows.ts";
 import type { Sql } from "./sql.ts";
 import { gate } from "./transactionGate.ts";
@@ -20,19 +21,18 @@ const toPostgresql = (value: unknown): unknown =>
   value instanceof Date ? value.toISOString().slice(0, -1) : value;
 
 /** SQL for PostgreSQL without Prisma's client and its adapter, whose errors it gives. */
-export function postgresqlSql(connections: Pool | PoolClient, nameOf: NameOf): SqlClient {
-  const run = async ({ text, values }: Sql) => {
-    try {
-      return await connections.query({
+export function postgresqlSql(connection: Pick<PoolClient, "query">, nameOf: NameOf): SqlClient {
+  const run = ({ text, values }: Sql) =>
+    connection
+      .query({
         name: nameOf({ sql: text, args: values }),
         text,
         values: values.map(toPostgresql),
         types: TYPES,
+      })
+      .catch((error: unknown) => {
+        throw adapterError(error);
       });
-    } catch (error) {
-      throw adapterError(error);
-    }
-  };
   return {
     $queryRaw: async <Rows>(query: Sql) => (await run(query)).rows as Rows,
     $executeRaw: async (statement) => (await run(statement)).rowCount ?? 0,
@@ -54,57 +54,63 @@ function adapterError(error: unknown): unknown {
   );
 }
 
-/** Whoever waits for a connection's statement is told what befalls it; the pool hears of idle ones. */
+/** For errors that are told otherwise. */
 const ignore = () => {};
 
-/**
- * Runs work as a serializable transaction on a connection of the pool. Its beginning, and the work's first statement,
- * go to PostgreSQL together.
- * @param alone see {@link gate}
- */
-export async function runSerializable<T>(
-  pool: Pool,
-  nameOf: NameOf,
-  work: (tx: SqlClient) => Promise<T>,
-  alone: boolean,
-): Promise<T> {
-  const connection = await pool.connect();
-  connection.on("error", ignore);
-  let broken = false;
-  try {
-    return await commit(connection, nameOf, work, alone);
-  } catch (error) {
-    await connection.query("ROLLBACK").catch(() => {
-      // It is lost, and PostgreSQL rolls back by itself.
-      broken = true;
-    });
-    throw adapterError(error);
-  } finally {
-    connection.off("error", ignore);
-    connection.release(broken);
-  }
+/** The connection's statements of one turn of the event loop go to PostgreSQL together. */
+function inOneWrite(connection: PoolClient): Pick<PoolClient, "query"> {
+  const { stream } = connection.connection;
+  return {
+    query: ((config: string) => {
+      stream.cork();
+      process.nextTick(() => stream.uncork());
+      return connection.query(config);
+    }) as PoolClient["query"],
+  };
 }
 
-async function commit<T>(
-  connection: PoolClient,
+/**
+ * Begins a serializable transaction on a connection of the pool, without waiting for it: the first statement follows at
+ * once, and nothing is committed where it could not begin.
+ * @param alone see {@link gate}
+ */
+export async function beginSerializable(
+  pool: Pool,
   nameOf: NameOf,
-  work: (tx: SqlClient) => Promise<T>,
   alone: boolean,
-): Promise<T> {
-  const { stream } = connection.connection;
-  stream.cork();
-  process.nextTick(() => stream.uncork());
-  const begun = connection.query(`BEGIN ISOLATION LEVEL SERIALIZABLE; ${gate(alone)}`);
+): Promise<SharedTransaction> {
+  const connection = await pool.connect();
+  // Whoever waits for a statement is told what befalls the connection.
+  connection.on("error", ignore);
+  const release = (broken: boolean) => {
+    connection.off("error", ignore);
+    connection.release(broken);
+  };
+  const sender = inOneWrite(connection);
+  const begun = sender.query(`BEGIN ISOLATION LEVEL SERIALIZABLE; ${gate(alone)}`);
   begun.catch(ignore);
-  const ended = work(postgresqlSql(connection, nameOf));
-  ended.catch(ignore);
-  // Where it could not begin, the work's own error says only that.
-  await begun.catch(async (error: unknown) => {
-    await ended.catch(ignore);
-    throw error;
-  });
-  const result = await ended;
-  const { command } = await connection.query("COMMIT");
-  if (command !== "COMMIT") throw new Error("a transaction went on after one of its statements had failed");
-  return result;
+  return {
+    sql: postgresqlSql(sender, nameOf),
+    control: (statement) => sender.query(statement),
+    async commit() {
+      const { command } = await sender.query("COMMIT").catch((error: unknown) => {
+        throw adapterError(error);
+      });
+      // Else one of the statements had failed, and somebody went on all the same.
+      if (command !== "COMMIT") throw new Error(`PostgreSQL answered COMMIT with ${command}`);
+      release(false);
+    },
+    async rollback(cause) {
+      // A connection on which that fails is lost, and PostgreSQL rolls back by itself.
+      const broken = await connection.query("ROLLBACK").then(
+        () => false,
+        () => true,
+      );
+      release(broken);
+      await begun.catch((error: unknown) => {
+        throw adapterError(error);
+      });
+      throw cause;
+    },
+  };
 }

@@ -48,6 +48,27 @@ export async function insertRows<M extends Model>(
 }
 
 /**
+ * Changes the row with a key, or inserts it where there is none.
+ * @param key the columns of a unique key
+ * @param inserted columns that only a new row gets
+ */
+export async function putRow<M extends Model>(
+  db: SqlClient,
+  model: M,
+  key: Key<M>,
+  changes: Partial<RowOf<M>>,
+  inserted: Partial<RowOf<M>> = {},
+): Promise<void> {
+  const row = { ...key, ...changes, ...inserted };
+  const columns = sql.join(Object.keys(row).map(sql.column), ", ");
+  await db.$executeRaw(
+    sql`INSERT INTO ${sql.column(model)} (${columns}) VALUES (${sql.list(Object.values(row))})
+      ON CONFLICT (${sql.join(Object.keys(key).map(sql.column), ", ")})
+      DO UPDATE SET ${sql.join(equalities(changes), ", ")}`,
+  );
+}
+
+/**
  * Changes the row with a key.
  * @returns false if there is none
  */

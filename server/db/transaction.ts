@@ -2,6 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { isWriteConflict } from "../errors.ts";
 import type { Services } from "../services.ts";
 import type { Prisma } from "./generated/sqlite/client.ts";
+import type { GroupCommit } from "./groupCommit.ts";
 import type { SqlClient } from "./readRows.ts";
 import { passGate } from "./transactionGate.ts";
 
@@ -48,28 +49,28 @@ export async function inTransaction<T>(
   return again((alone) => begin(services, work, alone));
 }
 
-/** Runs work as a transaction of a database, without Prisma's client, which costs ten times what the statements do. */
-type RunDirectly = <T>(work: (tx: SqlClient) => Promise<T>, alone: boolean) => Promise<T>;
+/** What runs transactions of each client's database without the client, which costs ten times what the statements do. */
+const direct = new WeakMap<object, GroupCommit>();
 
-/** How each client's database runs a transaction directly. */
-const direct = new WeakMap<object, RunDirectly>();
-
-/** Lets {@link inSqlTransaction} use a client's database directly. */
-export function writeDirectly(client: object, run: RunDirectly): void {
-  direct.set(client, run);
+/** Lets {@link inSqlTransaction} pass by a client. */
+export function writeDirectly(client: object, groups: GroupCommit): void {
+  direct.set(client, groups);
 }
 
 /**
- * Runs work like {@link inTransaction}, with SQL alone. On SQLite it shares its transaction with other work, so it must
- * wait for its own statements only.
+ * Runs work like {@link inTransaction}, with SQL alone. It may share its transaction with other work, so it must wait
+ * for its own statements only.
+ * @param tenantId namespace that the work is about: work about different ones does not wait for each other, unless the
+ * database knows no other way
  */
 export async function inSqlTransaction<T>(
   services: Pick<Services, "db">,
+  tenantId: string,
   work: (tx: SqlClient) => Promise<T>,
 ): Promise<T> {
-  const run = direct.get(services.db);
-  if (run === undefined) return inTransaction(services, work);
-  return again((alone) => run(work, alone));
+  const groups = direct.get(services.db);
+  if (groups === undefined) return inTransaction(services, work);
+  return again((alone) => groups.run(tenantId, work, alone));
 }
 
 /** Runs a transaction again, as long as it conflicts with others. */

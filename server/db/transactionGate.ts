@@ -9,9 +9,6 @@ export function gateTransactions(client: object): void {
   gated.add(client);
 }
 
-/** True if transactions of a client can conflict with each other; SQLite runs one at a time. */
-export const canConflict = (client: object): boolean => gated.has(client);
-
 /**
  * The statements that a serializable transaction of PostgreSQL begins with. One that runs alone waits until all open
  * ones have ended, and later ones, of all instances, wait for it.
@@ -33,5 +30,5 @@ export const gate = (alone: boolean): string =>
  * @throws PrismaClientKnownRequestError a lock timeout: another transaction does not end
  */
 export async function passGate(client: object, tx: SqlClient, alone: boolean): Promise<void> {
-  if (canConflict(client)) await tx.$executeRaw(Prisma.raw(gate(alone)));
+  if (gated.has(client)) await tx.$executeRaw(Prisma.raw(gate(alone)));
 }

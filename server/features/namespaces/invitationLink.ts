@@ -1,5 +1,6 @@
+import { findRow } from "../../db/rows.ts";
+import type { SqlServices } from "../../db/transaction.ts";
 import type { Mail } from "../../mail/mail.ts";
-import type { Services } from "../../services.ts";
 import { linkAt, mailedLink } from "../outbox/links.ts";
 import type { MadeInvitation } from "./invitations.ts";
 
@@ -18,12 +19,13 @@ export const invitationLink = (origin: string, invitation: MadeInvitation, email
 
 /** The mail with an invitation. */
 export async function invitationMail(
-  services: Services,
+  services: SqlServices,
   invitation: MadeInvitation,
   email: string,
 ): Promise<Mail> {
   const { tenantId, role } = invitation.member;
-  const { name } = await services.db.namespace.findUniqueOrThrow({ where: { tenantId } });
+  const namespace = await findRow(services.db, "Namespace", { tenantId });
+  const name = namespace?.name ?? "";
   const link = mailedLink(services, PAGE, parametersOf(invitation, email));
   return {
     to: email,

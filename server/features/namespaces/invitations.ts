@@ -2,6 +2,10 @@ import { randomBytes } from "node:crypto";
 import type { Role } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { Member, User } from "../../db/generated/sqlite/client.ts";
+import { readRows } from "../../db/readRows.ts";
+import { findRow, putRow } from "../../db/rows.ts";
+import { sql } from "../../db/sql.ts";
+import type { SqlServices } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError } from "../../errors.ts";
 import type { UserCaller } from "../../http/identity.ts";
 import { digestOf } from "../../secrets/digest.ts";
@@ -12,6 +16,8 @@ import { insertInvited } from "../users/createUser.ts";
 const INVITATION_LIFE = 7 * 24 * 60 * 60_000;
 /** Open invitations that a namespace may have: each one sends a mail to somebody who did not ask for it. */
 const OPEN_INVITATIONS = 100;
+
+type MemberKey = Pick<Member, "tenantId" | "userId">;
 
 /** The input of a new invitation. */
 interface NewInvitation {
@@ -45,17 +51,15 @@ export const ranOut = ({ status, expiresAt }: Member, now: Date): boolean =>
  * @throws ConflictError the user is a member already
  * @throws ForbiddenError the namespace has too many open invitations
  */
-export async function makeInvitation(services: Services, input: NewInvitation): Promise<MadeInvitation> {
+export async function makeInvitation(services: SqlServices, input: NewInvitation): Promise<MadeInvitation> {
   const { tenantId, email, role, mailed, creationKey, declaredBy } = input;
+  const { db } = services;
   const now = services.now();
-  const { id: userId } =
-    (await services.db.user.findUnique({ where: { email }, select: { id: true } })) ??
-    (await insertInvited(services, services.db, email));
+  const userId = (await findRow(db, "User", { email }))?.id ?? (await insertInvited(services, email));
   const key = { tenantId, userId };
-  const known = await services.db.member.findUnique({ where: { tenantId_userId: key } });
+  const known = await findRow(db, "Member", key);
   if (known?.status === "accepted") throw new ConflictError("email: is a member already");
-  const open = { tenantId, status: "pending", expiresAt: { gt: now }, userId: { not: userId } };
-  if ((await services.db.member.count({ where: open })) >= OPEN_INVITATIONS) {
+  if ((await countOpen(services, key)) >= OPEN_INVITATIONS) {
     throw new ForbiddenError(`invitations: at most ${OPEN_INVITATIONS} of a namespace may be open`);
   }
   const sig = randomBytes(32).toString("base64url");
@@ -69,12 +73,18 @@ export async function makeInvitation(services: Services, input: NewInvitation): 
     creationKey,
     declaredBy,
   };
-  const member = await services.db.member.upsert({
-    where: { tenantId_userId: key },
-    create: { ...key, ...membership },
-    update: membership,
-  });
-  return { member, sig };
+  await putRow(db, "Member", key, membership);
+  return { member: { ...key, ...membership }, sig };
+}
+
+/** The number of the namespace's invitations that can still be accepted, but for that of one user. */
+async function countOpen({ db, now }: SqlServices, { tenantId, userId }: MemberKey): Promise<number> {
+  const [counted] = await readRows<{ open: number | bigint }>(
+    db,
+    sql`SELECT COUNT(*) AS open FROM "Member" WHERE "tenantId" = ${tenantId} AND "status" = 'pending'
+      AND "expiresAt" > ${now()} AND "userId" <> ${userId}`,
+  );
+  return Number(counted?.open);
 }
 
 /** The open invitation with the sig, and its user; null for any other text. */
@@ -93,17 +103,21 @@ export async function openInvitation(
  * Makes a user a member without asking, and replaces an open invitation. To be called in a transaction, after a look at
  * the present membership.
  */
-export function putMember(
-  { db, now }: Services,
-  key: { readonly tenantId: string; readonly userId: string },
+export async function putMember(
+  { db, now }: SqlServices,
+  key: MemberKey,
   membership: Pick<Member, "role" | "creationKey" | "declaredBy">,
 ): Promise<Member> {
-  const data = { ...membership, status: "accepted", addedAt: now(), expiresAt: null, invitation: null };
-  return db.member.upsert({
-    where: { tenantId_userId: key },
-    create: { ...key, ...data },
-    update: data,
-  });
+  const data = {
+    ...membership,
+    status: "accepted",
+    addedAt: now(),
+    expiresAt: null,
+    invitation: null,
+    invitationMailed: false,
+  };
+  await putRow(db, "Member", key, data);
+  return { ...key, ...data };
 }
 
 /** The caller who accepts an invitation, and the request. */

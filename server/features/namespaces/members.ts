@@ -2,11 +2,10 @@ import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
-import { findRow, updateRow } from "../../db/rows.ts";
-import { inTransaction, within } from "../../db/transaction.ts";
+import { deleteRows, findRow, updateRow } from "../../db/rows.ts";
+import type { SqlServices } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler, SqlWrite } from "../../http/handler.ts";
-import type { Services } from "../../services.ts";
 import { queueMail } from "../outbox/outbox.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
@@ -32,17 +31,15 @@ const noSuchMember = () => new NotFoundError("no such member");
  * @throws ConflictError the user is a member already
  */
 async function addMember(
-  services: Services,
+  services: SqlServices,
   tenantId: string,
   email: string,
   membership: Pick<Membership, "role" | "creationKey" | "declaredBy">,
 ): Promise<Membership> {
-  const user = await services.db.user.findUnique({ where: { email } });
+  const user = await findRow(services.db, "User", { email });
   if (!user || user.status === "invited") throw new NotFoundError("email: no user has it");
   const key = { tenantId, userId: user.id };
-  const known = await services.db.member.findUnique({ where: { tenantId_userId: key } });
-  if (known && !ranOut(known, services.now()))
-    throw new ConflictError("is a member already, or has an invitation");
+  checkAbsent(services, await findRow(services.db, "Member", key));
   return putMember(services, key, membership);
 }
 
@@ -51,43 +48,52 @@ async function addMember(
  * @throws ConflictError the user is a member already, or has an open invitation
  */
 async function mailInvitation(
-  services: Services,
+  services: SqlServices,
   tenantId: string,
   email: string,
   membership: Pick<Membership, "creationKey" | "declaredBy"> & { readonly role: Role },
 ): Promise<Membership> {
-  const known = await services.db.member.findFirst({ where: { tenantId, user: { email } } });
-  if (known && !ranOut(known, services.now()))
-    throw new ConflictError("is a member already, or has an invitation");
+  const user = await findRow(services.db, "User", { email });
+  checkAbsent(services, user && (await findRow(services.db, "Member", { tenantId, userId: user.id })));
   const invitation = await makeInvitation(services, { ...membership, tenantId, email, mailed: true });
   await queueMail(services, await invitationMail(services, invitation, email));
   return invitation.member;
+}
+
+/** @throws ConflictError the user is a member already, or has an open invitation */
+function checkAbsent(services: SqlServices, known: Membership | undefined): void {
+  if (known && !ranOut(known, services.now()))
+    throw new ConflictError("is a member already, or has an invitation");
 }
 
 /**
  * Adds a user at once. On a cloud instance the membership is pending, and the user gets a mail; a new invitation
  * replaces an expired one (rules sections 5.9 and 5.10).
  */
-export const inviteMember: Handler<PublicOperations["inviteMember"]> = async (context) => {
-  const { services, identity, body, creationKey, declaration } = context;
-  const { tenant: tenantId, role } = identity;
-  checkAuthority(role, body.role);
-  const email = body.email.toLowerCase();
-  const declaredBy = declaredColumn(declaration, services.now());
-  const add = services.settings.edition === "cloud" ? mailInvitation : addMember;
-  await createOnce(context, {
-    taken: "is a member already",
-    find: async (tx, made) => {
-      const where = { tenantId_creationKey: { tenantId, creationKey: made } };
-      const known = await tx.member.findUnique({ where, include: { user: true } });
-      // The response is the namespace, which does not show whose membership the key made.
-      if (known && known.user.email !== email)
-        throw new ConflictError(`Idempotency-Key: made the membership of the user ${known.userId}`);
-      return known && !ranOut(known, services.now()) ? known : null;
-    },
-    create: (tx) => add(within(services, tx), tenantId, email, { role: body.role, creationKey, declaredBy }),
-  });
-  return readNamespace(services, tenantId);
+export const inviteMember: SqlWrite<PublicOperations["inviteMember"]> = {
+  async sql(context) {
+    const { services, identity, body, creationKey, declaration } = context;
+    const { tenant: tenantId, role } = identity;
+    checkAuthority(role, body.role);
+    const email = body.email.toLowerCase();
+    const declaredBy = declaredColumn(declaration, services.now());
+    const add = services.settings.edition === "cloud" ? mailInvitation : addMember;
+    const member = await createOnce(context, {
+      taken: "is a member already",
+      find: async (tx, made) => {
+        const known = await findRow(tx, "Member", { tenantId, creationKey: made });
+        if (known === undefined) return null;
+        // The response is the namespace, which does not show whose membership the key made.
+        const user = await findRow(tx, "User", { id: known.userId });
+        if (user?.email !== email)
+          throw new ConflictError(`Idempotency-Key: made the membership of the user ${known.userId}`);
+        return ranOut(known, services.now()) ? null : known;
+      },
+      create: () => add(services, tenantId, email, { role: body.role, creationKey, declaredBy }),
+    });
+    context.became(declaredMember(member));
+    return readNamespace(services, tenantId);
+  },
 };
 
 export const updateMember: SqlWrite<PublicOperations["updateMember"]> = {
@@ -105,18 +111,17 @@ export const updateMember: SqlWrite<PublicOperations["updateMember"]> = {
   },
 };
 
-export const removeMember: Handler<PublicOperations["removeMember"]> = async (context) => {
-  const { services, identity, params } = context;
-  const { tenant: tenantId, role } = identity;
-  await inTransaction(services, async (tx) => {
-    const member = await tx.member.findUnique({
-      where: { tenantId_userId: { tenantId, userId: params.uid } },
-    });
+export const removeMember: SqlWrite<PublicOperations["removeMember"]> = {
+  async sql({ services, identity, params, became }) {
+    const { tenant: tenantId, role } = identity;
+    const key = { tenantId, userId: params.uid };
+    const member = await findRow(services.db, "Member", key);
     if (!member) throw noSuchMember();
     checkAuthority(role, member.role as Role);
-    await tx.member.delete({ where: { tenantId_userId: { tenantId, userId: params.uid } } });
-  });
-  return readNamespace(services, tenantId);
+    await deleteRows(services.db, "Member", key);
+    became(null);
+    return readNamespace(services, tenantId);
+  },
 };
 
 /** A user who leaves the token's namespace gets a session for another namespace, or for none (rules section 5.7). */

@@ -3,11 +3,10 @@ import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import { readRows } from "../../db/readRows.ts";
 import { sql } from "../../db/sql.ts";
-import { inTransaction } from "../../db/transaction.ts";
+import { inTransaction, type SqlServices } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
-import type { Services } from "../../services.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { insertNamespace } from "./insertNamespace.ts";
 import { namespaceTable } from "./namespaceTable.ts";
@@ -20,7 +19,7 @@ import {
 import { WELCOME } from "./welcome.ts";
 
 /** @throws NotFoundError the namespace was deleted since the caller was authorised */
-export async function readNamespace(services: Services, tenantId: string) {
+export async function readNamespace(services: SqlServices, tenantId: string) {
   const rows = await readRows<CountedNamespace>(
     services.db,
     sql`SELECT "Namespace".*, ${acceptedColumn(sql`"Namespace"."tenantId"`)}

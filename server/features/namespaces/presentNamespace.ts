@@ -5,7 +5,7 @@ import { revisionOf } from "../../changes/managedObject.ts";
 import type { Billing, Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/readRows.ts";
 import { type Sql, sql } from "../../db/sql.ts";
-import type { Services } from "../../services.ts";
+import type { SqlServices } from "../../db/transaction.ts";
 import { presentBilling } from "../billing/record.ts";
 import { wireDate } from "../wireDate.ts";
 import { acceptedDevices } from "./namespaceTable.ts";
@@ -61,7 +61,7 @@ export function presentNamespace(
 
 /** Converts namespaces with their members to their wire format, in the order of the rows. */
 export async function presentNamespaces(
-  services: Services,
+  services: SqlServices,
   rows: readonly CountedNamespace[],
 ): Promise<WireNamespace[]> {
   if (rows.length === 0) return [];
@@ -73,7 +73,10 @@ export async function presentNamespaces(
         WHERE "Member"."tenantId" IN (${sql.list(tenantIds)}) ORDER BY "Member"."addedAt" ASC, "Member"."userId" ASC`,
     ),
     services.settings.edition === "cloud"
-      ? services.db.billing.findMany({ where: { tenantId: { in: tenantIds } } })
+      ? readRows<Billing>(
+          services.db,
+          sql`SELECT * FROM "Billing" WHERE "tenantId" IN (${sql.list(tenantIds)})`,
+        )
       : [],
   ]);
   const billingOf = new Map(billings.map((billing) => [billing.tenantId, billing]));

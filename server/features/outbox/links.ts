@@ -6,7 +6,7 @@ import type { Services } from "../../services.ts";
  * @throws Error the setting is missing, which a cloud instance must have
  */
 export function mailedLink(
-  { settings }: Services,
+  { settings }: Pick<Services, "settings">,
   path: string,
   parameters: Readonly<Record<string, string>>,
 ): string {
@@ -16,7 +16,7 @@ export function mailedLink(
 
 /** A link for a mail that every edition sends; only the page's path if the public address is not set. */
 export function pageLink(
-  services: Services,
+  services: Pick<Services, "settings">,
   path: string,
   parameters: Readonly<Record<string, string>>,
 ): string {

@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { putRow } from "../../db/rows.ts";
+import type { SqlServices } from "../../db/transaction.ts";
 import type { Mail } from "../../mail/mail.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
@@ -17,18 +19,14 @@ type Content = { readonly mail: Mail } | { readonly request: AccountRequest };
 
 const purposeOf = (id: string): string => `mail ${id}`;
 
-async function put(services: Services, id: string, content: Content): Promise<void> {
+async function put(services: SqlServices, id: string, content: Content): Promise<void> {
   const now = services.now();
   const sealed = services.sealer.seal(JSON.stringify(content), purposeOf(id));
-  await services.db.outgoingMail.upsert({
-    where: { id },
-    create: { id, sealed, createdAt: now, dueAt: now },
-    update: { sealed },
-  });
+  await putRow(services.db, "OutgoingMail", { id }, { sealed }, { createdAt: now, dueAt: now });
 }
 
 /** Queues a mail as a part of the transaction; it is sent after the commit. */
-export function queueMail(services: Services, mail: Mail): Promise<void> {
+export function queueMail(services: SqlServices, mail: Mail): Promise<void> {
   return put(services, randomUUID(), { mail });
 }
 

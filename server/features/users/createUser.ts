@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import type { Transaction } from "../../db/transaction.ts";
+import { insertRows } from "../../db/rows.ts";
+import type { SqlServices, Transaction } from "../../db/transaction.ts";
 import { ConflictError, isDatabaseError } from "../../errors.ts";
 import { DUMMY_HASH, hashPassword } from "../../secrets/passwords.ts";
 import type { Services } from "../../services.ts";
@@ -56,20 +57,20 @@ export async function insertUser(
 /**
  * Adds a user who was invited by an e-mail address that nobody had. The user can log in after registering.
  * @param email in lower case
+ * @returns the user's id
  */
-export function insertInvited(services: Services, tx: Transaction, email: string): Promise<{ id: string }> {
+export async function insertInvited({ db, now }: SqlServices, email: string): Promise<string> {
   const id = newUserId();
-  return tx.user.create({
-    data: {
-      id,
-      status: "invited",
-      name: "",
-      // No username has a colon.
-      username: `invited:${id}`,
-      email,
-      passwordHash: DUMMY_HASH,
-      createdAt: services.now(),
-    },
-    select: { id: true },
-  });
+  const user = {
+    id,
+    status: "invited",
+    name: "",
+    // No username has a colon.
+    username: `invited:${id}`,
+    email,
+    passwordHash: DUMMY_HASH,
+    createdAt: now(),
+  };
+  await insertRows(db, "User", [user]);
+  return id;
 }

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { GroupCommit } from "../../../server/db/groupCommit.ts";
 import { openSqlite } from "../../../server/db/openSqlite.ts";
+import { beginOnSqlite } from "../../../server/db/openSqliteDatabase.ts";
 import type { SqlClient } from "../../../server/db/readRows.ts";
 import { sql } from "../../../server/db/sql.ts";
 import { sqliteAdapter } from "../../../server/db/sqliteAdapter.ts";
@@ -22,23 +23,25 @@ async function open() {
   };
   const adapter = await sqliteAdapter(sqlite).connect();
   const notes = () => sqlite.prepare('SELECT "note" FROM "Note"').pluck().all();
-  return { adapter, groups: new GroupCommit(adapter), commits, notes };
+  const groups = new GroupCommit(() => beginOnSqlite(adapter), { oneLane: true });
+  const run = <T>(work: (tx: SqlClient) => Promise<T>) => groups.run("", work, false);
+  return { adapter, run, commits, notes };
 }
 
 const adding = (note: string) => (tx: SqlClient) => tx.$executeRaw(sql`INSERT INTO "Note" VALUES (${note})`);
 const several = (count: number) => Array.from({ length: count }, (_, index) => `note-${index}`);
 
 test("work that comes in one turn of the event loop shares a COMMIT", async () => {
-  const { groups, commits, notes } = await open();
-  await Promise.all(several(16).map((note) => groups.run(adding(note))));
+  const { run, commits, notes } = await open();
+  await Promise.all(several(16).map((note) => run(adding(note))));
   expect([commits.count, notes()]).toEqual([1, several(16)]);
-  await groups.run(adding("alone"));
+  await run(adding("alone"));
   expect([commits.count, notes().length]).toEqual([2, 17]);
 });
 
 test("a crowd takes several, so that the statements of others come between", async () => {
-  const { adapter, groups, commits, notes } = await open();
-  const crowd = Promise.all(several(200).map((note) => groups.run(adding(note))));
+  const { adapter, run, commits, notes } = await open();
+  const crowd = Promise.all(several(200).map((note) => run(adding(note))));
   await new Promise(setImmediate);
   const query = { sql: 'SELECT COUNT(*) FROM "Note"', args: [], argTypes: [] };
   const { rows } = await adapter.queryRaw(query);
@@ -48,33 +51,29 @@ test("a crowd takes several, so that the statements of others come between", asy
 });
 
 test("nobody is told that a change was made whose COMMIT fails, nor what another one saw of it", async () => {
-  const { groups, commits, notes } = await open();
+  const { run, commits, notes } = await open();
   commits.fail = true;
   const refused = async () => {
     throw new Error("refused because of the note before");
   };
-  const outcomes = await Promise.allSettled([groups.run(adding("lost")), groups.run(refused)]);
+  const outcomes = await Promise.allSettled([run(adding("lost")), run(refused)]);
   expect(outcomes.map((outcome) => outcome.status === "rejected" && outcome.reason.message)).toEqual([
     "the disk is gone",
     "the disk is gone",
   ]);
   commits.fail = false;
-  await groups.run(adding("next"));
+  await run(adding("next"));
   expect(notes()).toEqual(["next"]);
 });
 
 test("where SQLite undoes the whole transaction, all of its work fails, and the next one goes on", async () => {
-  const { groups, notes } = await open();
+  const { run, notes } = await open();
   const undone = async (tx: SqlClient) => {
     await tx.$executeRaw(sql`ROLLBACK`);
     throw new Error("undone");
   };
-  const outcomes = await Promise.allSettled([
-    groups.run(adding("lost")),
-    groups.run(undone),
-    groups.run(adding("never begun")),
-  ]);
+  const outcomes = await Promise.allSettled([run(adding("lost")), run(undone), run(adding("never begun"))]);
   expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
-  await groups.run(adding("next"));
+  await run(adding("next"));
   expect(notes()).toEqual(["next"]);
 });
