@@ -19,14 +19,16 @@ export interface Write {
 }
 
 /** A kind of declared object: how a write finds it, and how its declared fields are read. */
-export interface ManagedObject {
+export interface ManagedObject<Row = unknown> {
   /** The object's id. Called before and after the operation: a creation makes the id, a renaming changes it. */
   id(tx: SqlClient, write: Write): string | Promise<string>;
-  /** The object's present declared fields; null if the namespace has no such object. */
-  read(tx: SqlClient, tenantId: string, id: string): Promise<Declared | null>;
+  /** The object; null if the namespace has no such object. */
+  find(tx: SqlClient, tenantId: string, id: string): Promise<Row | null>;
+  /** The object's declared fields; null for one that counts as deleted. */
+  declared(row: Row): Declared | null;
   /**
-   * Stores who declared the object; nothing where the namespace has no such object. Left out for kinds that have no row
-   * of their own.
+   * Stores who declared the object, its field `declaredBy`; nothing where the namespace has no such object. Left out for
+   * kinds that have no row of their own.
    */
   declare?(tx: SqlClient, tenantId: string, id: string, declaredBy: string): Promise<unknown>;
 }

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { IF_MATCH, type ObjectKind, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { inTurn } from "../db/inTurn.ts";
+import { leaveToCommit, type SqlClient } from "../db/readRows.ts";
 import { inSqlTransaction, inTransaction, type SqlServices, within } from "../db/transaction.ts";
 import { PreconditionError } from "../errors.ts";
 import type { ObjectRequest, Run, Written } from "../http/handler.ts";
@@ -31,7 +32,7 @@ export async function writeObject(
   const { operation, tenantId, run } = request;
   const begin = () =>
     run.by === "sql"
-      ? inSqlTransaction(services, tenantId ?? "", (tx) =>
+      ? inSqlTransaction(services, laneOf(request), (tx) =>
           write(within(services, tx), kind, request, run.with),
         )
       : inTransaction(services, (tx) => write(within(services, tx), kind, request, run.with));
@@ -45,6 +46,13 @@ export async function writeObject(
     }
   }
 }
+
+/**
+ * Writes of one namespace share transactions. All namespaces' members stand on few pages of an index, which writes of
+ * members both read and change, so that those of any two namespaces would conflict on PostgreSQL.
+ */
+const laneOf = ({ operation, tenantId = "" }: ObjectRequest): string =>
+  operation.object === "member" ? "members" : tenantId;
 
 async function write<S extends SqlServices>(
   services: S,
@@ -65,15 +73,19 @@ async function write<S extends SqlServices>(
   };
   const { db } = services;
   const id = operation.creates ? undefined : await kind.id(db, facts);
-  const before = id === undefined ? null : await kind.read(db, facts.tenantId, id);
-  if (takesIfMatch(operation)) checkRevision(before, request.ifMatch);
+  const before = id === undefined ? null : await kind.find(db, facts.tenantId, id);
+  const declaredBefore = before === null ? null : kind.declared(before);
+  if (takesIfMatch(operation)) checkRevision(declaredBefore, request.ifMatch);
   // Before the operation, so that its answer shows it. A creation stores it with the row that it makes.
   const declaredBy = declaredColumn(request.declaration, services.now());
-  if (id !== undefined && declaredBy !== null) await kind.declare?.(db, facts.tenantId, id, declaredBy);
+  const declares = id !== undefined && declaredBy !== null;
+  const declaring = declares ? kind.declare?.(db, facts.tenantId, id, declaredBy) : undefined;
+  if (declaring) await leaveToCommit(db, declaring);
 
   let made = true;
   let became: Declared | null | undefined;
   const result = await run(services, identity, {
+    found: before !== null && declaring ? { ...before, declaredBy } : before,
     repeated: () => {
       made = false;
     },
@@ -83,20 +95,31 @@ async function write<S extends SqlServices>(
   });
   const done = { ...facts, done: true, result: result as Write["result"] };
   const idAfter = await kind.id(db, done);
-  const after = became === undefined ? await kind.read(db, facts.tenantId, idAfter) : became;
-  if (made && !isDeepStrictEqual(before, after)) {
-    await recordChange(services, {
+  const after = became === undefined ? await readDeclared(db, kind, facts.tenantId, idAfter) : became;
+  if (made && !isDeepStrictEqual(declaredBefore, after)) {
+    const recorded = recordChange(services, {
       tenantId: operation.object === "namespace" ? idAfter : facts.tenantId,
       caller,
       request: request.facts,
       operation: operation.id,
       object: { kind: operation.object, id: id ?? idAfter },
-      before,
+      before: declaredBefore,
       after,
       declaration: request.declaration,
     });
+    await leaveToCommit(db, recorded);
   }
   return { result, revision: after === null ? undefined : revisionOf(after) };
+}
+
+async function readDeclared(
+  db: SqlClient,
+  kind: ManagedObject,
+  tenantId: string,
+  id: string,
+): Promise<Declared | null> {
+  const row = await kind.find(db, tenantId, id);
+  return row === null ? null : kind.declared(row);
 }
 
 /** A missing object passes: the operation itself then answers 404. */

@@ -1,15 +1,38 @@
 import { BusyError, isWriteConflict } from "../errors.ts";
 import type { SqlClient } from "./readRows.ts";
 
-/** A transaction that work shares. */
+/** A transaction that work shares. Statements run in the order in which they are sent. */
 export interface SharedTransaction {
   readonly sql: SqlClient;
-  /** Sets a savepoint, gives it up, or goes back to it. Where nobody waits for it and it fails, so does the COMMIT. */
-  control(statement: string): Promise<unknown>;
-  /** @throws DriverAdapterError nothing is committed */
+  /** Sends a statement about savepoints. */
+  send(statement: string): void;
+  /**
+   * Waits for what was sent, and for what was left to the COMMIT.
+   * @throws DriverAdapterError of the first that failed
+   */
+  settle(): Promise<void>;
+  /** @throws DriverAdapterError nothing is committed, unless the connection was lost just then */
   commit(): Promise<void>;
   /** Undoes everything, and throws the cause, or else why the transaction could not begin. */
   rollback(cause: unknown): Promise<never>;
+}
+
+/** What was sent to a database and is waited for later. */
+export class Unsettled {
+  #sent: Promise<unknown>[] = [];
+
+  add(sent: Promise<unknown>): void {
+    // Its error is thrown by `settle`.
+    sent.catch(() => {});
+    this.#sent.push(sent);
+  }
+
+  /** @throws the error of the first that failed, in the order in which they were sent */
+  async settle(): Promise<void> {
+    const sent = this.#sent;
+    this.#sent = [];
+    for (const one of sent) await one;
+  }
 }
 
 /** Work that waits for its transaction. */
@@ -115,21 +138,22 @@ async function runOnly({ sql }: SharedTransaction, jobs: readonly Job[]): Promis
 
 /** Undoes what fails by itself. */
 async function runEach(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
-  const { sql } = transaction;
   const outcomes: Outcome[] = [];
-  const controls = [transaction.control("SAVEPOINT job")];
+  transaction.send("SAVEPOINT job");
   for (const { work, resolve, reject } of jobs) {
     try {
-      const value = await work(sql);
+      const value = await work(transaction.sql);
       outcomes.push(() => resolve(value as never));
-      controls.push(transaction.control("RELEASE SAVEPOINT job; SAVEPOINT job"));
+      transaction.send("RELEASE SAVEPOINT job; SAVEPOINT job");
     } catch (error) {
       // After a conflict, PostgreSQL commits nothing of the transaction any more.
       if (isWriteConflict(error)) throw error;
       outcomes.push(() => reject(error));
-      await transaction.control("ROLLBACK TO SAVEPOINT job");
+      transaction.send("ROLLBACK TO SAVEPOINT job");
+      // Where that fails, the database has undone the whole transaction, as SQLite does when the disk is full.
+      await transaction.settle();
     }
   }
-  await Promise.all(controls);
+  await transaction.settle();
   return outcomes;
 }

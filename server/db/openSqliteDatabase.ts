@@ -2,7 +2,7 @@ import { rm, writeFile } from "node:fs/promises";
 import type { SqlDriverAdapter } from "@prisma/driver-adapter-utils";
 import type { Database } from "./Database.ts";
 import { PrismaClient } from "./generated/sqlite/client.ts";
-import { GroupCommit, type SharedTransaction } from "./groupCommit.ts";
+import { GroupCommit, type SharedTransaction, Unsettled } from "./groupCommit.ts";
 import { migrateSqlite } from "./migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
 import { openSqlite } from "./openSqlite.ts";
@@ -49,11 +49,14 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
 /** Begins a transaction; no other one runs beside it anyway. */
 export async function beginOnSqlite(adapter: SqlDriverAdapter): Promise<SharedTransaction> {
   const transaction = await adapter.startTransaction();
+  const sent = new Unsettled();
   return {
     sql: directClient(transaction),
     // Each statement runs when it is sent, before the next job's.
-    control: (script) =>
-      Promise.all(script.split("; ").map((sql) => transaction.executeRaw({ sql, args: [], argTypes: [] }))),
+    send(script) {
+      for (const sql of script.split("; ")) sent.add(transaction.executeRaw({ sql, args: [], argTypes: [] }));
+    },
+    settle: () => sent.settle(),
     commit: () => transaction.commit(),
     async rollback(cause) {
       await transaction.rollback();

@@ -1,6 +1,6 @@
 import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { type CustomTypesConfig, DatabaseError, type Pool, type PoolClient, types } from "pg";
-import type { SharedTransaction } from "./groupCommit.ts";
+import { type SharedTransaction, Unsettled } from "./groupCommit.ts";
 import type { SqlClient } from "./readRows.ts";
 import type { Sql } from "./sql.ts";
 import { gate } from "./transactionGate.ts";
@@ -87,15 +87,22 @@ export async function beginSerializable(
     connection.release(broken);
   };
   const sender = inOneWrite(connection);
-  const begun = sender.query(`BEGIN ISOLATION LEVEL SERIALIZABLE; ${gate(alone)}`);
+  const send = (statement: string) =>
+    sender.query(statement).catch((error: unknown) => {
+      throw adapterError(error);
+    });
+  const begun = send(`BEGIN ISOLATION LEVEL SERIALIZABLE; ${gate(alone)}`);
   begun.catch(ignore);
+  const sent = new Unsettled();
   return {
-    sql: postgresqlSql(sender, nameOf),
-    control: (statement) => sender.query(statement),
+    sql: { ...postgresqlSql(sender, nameOf), leaveToCommit: (change) => sent.add(change) },
+    send: (statement) => sent.add(send(statement)),
+    settle: () => sent.settle(),
     async commit() {
-      const { command } = await sender.query("COMMIT").catch((error: unknown) => {
-        throw adapterError(error);
-      });
+      const committed = send("COMMIT");
+      committed.catch(ignore);
+      await sent.settle();
+      const { command } = await committed;
       // Else one of the statements had failed, and somebody went on all the same.
       if (command !== "COMMIT") throw new Error(`PostgreSQL answered COMMIT with ${command}`);
       release(false);
@@ -107,9 +114,7 @@ export async function beginSerializable(
         () => true,
       );
       release(broken);
-      await begun.catch((error: unknown) => {
-        throw adapterError(error);
-      });
+      await begun;
       throw cause;
     },
   };

@@ -13,6 +13,14 @@ export interface SqlClient {
   $queryRaw<Rows>(query: Sql): Promise<Rows>;
   /** Runs a statement, and tells how many rows it has changed. */
   $executeRaw(statement: Sql): Promise<number>;
+  /** Leaves it to the COMMIT to wait for a change; left out where nothing is gained by that. */
+  leaveToCommit?(change: Promise<unknown>): void;
+}
+
+/** Leaves a change whose outcome decides nothing to the COMMIT: where the change fails, nothing is committed. */
+export async function leaveToCommit(db: SqlClient, change: Promise<unknown>): Promise<void> {
+  if (db.leaveToCommit) db.leaveToCommit(change);
+  else await change;
 }
 
 /** What takes SQL for the database of each client. A transaction's client is another object, and never has an entry. */

@@ -17,14 +17,14 @@ const equalities = (columns: object): Sql[] =>
 /** True for the rows with a key. */
 export const hasKey = <M extends Model>(key: Key<M>): Sql => sql.join(equalities(key), " AND ");
 
-/** The row with a key that only one row has; undefined without one. */
+/** The row with a key that only one row has; null without one. */
 export async function findRow<M extends Model>(
   db: SqlClient,
   model: M,
   key: Key<M>,
-): Promise<RowOf<M> | undefined> {
+): Promise<RowOf<M> | null> {
   const [row] = await readRows<RowOf<M>>(db, sql`SELECT * FROM ${sql.column(model)} WHERE ${hasKey(key)}`);
-  return row;
+  return row ?? null;
 }
 
 /** The statement that {@link insertRows} executes; there must be at least one row. */

@@ -60,17 +60,16 @@ export function writeDirectly(client: object, groups: GroupCommit): void {
 /**
  * Runs work like {@link inTransaction}, with SQL alone. It may share its transaction with other work, so it must wait
  * for its own statements only.
- * @param tenantId namespace that the work is about: work about different ones does not wait for each other, unless the
- * database knows no other way
+ * @param lane work of one lane shares transactions, and never conflicts
  */
 export async function inSqlTransaction<T>(
   services: Pick<Services, "db">,
-  tenantId: string,
+  lane: string,
   work: (tx: SqlClient) => Promise<T>,
 ): Promise<T> {
   const groups = direct.get(services.db);
   if (groups === undefined) return inTransaction(services, work);
-  return again((alone) => groups.run(tenantId, work, alone));
+  return again((alone) => groups.run(lane, work, alone));
 }
 
 /** Runs a transaction again, as long as it conflicts with others. */

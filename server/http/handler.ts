@@ -52,8 +52,10 @@ export type Handler<O extends Operation> = (
 ) => Promise<ResultOf<O> | Readable | Conversation>;
 
 /** The input of a write in SQL. */
-export type SqlContext<O extends Operation> = Omit<Context<O>, "services"> & {
+export type SqlContext<O extends Operation, Row = unknown> = Omit<Context<O>, "services"> & {
   readonly services: SqlServices;
+  /** The row of the object before the operation, as its kind finds it; null where there is none. */
+  readonly found: Row | null;
   /**
    * Tells what the object's declared fields are after the operation, null once it is deleted: then they are not read
    * again.
@@ -66,8 +68,8 @@ export type SqlContext<O extends Operation> = Omit<Context<O>, "services"> & {
  * costs a fifth of the same work by Prisma's client, and on SQLite many share a COMMIT. This is for what a program's
  * first run and its changes consist of, one request for each object; all other writes are rare, and are handlers.
  */
-export interface SqlWrite<O extends Operation> {
-  readonly sql: (context: SqlContext<O>) => Promise<ResultOf<O>>;
+export interface SqlWrite<O extends Operation, Row = unknown> {
+  sql(context: SqlContext<O, Row>): Promise<ResultOf<O>>;
 }
 
 /** The behaviour of an operation in either form. */
@@ -99,8 +101,8 @@ export interface ObjectRequest {
 /** Runs an operation in the transaction of its write. */
 export type Run<S> = (services: S, identity: Caller | Member, told: Told) => Promise<unknown>;
 
-/** What an operation tells while it runs, see its context. */
-export type Told = Pick<SqlContext<Operation>, "repeated" | "became">;
+/** What an operation is told, and what it tells, while it runs; see its context. */
+export type Told = Pick<SqlContext<Operation>, "found" | "repeated" | "became">;
 
 /** The result of a write, and the object's revision after it (undefined if it was deleted). */
 export interface Written {

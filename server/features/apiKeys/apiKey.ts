@@ -13,13 +13,11 @@ export const declaredApiKey = (row: Pick<ApiKey, "name" | "role" | "expiresIn">)
   expires_in: Number(row.expiresIn),
 });
 
-export const apiKeyObject: ManagedObject = {
+export const apiKeyObject: ManagedObject<ApiKey> = {
   // A key is identified by its name, which the operation may just have changed.
   id: (_, { params, body, result, done }) => String((done && body.name) || params.key || result?.name),
-  async read(tx, tenantId, name) {
-    const row = await findRow(tx, "ApiKey", { tenantId, name });
-    return row ? declaredApiKey(row) : null;
-  },
+  find: (tx, tenantId, name) => findRow(tx, "ApiKey", { tenantId, name }),
+  declared: declaredApiKey,
   declare: (tx, tenantId, name, declaredBy) => updateRow(tx, "ApiKey", { tenantId, name }, { declaredBy }),
 };
 

@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { type apiKeys, type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
+import type { ApiKey } from "../../db/generated/sqlite/client.ts";
+import { leaveToCommit } from "../../db/readRows.ts";
 import { deleteRows, findRow, insertRows } from "../../db/rows.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers, SqlWrite } from "../../http/handler.ts";
@@ -43,7 +45,7 @@ const createApiKey: SqlWrite<PublicOperations["createApiKey"]> = {
       taken: "name or key: is used already",
       find: async (tx, made) => {
         const known = await findRow(tx, "ApiKey", { tenantId, creationKey: made });
-        if (known === undefined || known.digest === digest) return known ?? null;
+        if (known === null || known.digest === digest) return known;
         throw new ConflictError(`Idempotency-Key: made the API key ${known.name}, which has another secret`);
       },
       create: async (tx) => {
@@ -119,10 +121,10 @@ const updateApiKey: Handler<PublicOperations["updateApiKey"]> = async ({
 };
 
 /** Keys are looked up with every request, so a deleted key stops working at once (rules section 15.7). */
-const deleteApiKey: SqlWrite<PublicOperations["deleteApiKey"]> = {
-  async sql({ services, identity, params, became }) {
-    const key = { tenantId: identity.tenant, name: params.key };
-    if (!(await deleteRows(services.db, "ApiKey", key))) throw new NotFoundError("no such API key");
+const deleteApiKey: SqlWrite<PublicOperations["deleteApiKey"], ApiKey> = {
+  async sql({ services: { db }, found, became }) {
+    if (found === null) throw new NotFoundError("no such API key");
+    await leaveToCommit(db, deleteRows(db, "ApiKey", { digest: found.digest }));
     became(null);
     return undefined;
   },

@@ -15,12 +15,10 @@ export const declaredConnector = (
   tls: row.tlsDigest,
 });
 
-export const connectorObject: ManagedObject = {
+export const connectorObject: ManagedObject<Connector> = {
   id: (_, { params }) => params.uid ?? "",
-  async read(tx, tenantId, uid) {
-    const row = await findRow(tx, "Connector", { uid, tenantId });
-    return row ? declaredConnector(row) : null;
-  },
+  find: (tx, tenantId, uid) => findRow(tx, "Connector", { uid, tenantId }),
+  declared: declaredConnector,
 };
 
 /** The status of every connector: this service stores connectors, and connects to no engine. */

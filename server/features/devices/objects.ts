@@ -17,12 +17,10 @@ export const declaredTags = (rows: readonly { readonly tag: string }[]): Declare
   tags: tagNames(rows).sort(),
 });
 
-export const deviceObject: ManagedObject = {
+export const deviceObject: ManagedObject<Device> = {
   id: (_, { params }) => params.uid ?? "",
-  async read(tx, tenantId, uid) {
-    const row = await findRow(tx, "Device", { uid, tenantId });
-    return row && row.status !== "removed" ? declaredDevice(row) : null;
-  },
+  find: (tx, tenantId, uid) => findRow(tx, "Device", { uid, tenantId }),
+  declared: (row) => (row.status === "removed" ? null : declaredDevice(row)),
   declare: (tx, tenantId, uid, declaredBy) => updateRow(tx, "Device", { uid, tenantId }, { declaredBy }),
 };
 
@@ -32,12 +30,12 @@ export interface DeviceTags {
   readonly tags: readonly Pick<DeviceTag, "tag" | "creationKey">[];
 }
 
-/** The tags of a device; undefined where the namespace has no such device. */
+/** The tags of a device; null where the namespace has no such device. */
 export async function findDeviceTags(
   db: SqlClient,
   tenantId: string,
   uid: string,
-): Promise<DeviceTags | undefined> {
+): Promise<DeviceTags | null> {
   const rows = await readRows<{ declaredBy: string | null; tag: string | null; creationKey: string | null }>(
     db,
     sql`SELECT "Device"."tagsDeclaredBy" AS "declaredBy", "DeviceTag"."tag", "DeviceTag"."creationKey"
@@ -45,17 +43,15 @@ export async function findDeviceTags(
       WHERE "Device"."uid" = ${uid} AND "Device"."tenantId" = ${tenantId} ORDER BY "DeviceTag"."position"`,
   );
   const [first] = rows;
-  if (first === undefined) return undefined;
+  if (first === undefined) return null;
   const tags = rows.flatMap(({ tag, creationKey }) => (tag === null ? [] : { tag, creationKey }));
   return { declaredBy: first.declaredBy, tags };
 }
 
-export const deviceTagsObject: ManagedObject = {
+export const deviceTagsObject: ManagedObject<DeviceTags> = {
   id: (_, { params }) => params.uid ?? "",
-  async read(tx, tenantId, uid) {
-    const found = await findDeviceTags(tx, tenantId, uid);
-    return found ? declaredTags(found.tags) : null;
-  },
+  find: findDeviceTags,
+  declared: ({ tags }) => declaredTags(tags),
   declare: (tx, tenantId, uid, tagsDeclaredBy) =>
     updateRow(tx, "Device", { uid, tenantId }, { tagsDeclaredBy }),
 };

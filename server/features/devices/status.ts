@@ -1,29 +1,24 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import { readRows, type SqlClient } from "../../db/readRows.ts";
-import { deleteRows, findRow, updateRow } from "../../db/rows.ts";
+import { leaveToCommit, readRows, type SqlClient } from "../../db/readRows.ts";
+import { deleteRows, updateRow } from "../../db/rows.ts";
 import { sql } from "../../db/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { SqlContext, SqlWrite } from "../../http/handler.ts";
 import { checkLimit } from "./deviceLimit.ts";
 import { declaredDevice } from "./objects.ts";
 
-/** @throws NotFoundError the namespace has no such device */
-async function deviceIn(db: SqlClient, tenantId: string, uid: string): Promise<Device> {
-  const device = await findRow(db, "Device", { uid, tenantId });
-  if (!device) throw new NotFoundError("no such device");
-  return device;
-}
-
 /** A request that changes the status of a device. */
 interface Change {
   readonly operation: "acceptDevice" | "updateDeviceStatus";
   readonly context: Pick<
-    SqlContext<PublicOperations["acceptDevice"]>,
-    "services" | "identity" | "request" | "declaration" | "became"
+    SqlContext<PublicOperations["acceptDevice"], Device>,
+    "services" | "identity" | "request" | "declaration" | "found" | "became"
   >;
 }
+
+const noSuchDevice = () => new NotFoundError("no such device");
 
 /** Changes a device and the namespace's room for other devices. */
 async function change(
@@ -33,7 +28,7 @@ async function change(
 ) {
   const { services, identity, became } = context;
   const changed = { ...changes, statusUpdatedAt: services.now() };
-  await updateRow(services.db, "Device", { uid: device.uid }, changed);
+  await leaveToCommit(services.db, updateRow(services.db, "Device", { uid: device.uid }, changed));
   services.enrolments.noteRoom(identity.tenant);
   became(declaredDevice({ ...device, ...changed }));
 }
@@ -81,16 +76,18 @@ async function checkName(
 }
 
 /** Accepting an accepted device changes nothing (rules D22). */
-async function accept(uid: string, acceptance: Change): Promise<void> {
-  const { services, identity } = acceptance.context;
+async function accept(acceptance: Change): Promise<void> {
+  const { services, found: device } = acceptance.context;
   const { db } = services;
-  const device = await deviceIn(db, identity.tenant, uid);
+  if (device === null) throw noSuchDevice();
   if (device.status === "accepted") return;
   const former = await formerOf(db, device);
   await checkName(db, device, former);
   if (former) {
     // The same machine with a new key takes over the old device's name, slot and sessions (rules section 7).
-    await db.$executeRaw(sql`UPDATE "Session" SET "deviceUid" = ${uid} WHERE "deviceUid" = ${former.uid}`);
+    await db.$executeRaw(
+      sql`UPDATE "Session" SET "deviceUid" = ${device.uid} WHERE "deviceUid" = ${former.uid}`,
+    );
     await deleteFormer(former, acceptance);
   } else {
     await checkLimit(services, device);
@@ -98,25 +95,25 @@ async function accept(uid: string, acceptance: Change): Promise<void> {
   await change(acceptance, device, { status: "accepted", name: former?.name ?? device.name });
 }
 
-export const acceptDevice: SqlWrite<PublicOperations["acceptDevice"]> = {
+export const acceptDevice: SqlWrite<PublicOperations["acceptDevice"], Device> = {
   async sql(context) {
-    await accept(context.params.uid, { operation: "acceptDevice", context });
+    await accept({ operation: "acceptDevice", context });
     return undefined;
   },
 };
 
 const TARGETS = { reject: "rejected", pending: "pending" } as const;
 
-export const updateDeviceStatus: SqlWrite<PublicOperations["updateDeviceStatus"]> = {
+export const updateDeviceStatus: SqlWrite<PublicOperations["updateDeviceStatus"], Device> = {
   async sql(context) {
-    const { services, identity, params } = context;
-    const { uid, status } = params;
+    const { params, found: device } = context;
+    const { status } = params;
     const asked = { operation: "updateDeviceStatus", context } as const;
     if (status === "accept") {
-      await accept(uid, asked);
+      await accept(asked);
       return undefined;
     }
-    const device = await deviceIn(services.db, identity.tenant, uid);
+    if (device === null) throw noSuchDevice();
     // The specification has this value, but no transition leads to it (rules D23).
     if (status === "unused") throw new InvalidError("status: unused cannot be set");
     if (device.status !== "pending" && device.status !== "rejected") {

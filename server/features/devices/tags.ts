@@ -1,15 +1,16 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
+import { leaveToCommit } from "../../db/readRows.ts";
 import { deleteRows, findRow, insertRows, updateRow } from "../../db/rows.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { SqlContext, SqlWrite } from "../../http/handler.ts";
 import { tagAdded, tagNames, tagRemoved, tagRows } from "../tags/tagList.ts";
-import { declaredTags, findDeviceTags } from "./objects.ts";
+import { type DeviceTags, declaredTags } from "./objects.ts";
 
 /** The parts of a request that a change of a device's tags needs. */
 type Change = Pick<
-  SqlContext<PublicOperations["updateDeviceTags"]>,
-  "services" | "identity" | "params" | "became"
+  SqlContext<PublicOperations["updateDeviceTags"], DeviceTags>,
+  "services" | "identity" | "params" | "found" | "became"
 >;
 
 /**
@@ -18,21 +19,20 @@ type Change = Pick<
  * @param creationKey creation key of the new tags
  */
 async function changeTags(
-  { services: { db }, identity, params, became }: Change,
+  { services: { db }, identity, params, found, became }: Change,
   next: (tags: readonly string[]) => readonly string[],
   creationKey: string | null = null,
 ): Promise<void> {
   const { tenant: tenantId } = identity;
   const { uid } = params;
-  const found = await findDeviceTags(db, tenantId, uid);
-  if (!found) throw new NotFoundError("no such device");
+  if (found === null) throw new NotFoundError("no such device");
   const keys = new Map(found.tags.map((tag) => [tag.tag, tag.creationKey]));
   const tags = tagRows(next(tagNames(found.tags))).map((tag) => {
     const kept = keys.get(tag.tag);
     return { ...tag, deviceUid: uid, tenantId, creationKey: kept === undefined ? creationKey : kept };
   });
-  await deleteRows(db, "DeviceTag", { deviceUid: uid });
-  await insertRows(db, "DeviceTag", tags);
+  if (found.tags.length > 0) await leaveToCommit(db, deleteRows(db, "DeviceTag", { deviceUid: uid }));
+  await leaveToCommit(db, insertRows(db, "DeviceTag", tags));
   // Without tags there is nothing that anybody declares.
   if (tags.length === 0 && found.declaredBy !== null)
     await updateRow(db, "Device", { uid }, { tagsDeclaredBy: null });
@@ -40,7 +40,7 @@ async function changeTags(
 }
 
 /** The response is empty and cannot show another tag, so a key that made another tag is refused. */
-export const createDeviceTag: SqlWrite<PublicOperations["createDeviceTag"]> = {
+export const createDeviceTag: SqlWrite<PublicOperations["createDeviceTag"], DeviceTags> = {
   async sql(context) {
     const { identity, params, body, creationKey } = context;
     const { tenant: tenantId } = identity;
@@ -48,7 +48,7 @@ export const createDeviceTag: SqlWrite<PublicOperations["createDeviceTag"]> = {
       taken: "tag: is on the device already",
       find: async (tx, key) => {
         const made = await findRow(tx, "DeviceTag", { tenantId, creationKey: key });
-        if (made === undefined) return null;
+        if (made === null) return null;
         if (made.deviceUid === params.uid && made.tag === body.tag) return made;
         throw new ConflictError(`Idempotency-Key: made the tag ${made.tag} of the device ${made.deviceUid}`);
       },
@@ -58,14 +58,14 @@ export const createDeviceTag: SqlWrite<PublicOperations["createDeviceTag"]> = {
   },
 };
 
-export const updateDeviceTags: SqlWrite<PublicOperations["updateDeviceTags"]> = {
+export const updateDeviceTags: SqlWrite<PublicOperations["updateDeviceTags"], DeviceTags> = {
   async sql(context) {
     await changeTags(context, () => context.body.tags);
     return undefined;
   },
 };
 
-export const deleteDeviceTag: SqlWrite<PublicOperations["deleteDeviceTag"]> = {
+export const deleteDeviceTag: SqlWrite<PublicOperations["deleteDeviceTag"], DeviceTags> = {
   async sql(context) {
     await changeTags(context, (tags) => tagRemoved(tags, context.params.tag, "device"));
     return undefined;

@@ -30,11 +30,11 @@ const TAGS = tagsColumn(
     AND "FirewallRuleTag"."ruleId" = "FirewallRule"."id"`,
 );
 
+/** A rule with the tags of its filter. */
+export type FoundRule = FirewallRule & StoredFilter;
+
 /** The rule with a unique key of its table, and the tags of its filter; null without one. */
-export async function findFirewallRule(
-  db: SqlClient,
-  key: Partial<FirewallRule>,
-): Promise<(FirewallRule & StoredFilter) | null> {
+export async function findFirewallRule(db: SqlClient, key: Partial<FirewallRule>): Promise<FoundRule | null> {
   const [row] = await readRows<FirewallRule & { readonly tagList: string | null }>(
     db,
     sql`SELECT "FirewallRule".*, ${TAGS} AS "tagList" FROM "FirewallRule" WHERE ${hasKey<"FirewallRule">(key)}`,
@@ -43,7 +43,7 @@ export async function findFirewallRule(
 }
 
 /** The declared fields of a rule: all but its id. */
-export const declaredFirewallRule = (row: FirewallRule & StoredFilter): Declared => ({
+export const declaredFirewallRule = (row: FoundRule): Declared => ({
   action: row.action,
   active: row.active,
   priority: row.priority,
@@ -52,12 +52,11 @@ export const declaredFirewallRule = (row: FirewallRule & StoredFilter): Declared
   filter: declaredFilter(row),
 });
 
-export const firewallRuleObject: ManagedObject = {
+export const firewallRuleObject: ManagedObject<FoundRule> = {
   id: (_, { params, result }) => params.id ?? String(result?.id),
-  async read(tx, tenantId, id) {
-    const row = await findFirewallRule(tx, ruleKey(tenantId, id));
-    return row && declaredFirewallRule(row);
-  },
+  // Async, so that an id that no rule can have rejects.
+  find: async (tx, tenantId, id) => findFirewallRule(tx, ruleKey(tenantId, id)),
+  declared: declaredFirewallRule,
   declare: (tx, tenantId, id, declaredBy) =>
     updateRow(tx, "FirewallRule", ruleKey(tenantId, id), { declaredBy }),
 };
@@ -65,7 +64,7 @@ export const firewallRuleObject: ManagedObject = {
 type WireRule = z.output<typeof firewall.firewallRule>;
 
 /** Converts a firewall rule to its wire format (models section 8). */
-export function presentFirewallRule(row: FirewallRule & StoredFilter): WireRule {
+export function presentFirewallRule(row: FoundRule): WireRule {
   return {
     id: String(row.id),
     tenant_id: row.tenantId,

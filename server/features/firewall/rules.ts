@@ -2,7 +2,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
-import { readRows, type SqlClient } from "../../db/readRows.ts";
+import { leaveToCommit, readRows, type SqlClient } from "../../db/readRows.ts";
 import { deleteRows, insertion, insertRows, updateRow } from "../../db/rows.ts";
 import { sql } from "../../db/sql.ts";
 import type { SqlServices } from "../../db/transaction.ts";
@@ -13,6 +13,7 @@ import { requireRoom } from "../requireRoom.ts";
 import { tagRows, withTags } from "../tags/tagList.ts";
 import {
   declaredFirewallRule,
+  type FoundRule,
   findFirewallRule,
   noSuchRule,
   presentFirewallRule,
@@ -76,12 +77,9 @@ function insertTags(
   db: SqlClient,
   { tenantId, id }: Pick<FirewallRule, "tenantId" | "id">,
   { tags = [] }: Filter,
-): Promise<boolean> {
-  return insertRows(
-    db,
-    "FirewallRuleTag",
-    tagRows(tags).map((tag) => ({ tenantId, ruleId: id, ...tag })),
-  );
+): Promise<void> {
+  const rows = tagRows(tags).map((tag) => ({ tenantId, ruleId: id, ...tag }));
+  return leaveToCommit(db, insertRows(db, "FirewallRuleTag", rows));
 }
 
 export const createFirewallRule: SqlWrite<PublicOperations["createFirewallRule"]> = {
@@ -115,25 +113,27 @@ export const createFirewallRule: SqlWrite<PublicOperations["createFirewallRule"]
   },
 };
 
-export const updateFirewallRule: SqlWrite<PublicOperations["updateFirewallRule"]> = {
-  async sql({ services, identity, params, body, became }) {
-    const { db } = services;
-    const key = ruleKey(identity.tenant, params.id);
-    if (!(await updateRow(db, "FirewallRule", key, columnsOf(body)))) throw noSuchRule();
-    await checkFilter(db, key.tenantId, body.filter);
-    await deleteRows(db, "FirewallRuleTag", { tenantId: key.tenantId, ruleId: key.id });
-    await insertTags(db, key, body.filter);
-    const row = await findFirewallRule(db, key);
-    if (row === null) throw noSuchRule();
+export const updateFirewallRule: SqlWrite<PublicOperations["updateFirewallRule"], FoundRule> = {
+  async sql({ services: { db }, body, found, became }) {
+    if (found === null) throw noSuchRule();
+    const { tenantId, id } = found;
+    await checkFilter(db, tenantId, body.filter);
+    const changes = columnsOf(body);
+    await leaveToCommit(db, updateRow(db, "FirewallRule", { tenantId, id }, changes));
+    if (found.tags.length > 0)
+      await leaveToCommit(db, deleteRows(db, "FirewallRuleTag", { tenantId, ruleId: id }));
+    await insertTags(db, found, body.filter);
+    const row = { ...found, ...changes, tags: tagRows(body.filter.tags ?? []) };
     became(declaredFirewallRule(row));
     return presentFirewallRule(row);
   },
 };
 
-export const deleteFirewallRule: SqlWrite<PublicOperations["deleteFirewallRule"]> = {
-  async sql({ services, identity, params, became }) {
-    const key = ruleKey(identity.tenant, params.id);
-    if (!(await deleteRows(services.db, "FirewallRule", key))) throw noSuchRule();
+export const deleteFirewallRule: SqlWrite<PublicOperations["deleteFirewallRule"], FoundRule> = {
+  async sql({ services: { db }, found, became }) {
+    if (found === null) throw noSuchRule();
+    const { tenantId, id } = found;
+    await leaveToCommit(db, deleteRows(db, "FirewallRule", { tenantId, id }));
     became(null);
     return undefined;
   },

@@ -2,6 +2,7 @@ import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
+import { leaveToCommit } from "../../db/readRows.ts";
 import { deleteRows, findRow, updateRow } from "../../db/rows.ts";
 import type { SqlServices } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
@@ -61,7 +62,7 @@ async function mailInvitation(
 }
 
 /** @throws ConflictError the user is a member already, or has an open invitation */
-function checkAbsent(services: SqlServices, known: Membership | undefined): void {
+function checkAbsent(services: SqlServices, known: Membership | null): void {
   if (known && !ranOut(known, services.now()))
     throw new ConflictError("is a member already, or has an invitation");
 }
@@ -82,7 +83,7 @@ export const inviteMember: SqlWrite<PublicOperations["inviteMember"]> = {
       taken: "is a member already",
       find: async (tx, made) => {
         const known = await findRow(tx, "Member", { tenantId, creationKey: made });
-        if (known === undefined) return null;
+        if (known === null) return null;
         // The response is the namespace, which does not show whose membership the key made.
         const user = await findRow(tx, "User", { id: known.userId });
         if (user?.email !== email)
@@ -96,29 +97,25 @@ export const inviteMember: SqlWrite<PublicOperations["inviteMember"]> = {
   },
 };
 
-export const updateMember: SqlWrite<PublicOperations["updateMember"]> = {
-  async sql({ services, identity, params, body, became }) {
-    const { tenant: tenantId, role } = identity;
-    const key = { tenantId, userId: params.uid };
-    const member = await findRow(services.db, "Member", key);
-    if (!member) throw noSuchMember();
-    if (member.role === "owner") throw new ForbiddenError("the owner's role cannot be changed");
+export const updateMember: SqlWrite<PublicOperations["updateMember"], Membership> = {
+  async sql({ services: { db }, identity, body, found, became }) {
+    if (found === null) throw noSuchMember();
+    const { tenantId, userId, role } = found;
+    if (role === "owner") throw new ForbiddenError("the owner's role cannot be changed");
     if (body.role === undefined) return undefined;
-    checkAuthority(role, body.role);
-    await updateRow(services.db, "Member", key, { role: body.role });
+    checkAuthority(identity.role, body.role);
+    await leaveToCommit(db, updateRow(db, "Member", { tenantId, userId }, { role: body.role }));
     became(declaredMember({ role: body.role }));
     return undefined;
   },
 };
 
-export const removeMember: SqlWrite<PublicOperations["removeMember"]> = {
-  async sql({ services, identity, params, became }) {
-    const { tenant: tenantId, role } = identity;
-    const key = { tenantId, userId: params.uid };
-    const member = await findRow(services.db, "Member", key);
-    if (!member) throw noSuchMember();
-    checkAuthority(role, member.role as Role);
-    await deleteRows(services.db, "Member", key);
+export const removeMember: SqlWrite<PublicOperations["removeMember"], Membership> = {
+  async sql({ services, identity, found, became }) {
+    if (found === null) throw noSuchMember();
+    const { tenantId, userId, role } = found;
+    checkAuthority(identity.role, role as Role);
+    await deleteRows(services.db, "Member", { tenantId, userId });
     became(null);
     return readNamespace(services, tenantId);
   },

@@ -13,25 +13,21 @@ export const declaredNamespace = (
 /** The declared fields of a membership. */
 export const declaredMember = (row: Pick<Member, "role">): Declared => ({ role: row.role });
 
-export const namespaceObject: ManagedObject = {
+export const namespaceObject: ManagedObject<Namespace> = {
   id: (_, { tenantId, result }) => String(result?.tenant_id ?? tenantId),
-  async read(tx, _, tenantId) {
-    const row = await findRow(tx, "Namespace", { tenantId });
-    return row ? declaredNamespace(row) : null;
-  },
+  find: (tx, _, tenantId) => findRow(tx, "Namespace", { tenantId }),
+  declared: declaredNamespace,
   declare: (tx, _, tenantId, declaredBy) => updateRow(tx, "Namespace", { tenantId }, { declaredBy }),
 };
 
-export const memberObject: ManagedObject = {
+export const memberObject: ManagedObject<Member> = {
   async id(tx, { params, body, caller }) {
     if (params.uid) return params.uid;
     if (typeof body.email !== "string") return caller.kind === "user" ? caller.userId : "";
     return (await findRow(tx, "User", { email: body.email.toLowerCase() }))?.id ?? "";
   },
-  async read(tx, tenantId, userId) {
-    const row = await findRow(tx, "Member", { tenantId, userId });
-    return row ? declaredMember(row) : null;
-  },
+  find: (tx, tenantId, userId) => findRow(tx, "Member", { tenantId, userId }),
+  declared: declaredMember,
   declare: (tx, tenantId, userId, declaredBy) =>
     updateRow(tx, "Member", { tenantId, userId }, { declaredBy }),
 };

@@ -7,7 +7,7 @@ import {
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
-import type { SqlClient } from "../../db/readRows.ts";
+import { leaveToCommit, type SqlClient } from "../../db/readRows.ts";
 import { deleteRows, insertRows, updateRow } from "../../db/rows.ts";
 import { sql } from "../../db/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
@@ -15,7 +15,13 @@ import type { Handler, Handlers, SqlWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
 import { checkFilter, type Filter, filterColumn } from "../filters/filter.ts";
 import { tagRows } from "../tags/tagList.ts";
-import { declaredPublicKey, findPublicKey, presentPublicKey, publicKeyTable } from "./publicKey.ts";
+import {
+  declaredPublicKey,
+  type FoundKey,
+  findPublicKey,
+  presentPublicKey,
+  publicKeyTable,
+} from "./publicKey.ts";
 import { addPublicKeyTag, removePublicKeyTag, updatePublicKeyTags } from "./tags.ts";
 
 /** @throws InvalidError `data` is not a public key */
@@ -65,12 +71,9 @@ function insertTags(
   db: SqlClient,
   { tenantId, fingerprint }: Pick<PublicKey, "tenantId" | "fingerprint">,
   { tags = [] }: Filter,
-): Promise<boolean> {
-  return insertRows(
-    db,
-    "PublicKeyTag",
-    tagRows(tags).map((tag) => ({ tenantId, fingerprint, ...tag })),
-  );
+): Promise<void> {
+  const rows = tagRows(tags).map((tag) => ({ tenantId, fingerprint, ...tag }));
+  return leaveToCommit(db, insertRows(db, "PublicKeyTag", rows));
 }
 
 const createPublicKey: SqlWrite<PublicOperations["createPublicKey"]> = {
@@ -108,27 +111,27 @@ const createPublicKey: SqlWrite<PublicOperations["createPublicKey"]> = {
   },
 };
 
-const updatePublicKey: SqlWrite<PublicOperations["updatePublicKey"]> = {
-  async sql(context) {
-    const { services, identity, params, body } = context;
-    const { db } = services;
-    const key = { tenantId: identity.tenant, fingerprint: params.fingerprint };
+const updatePublicKey: SqlWrite<PublicOperations["updatePublicKey"], FoundKey> = {
+  async sql({ services: { db }, body, found, became }) {
+    if (found === null) throw noSuchKey();
+    const { tenantId, fingerprint } = found;
+    const key = { tenantId, fingerprint };
+    await checkFilter(db, tenantId, body.filter);
     const changes = { name: body.name, username: body.username, ...filterColumn(body.filter) };
-    if (!(await updateRow(db, "PublicKey", key, changes))) throw noSuchKey();
-    await checkFilter(db, key.tenantId, body.filter);
-    await deleteRows(db, "PublicKeyTag", key);
+    await leaveToCommit(db, updateRow(db, "PublicKey", key, changes));
+    if (found.tags.length > 0) await leaveToCommit(db, deleteRows(db, "PublicKeyTag", key));
     await insertTags(db, key, body.filter);
-    const row = await findPublicKey(db, key);
-    if (row === null) throw noSuchKey();
-    context.became(declaredPublicKey(row));
+    const row = { ...found, ...changes, tags: tagRows(body.filter.tags ?? []) };
+    became(declaredPublicKey(row));
     return presentPublicKey(row);
   },
 };
 
-const deletePublicKey: SqlWrite<PublicOperations["deletePublicKey"]> = {
-  async sql({ services, identity, params, became }) {
-    const key = { tenantId: identity.tenant, fingerprint: params.fingerprint };
-    if (!(await deleteRows(services.db, "PublicKey", key))) throw noSuchKey();
+const deletePublicKey: SqlWrite<PublicOperations["deletePublicKey"], FoundKey> = {
+  async sql({ services: { db }, found, became }) {
+    if (found === null) throw noSuchKey();
+    const { tenantId, fingerprint } = found;
+    await leaveToCommit(db, deleteRows(db, "PublicKey", { tenantId, fingerprint }));
     became(null);
     return undefined;
   },

@@ -24,11 +24,11 @@ const TAGS = tagsColumn(
     AND "PublicKeyTag"."fingerprint" = "PublicKey"."fingerprint"`,
 );
 
+/** A key with the tags of its filter. */
+export type FoundKey = PublicKey & StoredFilter;
+
 /** The key with a unique key of its table, and the tags of its filter; null without one. */
-export async function findPublicKey(
-  db: SqlClient,
-  key: Partial<PublicKey>,
-): Promise<(PublicKey & StoredFilter) | null> {
+export async function findPublicKey(db: SqlClient, key: Partial<PublicKey>): Promise<FoundKey | null> {
   const [row] = await readRows<PublicKey & { readonly tagList: string | null }>(
     db,
     sql`SELECT "PublicKey".*, ${TAGS} AS "tagList" FROM "PublicKey" WHERE ${hasKey<"PublicKey">(key)}`,
@@ -36,18 +36,16 @@ export async function findPublicKey(
   return row ? { ...row, tags: tagsIn(row.tagList) } : null;
 }
 
-export const publicKeyObject: ManagedObject = {
+export const publicKeyObject: ManagedObject<FoundKey> = {
   id: (_, { params, result }) => params.fingerprint ?? String(result?.fingerprint),
-  async read(tx, tenantId, fingerprint) {
-    const row = await findPublicKey(tx, { tenantId, fingerprint });
-    return row && declaredPublicKey(row);
-  },
+  find: (tx, tenantId, fingerprint) => findPublicKey(tx, { tenantId, fingerprint }),
+  declared: declaredPublicKey,
   declare: (tx, tenantId, fingerprint, declaredBy) =>
     updateRow(tx, "PublicKey", { tenantId, fingerprint }, { declaredBy }),
 };
 
 /** Converts a public key to its wire format (models section 5). */
-export function presentPublicKey(row: PublicKey & StoredFilter): z.output<typeof publicKeys.publicKey> {
+export function presentPublicKey(row: FoundKey): z.output<typeof publicKeys.publicKey> {
   return {
     data: row.data,
     fingerprint: row.fingerprint,

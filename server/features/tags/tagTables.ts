@@ -1,13 +1,12 @@
-import type { ManagedObject } from "../../changes/managedObject.ts";
+import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import { readRows, type SqlClient } from "../../db/readRows.ts";
 import { type Sql, sql } from "../../db/sql.ts";
 
 /** A tag as a declared object: its name, on everything that carries it. */
-export const tagObject: ManagedObject = {
+export const tagObject: ManagedObject<Declared> = {
   id: (_, { params, body, done }) => String((done && body.tag) || params.tag),
-  async read(tx, tenantId, tag) {
-    return (await knownTags(tx, tenantId, [tag])).length > 0 ? { tag } : null;
-  },
+  find: async (tx, tenantId, tag) => ((await knownTags(tx, tenantId, [tag])).length > 0 ? { tag } : null),
+  declared: (row) => row,
 };
 
 /** The tables of tags, all of which have the columns `tenantId` and `tag`. */

@@ -15,12 +15,10 @@ const declaredTunnel = (row: Pick<Tunnel, "deviceUid" | "host" | "port" | "ttl">
   ttl: Number(row.ttl),
 });
 
-export const tunnelObject: ManagedObject = {
+export const tunnelObject: ManagedObject<Tunnel> = {
   id: (_, { params, result }) => String(params.address ?? result?.address),
-  async read(tx, tenantId, address) {
-    const row = await findRow(tx, "Tunnel", { address, tenantId });
-    return row ? declaredTunnel(row) : null;
-  },
+  find: (tx, tenantId, address) => findRow(tx, "Tunnel", { address, tenantId }),
+  declared: declaredTunnel,
 };
 
 type WireTunnel = z.output<typeof tunnels.tunnel>;

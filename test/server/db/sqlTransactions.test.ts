@@ -7,7 +7,7 @@ import { inSqlTransaction } from "../../../server/db/transaction.ts";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";
 
-const TENANT = "tenant";
+const LANE = "lane";
 
 const names = async (db: SqlClient) =>
   (await readRows<{ id: string }>(db, sql`SELECT "id" FROM "User" ORDER BY "id"`)).map(({ id }) => id);
@@ -29,7 +29,7 @@ test("of work that comes at once, what fails is undone and nothing else, and eac
       run += 1;
       const name = (index: number) => `user-${run}-${index}`;
       const outcomes = await Promise.allSettled(
-        fails.map((fail, index) => inSqlTransaction({ db }, TENANT, adding(name(index), fail))),
+        fails.map((fail, index) => inSqlTransaction({ db }, LANE, adding(name(index), fail))),
       );
       expect(outcomes.map(({ status }) => status)).toEqual(
         fails.map((fail) => (fail ? "rejected" : "fulfilled")),
@@ -46,7 +46,7 @@ test("what a transaction checked still holds when it writes", async () => {
   const id = "counter";
   await insertRows(db, "User", [{ ...user(id), maxNamespaces: 0 }]);
   const add = () =>
-    inSqlTransaction({ db }, TENANT, async (tx) => {
+    inSqlTransaction({ db }, LANE, async (tx) => {
       const found = await findRow(tx, "User", { id });
       await updateRow(tx, "User", { id }, { maxNamespaces: (found?.maxNamespaces ?? 0) + 1 });
     });
@@ -58,12 +58,12 @@ test("a statement that the database refuses undoes its own work alone", async ()
   const { client: db } = await testDatabase();
   const broken = (tx: SqlClient) => tx.$executeRaw(sql`UPDATE "Nowhere" SET "id" = 1`);
   const outcomes = await Promise.allSettled([
-    inSqlTransaction({ db }, TENANT, adding("ann", false)),
-    inSqlTransaction({ db }, TENANT, async (tx) => {
+    inSqlTransaction({ db }, LANE, adding("ann", false)),
+    inSqlTransaction({ db }, LANE, async (tx) => {
       await adding("bob", false)(tx);
       await broken(tx);
     }),
-    inSqlTransaction({ db }, TENANT, adding("cyd", false)),
+    inSqlTransaction({ db }, LANE, adding("cyd", false)),
   ]);
   expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   expect(await names(db)).toEqual(["ann", "cyd"]);
@@ -83,5 +83,5 @@ test("rows are found, inserted, changed and deleted as Prisma's client finds the
   expect(await updateRow(db, "User", { id: "nobody" }, changes)).toBe(false);
   expect(await deleteRows(db, "User", { id: "ann" })).toBe(true);
   expect(await deleteRows(db, "User", { id: "ann" })).toBe(false);
-  expect(await findRow(db, "User", { id: "ann" })).toBeUndefined();
+  expect(await findRow(db, "User", { id: "ann" })).toBeNull();
 });
