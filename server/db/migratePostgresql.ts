@@ -39,12 +39,13 @@ export async function migratePostgresql(
 async function apply(client: Client, { name, sql, checksum }: Migration): Promise<void> {
   try {
     await client.query("BEGIN");
-    await client.query(sql);
+    // First, since this waits for a transaction of a running instance that runs alone, which may want any other table.
     await client.query('INSERT INTO "_migration" ("name", "checksum", "appliedAt") VALUES ($1, $2, $3)', [
       name,
       checksum,
       new Date().toISOString(),
     ]);
+    await client.query(sql);
     await client.query("COMMIT");
   } catch (error) {
     const reason = reasonOf(error);

@@ -84,7 +84,7 @@ export async function openPostgresqlDatabase(location: {
     adapter: { provider: factory.provider, adapterName: factory.adapterName, connect: async () => adapter },
     errorFormat: "minimal",
   });
-  readDirectly(client, postgresqlSql(pool, nameOf));
+  readDirectly(client, postgresqlSql(pool, nameOf), "postgres");
   gateTransactions(client);
   writeDirectly(client, new GroupCommit((alone) => beginSerializable(pool, nameOf, alone)));
   return {

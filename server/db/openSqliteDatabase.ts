@@ -23,7 +23,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       // The longer formats quote the arguments of a failed call, and with them secrets, in the message.
       errorFormat: "minimal",
     });
-    readDirectly(client, directClient(adapter));
+    readDirectly(client, directClient(adapter), "sqlite");
     writeDirectly(client, new GroupCommit(() => beginOnSqlite(adapter), { oneLane: true }));
     return {
       client,

@@ -23,13 +23,18 @@ export async function leaveToCommit(db: SqlClient, change: Promise<unknown>): Pr
   else await change;
 }
 
+type Provider = SqlQueryable["provider"];
+
 /** What takes SQL for the database of each client. A transaction's client is another object, and never has an entry. */
-const direct = new WeakMap<object, SqlClient>();
+const direct = new WeakMap<object, { readonly sql: SqlClient; readonly provider: Provider }>();
 
 /** Lets {@link readRows} pass by a client. */
-export function readDirectly(client: object, sql: SqlClient): void {
-  direct.set(client, sql);
+export function readDirectly(client: object, sql: SqlClient, provider: Provider): void {
+  direct.set(client, { sql, provider });
 }
+
+/** The kind of a client's database; undefined inside of a transaction. */
+export const providerOf = (db: object): Provider | undefined => direct.get(db)?.provider;
 
 /**
  * The rows that a query finds, as the client's `$queryRaw` returns them. `$queryRaw` takes 40 µs to find a row by its
@@ -38,7 +43,7 @@ export function readDirectly(client: object, sql: SqlClient): void {
  * @throws DriverAdapterError, PrismaClientKnownRequestError the database refuses the query
  */
 export function readRows<Row>(db: SqlClient, query: Sql): Promise<Row[]> {
-  return (direct.get(db) ?? db).$queryRaw<Row[]>(query);
+  return (direct.get(db)?.sql ?? db).$queryRaw<Row[]>(query);
 }
 
 /** A connection by an adapter of Prisma, or a transaction on it. */

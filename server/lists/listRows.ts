@@ -22,6 +22,8 @@ const DEEP = 10_000;
 interface ListRequest {
   /** Condition of the rows that the caller may see. */
   readonly where: Sql;
+  /** A query for the number of these rows, where there is a cheaper one than to count them. */
+  readonly counted?: Sql;
   readonly filter: string | undefined;
   /** Operator for properties at the filter's end that no operator closes. */
   readonly trailing: Group["joinedBy"];
@@ -65,7 +67,7 @@ export async function listColumns<Row>(
     return filteredPage({ ...listing, where }, request.where);
   }
   const pageOf = listing.offset >= DEEP ? deepPage : earlyPage;
-  return pageOf({ ...listing, where: request.where });
+  return pageOf({ ...listing, where: request.where, counted: request.counted });
 }
 
 /** A requested page. */
@@ -76,6 +78,8 @@ interface Listing {
   readonly ofPage: Sql | undefined;
   /** Condition of the listed rows. */
   readonly where: Sql;
+  /** See {@link ListRequest}. */
+  readonly counted?: Sql | undefined;
   readonly sort: Order;
   /** Rows before the page. */
   readonly offset: number;
@@ -135,12 +139,10 @@ function read<Row>(
   return readRows<Row>(services.db, ofPage ? sql`SELECT page.*, ${ofPage} FROM (${page}) AS page` : page);
 }
 
-async function count({ services, table, where }: Listing): Promise<number> {
-  const [counted] = await readRows<{ total: number | bigint }>(
-    services.db,
-    sql`SELECT COUNT(*) AS total FROM ${table.from} WHERE ${where}`,
-  );
-  return Number(counted?.total ?? 0);
+async function count({ services, table, where, counted }: Listing): Promise<number> {
+  const query = counted ?? sql`SELECT COUNT(*) FROM ${table.from} WHERE ${where}`;
+  const [row] = await readRows<{ total: number | bigint }>(services.db, sql`SELECT (${query}) AS total`);
+  return Number(row?.total ?? 0);
 }
 
 function orderSql({ by: [value, tieBreaker], direction }: Order): Sql {

@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from "fastify";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { forgetRemovedDevices, refreshBilling } from "../features/billing/upkeep.ts";
+import { foldDeviceCounts } from "../features/devices/deviceCounts.ts";
 import { deliverMails } from "../features/outbox/deliverMails.ts";
 import { trimSessions } from "../features/sessions/retention.ts";
 import { removeEndedTunnels } from "../features/tunnels/expiry.ts";
@@ -32,6 +33,8 @@ function choresOf(
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
     { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
+    // Their number grows with each connection to the database, and each count of devices adds them up.
+    { name: "device counts", every: MINUTE, run: () => foldDeviceCounts(services) },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },

@@ -4,6 +4,7 @@ import { NotFoundError, PaymentError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import { callGateway } from "../../payments/callGateway.ts";
 import type { Services } from "../../services.ts";
+import { countAccepted } from "../devices/deviceCounts.ts";
 import { isFull } from "../devices/deviceLimit.ts";
 import { billingOf, hasActiveSubscription } from "./record.ts";
 
@@ -29,7 +30,7 @@ export function isAllowed(
 /** True for a free namespace with too many accepted devices, whose owner has to choose first (rules section 18). */
 async function isOverLimit({ db }: Services, tenantId: string, maxDevices: number): Promise<boolean> {
   if (maxDevices <= 0) return false;
-  return (await db.device.count({ where: { tenantId, status: "accepted" } })) > maxDevices;
+  return (await countAccepted(db, tenantId)) > maxDevices;
 }
 
 async function evaluate(

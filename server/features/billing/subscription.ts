@@ -5,6 +5,7 @@ import type { Handler } from "../../http/handler.ts";
 import { callGateway } from "../../payments/callGateway.ts";
 import type { Subscription } from "../../payments/gateway.ts";
 import type { Services } from "../../services.ts";
+import { countAccepted } from "../devices/deviceCounts.ts";
 import { customerOf, hasActiveSubscription, storeSubscription } from "./record.ts";
 import { recordBilling } from "./trace.ts";
 
@@ -78,7 +79,7 @@ export const createSubscription: Handler<PublicOperations["createSubscription"]>
     throw new PaymentError("the namespace has open invoices: pay them first");
   }
   await checkPaymentMethods(services, customerId);
-  const devices = await services.db.device.count({ where: { tenantId, status: "accepted" } });
+  const devices = await countAccepted(services.db, tenantId);
   const idempotencyKey = `gatehouse:subscription:${tenantId}:${last?.id ?? "first"}`;
   const subscription = await callGateway(services, (gateway, signal) =>
     gateway.createSubscription(customerId, devices, { idempotencyKey, signal }),

@@ -1,6 +1,7 @@
 import type { Billing } from "../../db/generated/sqlite/client.ts";
 import { callGateway } from "../../payments/callGateway.ts";
 import type { Services } from "../../services.ts";
+import { countAccepted } from "../devices/deviceCounts.ts";
 import { removedSince } from "../devices/deviceLimit.ts";
 import { hasActiveSubscription } from "./record.ts";
 import { refreshSubscription } from "./subscription.ts";
@@ -18,7 +19,7 @@ async function refresh(services: Services, row: Billing): Promise<void> {
   const alive = await services.db.namespace.count({ where: { tenantId } });
   if (alive === 0) return endOf(services, row);
   if (hasActiveSubscription(row)) {
-    const devices = await services.db.device.count({ where: { tenantId, status: "accepted" } });
+    const devices = await countAccepted(services.db, tenantId);
     await callGateway(services, (gateway, signal) => gateway.reportDevices(customerId, devices, { signal }));
   }
   await refreshSubscription(services, tenantId, customerId);

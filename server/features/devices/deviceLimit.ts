@@ -4,6 +4,7 @@ import { findRow } from "../../db/rows.ts";
 import { sql } from "../../db/sql.ts";
 import type { SqlServices } from "../../db/transaction.ts";
 import { ForbiddenError, PaymentError } from "../../errors.ts";
+import { countAccepted } from "./deviceCounts.ts";
 
 /** How long a removed device's slot still counts on a cloud instance, in milliseconds (rules section 7). */
 const REMOVED_LIFE = 30 * 24 * 60 * 60_000;
@@ -25,13 +26,13 @@ export async function isFull(
   { tenantId, maxDevices }: LimitedNamespace,
 ): Promise<boolean> {
   if (maxDevices <= 0) return false;
-  const removed = sql`"status" = 'removed' AND "statusUpdatedAt" > ${removedSince(services)}`;
-  const [counted] = await readRows<{ slots: number | bigint }>(
-    services.db,
-    sql`SELECT COUNT(*) AS slots FROM "Device" WHERE "tenantId" = ${tenantId}
-      AND ("status" = 'accepted' OR (${services.settings.edition === "cloud" ? removed : sql.false}))`,
-  );
-  return Number(counted?.slots) >= maxDevices;
+  const { db } = services;
+  const room = maxDevices - (await countAccepted(db, tenantId));
+  if (room <= 0) return true;
+  if (services.settings.edition !== "cloud") return false;
+  const removed = sql`SELECT 1 FROM "Device" WHERE "tenantId" = ${tenantId} AND "status" = 'removed'
+    AND "statusUpdatedAt" > ${removedSince(services)} LIMIT ${room}`;
+  return (await readRows(db, removed)).length === room;
 }
 
 /** True when the device can be accepted now; a removed device uses the slot that it still has. */

@@ -1,6 +1,6 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Namespace } from "../../db/generated/sqlite/client.ts";
-import { type Sql, sql } from "../../db/sql.ts";
+import { sql } from "../../db/sql.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/handler.ts";
@@ -8,6 +8,7 @@ import { listRows, sortedBy } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
 import { billingOf, hasActiveSubscription } from "../billing/record.ts";
 import { withTags } from "../tags/tagList.ts";
+import { deviceCount } from "./deviceCounts.ts";
 import { isAcceptable, isFull } from "./deviceLimit.ts";
 import { deviceTable } from "./deviceTable.ts";
 import { onlineSince } from "./online.ts";
@@ -18,13 +19,12 @@ import { readDevices } from "./readDevices.ts";
 export const CONTAINER = "connector";
 const unknown = () => new NotFoundError("no such device");
 
-export const getDevices: Handler<PublicOperations["getDevices"]> = (context) =>
-  listDevices(context, sql`"Device"."infoPlatform" <> ${CONTAINER}`);
+export const getDevices: Handler<PublicOperations["getDevices"]> = (context) => listDevices(context, false);
 
 export const getContainers: Handler<PublicOperations["getContainers"]> = (context) =>
-  listDevices(context, sql`"Device"."infoPlatform" = ${CONTAINER}`);
+  listDevices(context, true);
 
-async function listDevices(context: Context<PublicOperations["getDevices"]>, platform: Sql) {
+async function listDevices(context: Context<PublicOperations["getDevices"]>, container: boolean) {
   const { services, identity, query, header } = context;
   const { db } = services;
   const tenantId = identity.tenant;
@@ -32,8 +32,12 @@ async function listDevices(context: Context<PublicOperations["getDevices"]>, pla
   const status = query.status
     ? sql`"Device"."status" = ${query.status}`
     : sql`"Device"."status" <> 'removed'`;
+  const platform = container
+    ? sql`"Device"."infoPlatform" = ${CONTAINER}`
+    : sql`"Device"."infoPlatform" <> ${CONTAINER}`;
   const { ids, total } = await listRows(services, table, {
     where: sql`"Device"."tenantId" = ${tenantId} AND ${status} AND ${platform}`,
+    counted: deviceCount(tenantId, { status: query.status, container }),
     filter: query.filter,
     trailing: "and",
     sort: sortedBy(table, query.sort_by, sql`"Device"."lastSeen"`, query.order_by, table.id),

@@ -1,11 +1,8 @@
-import { type Sql, sql } from "../../db/sql.ts";
+import { sql } from "../../db/sql.ts";
 import { column, countOf, largeText, listOf, type Table } from "../../lists/table.ts";
+import { deviceCount } from "../devices/deviceCounts.ts";
 
-/** A query for the number of a namespace's accepted devices. */
-export const acceptedDevices = (tenantId: Sql): Sql =>
-  sql`SELECT COUNT(*) FROM "Device" WHERE "Device"."tenantId" = ${tenantId} AND "Device"."status" = 'accepted'`;
-
-const deviceCount = countOf(acceptedDevices(sql`"Namespace"."tenantId"`));
+const acceptedDevices = countOf(deviceCount(sql`"Namespace"."tenantId"`, { status: "accepted" }));
 
 const memberField = (name: string) =>
   listOf(sql`"Member"`, sql`"Member"."tenantId" = "Namespace"."tenantId"`, sql`"Member".${sql.column(name)}`);
@@ -20,8 +17,8 @@ export const namespaceTable: Table = {
     tenant_id: column("text", "Namespace", "tenantId"),
     type: column("text", "Namespace", "type"),
     max_devices: column("number", "Namespace", "maxDevices"),
-    device_count: deviceCount,
-    devices_count: deviceCount,
+    device_count: acceptedDevices,
+    devices_count: acceptedDevices,
     created_at: column("date", "Namespace", "createdAt"),
     "settings.session_record": column("boolean", "Namespace", "sessionRecord"),
     "settings.connection_announcement": largeText("Namespace", "connectionAnnouncement"),

@@ -7,8 +7,8 @@ import { readRows } from "../../db/readRows.ts";
 import { type Sql, sql } from "../../db/sql.ts";
 import type { SqlServices } from "../../db/transaction.ts";
 import { presentBilling } from "../billing/record.ts";
+import { deviceCount } from "../devices/deviceCounts.ts";
 import { wireDate } from "../wireDate.ts";
-import { acceptedDevices } from "./namespaceTable.ts";
 import { declaredMember, declaredNamespace } from "./objects.ts";
 
 type WireNamespace = z.output<typeof namespaces.namespace>;
@@ -22,7 +22,8 @@ interface NamespaceRow extends Namespace {
 export type CountedNamespace = Namespace & { readonly accepted: number | bigint };
 
 /** The number of a namespace's accepted devices, as a column. */
-export const acceptedColumn = (tenantId: Sql): Sql => sql`(${acceptedDevices(tenantId)}) AS accepted`;
+export const acceptedColumn = (tenantId: Sql): Sql =>
+  sql`(${deviceCount(tenantId, { status: "accepted" })}) AS accepted`;
 
 /** Converts a namespace to its wire format (models section 4). */
 export function presentNamespace(

@@ -9,6 +9,7 @@ import { INSTANCE_SECRET, type Instances, startInstances } from "../../support/i
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import type { TestService } from "../../support/service.ts";
+import { expectExactCounts } from "../db/deviceCounts.ts";
 
 const PASSWORD = "correct-horse";
 
@@ -199,19 +200,50 @@ test("requests with one idempotency key make one object, whichever they come to"
   expect(trail.body).toHaveLength(1);
 });
 
+const reportOf = (tenant: string, mac: string) => ({
+  info: { id: "debian", pretty_name: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },
+  identity: { mac },
+  public_key: "-----BEGIN RSA PUBLIC KEY-----\nAAAA\n-----END RSA PUBLIC KEY-----\n",
+  tenant_id: tenant,
+});
+
 test("a device that enrols at one is there, and online, at the others", async () => {
   const { token, tenant } = await session();
-  const info = { id: "debian", pretty_name: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" };
-  const device = {
-    info,
-    identity: { mac: "00:00:00:00:00:01" },
-    public_key: "-----BEGIN RSA PUBLIC KEY-----\nAAAA\n-----END RSA PUBLIC KEY-----\n",
-    tenant_id: tenant,
-  };
+  const device = reportOf(tenant, "00:00:00:00:00:01");
   const enrolled = await call(here, "POST /api/devices/auth", { body: device });
   expect(enrolled.status).toBe(200);
   const seen = await everywhere(`GET /api/devices/${enrolled.body.uid}`, { token });
   expect(seen.map(({ body }) => [body.uid, body.online])).toEqual(Array(3).fill([enrolled.body.uid, true]));
+});
+
+test("devices that come and go at all of them are counted alike, and exactly", async () => {
+  const { token, tenant } = await session();
+  const { body: made } = await call(here, "POST /api/namespaces", { token, body: { name: "counted" } });
+  const { body: inside } = await call(there, `GET /api/auth/token/${made.tenant_id}`, { token });
+  const own = { token: inside.token };
+  const DEVICES = 24;
+  const at = (n: number) => instances.services[n % 3] as TestService;
+  await Promise.all(
+    Array.from({ length: DEVICES }, async (_, n) => {
+      const report = reportOf(made.tenant_id, `00:00:00:00:01:${n}`);
+      const { status, body } = await call(at(n), "POST /api/devices/auth", { body: report });
+      expect(status).toBe(200);
+      if (n % 4 === 0) return;
+      expect((await call(at(n + 1), `PATCH /api/devices/${body.uid}/accept`, own)).status).toBe(200);
+      if (n % 4 > 1) return;
+      expect((await call(at(n + 2), `DELETE /api/devices/${body.uid}`, own)).status).toBe(200);
+    }),
+  );
+  const listed = await everywhere("GET /api/devices?per_page=1", own);
+  const totals = listed.map(({ headers }) => headers.get("x-total-count"));
+  expect(totals).toEqual(Array(3).fill(String((3 * DEVICES) / 4)));
+  const counts = await everywhere(`GET /api/namespaces/${made.tenant_id}`, own);
+  expect(counts.map(({ body }) => body.device_count)).toEqual(Array(3).fill(DEVICES / 2));
+  const database = await openDatabase({ url: instances.databaseUrl, connections: 1 });
+  await expectExactCounts(database.client).finally(() => database.close());
+  expect((await call(there, `DELETE /api/namespaces/${made.tenant_id}`, own)).status).toBe(200);
+  expect(await statuses("GET /api/devices", { token: (await session()).token })).toEqual([200, 200, 200]);
+  expect(tenant).not.toBe(made.tenant_id);
 });
 
 // Each looks for new keys every five seconds; without processes that is in process/keys.test.ts.

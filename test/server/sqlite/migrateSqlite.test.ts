@@ -123,6 +123,27 @@ test("the package's migrations lead to tables without broken references", () => 
   expect(sqlite.pragma("integrity_check", { simple: true })).toBe("ok");
 });
 
+test("devices that were there before their counts are counted", () => {
+  const sqlite = open();
+  const migrations = readMigrations(migrationsFolder("sqlite"));
+  const before = migrations.findIndex(({ name }) => name.endsWith("_device_counts"));
+  migrateSqlite(sqlite, migrations.slice(0, before));
+  sqlite.exec(`INSERT INTO "User" ("id", "username", "name", "email", "passwordHash", "createdAt") VALUES ('u', 'u', 'u', 'u', '', 0);
+    INSERT INTO "Namespace" ("tenantId", "name", "ownerId", "createdAt") VALUES ('t', 't', 'u', 0)`);
+  const insert =
+    sqlite.prepare(`INSERT INTO "Device" ("uid", "tenantId", "name", "mac", "infoId", "infoPrettyName", "infoVersion",
+    "infoArch", "infoPlatform", "publicKey", "status", "statusUpdatedAt", "createdAt", "lastSeen")
+    VALUES (?, 't', '', '', '', '', '', '', ?, '', ?, 0, 0, 0)`);
+  insert.run("a", "native", "accepted");
+  insert.run("b", "native", "accepted");
+  insert.run("c", "connector", "pending");
+  migrateSqlite(sqlite, migrations);
+  expect(sqlite.prepare('SELECT * FROM "DeviceCount" ORDER BY "status"').all()).toEqual([
+    { tenantId: "t", status: "accepted", container: 0, slot: 0, count: 2 },
+    { tenantId: "t", status: "pending", container: 1, slot: 0, count: 1 },
+  ]);
+});
+
 const read = (path: string) => readFileSync(new URL(`../../../server/db/${path}`, import.meta.url), "utf8");
 
 test.each(["sqlite", "postgresql"])("the migrations for %s lead to the models of today", (database) => {

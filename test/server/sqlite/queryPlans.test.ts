@@ -41,15 +41,13 @@ test("a new device is known to be new, and the waiting ones are counted, by an i
   expect(plans.flatMap((plan) => plan.scans)).toEqual([]);
 });
 
-test("the statistics count devices by an index alone", async () => {
+test("the statistics count who is online by an index alone, and no other devices", async () => {
   database.takeQueries();
   expect((await app.call("getStats", { token: ana.token })).status).toBe(200);
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
   const [counts, ...more] = plans.filter(({ text }) => text.includes('"Device"'));
   expect(more).toEqual([]);
-  const searches = counts?.text.match(/SEARCH Device .*/g) ?? [];
-  expect(searches).toHaveLength(4);
-  for (const search of searches) expect(search).toContain("USING COVERING INDEX");
+  expect(counts?.text.match(/SEARCH Device .*/g)).toEqual([expect.stringContaining("USING COVERING INDEX")]);
 });
 
 test("sessions are counted, and those of a page found, by an index alone", async () => {
@@ -57,7 +55,7 @@ test("sessions are counted, and those of a page found, by an index alone", async
   await app.call("getSessions", { token: ana.token, query: { page: 3 } });
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
   const ofList = plans.filter(({ text }) =>
-    /^SELECT (COUNT.* FROM "Session"|"Session"."uid" AS id)/.test(text),
+    /^SELECT (\(SELECT COUNT.* FROM "Session"|"Session"."uid" AS id)/.test(text),
   );
   expect(ofList).toHaveLength(2);
   for (const { text } of ofList) {

@@ -1,0 +1,52 @@
+import { providerOf, readRows, type SqlClient } from "../../db/readRows.ts";
+import { type Sql, sql } from "../../db/sql.ts";
+import type { Services } from "../../services.ts";
+
+/** The devices to be counted; what is left out makes no difference. */
+interface Counted {
+  /** @default every status but `removed` */
+  readonly status?: string | undefined;
+  readonly container?: boolean;
+}
+
+/**
+ * A query for the number of a namespace's devices: a sum of a few rows, which triggers keep.
+ * @param tenantId as a value or as a column
+ */
+export function deviceCount(tenantId: Sql | string, { status, container }: Counted): Sql {
+  const ofStatus =
+    status === undefined ? sql`"DeviceCount"."status" <> 'removed'` : sql`"DeviceCount"."status" = ${status}`;
+  const ofKind = container === undefined ? sql.true : sql`"DeviceCount"."container" = ${container}`;
+  return sql`SELECT COALESCE(SUM("DeviceCount"."count"), 0) FROM "DeviceCount"
+    WHERE "DeviceCount"."tenantId" = ${tenantId} AND ${ofStatus} AND ${ofKind}`;
+}
+
+/** Number of a namespace's accepted devices. */
+export async function countAccepted(db: SqlClient, tenantId: string): Promise<number> {
+  const query = sql`SELECT (${deviceCount(tenantId, { status: "accepted" })}) AS accepted`;
+  const [counted] = await readRows<{ accepted: number | bigint }>(db, query);
+  return Number(counted?.accepted);
+}
+
+/**
+ * Adds up what connections counted that have ended. Instances may do it at once, and while a namespace is deleted: what
+ * one of them works on the others leave out, so that none waits for another in a circle. A connection that is given the
+ * process id of an ended one counts on in its row, or in a new one.
+ */
+export async function foldDeviceCounts({ db }: Pick<Services, "db">): Promise<void> {
+  if (providerOf(db) !== "postgres") return;
+  await db.$executeRaw(sql`WITH ended AS MATERIALIZED (
+      SELECT "tenantId", "status", "container", "slot" FROM "DeviceCount"
+      WHERE "slot" > 0 AND "slot" NOT IN (SELECT pid FROM pg_stat_activity) FOR UPDATE SKIP LOCKED
+    ), kept AS MATERIALIZED (
+      SELECT "tenantId" FROM "Namespace" WHERE "tenantId" IN (SELECT "tenantId" FROM ended) FOR KEY SHARE SKIP LOCKED
+    ), taken AS (
+      DELETE FROM "DeviceCount" AS counted USING kept JOIN ended USING ("tenantId")
+      WHERE (counted."tenantId", counted."status", counted."container", counted."slot")
+        = (ended."tenantId", ended."status", ended."container", ended."slot")
+      RETURNING counted.*
+    )
+    INSERT INTO "DeviceCount" AS folded ("tenantId", "status", "container", "slot", "count")
+    SELECT "tenantId", "status", "container", 0, SUM("count") FROM taken GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+    ON CONFLICT ("tenantId", "status", "container", "slot") DO UPDATE SET "count" = folded."count" + EXCLUDED."count"`);
+}

@@ -1,0 +1,106 @@
+import fc from "fast-check";
+import { afterEach, expect, test } from "vitest";
+import { foldDeviceCounts } from "../../../server/features/devices/deviceCounts.ts";
+import { expectExactCounts } from "../db/deviceCounts.ts";
+import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+let app: TestApp;
+afterEach(() => app.stop());
+
+const SPACES = ["lab", "shop"];
+const DEVICES = 4;
+
+interface Step {
+  readonly space: number;
+  readonly device: number;
+  readonly act: "native" | "connector" | "accept" | "reject" | "pending" | "delete" | "choose" | "end";
+}
+
+const act = fc.oneof(
+  { arbitrary: fc.constantFrom<Step["act"]>("native", "connector"), weight: 4 },
+  { arbitrary: fc.constantFrom<Step["act"]>("accept", "reject", "pending", "delete"), weight: 6 },
+  { arbitrary: fc.constantFrom<Step["act"]>("choose", "end"), weight: 1 },
+);
+const step: fc.Arbitrary<Step> = fc.record({
+  space: fc.nat(SPACES.length - 1),
+  device: fc.nat(DEVICES - 1),
+  act,
+});
+
+/** The requests of a step; what it asks for may be refused, as other steps run meanwhile. */
+async function take({ space, device, act }: Step, owners: readonly TestUser[]): Promise<void> {
+  const { token, tenant } = owners[space] as TestUser;
+  const uid = uids.get(`${space} ${device}`) ?? "0".repeat(64);
+  switch (act) {
+    case "native":
+    case "connector": {
+      const info = { id: "", pretty_name: "", version: "", arch: "", platform: act };
+      const body = { info, hostname: `host-${device}`, public_key: `key-${device}`, tenant_id: tenant };
+      const answer = await app.call("authDevice", { body });
+      if (answer.status === 200) uids.set(`${space} ${device}`, answer.body.uid);
+      return;
+    }
+    case "delete":
+      await app.call("deleteDevice", { token, params: { uid } });
+      return;
+    case "choose":
+      await app.call("choiceDevices", { token, body: { choices: [uid] } });
+      return;
+    case "end":
+      await app.call("deleteNamespace", { token, params: { tenant } });
+      return;
+    default:
+      await app.call("updateDeviceStatus", { token, params: { uid, status: act } });
+  }
+}
+
+const uids = new Map<string, string>();
+
+test("the counts of devices are exact, whatever happens to the devices at a time", async () => {
+  app = await startApp({ edition: "cloud" });
+  const { services } = app;
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 }),
+      async (rounds) => {
+        run += 1;
+        uids.clear();
+        const owners = await Promise.all(
+          SPACES.map((name) => app.user(`${name}-${run}`, `${name}-space-${run}`)),
+        );
+        for (const steps of rounds) {
+          await Promise.all([...steps.map((one) => take(one, owners)), foldDeviceCounts(services)]);
+          await expectExactCounts(services.db);
+        }
+      },
+    ),
+    { numRuns: 25 },
+  );
+  expect(await services.db.deviceCount.count()).toBeGreaterThan(0);
+});
+
+test("a namespace that is deleted with its devices leaves no counts", async () => {
+  app = await startApp();
+  const { db } = app.services;
+  const owners = [await app.user("ana", "lab"), await app.user("eve", "shop")];
+  for (let device = 0; device < DEVICES; device += 1) {
+    for (const space of [0, 1]) await take({ space, device, act: "native" }, owners);
+  }
+  await take({ space: 0, device: 0, act: "end" }, owners);
+  const left = await db.deviceCount.findMany();
+  expect(new Set(left.map(({ tenantId }) => tenantId))).toEqual(new Set([owners[1]?.tenant]));
+  await expectExactCounts(db);
+});
+
+test("reports without news change no count", async () => {
+  app = await startApp();
+  const { db } = app.services;
+  const owners = [await app.user("ana", "lab")];
+  await take({ space: 0, device: 0, act: "native" }, owners);
+  const before = await db.deviceCount.findMany();
+  app.pass(60);
+  await take({ space: 0, device: 0, act: "native" }, owners);
+  await app.services.heartbeats.flush();
+  expect(await db.deviceCount.findMany()).toEqual(before);
+});
