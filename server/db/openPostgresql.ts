@@ -6,7 +6,7 @@ import type { PrismaClient as SharedClient } from "./generated/sqlite/client.ts"
 import { GroupCommit } from "./groupCommit.ts";
 import { migratePostgresql } from "./migratePostgresql.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
-import { beginSerializable, type NameOf, postgresqlSql } from "./postgresqlSql.ts";
+import { beginSerializable, type NameOf, postgresqlSql, WIRE_TYPES } from "./postgresqlSql.ts";
 import { readDirectly } from "./readRows.ts";
 import { endSilence } from "./silence.ts";
 import { writeDirectly } from "./transaction.ts";
@@ -84,7 +84,11 @@ export async function openPostgresqlDatabase(location: {
     adapter: { provider: factory.provider, adapterName: factory.adapterName, connect: async () => adapter },
     errorFormat: "minimal",
   });
-  readDirectly(client, postgresqlSql(pool, nameOf), "postgres");
+  readDirectly(client, {
+    provider: "postgres",
+    sql: postgresqlSql(pool, nameOf),
+    wire: postgresqlSql(pool, nameOf, WIRE_TYPES),
+  });
   gateTransactions(client);
   writeDirectly(client, new GroupCommit((alone) => beginSerializable(pool, nameOf, alone)));
   return {

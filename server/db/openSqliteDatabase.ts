@@ -6,7 +6,7 @@ import { GroupCommit, type SharedTransaction, Unsettled } from "./groupCommit.ts
 import { migrateSqlite } from "./migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
 import { openSqlite } from "./openSqlite.ts";
-import { directClient, readDirectly } from "./readRows.ts";
+import { directClient, readDirectly, WIRE_CONVERSIONS } from "./readRows.ts";
 import { snapshotsOf } from "./snapshotSqlite.ts";
 import { sqliteAdapter } from "./sqliteAdapter.ts";
 import { writeDirectly } from "./transaction.ts";
@@ -23,7 +23,11 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       // The longer formats quote the arguments of a failed call, and with them secrets, in the message.
       errorFormat: "minimal",
     });
-    readDirectly(client, directClient(adapter), "sqlite");
+    readDirectly(client, {
+      provider: "sqlite",
+      sql: directClient(adapter),
+      wire: directClient(adapter, WIRE_CONVERSIONS),
+    });
     writeDirectly(client, new GroupCommit(() => beginOnSqlite(adapter), { oneLane: true }));
     return {
       client,

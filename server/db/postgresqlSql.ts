@@ -8,27 +8,41 @@ import { gate } from "./transactionGate.ts";
 /** Gives the name under which a statement is prepared; empty for one that is not. */
 export type NameOf = (query: { readonly sql: string; readonly args: readonly unknown[] }) => string;
 
-/** The values of columns as Prisma's client gives them. Its times have no time zone: they are UTC. */
-const PARSERS: Readonly<Record<number, (text: string) => unknown>> = {
+type Parsers = Readonly<Record<number, (text: string) => unknown>>;
+
+const typesOf = (parsers: Parsers): CustomTypesConfig => ({
+  getTypeParser: (oid, format) => parsers[oid] ?? types.getTypeParser(oid, format),
+});
+
+/** A time of the database, `2026-01-02 03:04:05.67` in UTC, as the wire has it. */
+const wireTime = (text: string): string =>
+  `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20).padEnd(3, "0")}Z`;
+
+/** The values of columns as Prisma's client gives them. */
+const TYPES = typesOf({
   [types.builtins.INT8]: BigInt,
-  [types.builtins.TIMESTAMP]: (text) => new Date(`${text.replace(" ", "T")}Z`),
-};
-const TYPES: CustomTypesConfig = {
-  getTypeParser: (oid, format) => PARSERS[oid] ?? types.getTypeParser(oid, format),
-};
+  [types.builtins.TIMESTAMP]: (text) => new Date(wireTime(text)),
+});
+
+/** With times as the wire has them. */
+export const WIRE_TYPES = typesOf({ [types.builtins.INT8]: BigInt, [types.builtins.TIMESTAMP]: wireTime });
 
 const toPostgresql = (value: unknown): unknown =>
   value instanceof Date ? value.toISOString().slice(0, -1) : value;
 
 /** SQL for PostgreSQL without Prisma's client and its adapter, whose errors it gives. */
-export function postgresqlSql(connection: Pick<PoolClient, "query">, nameOf: NameOf): SqlClient {
+export function postgresqlSql(
+  connection: Pick<PoolClient, "query">,
+  nameOf: NameOf,
+  columnTypes: CustomTypesConfig = TYPES,
+): SqlClient {
   const run = ({ text, values }: Sql) =>
     connection
       .query({
         name: nameOf({ sql: text, args: values }),
         text,
         values: values.map(toPostgresql),
-        types: TYPES,
+        types: columnTypes,
       })
       .catch((error: unknown) => {
         throw adapterError(error);

@@ -5,8 +5,6 @@ import { inTransaction, within } from "../../db/transaction.ts";
 import { InvalidError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
-import { onlineSince } from "../devices/online.ts";
-import { presentDevice } from "../devices/presentDevice.ts";
 import { readDevices } from "../devices/readDevices.ts";
 import { recordBilling } from "./trace.ts";
 
@@ -30,15 +28,7 @@ export const getDevicesMostUsed: Handler<PublicOperations["getDevicesMostUsed"]>
   const { services, identity, header } = context;
   const uids = await mostUsed(services, identity.tenant);
   header("X-Total-Count", uids.length);
-  const [namespace, rows] = await Promise.all([
-    services.db.namespace.findUniqueOrThrow({ where: { tenantId: identity.tenant } }),
-    readDevices(services, uids),
-  ]);
-  const since = onlineSince(services);
-  return rows.map((row) =>
-    // These devices are accepted already.
-    presentDevice(row, { namespace, onlineSince: since, acceptable: false }),
-  );
+  return readDevices(services, identity.tenant, uids);
 };
 
 /** The chosen devices stay accepted; all other accepted devices become pending (rules section 18). */

@@ -1,17 +1,19 @@
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/readRows.ts";
 import { findRow } from "../../db/rows.ts";
-import { sql } from "../../db/sql.ts";
+import { type Sql, sql } from "../../db/sql.ts";
 import type { SqlServices } from "../../db/transaction.ts";
 import { ForbiddenError, PaymentError } from "../../errors.ts";
-import { countAccepted } from "./deviceCounts.ts";
+import { wireDate } from "../wireDate.ts";
+import { deviceCount } from "./deviceCounts.ts";
 
 /** How long a removed device's slot still counts on a cloud instance, in milliseconds (rules section 7). */
 const REMOVED_LIFE = 30 * 24 * 60 * 60_000;
 
 interface Slot {
   readonly status: string;
-  readonly statusUpdatedAt: Date;
+  /** As a text: in its wire format. */
+  readonly statusUpdatedAt: Date | string;
 }
 
 type LimitedNamespace = Pick<Namespace, "tenantId" | "maxDevices">;
@@ -20,25 +22,34 @@ type LimitedNamespace = Pick<Namespace, "tenantId" | "maxDevices">;
 export const removedSince = (services: Pick<SqlServices, "now">): Date =>
   new Date(services.now().getTime() - REMOVED_LIFE);
 
-/** True when no further device can be accepted; on a cloud instance, recently removed devices count too. */
+/** SQL that is true when no further device can be accepted; on a cloud instance, recently removed devices count too. */
+export function fullness(services: SqlServices, tenantId: string): Sql {
+  const accepted = deviceCount(tenantId, { status: "accepted" });
+  const removed = sql`SELECT COUNT(*) FROM "Device" WHERE "Device"."tenantId" = ${tenantId}
+    AND "Device"."status" = 'removed' AND "Device"."statusUpdatedAt" > ${removedSince(services)}`;
+  const held = services.settings.edition === "cloud" ? sql`(${accepted}) + (${removed})` : sql`(${accepted})`;
+  return sql`(SELECT CASE WHEN "Namespace"."maxDevices" > 0 THEN ${held} >= "Namespace"."maxDevices" ELSE ${sql.false} END
+    FROM "Namespace" WHERE "Namespace"."tenantId" = ${tenantId})`;
+}
+
+/** True when no further device can be accepted; see {@link fullness}. */
 export async function isFull(
   services: SqlServices,
   { tenantId, maxDevices }: LimitedNamespace,
 ): Promise<boolean> {
   if (maxDevices <= 0) return false;
-  const { db } = services;
-  const room = maxDevices - (await countAccepted(db, tenantId));
-  if (room <= 0) return true;
-  if (services.settings.edition !== "cloud") return false;
-  const removed = sql`SELECT 1 FROM "Device" WHERE "tenantId" = ${tenantId} AND "status" = 'removed'
-    AND "statusUpdatedAt" > ${removedSince(services)} LIMIT ${room}`;
-  return (await readRows(db, removed)).length === room;
+  const [row] = await readRows<{ full: boolean | number }>(
+    services.db,
+    sql`SELECT ${fullness(services, tenantId)} AS "full"`,
+  );
+  return Boolean(row?.full);
 }
 
 /** True when the device can be accepted now; a removed device uses the slot that it still has. */
 export function isAcceptable(services: SqlServices, device: Slot, full: boolean): boolean {
   if (device.status === "accepted") return false;
-  return !full || (device.status === "removed" && device.statusUpdatedAt > removedSince(services));
+  if (!full) return true;
+  return device.status === "removed" && wireDate(device.statusUpdatedAt) > wireDate(removedSince(services));
 }
 
 /**

@@ -1,19 +1,15 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import type { Namespace } from "../../db/generated/sqlite/client.ts";
+import { readWireRows } from "../../db/readRows.ts";
 import { sql } from "../../db/sql.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/handler.ts";
-import { listRows, sortedBy } from "../../lists/listRows.ts";
+import { listColumns, sortedBy } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
 import { billingOf, hasActiveSubscription } from "../billing/record.ts";
-import { withTags } from "../tags/tagList.ts";
 import { deviceCount } from "./deviceCounts.ts";
-import { isAcceptable, isFull } from "./deviceLimit.ts";
 import { deviceTable } from "./deviceTable.ts";
-import { onlineSince } from "./online.ts";
-import { presentDevice } from "./presentDevice.ts";
-import { readDevices } from "./readDevices.ts";
+import { type DeviceRow, deviceColumns, presentDevices, readDevices } from "./readDevices.ts";
 
 /** Platform of the devices that are listed as containers (rules section 7). */
 export const CONTAINER = "connector";
@@ -26,7 +22,6 @@ export const getContainers: Handler<PublicOperations["getContainers"]> = (contex
 
 async function listDevices(context: Context<PublicOperations["getDevices"]>, container: boolean) {
   const { services, identity, query, header } = context;
-  const { db } = services;
   const tenantId = identity.tenant;
   const table = deviceTable(services);
   const status = query.status
@@ -35,48 +30,26 @@ async function listDevices(context: Context<PublicOperations["getDevices"]>, con
   const platform = container
     ? sql`"Device"."infoPlatform" = ${CONTAINER}`
     : sql`"Device"."infoPlatform" <> ${CONTAINER}`;
-  const { ids, total } = await listRows(services, table, {
+  const request = {
     where: sql`"Device"."tenantId" = ${tenantId} AND ${status} AND ${platform}`,
     counted: deviceCount(tenantId, { status: query.status, container }),
     filter: query.filter,
-    trailing: "and",
+    trailing: "and" as const,
     sort: sortedBy(table, query.sort_by, sql`"Device"."lastSeen"`, query.order_by, table.id),
     page: query.page,
     perPage: query.per_page,
-  });
+  };
+  const columns = deviceColumns(services, tenantId);
+  const { rows, total } = await listColumns<DeviceRow>(services, table, columns, request, readWireRows);
   header("X-Total-Count", total);
-  if (ids.length === 0) return [];
-  const [namespace, rows] = await Promise.all([
-    db.namespace.findUniqueOrThrow({ where: { tenantId } }),
-    readDevices(services, ids),
-  ]);
-  const full = await isFull(services, namespace);
-  const since = onlineSince(services);
-  return rows.map((row) =>
-    presentDevice(row, { namespace, onlineSince: since, acceptable: isAcceptable(services, row, full) }),
-  );
+  return presentDevices(services, rows);
 }
 
 export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ services, identity, params }) => {
-  const row = await services.db.device.findUnique({
-    where: { uid: params.uid, tenantId: identity.tenant },
-    include: { ...withTags, namespace: true },
-  });
-  if (!row) throw unknown();
-  return presentOneDevice(services, row);
+  const [device] = await readDevices(services, identity.tenant, [params.uid]);
+  if (!device) throw unknown();
+  return device;
 };
-
-type WholeDevice = Parameters<typeof presentDevice>[0] & { readonly namespace: Namespace };
-
-/** Converts a device to its wire format, with the fields that depend on the time and on its namespace's limit. */
-export async function presentOneDevice(services: Services, row: WholeDevice) {
-  const full = await isFull(services, row.namespace);
-  return presentDevice(row, {
-    namespace: row.namespace,
-    onlineSince: onlineSince(services),
-    acceptable: isAcceptable(services, row, full),
-  });
-}
 
 /**
  * On a cloud instance without active billing an accepted device becomes a removed one, whose slot still counts (rules

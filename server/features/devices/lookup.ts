@@ -3,7 +3,8 @@ import { inTransaction } from "../../db/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
-import { withTags } from "../tags/tagList.ts";
+import { tagNames, withTags } from "../tags/tagList.ts";
+import { wireDate } from "../wireDate.ts";
 import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
 
@@ -35,9 +36,9 @@ export function addressedDevice(services: Services, { domain, name }: DeviceAddr
 
 export const lookupDevice: Handler<InternalOperations["lookupDevice"]> = async ({ services, query }) => {
   const device = await addressedDevice(services, query);
-  return presentDevice(device, {
-    namespace: device.namespace,
-    onlineSince: onlineSince(services),
+  return presentDevice(device, tagNames(device.tags), {
+    namespace: device.namespace.name,
+    onlineSince: wireDate(onlineSince(services)),
     // The device is accepted already.
     acceptable: false,
   });

@@ -2,25 +2,29 @@ import type { devices } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { declaredIn } from "../../changes/declaredBy.ts";
 import { revisionOf } from "../../changes/managedObject.ts";
-import type { Device, DeviceTag, Namespace } from "../../db/generated/sqlite/client.ts";
-import { tagNames } from "../tags/tagList.ts";
+import type { Device } from "../../db/generated/sqlite/client.ts";
+import type { WireRow } from "../../db/readRows.ts";
+import { tagRows } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 import { declaredDevice, declaredTags } from "./objects.ts";
 
 type WireDevice = z.output<typeof devices.device>;
 
 interface Surroundings {
-  readonly namespace: Pick<Namespace, "name">;
-  /** See `onlineSince`. */
-  readonly onlineSince: Date;
+  /** Its name. */
+  readonly namespace: string;
+  /** See `onlineSince`; in wire format, in which times are in the order of their texts. */
+  readonly onlineSince: string;
   readonly acceptable: boolean;
 }
 
 /** Converts a device to its wire format (models section 3). */
 export function presentDevice(
-  row: Device & { readonly tags: readonly DeviceTag[] },
+  row: Device | WireRow<Device>,
+  tags: readonly string[],
   { namespace, onlineSince, acceptable }: Surroundings,
 ): WireDevice {
+  const lastSeen = wireDate(row.lastSeen);
   const statusUpdatedAt = wireDate(row.statusUpdatedAt);
   return {
     uid: row.uid,
@@ -35,20 +39,20 @@ export function presentDevice(
     },
     public_key: row.publicKey,
     tenant_id: row.tenantId,
-    last_seen: wireDate(row.lastSeen),
-    online: !row.offline && row.lastSeen > onlineSince,
-    namespace: namespace.name,
+    last_seen: lastSeen,
+    online: !row.offline && lastSeen > onlineSince,
+    namespace,
     status: row.status as WireDevice["status"],
     status_update_at: statusUpdatedAt,
     status_updated_at: statusUpdatedAt,
     created_at: wireDate(row.createdAt),
     remote_addr: row.remoteAddr,
     position: { latitude: row.latitude, longitude: row.longitude },
-    tags: tagNames(row.tags),
+    tags: [...tags],
     public_url: row.publicUrl,
     acceptable,
     revision: revisionOf(declaredDevice(row)),
-    tags_revision: revisionOf(declaredTags(row.tags)),
+    tags_revision: revisionOf(declaredTags(tagRows(tags))),
     declared_by: declaredIn(row.declaredBy),
     tags_declared_by: declaredIn(row.tagsDeclaredBy),
   };

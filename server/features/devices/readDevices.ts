@@ -1,27 +1,59 @@
-import type { Device, DeviceTag } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/readRows.ts";
-import { sql } from "../../db/sql.ts";
+import type { devices } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import type { Device } from "../../db/generated/sqlite/client.ts";
+import { readWireRows, type WireRow } from "../../db/readRows.ts";
+import { type Sql, sql } from "../../db/sql.ts";
 import { inOrder } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
+import { wireDate } from "../wireDate.ts";
+import { fullness, isAcceptable } from "./deviceLimit.ts";
+import { onlineSince } from "./online.ts";
+import { presentDevice } from "./presentDevice.ts";
 
-interface TaggedDevice extends Device {
-  readonly tags: readonly DeviceTag[];
+type WireDevice = z.output<typeof devices.device>;
+
+/** A row of {@link deviceColumns}. */
+export interface DeviceRow extends WireRow<Device> {
+  /** Separated by commas, which no tag holds; null for a device without tags. */
+  readonly tagList: string | null;
+  readonly namespaceName: string;
+  /** SQLite's 1 and 0 are numbers. */
+  readonly full: boolean | number;
 }
 
-/** Devices with their tags, in the order of the uids; devices deleted meanwhile are left out. */
-export async function readDevices(services: Services, uids: readonly string[]): Promise<TaggedDevice[]> {
+/** All columns that a device's wire format needs, so that one statement reads a page of devices. */
+export const deviceColumns = (services: Services, tenantId: string): Sql => sql`"Device".*,
+  (SELECT string_agg("DeviceTag"."tag", ',' ORDER BY "DeviceTag"."position") FROM "DeviceTag"
+    WHERE "DeviceTag"."deviceUid" = "Device"."uid") AS "tagList",
+  (SELECT "Namespace"."name" FROM "Namespace" WHERE "Namespace"."tenantId" = ${tenantId}) AS "namespaceName",
+  ${fullness(services, tenantId)} AS "full"`;
+
+/** Converts devices to their wire format. */
+export function presentDevices(services: Services, rows: readonly DeviceRow[]): WireDevice[] {
+  const since = wireDate(onlineSince(services));
+  return rows.map((row) =>
+    presentDevice(row, row.tagList === null ? [] : row.tagList.split(","), {
+      namespace: row.namespaceName,
+      onlineSince: since,
+      acceptable: isAcceptable(services, row, Boolean(row.full)),
+    }),
+  );
+}
+
+/** Devices of a namespace in their wire format, in the order of the uids; those that it does not have are left out. */
+export async function readDevices(
+  services: Services,
+  tenantId: string,
+  uids: readonly string[],
+): Promise<WireDevice[]> {
   if (uids.length === 0) return [];
-  const listed = sql.list(uids);
-  const [devices, tags] = await Promise.all([
-    readRows<Device>(services.db, sql`SELECT * FROM "Device" WHERE "uid" IN (${listed})`),
-    readRows<DeviceTag>(
-      services.db,
-      sql`SELECT * FROM "DeviceTag" WHERE "deviceUid" IN (${listed}) ORDER BY "position" ASC`,
-    ),
-  ]);
-  const tagsOf = Map.groupBy(tags, (tag) => tag.deviceUid);
-  return inOrder(uids, devices, (device) => device.uid).map((device) => ({
-    ...device,
-    tags: tagsOf.get(device.uid) ?? [],
-  }));
+  const rows = await readWireRows<DeviceRow>(
+    services.db,
+    sql`SELECT ${deviceColumns(services, tenantId)} FROM "Device"
+      WHERE "Device"."uid" IN (${sql.list(uids)}) AND "Device"."tenantId" = ${tenantId}`,
+  );
+  return presentDevices(
+    services,
+    inOrder(uids, rows, (row) => row.uid),
+  );
 }

@@ -3,16 +3,17 @@ import type { Prisma } from "../../db/generated/sqlite/client.ts";
 import { InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
-import { presentOneDevice } from "../devices/devices.ts";
-import { withTags } from "../tags/tagList.ts";
+import { readDevices } from "../devices/readDevices.ts";
 import { getStats } from "./stats.ts";
 
-async function findDevice(services: Services, where: Prisma.DeviceWhereInput) {
-  return services.db.device.findFirst({
+/** The uid of the device that meets a condition and reported last. */
+async function uidOf({ db }: Services, where: Prisma.DeviceWhereInput): Promise<string | undefined> {
+  const found = await db.device.findFirst({
     where,
-    include: { ...withTags, namespace: true },
+    select: { uid: true },
     orderBy: [{ lastSeen: "desc" }, { uid: "desc" }],
   });
+  return found?.uid;
 }
 
 /**
@@ -21,21 +22,19 @@ async function findDevice(services: Services, where: Prisma.DeviceWhereInput) {
  */
 export const resolveDevice: Handler<PublicOperations["resolveDevice"]> = async (context) => {
   const { services, identity, query } = context;
-  const { uid, hostname } = query;
+  const { hostname } = query;
   const tenantId = identity.tenant;
-  let row: Awaited<ReturnType<typeof findDevice>>;
-  if (uid !== undefined) {
-    row = await findDevice(services, { tenantId, uid });
-  } else if (hostname !== undefined) {
+  let { uid } = query;
+  if (uid === undefined) {
+    if (hostname === undefined) throw new InvalidError("uid, hostname: one of them must be given");
     const name = hostname.toLowerCase();
-    row =
-      (await findDevice(services, { tenantId, name, status: "accepted" })) ??
-      (await findDevice(services, { tenantId, name, status: { not: "removed" } }));
-  } else {
-    throw new InvalidError("uid, hostname: one of them must be given");
+    uid =
+      (await uidOf(services, { tenantId, name, status: "accepted" })) ??
+      (await uidOf(services, { tenantId, name, status: { not: "removed" } }));
   }
-  if (!row) throw new NotFoundError("no such device");
-  return presentOneDevice(services, row);
+  const [device] = uid === undefined ? [] : await readDevices(services, tenantId, [uid]);
+  if (!device) throw new NotFoundError("no such device");
+  return device;
 };
 
 export const fleetHandlers: Handlers<Pick<PublicOperations, keyof typeof fleet & keyof PublicOperations>> = {

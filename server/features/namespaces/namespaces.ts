@@ -11,8 +11,8 @@ import { callingUser } from "../users/callingUser.ts";
 import { insertNamespace } from "./insertNamespace.ts";
 import { namespaceTable } from "./namespaceTable.ts";
 import {
-  acceptedColumn,
   type CountedNamespace,
+  namespaceColumns,
   presentNamespace,
   presentNamespaces,
 } from "./presentNamespace.ts";
@@ -22,8 +22,7 @@ import { WELCOME } from "./welcome.ts";
 export async function readNamespace(services: SqlServices, tenantId: string) {
   const rows = await readRows<CountedNamespace>(
     services.db,
-    sql`SELECT "Namespace".*, ${acceptedColumn(sql`"Namespace"."tenantId"`)}
-      FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
+    sql`SELECT ${namespaceColumns} FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
   );
   const [namespace] = await presentNamespaces(services, rows);
   if (!namespace) throw new NotFoundError("no such namespace");
@@ -42,20 +41,14 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
       ? sql`"Namespace"."tenantId" = ${identity.tenant}`
       : sql`"Namespace"."tenantId" IN (SELECT "tenantId" FROM "Member"
           WHERE "userId" = ${identity.userId} AND "status" = 'accepted')`;
-  const { rows, total } = await listColumns<CountedNamespace>(
-    services,
-    namespaceTable,
-    sql`"Namespace".*`,
-    {
-      where: mine,
-      filter: query.filter,
-      trailing: "or",
-      sort: { by: [sql`"createdAt"`, sql`"tenantId"`], direction: "asc" },
-      page: query.page,
-      perPage: query.per_page,
-    },
-    acceptedColumn(sql`page."tenantId"`),
-  );
+  const { rows, total } = await listColumns<CountedNamespace>(services, namespaceTable, namespaceColumns, {
+    where: mine,
+    filter: query.filter,
+    trailing: "or",
+    sort: { by: [sql`"Namespace"."createdAt"`, namespaceTable.id], direction: "asc" },
+    page: query.page,
+    perPage: query.per_page,
+  });
   header("X-Total-Count", total);
   return presentNamespaces(services, rows);
 };

@@ -18,12 +18,12 @@ interface NamespaceRow extends Namespace {
   readonly members: readonly (Member & { readonly user?: { readonly email: string } })[];
 }
 
-/** The row of a namespace with {@link acceptedColumn}. */
+/** A row of {@link namespaceColumns}. */
 export type CountedNamespace = Namespace & { readonly accepted: number | bigint };
 
-/** The number of a namespace's accepted devices, as a column. */
-export const acceptedColumn = (tenantId: Sql): Sql =>
-  sql`(${deviceCount(tenantId, { status: "accepted" })}) AS accepted`;
+/** A namespace's columns, and the number of its accepted devices. */
+export const namespaceColumns: Sql = sql`"Namespace".*,
+  (${deviceCount(sql`"Namespace"."tenantId"`, { status: "accepted" })}) AS accepted`;
 
 /** Converts a namespace to its wire format (models section 4). */
 export function presentNamespace(

@@ -5,7 +5,7 @@ import type { Services } from "../../services.ts";
 import { isAcceptable, isFull } from "../devices/deviceLimit.ts";
 import { onlineSince } from "../devices/online.ts";
 import { presentDevice } from "../devices/presentDevice.ts";
-import { withTags } from "../tags/tagList.ts";
+import { tagNames, withTags } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 import { activeSince, isActive } from "./active.ts";
 
@@ -77,7 +77,7 @@ export async function presentSessions(
     eventKindsOf(services, uids),
   ]);
   const full = await isFull(services, namespace);
-  const online = onlineSince(services);
+  const online = wireDate(onlineSince(services));
   const active = activeSince(services);
   const byUid = new Map(rows.map((row) => [row.uid, row]));
   const kindsOf = Map.groupBy(kinds, ({ sessionUid }) => sessionUid);
@@ -88,7 +88,11 @@ export async function presentSessions(
     const acceptable = isAcceptable(services, device, full);
     return {
       ...presentRow(row, isActive(row, active)),
-      device: presentDevice(device, { namespace, onlineSince: online, acceptable }),
+      device: presentDevice(device, tagNames(device.tags), {
+        namespace: namespace.name,
+        onlineSince: online,
+        acceptable,
+      }),
       events: presentEvents(kindsOf.get(uid) ?? [], items),
     };
   });

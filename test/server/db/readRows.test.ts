@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readRows } from "../../../server/db/readRows.ts";
+import { readRows, readWireRows } from "../../../server/db/readRows.ts";
 import { sql } from "../../../server/db/sql.ts";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";
@@ -34,6 +34,20 @@ test("inside of a transaction it is a part of that: it sees what is not there fo
   });
   await expect(undone).rejects.toThrow("undone");
   expect(await readRows(client, names)).toEqual([]);
+});
+
+test("times are as the wire has them where that is asked for, inside of a transaction too", async () => {
+  const { client } = await testDatabase();
+  const times = ["2026-01-02T03:04:05.678Z", "2026-01-02T03:04:05.600Z", "2026-01-02T03:04:05.000Z"];
+  for (const [n, time] of times.entries()) {
+    await client.user.create({ data: { ...user(`user-${n}`), createdAt: new Date(time) } });
+  }
+  const query = sql`SELECT "createdAt", "lastLogin", "emailMarketing" FROM "User" ORDER BY "id"`;
+  const expected = times.map((createdAt) => ({ createdAt, lastLogin: null, emailMarketing: false }));
+  expect(await readWireRows(client, query)).toEqual(expected);
+  await client.$transaction(async (tx) => {
+    expect(await readWireRows(tx, query)).toEqual(expected);
+  });
 });
 
 test("a value is never a part of the statement", async () => {

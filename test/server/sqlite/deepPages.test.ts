@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 import type { RecordingDatabase } from "../plans/recording.ts";
 import { openRecordingSqlite } from "./queryPlans.ts";
 
-/** More than two times as many as the first page that counts as deep begins after. */
-const SESSIONS = 24_050;
+/** Rows of each list: more than two times as many as the first page that counts as deep begins after. */
+const ROWS = 24_050;
 const PER_PAGE = 100;
 
 /** Times as the service writes them. */
@@ -24,18 +24,30 @@ beforeAll(async () => {
   ana = await app.user("ana", "lab");
   const { uid: deviceUid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
   const now = Math.floor(app.services.now().getTime() / 1000);
-  // By one statement: row by row it takes a hundred times as long. Of each two that began at once the ids decide.
+  // By one statement each: row by row it takes a hundred times as long. Of each two of one time the ids decide.
   await app.services.db.$executeRaw`
-    WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ${SESSIONS})
+    WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ${ROWS})
     INSERT INTO "Session" ("uid", "tenantId", "deviceUid", "username", "ipAddress", "type", "term", "startedAt", "lastSeen")
     SELECT printf('%064d', n), ${ana.tenant}, ${deviceUid}, 'root', '', '', '',
       strftime(${TIME}, ${now} - n / 2, 'unixepoch'), strftime(${TIME}, ${now}, 'unixepoch') FROM numbers`;
 }, 120_000);
 afterAll(() => app.stop());
 
-const newestFirst = Array.from({ length: SESSIONS }, (_, n) => uidOf(n % 2 === 0 ? n + 1 : n - 1));
+/** Makes as many devices, in place of the only one, whose sessions are gone with it. */
+async function fillDevices(): Promise<void> {
+  const { db } = app.services;
+  await db.device.deleteMany();
+  await db.$executeRaw`
+    WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ${ROWS})
+    INSERT INTO "Device" ("uid", "tenantId", "name", "mac", "infoId", "infoPrettyName", "infoVersion", "infoArch",
+      "infoPlatform", "publicKey", "statusUpdatedAt", "createdAt", "lastSeen")
+    SELECT printf('%064d', n), ${ana.tenant}, 'host-' || n, '', '', '', '', '', 'native', '', strftime(${TIME}, 'now'),
+      strftime(${TIME}, 'now'), strftime(${TIME}, 1767225600 - n / 2, 'unixepoch') FROM numbers`;
+}
 
-test.each([
+const newestFirst = Array.from({ length: ROWS }, (_, n) => uidOf(n % 2 === 0 ? n + 1 : n - 1));
+
+const PAGES = [
   ["the first one", 1],
   ["the last one before pages count as deep", 100],
   ["the first deep one", 101],
@@ -44,18 +56,35 @@ test.each([
   ["the last full one", 240],
   ["the last one", 241],
   ["one behind the end", 242],
-])("%s has the rows that it would have if they were counted off from the start", async (_, page) => {
-  database.takeQueries();
-  const query = { page, per_page: PER_PAGE };
-  const { body, headers } = await app.call("getSessions", { token: ana.token, query });
-  const first = (page - 1) * PER_PAGE;
-  expect(body.map(({ uid }: { uid: string }) => uid)).toEqual(newestFirst.slice(first, first + PER_PAGE));
-  expect(headers.get("x-total-count")).toBe(String(SESSIONS));
-  // No page is further than half of the list away from the end that it is read from.
-  const skipped = database
-    .takeQueries()
-    .filter(({ sql }) => sql.startsWith('SELECT "Session"."uid" AS id'))
-    .map(({ args }) => Number(args.at(-1)));
-  expect(skipped.every((rows) => rows <= SESSIONS / 2)).toBe(true);
-  expect(skipped).toHaveLength(page === 242 ? 0 : 1);
+] as const;
+
+test.each(PAGES)(
+  "%s has the rows that it would have if they were counted off from the start",
+  async (_, page) => {
+    database.takeQueries();
+    const query = { page, per_page: PER_PAGE };
+    const { body, headers } = await app.call("getSessions", { token: ana.token, query });
+    const first = (page - 1) * PER_PAGE;
+    expect(body.map(({ uid }: { uid: string }) => uid)).toEqual(newestFirst.slice(first, first + PER_PAGE));
+    expect(headers.get("x-total-count")).toBe(String(ROWS));
+    // No page is further than half of the list away from the end that it is read from.
+    const skipped = database
+      .takeQueries()
+      .filter(({ sql }) => sql.startsWith('SELECT "Session"."uid" AS id'))
+      .map(({ args }) => Number(args.at(-1)));
+    expect(skipped.every((rows) => rows <= ROWS / 2)).toBe(true);
+    expect(skipped).toHaveLength(page === 242 ? 0 : 1);
+  },
+);
+
+describe("a list that is read with its columns", () => {
+  beforeAll(fillDevices, 120_000);
+
+  test.each(PAGES)("%s has those rows too", async (_, page) => {
+    const query = { page, per_page: PER_PAGE };
+    const { body, headers } = await app.call("getDevices", { token: ana.token, query });
+    const first = (page - 1) * PER_PAGE;
+    expect(body.map(({ uid }: { uid: string }) => uid)).toEqual(newestFirst.slice(first, first + PER_PAGE));
+    expect(headers.get("x-total-count")).toBe(String(ROWS));
+  });
 });
