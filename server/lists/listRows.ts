@@ -3,15 +3,10 @@ import { type Sql, sql } from "../db/sql.ts";
 import type { Services } from "../services.ts";
 import { filterSql } from "./conditionSql.ts";
 import { checkCost } from "./filterCost.ts";
+import { findLead } from "./leads.ts";
+import { foundThenSorted, type Order, type Place, type Rows, reversed, sortedRows } from "./pageSql.ts";
 import { type Group, parseFilter } from "./parseFilter.ts";
 import { fieldOf, type Table } from "./table.ts";
-
-/** Order of a list. */
-export interface Order {
-  /** Sort keys; the last one is unique, so that pages neither repeat nor miss a row. */
-  readonly by: readonly [Sql, Sql];
-  readonly direction: "asc" | "desc";
-}
 
 /** Up to this number of matches, a filtered list is counted and sorted from the matches, found only once. */
 const FEW = 1000;
@@ -42,7 +37,7 @@ export async function listRows(
   table: Table,
   request: ListRequest,
 ): Promise<{ ids: string[]; total: number }> {
-  const { rows, total } = await pageOf<{ id: string }>({ services, table, read: readRows, request });
+  const { rows, total } = await readPage<{ id: string }>({ services, table, read: readRows }, request);
   return { ids: rows.map((row) => row.id), total };
 }
 
@@ -59,7 +54,7 @@ export function listColumns<Row>(
   request: ListRequest,
   read: Reading = readRows,
 ): Promise<Page<Row>> {
-  return pageOf<Row>({ services, table, columns, read, request });
+  return readPage<Row>({ services, table, columns, read }, request);
 }
 
 type Reading = typeof readRows;
@@ -73,78 +68,74 @@ interface Page<Row> {
 interface List {
   readonly services: Services;
   readonly table: Table;
-  /** Left out: the ids. */
   readonly columns?: Sql;
   readonly read: Reading;
-  readonly request: ListRequest;
 }
 
 /** A requested page. */
-interface Listing extends List {
-  /** Condition of the listed rows. */
-  readonly where: Sql;
-  /** A query for their number, if that costs little. */
+interface Listing extends List, Rows {
+  /** See {@link ListRequest}; undefined where a filter chooses among the rows. */
   readonly counted: Sql | undefined;
-  /** Rows before the page. */
-  readonly offset: number;
-  readonly perPage: number;
+  readonly page: Place;
 }
 
 /** A row with the number of all rows of the list. */
 type Counted<Row> = Row & { readonly listTotal: number | bigint };
 
-async function pageOf<Row>(list: List): Promise<Page<Row>> {
-  const { filter, trailing, page, perPage, where, counted } = list.request;
+function readPage<Row>(list: List, request: ListRequest): Promise<Page<Row>> {
+  const { filter, trailing, page, perPage, where, sort } = request;
   const groups = filter === undefined ? [] : parseFilter(filter, trailing);
   checkCost(list.table, groups);
-  const listing = { ...list, perPage, offset: (page - 1) * perPage };
-  if (groups.length > 0) {
-    const filtered = sql`(${where}) AND ${filterSql(list.table, groups)}`;
-    return filteredPage({ ...listing, where: filtered, counted: undefined });
-  }
-  const readPage = listing.offset >= DEEP ? deepPage : counted === undefined ? uncountedPage : earlyPage;
-  return readPage({ ...listing, where, counted });
+  const place = { offset: (page - 1) * perPage, limit: perPage };
+  const listing = { ...list, visible: where, where, sort, counted: request.counted, page: place };
+  if (groups.length > 0) return filteredPage(listing, groups);
+  if (place.offset >= DEEP) return deepPage(listing);
+  return listing.counted === undefined ? uncountedPage(listing) : earlyPage(listing);
 }
 
 /** Reads the total with the rows. */
 async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
-  const { offset, perPage, counted } = listing;
-  const rows = await read<Counted<Row>>(listing, sortedRows(listing, offset, perPage, counted));
+  const { page, counted } = listing;
+  const rows = await read<Counted<Row>>(listing, sortedRows(listing, page, counted));
   const [first] = rows;
   if (first !== undefined) return { rows, total: Number(first.listTotal) };
-  return { rows, total: offset === 0 ? 0 : await count(listing) };
+  return { rows, total: page.offset === 0 ? 0 : await count(listing) };
 }
 
 /** Reads one row more than it returns: if there is none, the list ends here and need not be counted. */
 async function uncountedPage<Row>(listing: Listing): Promise<Page<Row>> {
-  const { offset, perPage } = listing;
-  const rows = await read<Row>(listing, sortedRows(listing, offset, perPage + 1));
-  const isLastPage = rows.length <= perPage && (rows.length > 0 || offset === 0);
+  const { offset, limit } = listing.page;
+  const rows = await read<Row>(listing, sortedRows(listing, { offset, limit: limit + 1 }));
+  const isLastPage = rows.length <= limit && (rows.length > 0 || offset === 0);
   const total = isLastPage ? offset + rows.length : await count(listing);
-  return { rows: rows.slice(0, perPage), total };
+  return { rows: rows.slice(0, limit), total };
 }
 
 /** Reads the page from the nearer end of the list. */
 async function deepPage<Row>(listing: Listing): Promise<Page<Row>> {
-  const { offset, perPage } = listing;
+  const { offset, limit } = listing.page;
   const total = await count(listing);
-  const shown = Math.min(perPage, total - offset);
+  const shown = Math.min(limit, total - offset);
   if (shown <= 0) return { rows: [], total };
-  if (offset <= total / 2) return { rows: await read(listing, sortedRows(listing, offset, shown)), total };
-  const { sort } = listing.request;
-  const fromEnd = { ...listing, request: { ...listing.request, sort: reversed(sort) } };
-  const rows = await read<Row>(listing, sortedRows(fromEnd, total - offset - shown, shown));
+  if (offset <= total / 2)
+    return { rows: await read(listing, sortedRows(listing, { offset, limit: shown })), total };
+  const place = { offset: total - offset - shown, limit: shown };
+  const rows = await read<Row>(listing, sortedRows(reversed(listing), place));
   return { rows: rows.reverse(), total };
 }
 
-async function filteredPage<Row>(listing: Listing): Promise<Page<Row>> {
-  const { offset, perPage } = listing;
-  const found = await read<Counted<Row>>(listing, foundThenSorted(listing));
-  const few = Number(found[0]?.listTotal ?? 0);
-  if (few <= FEW && (few > 0 || offset === 0)) return { rows: found, total: few };
+async function filteredPage<Row>(all: Listing, groups: readonly Group[]): Promise<Page<Row>> {
+  const { table, page, visible } = all;
+  const meeting = (filter: readonly Group[]) => sql`(${visible}) AND ${filterSql(table, filter)}`;
+  const listing = { ...all, where: meeting(groups), counted: undefined };
+  const found = findLead(table, groups);
+  const lead = found && { ...found.lead, where: meeting(found.groups) };
+  const rows = await read<Counted<Row>>(listing, foundThenSorted(listing, lead, FEW + 1, page));
+  const few = Number(rows[0]?.listTotal ?? 0);
+  if (few <= FEW && (few > 0 || page.offset === 0)) return { rows, total: few };
   const total = await count(listing);
-  if (offset >= total) return { rows: [], total };
-  return { rows: await read(listing, sortedRows(listing, offset, perPage)), total };
+  if (page.offset >= total) return { rows: [], total };
+  return { rows: await read(listing, sortedRows(listing, page)), total };
 }
 
 const read = <Row>({ read, services }: List, query: Sql): Promise<Row[]> => read<Row>(services.db, query);
@@ -154,63 +145,6 @@ async function count({ services, table, where, counted }: Listing): Promise<numb
   const [row] = await readRows<{ total: number | bigint }>(services.db, sql`SELECT (${query}) AS total`);
   return Number(row?.total ?? 0);
 }
-
-const reversed = ({ by, direction }: Order): Order => ({
-  by,
-  direction: direction === "asc" ? "desc" : "asc",
-});
-
-const orderBy = ([value, tieBreaker]: Order["by"], direction: Order["direction"]): Sql => {
-  const way = direction === "asc" ? sql`ASC` : sql`DESC`;
-  return sql`ORDER BY ${value} ${way}, ${tieBreaker} ${way}`;
-};
-
-/**
- * So many rows in their order. Of rows that are skipped PostgreSQL computes all columns, so the page's ids are found
- * before the columns, unless it is the first page.
- * @param total a query for the number of all rows, as a further column
- */
-function sortedRows(listing: Listing, skipped: number, shown: number, total?: Sql): Sql {
-  const { table, columns, where, request } = listing;
-  const { by, direction } = request.sort;
-  const sorted = sql`FROM ${table.from} WHERE ${where} ${orderBy(by, direction)} LIMIT ${shown} OFFSET ${skipped}`;
-  if (columns === undefined) return sql`SELECT ${table.id} AS id${totalColumn(total)} ${sorted}`;
-  if (skipped === 0) return sql`SELECT ${columns}${totalColumn(total)} ${sorted}`;
-  return columnsOf(listing, columns, sql`SELECT ${table.id} AS "pageId" ${sorted}`, total);
-}
-
-/**
- * Finds the filter's matches before it sorts them. The database cannot know that a filter matches few rows, and would
- * walk through all rows in their order.
- */
-function foundThenSorted(listing: Listing): Sql {
-  const { table, columns, where, request, offset, perPage } = listing;
-  const { by, direction } = request.sort;
-  const sorted = sql`FROM found ${orderBy([sql`"sortValue"`, sql`"tieBreaker"`], direction)} LIMIT ${perPage} OFFSET ${offset}`;
-  const page = columnsOf(
-    listing,
-    columns ?? sql`${table.id} AS id`,
-    sql`SELECT "foundId" AS "pageId" ${sorted}`,
-    sql`SELECT COUNT(*) FROM found`,
-  );
-  return sql`WITH found AS MATERIALIZED
-      (SELECT ${table.id} AS "foundId", ${by[0]} AS "sortValue", ${by[1]} AS "tieBreaker" FROM ${table.from}
-        WHERE ${where} LIMIT ${FEW + 1})
-    ${page}`;
-}
-
-/**
- * The columns of a page's rows, in their order. Ids are unique only among the rows that the caller may see.
- * @param ids a query for the ids of the page, as `pageId`
- */
-function columnsOf({ table, request }: Listing, columns: Sql, ids: Sql, total: Sql | undefined): Sql {
-  const { by, direction } = request.sort;
-  return sql`SELECT ${columns}${totalColumn(total)} FROM (${ids}) AS page CROSS JOIN ${table.from}
-    WHERE ${table.id} = page."pageId" AND (${request.where}) ${orderBy(by, direction)}`;
-}
-
-const totalColumn = (query: Sql | undefined): Sql =>
-  query === undefined ? sql`` : sql`, (${query}) AS "listTotal"`;
 
 /** The rows in the order of the ids; rows deleted meanwhile are left out. */
 export function inOrder<T>(ids: readonly string[], rows: readonly T[], idOf: (row: T) => string): T[] {

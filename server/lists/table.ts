@@ -3,12 +3,21 @@ import { type Sql, sql } from "../db/sql.ts";
 /** The type of a field with one value. */
 type FieldType = "text" | "number" | "boolean" | "date";
 
+/** Where an index leads: to all rows that meet a condition, and maybe to others. */
+export interface Lead {
+  /** A query for the values of {@link column} in those rows, each once, under the name `candidate`. */
+  readonly candidates: Sql;
+  readonly column: Sql;
+}
+
 /** A field with one value; null counts as absent. */
 export interface ValueField {
   readonly type: FieldType;
   readonly value: Sql;
   /** The cost of reading it: a column of the row, a text of several kilobytes, a query of other tables. */
   readonly cost: "column" | "large" | "query";
+  /** Leads to the rows whose text contains a part, if an index does. */
+  readonly lead?: (part: string) => Lead | undefined;
 }
 
 /** An array of texts that another table holds. */
@@ -20,6 +29,8 @@ export interface ListField {
   readonly item: Sql;
   /** True where one of the row's items meets a condition. */
   readonly some: (condition: Sql) => Sql;
+  /** Leads to the rows that have an item, if an index does. */
+  readonly lead?: (item: string) => Lead;
 }
 
 export type Field = ValueField | ListField;

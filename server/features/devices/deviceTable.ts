@@ -1,10 +1,12 @@
 import { sql } from "../../db/sql.ts";
-import { column, largeText, listOf, type Table } from "../../lists/table.ts";
+import { column, type Lead, largeText, listOf, type Table } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
 import { onlineSince } from "./online.ts";
 
 const text = (name: string) => column("text", "Device", name);
 const date = (name: string) => column("date", "Device", name);
+
+const tags = listOf(sql`"DeviceTag"`, sql`"DeviceTag"."deviceUid" = "Device"."uid"`, sql`"DeviceTag"."tag"`);
 
 const stored: Table["fields"] = {
   uid: text("uid"),
@@ -30,16 +32,26 @@ const stored: Table["fields"] = {
   remote_addr: text("remoteAddr"),
   "position.latitude": column("number", "Device", "latitude"),
   "position.longitude": column("number", "Device", "longitude"),
-  tags: listOf(sql`"DeviceTag"`, sql`"DeviceTag"."deviceUid" = "Device"."uid"`, sql`"DeviceTag"."tag"`),
   public_url: column("boolean", "Device", "publicUrl"),
 };
 
-/** The table of devices for lists. `online` depends on the time, so it is computed. */
-export function deviceTable(services: Services): Table {
+/** Devices of a namespace by one of their tags. */
+const taggedWith = (tenantId: string, tag: string): Lead => ({
+  candidates: sql`SELECT "DeviceTag"."deviceUid" AS candidate FROM "DeviceTag"
+    WHERE "DeviceTag"."tenantId" = ${tenantId} AND "DeviceTag"."tag" = ${tag}`,
+  column: sql`"Device"."uid"`,
+});
+
+/** The table of a namespace's devices for lists. `online` depends on the time, so it is computed. */
+export function deviceTable(services: Services, tenantId: string): Table {
   const online = sql`("Device"."lastSeen" > ${onlineSince(services)} AND "Device"."offline" = ${false})`;
   return {
     from: sql`"Device"`,
     id: sql`"Device"."uid"`,
-    fields: { ...stored, online: { type: "boolean", value: online, cost: "column" } },
+    fields: {
+      ...stored,
+      tags: { ...tags, lead: (tag) => taggedWith(tenantId, tag) },
+      online: { type: "boolean", value: online, cost: "column" },
+    },
   };
 }

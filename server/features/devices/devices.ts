@@ -23,7 +23,7 @@ export const getContainers: Handler<PublicOperations["getContainers"]> = (contex
 async function listDevices(context: Context<PublicOperations["getDevices"]>, container: boolean) {
   const { services, identity, query, header } = context;
   const tenantId = identity.tenant;
-  const table = deviceTable(services);
+  const table = deviceTable(services, tenantId);
   const status = query.status
     ? sql`"Device"."status" = ${query.status}`
     : sql`"Device"."status" <> 'removed'`;

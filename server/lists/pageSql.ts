@@ -1,0 +1,103 @@
+import { type Sql, sql } from "../db/sql.ts";
+import type { Lead, Table } from "./table.ts";
+
+/** Order of a list. */
+export interface Order {
+  /** Sort keys; the last one is unique, so that pages neither repeat nor miss a row. */
+  readonly by: readonly [Sql, Sql];
+  readonly direction: "asc" | "desc";
+}
+
+/** A list whose pages are read. */
+export interface Rows {
+  readonly table: Table;
+  /** Left out: the ids. */
+  readonly columns?: Sql;
+  /** Condition of the rows that the caller may see. */
+  readonly visible: Sql;
+  /** Condition of the listed rows among them. */
+  readonly where: Sql;
+  readonly sort: Order;
+}
+
+/** A lead, and the condition of the listed rows among those that it leads to. */
+interface Followed extends Lead {
+  readonly where: Sql;
+}
+
+/** A page by its place in the list. */
+export interface Place {
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** Where a lead has more candidates, it is not followed. */
+const CANDIDATES = 5000;
+
+/** The same list from its other end. */
+export const reversed = <R extends Rows>(rows: R): R => {
+  const { by, direction } = rows.sort;
+  return { ...rows, sort: { by, direction: direction === "asc" ? "desc" : "asc" } };
+};
+
+const orderBy = ([value, tieBreaker]: Order["by"], direction: Order["direction"]): Sql => {
+  const way = direction === "asc" ? sql`ASC` : sql`DESC`;
+  return sql`ORDER BY ${value} ${way}, ${tieBreaker} ${way}`;
+};
+
+const limited = ({ offset, limit }: Place): Sql => sql`LIMIT ${limit} OFFSET ${offset}`;
+
+/**
+ * A page of the rows in their order. Of rows that are skipped PostgreSQL computes all columns, so the page's ids are found
+ * before the columns, unless it is the first page.
+ * @param total a query for the number of all rows, as the further column `listTotal`
+ */
+export function sortedRows(rows: Rows, place: Place, total?: Sql): Sql {
+  const { table, columns, where, sort } = rows;
+  const sorted = sql`FROM ${table.from} WHERE ${where} ${orderBy(sort.by, sort.direction)} ${limited(place)}`;
+  if (columns === undefined) return sql`SELECT ${table.id} AS id${totalColumn(total)} ${sorted}`;
+  if (place.offset === 0) return sql`SELECT ${columns}${totalColumn(total)} ${sorted}`;
+  return columnsOf(rows, sql`SELECT ${table.id} AS "pageId" ${sorted}`, total);
+}
+
+/**
+ * Finds the filter's matches before it sorts them. The database cannot know that a filter matches few rows, and would
+ * walk through all rows in their order. The number of the matches is the column `listTotal`.
+ * @param most matches that are looked for
+ */
+export function foundThenSorted(rows: Rows, lead: Followed | undefined, most: number, place: Place): Sql {
+  const { table, where, sort } = rows;
+  const keys = sql`${table.id} AS "foundId", ${sort.by[0]} AS "sortValue", ${sort.by[1]} AS "tieBreaker"`;
+  const found = lead
+    ? sql`SELECT ${keys} FROM followed CROSS JOIN candidates CROSS JOIN ${table.from}
+          WHERE ${lead.column} = candidate AND ${lead.where}
+        UNION ALL SELECT ${keys} FROM unfollowed CROSS JOIN ${table.from} WHERE ${where}`
+    : sql`SELECT ${keys} FROM ${table.from} WHERE ${where}`;
+  const order = orderBy([sql`"sortValue"`, sql`"tieBreaker"`], sort.direction);
+  const ids = sql`SELECT "foundId" AS "pageId" FROM found ${order} ${limited(place)}`;
+  const matches = sql`found AS MATERIALIZED (${found} LIMIT ${most})`;
+  return sql`WITH ${lead ? sql`${candidatesOf(lead)}, ${matches}` : matches}
+    ${columnsOf(rows, ids, sql`SELECT COUNT(*) FROM found`)}`;
+}
+
+/**
+ * The candidates of a lead, and a table of one row where it is followed, and one where it is not: in a join the one that
+ * is empty spares the database the rest.
+ */
+function candidatesOf({ candidates }: Lead): Sql {
+  return sql`candidates AS MATERIALIZED (${candidates} LIMIT ${CANDIDATES + 1}),
+    followed AS (SELECT 1 WHERE (SELECT COUNT(*) FROM candidates) <= ${CANDIDATES}),
+    unfollowed AS (SELECT 1 WHERE (SELECT COUNT(*) FROM candidates) > ${CANDIDATES})`;
+}
+
+/**
+ * The columns of a page's rows, in their order. Ids are unique only among the rows that the caller may see.
+ * @param ids a query for the ids of the page, as `pageId`
+ */
+function columnsOf({ table, columns, visible, sort }: Rows, ids: Sql, total: Sql | undefined): Sql {
+  return sql`SELECT ${columns ?? sql`${table.id} AS id`}${totalColumn(total)} FROM (${ids}) AS page CROSS JOIN ${table.from}
+    WHERE ${table.id} = page."pageId" AND (${visible}) ${orderBy(sort.by, sort.direction)}`;
+}
+
+const totalColumn = (query: Sql | undefined): Sql =>
+  query === undefined ? sql`` : sql`, (${query}) AS "listTotal"`;

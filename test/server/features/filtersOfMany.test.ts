@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { encodeFilter, operator, property, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+
+/** More than the candidates that an index may lead to for it to be followed. */
+const DEVICES = 6100;
+const PER_PAGE = 100;
+
+/** Every so many devices have the tag: all of them; too many to be counted as they are found; few. */
+const TAGS = { each: 1, some: 3, seldom: 20 };
+
+interface Device {
+  readonly uid: string;
+  readonly name: string;
+  readonly status: string;
+  readonly tags: readonly string[];
+}
+
+let app: TestApp;
+let ana: TestUser;
+let devices: readonly Device[];
+
+function deviceOf(n: number): Device {
+  return {
+    uid: n.toString(16).padStart(64, "0"),
+    name: `host-${n}`,
+    status: n % 7 === 0 ? "removed" : "accepted",
+    tags: Object.entries(TAGS).flatMap(([tag, every]) => (n % every === 0 ? [tag] : [])),
+  };
+}
+
+/** The devices of a new namespace, the latest first. */
+async function fill(user: TestUser, made: readonly Device[]): Promise<void> {
+  const { db } = app.services;
+  const now = app.services.now();
+  const info = { infoId: "", infoPrettyName: "", infoVersion: "", infoArch: "", infoPlatform: "native" };
+  const { tenant: tenantId } = user;
+  for (let first = 0; first < made.length; first += 1000) {
+    const batch = made.slice(first, first + 1000);
+    await db.device.createMany({
+      data: batch.map(({ uid, name, status }, n) => ({
+        ...{ uid, tenantId, name, status, ...info, mac: "", publicKey: "", createdAt: now },
+        ...{ statusUpdatedAt: now, lastSeen: new Date(now.getTime() - (first + n) * 1000) },
+      })),
+    });
+    await db.deviceTag.createMany({
+      data: batch.flatMap(({ uid, tags }) =>
+        tags.map((tag, position) => ({ deviceUid: uid, tenantId, tag, position })),
+      ),
+    });
+  }
+}
+
+beforeAll(async () => {
+  app = await startApp();
+  ana = await app.user("ana", "lab");
+  devices = Array.from({ length: DEVICES }, (_, n) => deviceOf(n));
+  await fill(ana, devices);
+  // Another namespace's devices are not found, whatever they have in common.
+  const eve = await app.user("eve", "eves");
+  await fill(
+    eve,
+    devices.slice(1, 200).map((device) => ({ ...device, uid: device.uid.replace("0", "f") })),
+  );
+}, 120_000);
+afterAll(() => app.stop());
+
+const tagged =
+  (...tags: string[]) =>
+  (device: Device) =>
+    tags.every((tag) => device.tags.includes(tag));
+const contains = (...tags: string[]) => property("tags", "contains", tags);
+
+const FILTERS: readonly (readonly [what: string, items: unknown[], chosen: (device: Device) => boolean])[] = [
+  ["a tag of all", [contains("each")], tagged("each")],
+  ["a tag of many", [contains("some")], tagged("some")],
+  ["a tag of few", [contains("seldom")], tagged("seldom")],
+  ["a tag that is named as a text", [property("tags", "eq", "seldom")], tagged("seldom")],
+  ["two tags", [contains("seldom", "some")], tagged("seldom", "some")],
+  [
+    "exactly these tags",
+    [property("tags", "eq", ["each", "seldom"])],
+    (device) => device.tags.join() === "each,seldom",
+  ],
+  [
+    "a tag, and another one in a group of its own",
+    [contains("some"), operator("or"), contains("seldom")],
+    tagged("some", "seldom"),
+  ],
+  [
+    "one of two tags",
+    [contains("seldom"), contains("some"), operator("or")],
+    (device) => tagged("seldom")(device) || tagged("some")(device),
+  ],
+  [
+    "a tag and a name",
+    [contains("each"), property("name", "contains", "-77")],
+    ({ name }) => name.includes("-77"),
+  ],
+  ["a tag that nobody has", [contains("nobody")], () => false],
+];
+
+test.each(FILTERS)("%s: the chosen devices, their order and number", async (_, items, chosen) => {
+  const expected = devices.filter((device) => device.status !== "removed" && chosen(device));
+  const last = Math.max(1, Math.ceil(expected.length / PER_PAGE));
+  for (const page of new Set([1, 2, last, last + 1])) {
+    const query = { filter: encodeFilter(items), page, per_page: PER_PAGE };
+    const { body, headers } = await app.call("getDevices", { token: ana.token, query });
+    const uids = expected.slice((page - 1) * PER_PAGE, page * PER_PAGE).map(({ uid }) => uid);
+    expect(body.map(({ uid }: Device) => uid)).toEqual(uids);
+    expect(headers.get("x-total-count")).toBe(String(expected.length));
+  }
+});
