@@ -1,5 +1,6 @@
-import { type KeyObject, randomUUID } from "node:crypto";
-import { decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from "jose";
+import { type KeyObject, randomUUID, sign as signInPool } from "node:crypto";
+import { promisify } from "node:util";
+import { decodeProtectedHeader, type JWTPayload, jwtVerify } from "jose";
 import { LRUCache } from "lru-cache";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
@@ -64,20 +65,29 @@ function signDeviceToken(
   return sign(services, { claims: "device", uid: device.uid, tenant: device.tenant }, { jti: randomUUID() });
 }
 
+// Node's own function, in its thread pool: jose goes through Web Crypto, which takes 0.04 ms more of the event loop, an
+// eighth of a device's first report.
+const signBytes = promisify(signInPool);
+
+const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
+
 /** @param end Unix second of the expiry; without it the token does not expire */
-function sign(
-  services: Services,
+async function sign(
+  { keys, now }: Services,
   claims: Record<string, unknown>,
   { jti, end }: { readonly jti: string; readonly end?: number },
 ): Promise<string> {
-  const now = seconds(services.now());
-  const jwt = new SignJWT(claims)
-    .setProtectedHeader({ alg: "RS256", typ: "JWT", kid: services.keys.kid })
-    .setJti(jti)
-    .setIssuedAt(now)
-    .setNotBefore(now);
-  if (end !== undefined) jwt.setExpirationTime(end);
-  return jwt.sign(services.keys.privateKey);
+  const issued = seconds(now());
+  const header = encode({ alg: "RS256", typ: "JWT", kid: keys.kid });
+  const payload = encode({
+    ...claims,
+    jti,
+    iat: issued,
+    nbf: issued,
+    ...(end !== undefined && { exp: end }),
+  });
+  const signature = await signBytes("sha256", Buffer.from(`${header}.${payload}`), keys.privateKey);
+  return `${header}.${payload}.${signature.toString("base64url")}`;
 }
 
 /**

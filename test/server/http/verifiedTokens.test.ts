@@ -1,7 +1,9 @@
 import { generateKeyPairSync } from "node:crypto";
+import { decodeJwt, decodeProtectedHeader, SignJWT } from "jose";
 import { expect, test } from "vitest";
 import { recallToken } from "../../../server/http/tokens.ts";
 import { withLab } from "./lab.ts";
+import { enrol } from "./testApp.ts";
 
 const { app, ana } = withLab();
 
@@ -45,4 +47,21 @@ test("a database that cannot be asked for the key is an error of the service, no
     },
   });
   expect(await list()).toBe(500);
+});
+
+test("tokens of users and of devices are, to the byte, what a library of JSON Web Tokens makes of their claims", async () => {
+  const { kid, privateKey } = app.services.keys;
+  const header = { alg: "RS256", typ: "JWT", kid };
+  const device = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  for (const token of [ana.token, device.token]) {
+    expect(decodeProtectedHeader(token)).toEqual(header);
+    const claims = decodeJwt(token);
+    expect(await new SignJWT(claims).setProtectedHeader(header).sign(privateKey)).toBe(token);
+  }
+  const now = expect.any(Number);
+  const jti = expect.stringMatching(/^[0-9a-f-]{36}$/);
+  expect(decodeJwt(device.token)).toEqual({
+    ...{ claims: "device", uid: device.uid, tenant: ana.tenant },
+    ...{ jti, iat: now, nbf: now },
+  });
 });
