@@ -20,6 +20,7 @@ import { serveDocumentation } from "./http/documentation.ts";
 import { answerErrors } from "./http/errorHandler.ts";
 import { HttpServers } from "./http/HttpServers.ts";
 import type { Behaviour } from "./http/handler.ts";
+import { limitLists } from "./http/limitLists.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { limitRequests } from "./http/rateLimits.ts";
 import { gatherFacts, requireOneHost } from "./http/requestFacts.ts";
@@ -110,6 +111,7 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   answerUnservedPaths(app, absentPaths(allOperations, settings.edition));
   limitRequests(app, services);
   authorizeRequests(app, services);
+  limitLists(app, services);
 
   const operations = servedOperations(allOperations, settings.edition);
   serveOperations(app, services, operations, behaviour);

@@ -106,6 +106,8 @@ export interface ServiceSettings {
   /** Whether the pages that the service's own links lead to are served. */
   readonly pages: boolean;
   readonly limits: RequestLimits;
+  /** How long the waiting lists of one namespace may take in all, in milliseconds; 0: any time. */
+  readonly listBacklog: number;
   /** Addresses and ranges (`10.0.0.0/8`) of proxies whose headers are trusted. */
   readonly trustedProxies: readonly string[];
   readonly billing: BillingSettings;

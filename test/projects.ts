@@ -2,7 +2,7 @@
 export const ofBuilt = [
   "test/{endToEnd,engine,packaging,plugin,provider,review,terraform}/**/*.test.ts",
   "test/server/{pages,process}/**/*.test.ts",
-  "test/server/sqlite/{backup,restore,fullDisk,secondProcess,memory}.test.ts",
+  "test/server/sqlite/{backup,restore,fullDisk,listFlood,secondProcess,memory}.test.ts",
   "test/sdk/service.test.ts",
   "test/docs.test.ts",
 ];

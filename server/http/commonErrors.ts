@@ -1,4 +1,5 @@
-import { type Operation, paging } from "@gatehouse-access/sdk/contract";
+import type { Operation } from "@gatehouse-access/sdk/contract";
+import { isList } from "./query.ts";
 import { namesObject } from "./validation.ts";
 
 const MALFORMED = "a value is not allowed, or the request is malformed";
@@ -35,8 +36,6 @@ export function commonErrors(operation: Operation): Readonly<Record<number, stri
     errors[413] = `the body is larger than ${operation.bodyLimit / 1024} KiB`;
     errors[415] = CONTENT_TYPE;
   }
-  if (operation.body || Object.keys(paging).some((name) => name in operation.query.shape)) {
-    errors[422] = WRONG_TYPE;
-  }
+  if (operation.body || isList(operation)) errors[422] = WRONG_TYPE;
   return errors;
 }

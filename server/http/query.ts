@@ -12,6 +12,10 @@ const PAGING: Readonly<Record<string, (value: number) => number | undefined>> = 
 /** Names of the parameters whose limits refuse no request. */
 export const MOVED_INTO_BOUNDS: ReadonlySet<string> = new Set(Object.keys(PAGING));
 
+/** True for an operation that gives a list in pages. */
+export const isList = ({ query }: Operation): boolean =>
+  Object.keys(PAGING).some((name) => name in query.shape);
+
 /**
  * The query, validated by the operation's schema; unknown parameters are ignored, an empty one counts as absent.
  * @throws WrongTypeError page or per_page is not a whole number

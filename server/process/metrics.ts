@@ -16,6 +16,8 @@ export interface Metrics {
   readonly lockouts: Counter;
   /** Number of device reports received. */
   readonly heartbeats: Counter;
+  /** Number of lists refused because too many of the same owner waited. */
+  readonly refusedLists: Counter;
 }
 
 /** New counters, with a registry of their own. */
@@ -51,6 +53,11 @@ export function makeMetrics(): Metrics {
     heartbeats: new Counter({
       name: "gatehouse_device_heartbeats_total",
       help: "Reports of devices that were taken in",
+      registers,
+    }),
+    refusedLists: new Counter({
+      name: "gatehouse_refused_lists_total",
+      help: "Lists refused because too many of the same namespace waited",
       registers,
     }),
   };

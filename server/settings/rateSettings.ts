@@ -47,4 +47,16 @@ export const rateSettings = {
     fallback: "2000",
     schema: countOrNone,
   }),
+  listBacklog: setting({
+    variable: "GATEHOUSE_LIST_BACKLOG",
+    flag: "--list-backlog",
+    value: "milliseconds",
+    about:
+      "How long the waiting lists of one namespace may hold up an instance in all, in milliseconds, by what its lists " +
+      "took lately. A further list of it is answered with 503 and Retry-After; no other request is. Lists wait only on " +
+      "SQLite, where all requests wait while one is made; 0: no limit",
+    allowed: "a whole number, 0 or more",
+    fallback: "500",
+    schema: countOrNone,
+  }),
 };

@@ -284,6 +284,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
         reportsPerAddress: values.reportsPerAddress,
         enrolmentsPerAddress: values.enrolmentsPerAddress,
       },
+      listBacklog: values.listBacklog,
       corsOrigins: values.corsOrigins ?? [],
       pages: values.pages,
       billing: {

@@ -110,6 +110,7 @@ const SETTINGS: ServiceSettings = {
   billing: { gateway: "ledger", timeout: 10_000, devicePrice: 250, currency: "usd" },
   // Tests log in more often than people do.
   limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0, enrolmentsPerAddress: 0 },
+  listBacklog: 0,
 };
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;

@@ -42,6 +42,7 @@ describe("without any setting", () => {
         reportsPerAddress: 60_000,
         enrolmentsPerAddress: 2000,
       },
+      listBacklog: 500,
     });
   });
 });
@@ -92,6 +93,7 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       GATEHOUSE_REPORTS_PER_ADDRESS: "100",
       GATEHOUSE_ENROLMENTS_PER_ADDRESS: "0",
+      GATEHOUSE_LIST_BACKLOG: "250",
       GATEHOUSE_METRICS_ADDRESS: "[::1]:9464",
       GATEHOUSE_METRICS_TOKEN_FILE: "/run/token",
       GATEHOUSE_LOG_LEVEL: "debug",
@@ -158,6 +160,7 @@ test("every setting can come from the environment", () => {
       },
       trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
       limits: { loginsPerAddress: 30, loginsPerAccount: 0, reportsPerAddress: 100, enrolmentsPerAddress: 0 },
+      listBacklog: 250,
       corsOrigins: ["https://console.example.org", "http://localhost:3000"],
       pages: false,
       billing: { gateway: "ledger", timeout: 5000, devicePrice: 199, currency: "brl" },

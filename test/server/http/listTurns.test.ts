@@ -1,0 +1,191 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { ListTimes } from "../../../server/http/ListTimes.ts";
+import { ListTurns } from "../../../server/http/ListTurns.ts";
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** Lists that take turns by a clock of their own, and have no other work beside them than what a test makes. */
+class World {
+  time = 0;
+  /** Lists that have begun, by owner and number, since the last turn. */
+  begun: string[] = [];
+  readonly #turns: ListTurns;
+  readonly #asked = new Map<string, number>();
+
+  constructor(longest = 500) {
+    this.#turns = new ListTurns(longest, () => this.time);
+  }
+
+  /** Asks for a list that takes so long; false where it is refused. */
+  ask(owner: string, milliseconds: number): boolean {
+    const number = (this.#asked.get(owner) ?? 0) + 1;
+    this.#asked.set(owner, number);
+    return this.#turns.begin(owner, (end) => {
+      this.begun.push(`${owner}${number}`);
+      this.time += milliseconds;
+      end();
+    });
+  }
+
+  /** Lets turns of the event loop go by, with so much other work in each; answers what has begun, turn by turn. */
+  async turns(count: number, otherWork = 0): Promise<string[][]> {
+    const turns: string[][] = [];
+    for (let index = 0; index < count; index += 1) {
+      this.time += otherWork;
+      await turn();
+      turns.push(this.begun.splice(0));
+    }
+    return turns;
+  }
+}
+
+test("short lists begin at once, whoever they are of", async () => {
+  const world = new World();
+  for (let index = 0; index < 16; index += 1) expect(world.ask(index % 2 === 0 ? "a" : "b", 1)).toBe(true);
+  expect(world.begun).toHaveLength(16);
+});
+
+test("what comes after 20 ms of lists waits, and begins one in a turn, in its order", async () => {
+  const world = new World();
+  for (let index = 0; index < 6; index += 1) world.ask("a", 8);
+  expect(world.begun.splice(0)).toEqual(["a1", "a2", "a3"]);
+  const turns = await world.turns(10);
+  expect(turns.filter((begun) => begun.length > 0)).toEqual([["a4"], ["a5"], ["a6"]]);
+});
+
+test("of those that wait, the owner goes first whose lists took the least lately", async () => {
+  const world = new World();
+  for (let index = 0; index < 8; index += 1) world.ask("a", 50);
+  world.ask("b", 2);
+  world.ask("b", 2);
+  const order = (await world.turns(20)).flat();
+  expect(order.slice(0, 4)).toEqual(["a1", "b1", "b2", "a2"]);
+  expect(order).toHaveLength(10);
+});
+
+test("after a list that waited, all else has as much time; where there is nothing else, the next one begins", async () => {
+  const asked = 100;
+  const [busy, idle] = [new World(0), new World(0)];
+  for (const world of [busy, idle]) for (let index = 0; index < asked; index += 1) world.ask("a", 50);
+  // A second of other work, of which each list waits for 50 ms.
+  const begun = (await busy.turns(200, 5)).flat().length;
+  expect(begun).toBeGreaterThanOrEqual(18);
+  expect(begun).toBeLessThanOrEqual(21);
+  expect((await idle.turns(200)).flat()).toHaveLength(asked);
+});
+
+test("a list that is not ready in the turn in which it began holds up nobody", async () => {
+  const turns = new ListTurns(1);
+  let waiting = 0;
+  for (let index = 0; index < 100; index += 1) {
+    const accepted = turns.begin("a", async (end) => {
+      waiting += 1;
+      await turn();
+      end();
+    });
+    expect(accepted).toBe(true);
+    if (index % 10 === 9) await turn();
+  }
+  expect(waiting).toBe(100);
+});
+
+test("an owner whose waiting lists would take too long is refused, until some of them are through", async () => {
+  const world = new World();
+  const answers: boolean[] = [];
+  // Sixteen callers, each of whom asks again in the next turn.
+  for (let turns = 0; turns < 200; turns += 1) {
+    answers.push(world.ask("a", 50));
+    while (answers.at(-1) && answers.length < 16) answers.push(world.ask("a", 50));
+    await world.turns(1);
+  }
+  expect(answers).toContain(false);
+  expect(answers.lastIndexOf(true)).toBeGreaterThan(answers.indexOf(false));
+  // Another owner is not.
+  for (let index = 0; index < 16; index += 1) expect(world.ask("b", 2)).toBe(true);
+});
+
+const cost = fc.integer({ min: 0, max: 100 });
+const owner = fc.constantFrom("a", "b", "c");
+const step = fc.oneof(
+  fc.record({ kind: fc.constant("ask" as const), owner, cost }),
+  fc.record({ kind: fc.constant("turn" as const), otherWork: fc.constantFrom(0, 1, 40) }),
+);
+
+test("whatever comes: what is not refused begins once, in the order of its owner; few lists share a turn", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
+      const world = new World();
+      const accepted: string[] = [];
+      const slowest: Record<string, number> = {};
+      const asked: Record<string, number> = {};
+      const begun: string[] = [];
+      let tookInTurn = 0;
+      for (const one of steps) {
+        if (one.kind === "turn") {
+          begun.push(...(await world.turns(1, one.otherWork)).flat());
+          tookInTurn = 0;
+          continue;
+        }
+        const { owner, cost } = one;
+        const before = world.time;
+        asked[owner] = (asked[owner] ?? 0) + 1;
+        const through = new Set([...begun, ...world.begun]);
+        const waiting = accepted.filter((name) => name.startsWith(owner) && !through.has(name)).length;
+        if (world.ask(owner, cost)) accepted.push(`${owner}${asked[owner]}`);
+        // Refused only with others of its own before it, that may take too long together with it.
+        else expect((waiting + 1) * (slowest[owner] ?? 0)).toBeGreaterThan(500);
+        slowest[owner] = Math.max(slowest[owner] ?? 0, cost);
+        if (world.time > before) expect(tookInTurn).toBeLessThan(20);
+        tookInTurn += world.time - before;
+      }
+      begun.push(...(await world.turns(200)).flat());
+      expect(begun.toSorted()).toEqual(accepted.toSorted());
+      for (const name of ["a", "b", "c"]) {
+        expect(begun.filter((list) => list.startsWith(name))).toEqual(
+          accepted.filter((list) => list.startsWith(name)),
+        );
+      }
+    }),
+    { numRuns: 50 },
+  );
+});
+
+describe("the times of lists", () => {
+  const list = fc.record({ owner, cost, pause: fc.integer({ min: 0, max: 20_000 }) });
+
+  test("add up, each counting half as much after five seconds, and are of one owner", () => {
+    fc.assert(
+      fc.property(fc.array(list), (lists) => {
+        const times = new ListTimes();
+        let now = 0;
+        const ended = lists.map(({ owner, cost, pause }) => {
+          now += pause;
+          times.add(owner, cost, now);
+          return { owner, cost, at: now };
+        });
+        for (const name of ["a", "b", "c"]) {
+          const own = ended.filter(({ owner }) => owner === name);
+          const sum = own.reduce((total, { cost, at }) => total + cost * 2 ** ((at - now) / 5000), 0);
+          expect(times.recent(name, now)).toBeCloseTo(sum, 6);
+          expect(times.expected(name)).toBeLessThanOrEqual(Math.max(0, ...own.map(({ cost }) => cost)));
+        }
+      }),
+    );
+  });
+
+  test("expect of the next list what the last ones took, and of a slow one among them little", () => {
+    const times = new ListTimes();
+    times.add("a", 160, 0);
+    expect(times.expected("a")).toBe(10);
+    for (let number = 0; number < 100; number += 1) times.add("a", 50, number);
+    expect(times.expected("a")).toBeCloseTo(50, 0);
+    expect(times.restedAt("a")).toBe(149);
+  });
+
+  test("are those of a bounded number of owners", () => {
+    const times = new ListTimes();
+    for (let number = 0; number <= 10_000; number += 1) times.add(`owner ${number}`, 50, 0);
+    expect([times.recent("owner 0", 0), times.recent("owner 1", 0)]).toEqual([0, 50]);
+  });
+});

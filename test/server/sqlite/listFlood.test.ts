@@ -1,0 +1,149 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
+import { call } from "../../support/call.ts";
+import { makeDataDir } from "../../support/dataFolder.ts";
+import { encodeFilter, operator, property } from "../http/testApp.ts";
+import { startService, type TestService } from "../support.ts";
+
+const CONNECTIONS = 16;
+const DEVICES = 45_000;
+/** As many searches of each device as a filter may have, none of which finds anything. */
+const SEARCHES = Array.from({ length: 20 }, (_, n) =>
+  property("info.pretty_name", "contains", `no system ${n}`),
+);
+const COSTLY = `GET /api/devices?filter=${encodeURIComponent(encodeFilter([...SEARCHES, operator("or")]))}`;
+const CHEAP = "GET /api/sshkeys/public-keys";
+
+interface Owner {
+  readonly username: string;
+  readonly token: string;
+  readonly tenant: string;
+}
+
+const PASSWORD = "correct-horse";
+let dataDir: string;
+let service: TestService;
+let metrics: string;
+let large: Owner;
+let small: Owner;
+
+/** A user with a namespace of the same name. */
+async function owner(username: string): Promise<Owner> {
+  await service.createUser({ username, password: PASSWORD });
+  const login = async () =>
+    (await call(service, "POST /api/login", { body: { username, password: PASSWORD } })).body;
+  const { token } = await login();
+  expect((await call(service, "POST /api/namespaces", { token, body: { name: username } })).status).toBe(200);
+  const { tenant, token: ofNamespace } = await login();
+  return { username, tenant, token: ofNamespace };
+}
+
+/** Fills the namespace with devices, by one statement. The service must not run. */
+async function fill(tenant: string): Promise<void> {
+  const { client, close } = await openDatabase({ file: join(dataDir, "gatehouse.db") });
+  const now = new Date().toISOString();
+  await client.$executeRaw`
+    WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ${DEVICES})
+    INSERT INTO "Device" ("uid", "tenantId", "mac", "name", "publicKey", "infoId", "infoPrettyName", "infoVersion",
+      "infoArch", "infoPlatform", "status", "statusUpdatedAt", "createdAt", "lastSeen")
+    SELECT printf('%064d', n), ${tenant}, 'mac-' || n, 'host-' || n, 'key', 'debian', 'Debian GNU/Linux 12', 'v0.19.0',
+      'amd64', 'native', 'accepted', ${now}, ${now}, ${now} FROM numbers`;
+  await close();
+}
+
+beforeAll(async () => {
+  dataDir = await makeDataDir();
+  service = await startService({ dataDir });
+  large = await owner("large");
+  small = await owner("small");
+  await service.stop();
+  await fill(large.tenant);
+  service = await startService({
+    dataDir,
+    env: {
+      GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0",
+      // Half of the default: also on a fast machine, lists of all connections take longer.
+      GATEHOUSE_LIST_BACKLOG: "250",
+    },
+  });
+  const line = service.logs().find(({ msg }) => msg.startsWith("metrics open at "));
+  metrics = `${line?.msg.slice("metrics open at ".length)}/metrics`;
+});
+afterAll(async () => {
+  await service.stop();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+/** Asks for a list over and over, on several connections. */
+function flood(request: string, { token }: Owner) {
+  const answers: { readonly status: number; readonly retryAfter: string | null }[] = [];
+  let ended = false;
+  const caller = async () => {
+    while (!ended) {
+      const { status, headers } = await call(service, request, { token });
+      answers.push({ status, retryAfter: headers.get("retry-after") });
+    }
+  };
+  const callers = Array.from({ length: CONNECTIONS }, caller);
+  return {
+    answers,
+    count: (wanted: number) => answers.filter(({ status }) => status === wanted).length,
+    async stop() {
+      ended = true;
+      await Promise.all(callers);
+    },
+  };
+}
+
+/** What somebody does beside lists, each of it answered with success. */
+async function everythingElse({ username, token, tenant }: Owner, name: string): Promise<void> {
+  const info = { id: "debian", pretty_name: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" };
+  const report = { info, identity: { mac: name }, public_key: "a key", tenant_id: tenant };
+  const statuses = {
+    login: call(service, "POST /api/login", { body: { username, password: PASSWORD } }),
+    write: call(service, "POST /api/namespaces/api-key", { token, body: { name, expires_at: 30 } }),
+    object: call(service, `GET /api/namespaces/${tenant}`, { token }),
+    report: call(service, "POST /api/devices/auth", { body: report }),
+    alive: call(service, "GET /healthz"),
+    ready: call(service, "GET /readyz"),
+    metrics: fetch(metrics),
+  };
+  for (const [what, answer] of Object.entries(statuses)) {
+    expect([what, (await answer).status]).toEqual([what, 200]);
+  }
+}
+
+test("who floods the service with costly lists is refused some; others, and all else, are answered meanwhile", async () => {
+  const { answers, count, stop } = flood(COSTLY, large);
+  try {
+    await expect.poll(() => count(503)).toBeGreaterThan(0);
+    const before = count(200);
+    for (let round = 0; round < 10; round += 1) {
+      expect((await call(service, CHEAP, { token: small.token })).status).toBe(200);
+    }
+    // Without turns each of them would wait for a list of each connection.
+    expect(count(200) - before).toBeLessThan((10 * CONNECTIONS) / 4);
+    await everythingElse(small, "of-small");
+    await everythingElse(large, "of-large");
+  } finally {
+    await stop();
+  }
+  expect(count(200) + count(503)).toBe(answers.length);
+  expect(answers.every(({ status, retryAfter }) => retryAfter === (status === 503 ? "1" : null))).toBe(true);
+  const told = service.logs().filter(({ msg }) => msg.startsWith("lists are refused"));
+  expect(told).toEqual([expect.objectContaining({ owner: large.tenant })]);
+  const counters = await (await fetch(metrics)).text();
+  expect(counters).toContain(`gatehouse_refused_lists_total ${count(503)}`);
+  expect(counters.match(/gatehouse_requests_total\{.*status="503"\}/g)).toEqual([
+    'gatehouse_requests_total{operation="getDevices",status="503"}',
+  ]);
+});
+
+test("as many callers of cheap lists are all answered", async () => {
+  const { answers, count, stop } = flood(CHEAP, small);
+  await expect.poll(() => answers.length).toBeGreaterThan(500);
+  await stop();
+  expect(count(200)).toBe(answers.length);
+});
