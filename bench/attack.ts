@@ -10,21 +10,30 @@ import { Client } from "undici";
 import type { Attack, Order } from "./attack/attacker.ts";
 import { Printout, readCommandLine } from "./commandLine.ts";
 import { benchDatabases, type DatabaseName } from "./server/database.ts";
-import { PASSWORD } from "./server/namespaces.ts";
+import { PASSWORD, type Username } from "./server/namespaces.ts";
 import { memoryOf, SERVICE_COMMAND, startProcess } from "./server/process.ts";
 import { seed } from "./server/seed.ts";
 
 interface Case {
   readonly title: string;
   readonly connections: number;
+  /** @param token of the attacker */
   readonly attack: (token: string) => Attack;
+  /** @default the healthy client's */
+  readonly attacker?: Username;
   readonly env?: Readonly<Record<string, string>>;
   /** What the healthy client asks, with its token. */
   readonly healthy: string;
 }
 
+/** The user of the healthy client. */
+const HEALTHY = "fleet";
 const HEALTH = "/healthcheck";
 const LIST = "/api/namespaces";
+/** A filter that every device must be looked at for. */
+const SEARCH = JSON.stringify([
+  { type: "property", params: { name: "info.pretty_name", operator: "contains", value: "4242" } },
+]);
 const ENROLMENTS = { kind: "enrolments", namespace: "many" } as const;
 
 const CASES: Readonly<Record<string, Case>> = {
@@ -65,6 +74,17 @@ const CASES: Readonly<Record<string, Case>> = {
     title: "20 callers of `GET /api/stats` with 20,000 devices",
     connections: 20,
     attack: (token) => ({ kind: "requests", path: "/api/stats", token }),
+    healthy: LIST,
+  },
+  lists: {
+    title: "16 callers of a filtered list of the 100,000 devices of another namespace",
+    connections: 16,
+    attack: (token) => ({
+      kind: "requests",
+      path: `/api/devices?filter=${encodeURIComponent(Buffer.from(SEARCH).toString("base64"))}`,
+      token,
+    }),
+    attacker: "large",
     healthy: LIST,
   },
 };
@@ -110,7 +130,7 @@ async function healthyTimes(url: string, path: string, token: string, seconds: n
   return times.sort((one, other) => one - other);
 }
 
-async function login(url: string, username: string): Promise<string> {
+async function login(url: string, username: Username): Promise<string> {
   const response = await fetch(`${url}/api/login`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -124,9 +144,10 @@ async function measure(folder: string, databaseUrl: string, one: Case) {
   const args = [SERVICE_COMMAND, "serve", "--data-dir", folder, "--port", "0"];
   const service = await startProcess(args, { log: join(folder, "service.log"), env });
   try {
-    const token = await login(service.url, "fleet");
+    const token = await login(service.url, HEALTHY);
     await healthyTimes(service.url, one.healthy, token, 1);
-    const order: Order = { url: service.url, connections: one.connections, attack: one.attack(token) };
+    const attack = one.attack(await login(service.url, one.attacker ?? HEALTHY));
+    const order: Order = { url: service.url, connections: one.connections, attack };
     const attacker = new Worker(new URL("./attack/attacker.ts", import.meta.url), { workerData: order });
     // From when all connections are there.
     await sleep(1000);
