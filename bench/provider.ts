@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { sshKeyLine } from "../test/provider/support/programs.ts";
 import { type Fleet, startFleet } from "../test/support/fleet.ts";
-import { peakOf, watchMemory } from "./memory.ts";
+import { coreTimeOf } from "./server/process.ts";
+import { peakOf, type Usage, watchUsage } from "./usage.ts";
 
 const COMMAND = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("./programs/keys", import.meta.url));
@@ -18,27 +19,27 @@ const RUNS = [
   ["first up", ["up", "--yes"]],
   ["no-op up", ["up", "--yes"]],
   ["preview", ["preview"]],
-  ["drift", ["drift"]],
+  // The do-nothing program has the keys beside it, which are none of its own.
+  ["drift", ["drift", "--unmanaged", "ignore"]],
   ["up --refresh", ["up", "--yes", "--refresh"]],
   ["destroy", ["destroy", "--yes"]],
 ] as const;
-/** With so many, what is asked of them is reading: the others would take half an hour. */
-const MANY = 10_000;
-const READS: readonly string[] = ["first up", "preview", "drift"];
 const KINDS = ["gatehouse", "nothing"] as const;
 type Kind = (typeof KINDS)[number];
 
-interface Measured {
+interface Measured extends Usage {
   readonly seconds: number;
-  readonly megabytes: number;
+  /** To the service. */
   readonly requests: number;
+  /** Seconds of cores that the service has used meanwhile. */
+  readonly serviceSeconds: number;
 }
 
 async function run(
   args: readonly string[],
   folder: string,
   env: Record<string, string>,
-): Promise<Omit<Measured, "requests">> {
+): Promise<Omit<Measured, "requests" | "serviceSeconds">> {
   const started = performance.now();
   const [command = "", ...flags] = args;
   const child = spawn(
@@ -58,11 +59,11 @@ async function run(
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     errors += text;
   });
-  const peak = watchMemory(child.pid ?? 0);
+  const used = watchUsage(child.pid ?? 0);
   const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
-  const megabytes = peak();
+  const usage = used();
   if (code !== 0) throw new Error(`gatehouse ${args.join(" ")} ended with ${code}: ${errors}`);
-  return { seconds: (performance.now() - started) / 1000, megabytes };
+  return { ...usage, seconds: (performance.now() - started) / 1000 };
 }
 
 async function measure(count: number): Promise<string[]> {
@@ -73,13 +74,18 @@ async function measure(count: number): Promise<string[]> {
     writeFileSync(keys, Array.from({ length: count }, (_, index) => sshKeyLine(`${index}`)).join("\n"));
     const folders = Object.fromEntries(KINDS.map((kind) => [kind, mkdtempSync(join(folder, kind))]));
     const lines: string[] = [];
-    for (const [name, args] of RUNS.filter(([run]) => count < MANY || READS.includes(run))) {
+    for (const [name, args] of RUNS) {
       const measured = {} as Record<Kind, Measured>;
       for (const kind of KINDS) {
-        const before = requestsOf(fleet);
+        const before = serviceOf(fleet);
         const result = await run(args, folders[kind] ?? "", { ...fleet.env, KIND: kind, KEYS: keys });
         await new Promise((resolve) => setTimeout(resolve, 200));
-        measured[kind] = { ...result, requests: requestsOf(fleet) - before };
+        const after = serviceOf(fleet);
+        measured[kind] = {
+          ...result,
+          requests: after.requests - before.requests,
+          serviceSeconds: after.seconds - before.seconds,
+        };
       }
       lines.push(row(count, name, measured, stateBytes(folders, count), fleet));
       console.log(lines.at(-1));
@@ -92,7 +98,11 @@ async function measure(count: number): Promise<string[]> {
   }
 }
 
-const requestsOf = (fleet: Fleet) => fleet.service.logs().filter((line) => line.msg === "request").length;
+/** The requests that the service has answered so far, and the seconds of cores that it has used. */
+const serviceOf = ({ service }: Fleet) => ({
+  requests: service.logs().filter((line) => line.msg === "request").length,
+  seconds: coreTimeOf(service.pid) / 1000,
+});
 
 function stateBytes(folders: Record<string, string>, count: number): string {
   const size = (kind: Kind) => {
@@ -114,6 +124,8 @@ function row(
     name,
     `${gatehouse.seconds.toFixed(1)} / ${nothing.seconds.toFixed(1)}`,
     (gatehouse.seconds / nothing.seconds).toFixed(2),
+    `${gatehouse.coreSeconds.toFixed(1)} / ${nothing.coreSeconds.toFixed(1)}`,
+    gatehouse.serviceSeconds.toFixed(1),
     gatehouse.requests,
     `${gatehouse.megabytes} / ${nothing.megabytes}`,
     Math.round(peakOf(fleet.service.pid) / 1000),
@@ -131,8 +143,10 @@ if (sizes.some((size) => !Number.isInteger(size) || size < 1)) {
   process.exit(2);
 }
 console.log(
-  `Node ${process.version}; s, MB and state bytes: Gatehouse / do-nothing. MB: sum of all processes of the command.\n`,
+  `Node ${process.version}; s, core s, MB and state bytes: Gatehouse / do-nothing. Core s, MB: sum of all processes of the command.\n`,
 );
-console.log("| N | run | s | ratio | requests | MB | MB of the service | state bytes each | load |");
-console.log("|---|---|---|---|---|---|---|---|---|");
+console.log(
+  "| N | run | s | ratio | core s | core s of the service | requests | MB | MB of the service | state bytes each | load |",
+);
+console.log("|---|---|---|---|---|---|---|---|---|---|---|");
 for (const size of sizes.length > 0 ? sizes : [100, 1000, 10_000]) await measure(size);
