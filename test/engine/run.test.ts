@@ -476,11 +476,27 @@ describe("programs", () => {
     expect(JSON.stringify(error.result?.diagnostics)).toMatch(/index\.js\(\d+,\d+\).*native code function/s);
   });
 
-  test("a program that throws deletes nothing", async () => {
+  test("a program that throws deletes nothing, and is told where it threw", async () => {
     ws.plan({ things: [{ name: "a" }] });
     await ws.up();
     ws.plan({ throw: "out of luck" });
-    await expect(ws.up()).rejects.toMatchObject({ code: "program" });
+    const error = (await ws.up().catch((e: unknown) => e)) as ProgramError;
+    expect(error.code).toBe("program");
+    expect(JSON.stringify(error.result?.diagnostics)).toMatch(/out of luck.*index\.js:\d+:\d+/s);
     expect(ws.objects()).toEqual(["a"]);
+  });
+
+  test("a program that waits for what never comes fails, and is told where if it asks", async () => {
+    ws.plan({ endless: "waiting" });
+    const told = async () => {
+      const error = (await ws.up().catch((e: unknown) => e)) as ProgramError;
+      expect(error.code).toBe("program");
+      return JSON.stringify(error.result?.diagnostics);
+    };
+    const usual = await told();
+    expect(usual).toMatch(/"waiting\\" .* was waiting for the value of its input property \\"label\\"/);
+    expect(usual).not.toContain("STACK_TRACE");
+    ws.env.PULUMI_DEBUG_PROMISE_LEAKS = "true";
+    expect(await told()).toMatch(/STACK_TRACE.*index\.js:\d+:\d+/s);
   });
 });

@@ -40,6 +40,8 @@ export type ProgramPlan = {
   things?: Thing[];
   outputs?: Record<string, [thing: string, output: string]>;
   throw?: string;
+  /** The name of a resource with an input that never resolves. */
+  endless?: string;
   invoke?: string;
   transform?: boolean;
   /** The type of a resource that is not dynamic. */

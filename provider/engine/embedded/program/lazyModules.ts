@@ -15,20 +15,25 @@ export const RARELY_USED = [
 /** Its own entry points. Processes that these start inherit the flags of Node.js, and are left alone. */
 const OF_THE_SDK = /[\\/]@pulumi[\\/]pulumi[\\/]cmd[\\/][\w-]+[\\/]index\.js$/;
 
-const [, script] = process.argv;
-if (isMainThread && script !== undefined && OF_THE_SDK.test(script)) {
-  const require = createRequire(script);
-  for (const name of RARELY_USED) putOff(require, name, standIn);
-  putOff(require, "../../runtime/closure/v8Hooks.js", lateHooks);
-}
+for (const name of RARELY_USED) inPlaceOf(name, standIn);
+inPlaceOf("../../runtime/closure/v8Hooks.js", lateHooks);
 
-function putOff(require: NodeJS.Require, name: string, stand: (load: () => object) => object): void {
+/**
+ * Puts something else in the place of a module of the SDK, before it is loaded, in the SDK's processes alone.
+ * @param name as a file one below the SDK's folder of entry points would name it
+ * @param stand makes what takes its place; `load` gives the exports of the module itself
+ */
+export function inPlaceOf(name: string, stand: (load: () => object) => object): void {
+  const [, script] = process.argv;
+  if (!isMainThread || script === undefined || !OF_THE_SDK.test(script)) return;
+  const require = createRequire(script);
   const file = resolved(require, name);
   if (file === undefined || require.cache[file]) return;
   const entry = new Module(file);
   entry.loaded = true;
   entry.exports = stand(() => {
-    delete require.cache[file];
+    // While it is being loaded, modules in a circle with it may look at it once more.
+    if (require.cache[file] === entry) delete require.cache[file];
     return require(file);
   });
   require.cache[file] = entry;
