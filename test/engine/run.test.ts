@@ -499,4 +499,16 @@ describe("programs", () => {
     ws.env.PULUMI_DEBUG_PROMISE_LEAKS = "true";
     expect(await told()).toMatch(/STACK_TRACE.*index\.js:\d+:\d+/s);
   });
+
+  test("may register more at once than the engine takes", async () => {
+    const count = 120;
+    const things: Thing[] = Array.from({ length: count }, (_, index) => ({
+      name: `thing-${index}`,
+      group: `group-${index % 3}`,
+    }));
+    const last: Thing = { name: "last", from: { ref: [`thing-${count - 1}`, "serial"] } };
+    ws.plan({ things: [...things, last] });
+    expect((await ws.up()).summary).toMatchObject({ create: count + 5 });
+    expect(ws.calls().at(-1)).toBe("created last");
+  });
 });

@@ -61,6 +61,13 @@ const FEATURE_NUMBERS = FEATURES.map((name) => {
   return proto.ResourceMonitorFeature[`RESOURCE_MONITOR_FEATURE_${words}` as FeatureName];
 });
 
+/**
+ * How many requests of one connection are taken at once; the others wait in the process that sends them. A program sends
+ * those of all its resources at once, and ten thousand of them would be a gigabyte here. Of those that are taken, none
+ * waits for one that is not: a program registers a resource after those that it depends on are there.
+ */
+const REQUESTS_AT_ONCE = 100;
+
 interface Call<Request> {
   readonly request: Request;
 }
@@ -71,7 +78,7 @@ type Done<Answer> = (error: { code: grpc.status; details: string } | null, answe
  * @param log gets the messages of the program and the provider
  */
 export async function startMonitorServer(log: RunLog): Promise<MonitorServer> {
-  const server = new grpc.Server(MESSAGE_LIMITS);
+  const server = new grpc.Server({ ...MESSAGE_LIMITS, "grpc.max_concurrent_streams": REQUESTS_AT_ONCE });
   const started = { monitor: undefined as Monitor | undefined };
   addService(
     server,
