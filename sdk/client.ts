@@ -269,17 +269,21 @@ function authorizerOf(address: string, credential: Credential | undefined): Auth
   }
 }
 
+/** A client with a method for each operation. The methods are made once: the provider has a view for each resource. */
+class View extends Core {}
+
+for (const id of Object.keys(operations) as OperationId[]) {
+  Object.defineProperty(View.prototype, id, {
+    async value(this: View, ...args: RequestArguments<typeof id, CallOptions>) {
+      return (await this.call(id, ...args)).body;
+    },
+  });
+}
+
 function viewOf(shared: Shared, tenant: string | undefined): Client {
   let view = shared.views.get(tenant);
   if (!view) {
-    const core = new Core(shared, tenant);
-    const ids = Object.keys(operations) as OperationId[];
-    const methods = ids.map((id) => [
-      id,
-      async (...args: unknown[]) =>
-        (await core.call(id, ...(args as RequestArguments<typeof id, CallOptions>))).body,
-    ]);
-    view = Object.assign(core, Object.fromEntries(methods)) as Client;
+    view = new View(shared, tenant) as ClientCore as Client;
     shared.views.set(tenant, view);
   }
   return view;

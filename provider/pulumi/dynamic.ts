@@ -6,14 +6,20 @@ import { type DynamicRuntime, dynamicProvider } from "./dynamicProvider.ts";
 
 let configuration: Lookup = () => undefined;
 let opened: Connection | undefined;
+let tenant: { readonly id: string | undefined } | undefined;
 
 /** What the providers share in this process, which serves one run. */
 const runtime: DynamicRuntime = {
   run: new Run(),
   configure(lookup) {
     configuration = lookup;
+    tenant = undefined;
   },
-  defaultTenant: () => defaultTenant(configuration),
+  defaultTenant() {
+    // Every check asks for it, and the settings that say it may be in a file.
+    tenant ??= { id: defaultTenant(configuration) };
+    return tenant.id;
+  },
   connection() {
     opened ??= newConnection(configuration);
     return opened;

@@ -55,7 +55,7 @@ export function canonicalInputs(
 
 /** True when two values of an input have the same canonical form. */
 export function sameValue(field: InputField, left: unknown, right: unknown): boolean {
-  return isDeepStrictEqual(canonical(field, left), canonical(field, right));
+  return left === right || isDeepStrictEqual(canonical(field, left), canonical(field, right));
 }
 
 /**

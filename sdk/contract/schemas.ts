@@ -77,6 +77,10 @@ export const tags = z
 /** Longest pattern, in characters. */
 export const PATTERN_MAX = 1024;
 
+const VALID_KEPT = 100;
+/** The last so many patterns that were found to be valid: many objects have the same few. */
+const valid = new Set<string>();
+
 /** A regular expression in RE2 syntax, unanchored (rules section 13). */
 export const pattern = z
   .string()
@@ -84,7 +88,7 @@ export const pattern = z
   .max(PATTERN_MAX)
   .superRefine((text, context) => {
     // The length has its own error. Such a pattern is not compiled: that takes seconds for one of a megabyte.
-    if (text.length > PATTERN_MAX) return;
+    if (text.length > PATTERN_MAX || valid.has(text)) return;
     const size = patternSize(text);
     if (size > PATTERN_SIZE_MAX) {
       const message = `must have a size of at most ${PATTERN_SIZE_MAX} when its repetitions are written out: ${size}`;
@@ -96,7 +100,11 @@ export const pattern = z
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       context.addIssue({ code: "custom", message: `must be a regular expression in RE2 syntax: ${reason}` });
+      return;
     }
+    valid.add(text);
+    const [oldest = ""] = valid;
+    if (valid.size > VALID_KEPT) valid.delete(oldest);
   });
 
 /** Which devices a key or rule is for: by name pattern or by tags, exactly one (models section 5). */

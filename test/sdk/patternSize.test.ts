@@ -16,6 +16,14 @@ function compiled(text: string): RE2JS | undefined {
 }
 
 describe("a pattern", () => {
+  test("is judged alike each time, however many come between", () => {
+    for (let round = 0; round < 300; round += 1) {
+      expect(message("^web-")).toBeUndefined();
+      expect(message("^web-(")).toEqual([expect.stringContaining("RE2 syntax")]);
+      expect(message(`^web-${round}`)).toBeUndefined();
+    }
+  });
+
   test.each([
     "(a*){1000}".repeat(102),
     "(a*){1000}",
