@@ -1,7 +1,10 @@
 import { ListTimes } from "./ListTimes.ts";
 
-/** How long lists may take of one turn of the event loop before further ones wait, in milliseconds. */
-const TOGETHER = 20;
+/**
+ * How long lists may take of one turn of the event loop before further ones wait, in milliseconds: a dozen short ones,
+ * which waiting would make slower, also on a machine that has other work.
+ */
+const TOGETHER = 50;
 /** A turn of the event loop that is shorter than this had nothing to do, in milliseconds. */
 const IDLE = 0.1;
 
@@ -11,7 +14,7 @@ type Begin = (end: () => void) => void;
 /**
  * Lets lists begin in turn, so that those of one owner do not hold up everybody. On SQLite a list is found and made
  * within one turn of the event loop, which handles all that has arrived: with a dozen lists of 50 ms everybody waits for
- * most of a second. So once lists have taken 20 ms of a turn, further ones wait. A turn begins one of them, of the owner
+ * most of a second. So once lists have taken 50 ms of a turn, further ones wait. A turn begins one of them, of the owner
  * whose lists took the least lately; after it everything else has as much time, unless there is nothing else to do. An
  * owner with more waiting lists than can be made soon is refused further ones. On PostgreSQL the event loop turns while a
  * list waits for the database, so a list counts nothing, and none waits.

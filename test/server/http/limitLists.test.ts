@@ -16,7 +16,7 @@ let app: FastifyInstance;
 let handled: number;
 let logged: { readonly msg: string; readonly [field: string]: unknown }[];
 
-/** An app whose answers take 25 ms of the event loop each, for callers who say in a header who they are. */
+/** An app whose answers take 50 ms of the event loop each, for callers who say in a header who they are. */
 beforeEach(async () => {
   logged = [];
   handled = 0;
@@ -39,7 +39,7 @@ beforeEach(async () => {
   for (const id of LIMITED) {
     app.get(`/${id}`, { config: { operation: operations[id] } }, async () => {
       handled += 1;
-      const end = performance.now() + 25;
+      const end = performance.now() + 50;
       while (performance.now() < end);
       return [];
     });
