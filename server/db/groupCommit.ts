@@ -13,7 +13,7 @@ export interface SharedTransaction {
   settle(): Promise<void>;
   /** @throws DriverAdapterError nothing is committed, unless the connection was lost just then */
   commit(): Promise<void>;
-  /** Undoes everything, and throws the cause, or else why the transaction could not begin. */
+  /** Undoes everything, and throws the cause, or what failed before it. */
   rollback(cause: unknown): Promise<never>;
 }
 

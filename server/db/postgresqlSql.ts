@@ -128,7 +128,9 @@ export async function beginSerializable(
         () => true,
       );
       release(broken);
+      // What failed first is why all that came after it failed.
       await begun;
+      await sent.settle();
       throw cause;
     },
   };

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readRows, type SqlClient } from "../../../server/db/readRows.ts";
+import { leaveToCommit, readRows, type SqlClient } from "../../../server/db/readRows.ts";
 import { deleteRows, findRow, insertRows, updateRow } from "../../../server/db/rows.ts";
 import { sql } from "../../../server/db/sql.ts";
 import { inSqlTransaction } from "../../../server/db/transaction.ts";
@@ -52,6 +52,23 @@ test("what a transaction checked still holds when it writes", async () => {
     });
   await Promise.all(Array.from({ length: 20 }, add));
   expect(await findRow(db, "User", { id })).toMatchObject({ maxNamespaces: 20 });
+});
+
+test("work of several lanes that conflicts is done again until each has succeeded, also where it waited for nothing", async () => {
+  const { client: db } = await testDatabase();
+  const id = "counter";
+  await insertRows(db, "User", [{ ...user(id), maxNamespaces: 0 }]);
+  const add = (lane: string) =>
+    inSqlTransaction({ db }, lane, async (tx) => {
+      const found = await findRow(tx, "User", { id });
+      const changes = { maxNamespaces: (found?.maxNamespaces ?? 0) + 1 };
+      await leaveToCommit(tx, updateRow(tx, "User", { id }, changes));
+      // By now the change may have failed.
+      await names(tx);
+    });
+  const lanes = Array.from({ length: 12 }, (_, index) => `lane-${index}`);
+  await Promise.all(lanes.map(add));
+  expect(await findRow(db, "User", { id })).toMatchObject({ maxNamespaces: lanes.length });
 });
 
 test("a statement that the database refuses undoes its own work alone", async () => {
