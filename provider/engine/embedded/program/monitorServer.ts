@@ -62,9 +62,9 @@ const FEATURE_NUMBERS = FEATURES.map((name) => {
 });
 
 /**
- * How many requests of one connection are taken at once; the others wait in the process that sends them. A program sends
- * those of all its resources at once, and ten thousand of them would be a gigabyte here. Of those that are taken, none
- * waits for one that is not: a program registers a resource after those that it depends on are there.
+ * How many requests of one connection are taken at once; the others wait in the process that sends them. A program
+ * sends those of all its resources at once, and ten thousand of them would be a gigabyte here. Of those that are taken,
+ * none waits for one that is not: a program registers a resource after those that it depends on are there.
  */
 const REQUESTS_AT_ONCE = 100;
 
