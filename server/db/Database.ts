@@ -6,6 +6,8 @@ export interface Database {
   readonly client: PrismaClient;
   /** Names of the migrations that were applied when it was opened. */
   readonly migrated: readonly string[];
+  /** Why devices are searched by name without an index; undefined with one. */
+  readonly namesUnindexed: string | undefined;
   /** Undefined on PostgreSQL, which has its own programs for backups. */
   readonly snapshots: Snapshots | undefined;
   /** Makes a durable write that changes nothing; rejects when the database cannot be written. */

@@ -17,10 +17,7 @@ export async function migratePostgresql(
   config: ClientConfig,
   migrations: readonly Migration[],
 ): Promise<string[]> {
-  const client = new Client(config);
-  await client.connect();
-  try {
-    await client.query("SELECT pg_advisory_lock($1)", [LOCK]);
+  return inMigrationTurn(config, async (client) => {
     await client.query(
       'CREATE TABLE IF NOT EXISTS "_migration" ("name" TEXT PRIMARY KEY, "checksum" TEXT NOT NULL, "appliedAt" TEXT NOT NULL)',
     );
@@ -30,6 +27,19 @@ export async function migratePostgresql(
     const pending = pendingMigrations(`The database ${client.database}`, rows, migrations);
     for (const migration of pending) await apply(client, migration);
     return pending.map((migration) => migration.name);
+  });
+}
+
+/** Changes the layout of a database while no other process does. */
+export async function inMigrationTurn<T>(
+  config: ClientConfig,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
+  const client = new Client(config);
+  await client.connect();
+  try {
+    await client.query("SELECT pg_advisory_lock($1)", [LOCK]);
+    return await work(client);
   } finally {
     // The end of the session frees the lock.
     await client.end();

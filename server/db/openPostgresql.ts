@@ -4,8 +4,9 @@ import { DatabaseError } from "./DatabaseError.ts";
 import { PrismaClient } from "./generated/postgresql/client.ts";
 import type { PrismaClient as SharedClient } from "./generated/sqlite/client.ts";
 import { GroupCommit } from "./groupCommit.ts";
-import { migratePostgresql } from "./migratePostgresql.ts";
+import { inMigrationTurn, migratePostgresql } from "./migratePostgresql.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
+import { indexNamesOnPostgresql } from "./nameIndex.ts";
 import { beginSerializable, type NameOf, postgresqlSql, WIRE_TYPES } from "./postgresqlSql.ts";
 import { readDirectly } from "./readRows.ts";
 import { endSilence } from "./silence.ts";
@@ -17,13 +18,14 @@ const MAXIMUM_PREPARED = 300;
 
 /**
  * Names the prepared statements, so that PostgreSQL parses and plans each once per connection. Those without values,
- * which begin and end transactions, are parsed faster than they are prepared.
+ * which begin and end transactions, are parsed faster than they are prepared. A search by a pattern is planned anew:
+ * whether the index of patterns helps depends on how many rows of all namespaces match.
  * @returns a function from a statement to its name; empty for a statement that is not prepared
  */
 function statementNames(): NameOf {
   const names = new Map<string, string>();
   return ({ sql, args }) => {
-    if (args.length === 0) return "";
+    if (args.length === 0 || sql.includes(" LIKE ")) return "";
     const known = names.get(sql);
     if (known !== undefined) return known;
     if (names.size >= MAXIMUM_PREPARED) return "";
@@ -57,10 +59,12 @@ export async function openPostgresqlDatabase(location: {
   readonly silence?: number;
 }): Promise<Database> {
   const { url, connections, silence = SILENCE_TIMEOUT } = location;
-  const migrated = await migratePostgresql(
-    { connectionString: url, connectionTimeoutMillis: silence },
-    readMigrations(migrationsFolder("postgresql")),
-  ).catch((error: unknown) => {
+  const prepare = async () => {
+    const config = { connectionString: url, connectionTimeoutMillis: silence };
+    const migrated = await migratePostgresql(config, readMigrations(migrationsFolder("postgresql")));
+    return { migrated, namesUnindexed: await inMigrationTurn(config, indexNamesOnPostgresql) };
+  };
+  const prepared = await prepare().catch((error: unknown) => {
     throw unusable(url, error);
   });
   const nameOf = statementNames();
@@ -94,7 +98,7 @@ export async function openPostgresqlDatabase(location: {
   return {
     // Both clients are generated from the same models, so only the names of their types differ.
     client: client as unknown as SharedClient,
-    migrated,
+    ...prepared,
     snapshots: undefined,
     async tryWrite() {
       await client.$executeRaw`UPDATE "SigningKey" SET "createdAt" = "createdAt"

@@ -5,6 +5,7 @@ import { PrismaClient } from "./generated/sqlite/client.ts";
 import { GroupCommit, type SharedTransaction, Unsettled } from "./groupCommit.ts";
 import { migrateSqlite } from "./migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
+import { indexNamesOnSqlite } from "./nameIndex.ts";
 import { openSqlite } from "./openSqlite.ts";
 import { directClient, readDirectly, WIRE_CONVERSIONS } from "./readRows.ts";
 import { snapshotsOf } from "./snapshotSqlite.ts";
@@ -16,6 +17,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
   const sqlite = openSqlite(file);
   try {
     const migrated = migrateSqlite(sqlite, readMigrations(migrationsFolder("sqlite")));
+    indexNamesOnSqlite(sqlite);
     const factory = sqliteAdapter(sqlite);
     const adapter = await factory.connect();
     const client = new PrismaClient({
@@ -32,6 +34,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
     return {
       client,
       migrated,
+      namesUnindexed: undefined,
       snapshots: snapshotsOf(client, file),
       async tryWrite() {
         // Writes a page of the file but no row, which would count as missing from a snapshot. Nothing uses the number.

@@ -36,18 +36,17 @@ function conditionSql(table: Table, condition: Condition): Sql {
 // Makes fractions and numbers beyond a column's range comparable in both databases.
 const real = (value: Sql): Sql => sql`CAST(${value} AS DOUBLE PRECISION)`;
 
-/**
- * Substring search, ignoring case (on SQLite only of a to z). Without LIKE, whose wildcards Prisma does not escape: `%`
- * and `_` stand for themselves. Without instr and position, which only one of the databases has.
- */
+/** True where a text contains a part, ignoring case (on SQLite only of a to z). */
+export function containsSql(text: Sql, part: string): Sql {
+  const pattern = `%${part.replaceAll(/[\\%_]/g, "\\$&")}%`;
+  return sql`LOWER(${text}) LIKE LOWER(${pattern}) ESCAPE '\\'`;
+}
+
 function substring(field: Field, needle: string): Sql {
   if (field.type !== "text" && field.type !== "list") return sql.false;
   const text = field.type === "list" ? field.item : field.value;
   const present = field.type === "list" ? sql.true : sql`${text} IS NOT NULL`;
-  const contained =
-    needle === ""
-      ? present
-      : sql`(${present} AND REPLACE(LOWER(${text}), LOWER(${needle}), '') <> LOWER(${text}))`;
+  const contained = needle === "" ? present : sql`(${present} AND ${containsSql(text, needle)})`;
   return field.type === "list" ? field.some(contained) : contained;
 }
 

@@ -91,6 +91,8 @@ export async function serve(config: Config): Promise<RunningService> {
     const app = await buildApp(services, { logger: loggerOptions(config.logLevel), servers });
     await app.register(healthPlugin, { database });
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
+    if (database.namesUnindexed !== undefined)
+      app.log.info({ reason: database.namesUnindexed }, "devices are searched by name without an index");
 
     const admin = buildAdminServer(services, {
       logger: app.log,

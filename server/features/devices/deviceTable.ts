@@ -1,16 +1,17 @@
 import { sql } from "../../db/sql.ts";
 import { column, type Lead, largeText, listOf, type Table } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
+import { nameLead } from "./nameLead.ts";
 import { onlineSince } from "./online.ts";
 
 const text = (name: string) => column("text", "Device", name);
 const date = (name: string) => column("date", "Device", name);
 
+const name = text("name");
 const tags = listOf(sql`"DeviceTag"`, sql`"DeviceTag"."deviceUid" = "Device"."uid"`, sql`"DeviceTag"."tag"`);
 
 const stored: Table["fields"] = {
   uid: text("uid"),
-  name: text("name"),
   "identity.mac": text("mac"),
   "info.id": text("infoId"),
   "info.pretty_name": text("infoPrettyName"),
@@ -50,6 +51,7 @@ export function deviceTable(services: Services, tenantId: string): Table {
     id: sql`"Device"."uid"`,
     fields: {
       ...stored,
+      name: { ...name, lead: (part) => nameLead(services, tenantId, part) },
       tags: { ...tags, lead: (tag) => taggedWith(tenantId, tag) },
       online: { type: "boolean", value: online, cost: "column" },
     },

@@ -26,6 +26,7 @@ const DEVICES: readonly Form[] = [
   { name: "by online", query: { sort_by: "online" }, sorted: true },
   { name: "name is", query: filtered(property("name", "eq", "host-7")), sorted: true },
   { name: "name contains", query: filtered(property("name", "contains", "7")) },
+  { name: "name contains more", query: filtered(property("name", "contains", "-777")) },
   { name: "online", query: filtered(property("online", "bool", true)) },
   { name: "tag", query: filtered(property("tags", "contains", ["edge"])), sorted: true },
   { name: "tags", query: filtered(property("tags", "eq", ["edge", "core"])), sorted: true },

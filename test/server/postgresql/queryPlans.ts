@@ -2,6 +2,7 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlQuery } from "@prisma/driver-adapter-utils";
 import { PrismaClient } from "../../../server/db/generated/postgresql/client.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
+import { readDirectly } from "../../../server/db/readRows.ts";
 import type { Services } from "../../../server/services.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
@@ -41,8 +42,10 @@ export async function openRecordingPostgresql(url: string): Promise<RecordingDat
   const { factory } = recording(new PrismaPg({ connectionString: url, max: 10 }), (query) =>
     queries.push(query),
   );
+  const adapter = await factory.connect();
+  const client = new PrismaClient({ adapter: { ...factory, connect: async () => adapter } });
+  readDirectly(client, adapter);
   const planner = await new PrismaPg({ connectionString: url, options: PLANNER }).connect();
-  const client = new PrismaClient({ adapter: factory });
   return {
     client: client as unknown as Services["db"],
     takeQueries: () => {

@@ -1,9 +1,15 @@
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import Sqlite from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
+import type { Database } from "../../../server/db/Database.ts";
 import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
+import { readRows } from "../../../server/db/readRows.ts";
+import { sql } from "../../../server/db/sql.ts";
+import { nameLead } from "../../../server/features/devices/nameLead.ts";
 import { testFolder } from "../../support/folder.ts";
+import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
 import { user } from "../db/rows.ts";
 
 async function testDatabase() {
@@ -134,4 +140,30 @@ test("refuses a file that is no database", async () => {
 test("names the file when it cannot be opened", async () => {
   const file = join(testFolder(), "missing", "gatehouse.db");
   await expect(openDatabase({ file })).rejects.toThrow(`Cannot open the database ${file}`);
+});
+
+test("devices that were there before are found by their names, and nothing of that is in the file", async () => {
+  const file = join(testFolder(), "gatehouse.db");
+  const search = async ({ client }: Database) => {
+    const lead = nameLead({ db: client }, "t", "ate-");
+    if (lead === undefined) throw new Error("there is no index");
+    const query = sql`SELECT "uid" FROM "Device" WHERE ${lead.column} IN (${lead.candidates}) ORDER BY "uid"`;
+    return (await readRows<{ uid: string }>(client, query)).map(({ uid }) => uid);
+  };
+  const first = await openDatabase({ file });
+  const { createdAt } = await first.client.user.create({ data: user("ann") });
+  await first.client.namespace.create({ data: { tenantId: "t", name: "lab", ownerId: "ann", createdAt } });
+  await insertDevices(first.client, "t", [1, 5]);
+  for (const n of [2, 3, 4])
+    await first.client.device.update({ where: { uid: uidOfMany(n) }, data: { name: `gate-${n}` } });
+  await first.client.device.delete({ where: { uid: uidOfMany(3) } });
+  expect(await search(first)).toEqual([2, 4].map(uidOfMany));
+  await first.close();
+  const plain = new Sqlite(file);
+  const tables = plain.prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'DeviceName%'").all();
+  plain.close();
+  expect(tables).toEqual([]);
+  const second = await openDatabase({ file });
+  onTestFinished(() => second.close());
+  expect(await search(second)).toEqual([2, 4].map(uidOfMany));
 });

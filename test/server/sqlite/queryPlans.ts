@@ -2,7 +2,9 @@ import type { SqlQuery } from "@prisma/driver-adapter-utils";
 import { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
 import { migrateSqlite } from "../../../server/db/migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
+import { indexNamesOnSqlite } from "../../../server/db/nameIndex.ts";
 import { openSqlite } from "../../../server/db/openSqlite.ts";
+import { readDirectly } from "../../../server/db/readRows.ts";
 import { sqliteAdapter } from "../../../server/db/sqliteAdapter.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
@@ -10,9 +12,12 @@ import { type RecordingDatabase, recording } from "../plans/recording.ts";
 export async function openRecordingSqlite(file: string): Promise<RecordingDatabase> {
   const sqlite = openSqlite(file);
   migrateSqlite(sqlite, readMigrations(migrationsFolder("sqlite")));
+  indexNamesOnSqlite(sqlite);
   let queries: SqlQuery[] = [];
   const { factory, run } = recording(sqliteAdapter(sqlite), (query) => queries.push(query));
-  const client = new PrismaClient({ adapter: factory });
+  const adapter = await factory.connect();
+  const client = new PrismaClient({ adapter: { ...factory, connect: async () => adapter } });
+  readDirectly(client, adapter);
   const tables = new Set(
     sqlite.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all() as string[],
   );

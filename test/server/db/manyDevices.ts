@@ -1,0 +1,36 @@
+import type { Services } from "../../../server/services.ts";
+
+/** Uid of a device that {@link insertDevices} makes. */
+export const uidOfMany = (n: number): string => String(n).padStart(64, "0");
+
+/**
+ * Makes thousands of devices at once, `host-<n>` for each number, all with the same times. Every seventh one is removed,
+ * the others are accepted.
+ * @param numbers the first one, and the one behind the last
+ */
+export async function insertDevices(
+  db: Pick<Services["db"], "device" | "$executeRaw">,
+  tenantId: string,
+  [first, end]: readonly [number, number],
+): Promise<void> {
+  const now = new Date("2026-01-02T03:04:05.678Z");
+  const info = { infoId: "", infoPrettyName: "", infoVersion: "", infoArch: "", infoPlatform: "native" };
+  // The rows are copies of one that is there for that alone.
+  const model = uidOfMany(10 ** 9 + first);
+  await db.device.create({
+    data: {
+      ...{ uid: model, tenantId, name: "", mac: "", publicKey: "", ...info },
+      ...{ createdAt: now, statusUpdatedAt: now, lastSeen: now },
+    },
+  });
+  await db.$executeRaw`INSERT INTO "Device" ("uid", "tenantId", "name", "mac", "infoId", "infoPrettyName", "infoVersion",
+      "infoArch", "infoPlatform", "publicKey", "status", "statusUpdatedAt", "createdAt", "lastSeen")
+    WITH RECURSIVE numbers(n) AS (
+      SELECT CAST(${first} AS INTEGER) UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ${end}
+    )
+    SELECT substr(${"0".repeat(64)} || n, length(CAST(n AS TEXT)) + 1), "tenantId", 'host-' || n, "mac", "infoId",
+      "infoPrettyName", "infoVersion", "infoArch", "infoPlatform", "publicKey",
+      CASE WHEN n % 7 = 0 THEN 'removed' ELSE 'accepted' END, "statusUpdatedAt", "createdAt", "lastSeen"
+    FROM numbers CROSS JOIN "Device" WHERE "uid" = ${model}`;
+  await db.device.delete({ where: { uid: model } });
+}

@@ -1,0 +1,129 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { postgresqlAddress } from "../../support/postgresql/database.ts";
+import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
+import { withLab } from "../http/lab.ts";
+import { encodeFilter, property } from "../http/testApp.ts";
+
+const { app, ana } = withLab();
+
+/** Few characters, so that names have parts in common; some that indexes, patterns and foldings of case treat in their way. */
+const CHARACTERS = [..."aAbBkK1-_%\\\"'. ", "é", "É", "\u212a", "ı", "İ", "ß", "漢", "🚪"];
+const character = fc.constantFrom(...CHARACTERS);
+const name = fc.oneof(
+  fc.string({ unit: character, maxLength: 12 }),
+  fc.string({ unit: fc.constantFrom("a", "b", "1", "-"), minLength: 3, maxLength: 24 }),
+);
+
+async function insert(tenantId: string, names: readonly string[], from = 0): Promise<void> {
+  const now = app.services.now();
+  const info = { infoId: "", infoPrettyName: "", infoVersion: "", infoArch: "", infoPlatform: "native" };
+  await app.services.db.device.createMany({
+    data: names.map((name, n) => ({
+      ...{ uid: uidOfMany(from + n), tenantId, name, ...info, mac: "", publicKey: "" },
+      ...{ statusUpdatedAt: now, createdAt: now, lastSeen: now },
+    })),
+  });
+}
+
+async function search(part: string): Promise<string[]> {
+  const query = { filter: encodeFilter([property("name", "contains", part)]), per_page: 100 };
+  const { status, body, headers } = await app.call("getDevices", { token: ana.token, query });
+  expect(status).toBe(200);
+  expect(headers.get("x-total-count")).toBe(String(body.length));
+  return body.map(({ uid }: { uid: string }) => uid).sort();
+}
+
+/** Without any index, name by name. */
+async function searchEach(part: string): Promise<string[]> {
+  const rows = await app.services.db.$queryRaw<{ uid: string }[]>`SELECT "uid" FROM "Device"
+    WHERE "tenantId" = ${ana.tenant} AND REPLACE(LOWER("name"), LOWER(${part}), '') <> LOWER("name")`;
+  return rows.map(({ uid }) => uid).sort();
+}
+
+/** Parts of names, as they are and in the other case, and whatever else. */
+const partOf = (names: readonly string[]) =>
+  fc
+    .oneof(
+      fc
+        .tuple(fc.constantFrom(...names), fc.nat(9), fc.integer({ min: 1, max: 20 }))
+        .map(([name, start, length]) => [...name].slice(start, start + length).join("") || "a"),
+      fc.string({ unit: character, minLength: 1, maxLength: 6 }),
+    )
+    .chain((part) => fc.constantFrom(part, part.toUpperCase(), part.toLowerCase()));
+
+const searches = fc
+  .record({
+    made: fc.array(name, { minLength: 1, maxLength: 20 }),
+    renamed: fc.array(fc.tuple(fc.nat(19), name), { maxLength: 8 }),
+    deleted: fc.array(fc.nat(19), { maxLength: 5 }),
+  })
+  .chain(({ made, renamed, deleted }) => {
+    const parts = partOf([...made, ...renamed.map(([, name]) => name)]);
+    return fc.record({
+      ...{ made: fc.constant(made), renamed: fc.constant(renamed), deleted: fc.constant(deleted) },
+      parts: fc.array(parts, { minLength: 1, maxLength: 8 }),
+    });
+  });
+
+const onPostgresql = postgresqlAddress() !== undefined;
+
+/** Leaves PostgreSQL, which would look at each name of so few, no other way than the index of parts. */
+async function dropOtherIndexes(): Promise<void> {
+  const { db } = app.services;
+  const indexes = await db.$queryRaw<{ name: string }[]>`SELECT indexname AS name FROM pg_indexes
+    WHERE tablename = 'Device' AND indexname LIKE 'Device\\_tenantId\\_%'`;
+  for (const { name } of indexes) await db.$executeRawUnsafe(`DROP INDEX "${name}"`);
+}
+
+/** How many searches PostgreSQL made by the index of parts. */
+async function searchesByIndex(): Promise<number> {
+  const rows = await app.services.db.$queryRaw<
+    { count: bigint }[]
+  >`SELECT idx_scan AS count FROM pg_stat_user_indexes
+    WHERE indexrelname = 'Device_name_trgm_idx'`;
+  return Number(rows[0]?.count);
+}
+
+test("a search by a part of the name finds what a look at each name finds", async () => {
+  const { db } = app.services;
+  if (onPostgresql) await dropOtherIndexes();
+  await fc.assert(
+    fc.asyncProperty(searches, async ({ made, renamed, deleted, parts }) => {
+      await db.device.deleteMany();
+      await insert(ana.tenant, made);
+      for (const part of parts) expect(await search(part)).toEqual(await searchEach(part));
+      for (const [n, name] of renamed)
+        await db.device.updateMany({ where: { uid: uidOfMany(n) }, data: { name } });
+      await db.device.deleteMany({ where: { uid: { in: deleted.map(uidOfMany) } } });
+      for (const part of parts) expect(await search(part)).toEqual(await searchEach(part));
+    }),
+    { numRuns: 25 },
+  );
+  if (onPostgresql) await expect.poll(searchesByIndex).toBeGreaterThan(25);
+});
+
+test("devices that go with their namespace, or by a transaction that fails, leave nothing to be found", async () => {
+  const { db } = app.services;
+  const eve = await app.user("eve", "eves");
+  await insert(eve.tenant, ["gate-1", "gate-2"]);
+  await insert(ana.tenant, ["gate-3"], 2);
+  const failing = db.$transaction(async (tx) => {
+    await tx.device.deleteMany();
+    await tx.namespace.update({ where: { tenantId: ana.tenant }, data: { name: "renamed" } });
+    throw new Error("changed its mind");
+  });
+  await expect(failing).rejects.toThrow("changed its mind");
+  expect(await search("gate-")).toEqual([uidOfMany(2)]);
+  await app.call("deleteNamespace", { token: eve.token, params: { tenant: eve.tenant } });
+  await insert(ana.tenant, ["post-4", "gate-5"], 3);
+  expect(await search("gate-")).toEqual([uidOfMany(2), uidOfMany(4)]);
+});
+
+test("devices are found whose names other namespaces have by the thousand", async () => {
+  const eve = await app.user("eve", "eves");
+  await insertDevices(app.services.db, eve.tenant, [1000, 7000]);
+  await insert(ana.tenant, ["host-1", "post-1", "host-2"]);
+  expect(await search("host-")).toEqual([uidOfMany(0), uidOfMany(2)]);
+  expect(await search("host-2")).toEqual([uidOfMany(2)]);
+});

@@ -1,0 +1,73 @@
+import { Client } from "pg";
+import { expect, onTestFinished, test } from "vitest";
+import { migratePostgresql } from "../../../server/db/migratePostgresql.ts";
+import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
+import { openDatabase } from "../../../server/db/openDatabase.ts";
+import { readRows } from "../../../server/db/readRows.ts";
+import { sql } from "../../../server/db/sql.ts";
+import { nameLead } from "../../../server/features/devices/nameLead.ts";
+import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
+
+const TENANT = "00000000-0000-4000-8000-000000000001";
+
+async function asOperator(url: string, statement: string): Promise<unknown[]> {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    return (await client.query(statement)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** A database of the service whose user may change its tables, but make no extension in it. */
+async function withoutExtensions() {
+  const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
+  const name = new URL(url).pathname.slice(1);
+  const role = `limited_${name}`;
+  await asOperator(
+    url,
+    `CREATE ROLE ${role} LOGIN; GRANT ALL ON SCHEMA public TO ${role}; GRANT CREATE ON DATABASE ${name} TO ${role}`,
+  );
+  onTestFinished(async () => {
+    await drop();
+    await asOperator(postgresqlAddress() ?? "", `DROP ROLE ${role}`);
+  });
+  const limited = new URL(url);
+  limited.username = role;
+  await migratePostgresql(
+    { connectionString: limited.toString() },
+    readMigrations(migrationsFolder("postgresql")),
+  );
+  await asOperator(url, `REVOKE CREATE ON DATABASE ${name} FROM ${role}`);
+  return { url, limited: limited.toString() };
+}
+
+const indexes = (url: string) =>
+  asOperator(url, `SELECT indexname FROM pg_indexes WHERE indexname = 'Device_name_trgm_idx'`);
+
+/** Opens the database, where names can be searched with an index and without one; says why there is none. */
+async function open(url: string): Promise<string | undefined> {
+  const { client, close, namesUnindexed } = await openDatabase({ url, connections: 2 });
+  const lead = nameLead({ db: client }, TENANT, "gate");
+  expect(await readRows(client, lead?.candidates ?? sql.false).finally(close)).toEqual([]);
+  return namesUnindexed;
+}
+
+test("a database that refuses the extension is used without it, and with it once an operator has added it", async () => {
+  const { url, limited } = await withoutExtensions();
+  expect(await open(limited)).toMatch(/permission denied to create extension "pg_trgm"/);
+  expect(await open(limited)).toMatch(/permission denied/);
+  expect(await indexes(url)).toEqual([]);
+  await asOperator(url, "CREATE EXTENSION pg_trgm");
+  expect(await open(limited)).toBeUndefined();
+  expect(await indexes(url)).toHaveLength(1);
+  expect(await open(limited)).toBeUndefined();
+});
+
+test("of instances that start at once one makes the index", async () => {
+  const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
+  onTestFinished(drop);
+  expect(await Promise.all([open(url), open(url), open(url)])).toEqual(Array(3).fill(undefined));
+  expect(await indexes(url)).toHaveLength(1);
+});
