@@ -501,7 +501,7 @@ describe("programs", () => {
   });
 
   test("may register more at once than the engine takes", async () => {
-    const count = 120;
+    const count = 150;
     const things: Thing[] = Array.from({ length: count }, (_, index) => ({
       name: `thing-${index}`,
       group: `group-${index % 3}`,

@@ -278,7 +278,7 @@ async function withProvider<T>(
   log: RunLog,
   work: (provider: ProviderProcess, server: MonitorServer) => Promise<T>,
 ): Promise<T> {
-  const server = await startMonitorServer(log);
+  const server = await startMonitorServer(log, settings.parallel);
   const provider = new ProviderProcess(settings, server.address, log);
   try {
     return await work(provider, server);

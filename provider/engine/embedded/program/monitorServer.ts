@@ -62,11 +62,12 @@ const FEATURE_NUMBERS = FEATURES.map((name) => {
 });
 
 /**
- * How many requests of one connection are taken at once; the others wait in the process that sends them. A program
- * sends those of all its resources at once, and ten thousand of them would be a gigabyte here. Of those that are taken,
- * none waits for one that is not: a program registers a resource after those that it depends on are there.
+ * How many requests of one connection are taken at once beside those that are worked on; others wait in the process
+ * that sends them. A program sends those of all its resources at once, and ten thousand of them would be a gigabyte
+ * here. Of those that are taken, none waits for one that is not: a program registers a resource after those it depends
+ * on.
  */
-const REQUESTS_AT_ONCE = 100;
+const REQUESTS_WAITING = 100;
 
 interface Call<Request> {
   readonly request: Request;
@@ -76,9 +77,13 @@ type Done<Answer> = (error: { code: grpc.status; details: string } | null, answe
 /**
  * Starts the server on a free port of the loopback interface.
  * @param log gets the messages of the program and the provider
+ * @param parallel how many objects are worked on at once
  */
-export async function startMonitorServer(log: RunLog): Promise<MonitorServer> {
-  const server = new grpc.Server({ ...MESSAGE_LIMITS, "grpc.max_concurrent_streams": REQUESTS_AT_ONCE });
+export async function startMonitorServer(log: RunLog, parallel: number): Promise<MonitorServer> {
+  const server = new grpc.Server({
+    ...MESSAGE_LIMITS,
+    "grpc.max_concurrent_streams": parallel + REQUESTS_WAITING,
+  });
   const started = { monitor: undefined as Monitor | undefined };
   addService(
     server,
