@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type apiKeys, type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { LRUCache } from "lru-cache";
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
@@ -28,6 +29,22 @@ function checkRole(own: Role, asked: Role): void {
   if (!roleAtLeast(own, asked)) throw new ForbiddenError(`role: ${asked} is above the caller's`);
 }
 
+/** When the last key of each namespace was made here, in milliseconds since 1970. */
+const lastMade = new LRUCache<string, number>({ max: 10_000 });
+/** How far times of creation may run ahead of the clock, in milliseconds. */
+const AHEAD = 1000;
+
+/**
+ * The time of creation of a new key. No other key of the namespace that was made here has it: names change, so that
+ * clients tell keys apart by their time and their maker, and many are made in one millisecond.
+ */
+function timeOfCreation(tenantId: string, now: number): Date {
+  const last = lastMade.get(tenantId) ?? 0;
+  const time = last >= now && last - now < AHEAD ? last + 1 : now;
+  lastMade.set(tenantId, time);
+  return new Date(time);
+}
+
 /**
  * A retry with the same Idempotency-Key gets the key that was made, if it sends that key's secret. With another secret
  * it is refused, since the holder of the first secret may be using the key.
@@ -49,6 +66,7 @@ const createApiKey: SqlWrite<PublicOperations["createApiKey"]> = {
         throw new ConflictError(`Idempotency-Key: made the API key ${known.name}, which has another secret`);
       },
       create: async (tx) => {
+        const createdAt = timeOfCreation(tenantId, now.getTime());
         const created = {
           digest,
           tenantId,
@@ -56,8 +74,8 @@ const createApiKey: SqlWrite<PublicOperations["createApiKey"]> = {
           role,
           createdBy: caller.userId,
           expiresIn: BigInt(expiryOf(body.expires_at, now)),
-          createdAt: now,
-          updatedAt: now,
+          createdAt,
+          updatedAt: createdAt,
           creationKey,
           declaredBy: declaredColumn(declaration, now),
         };

@@ -147,3 +147,9 @@ test("lists sort by expiry unless told otherwise", async () => {
   expect(await names({ order_by: "asc", sort_by: "unknown" })).toEqual(["never", "short", "long"]);
   expect(await names({ sort_by: "name", per_page: 2, page: 2 })).toEqual(["long"]);
 });
+
+test("keys that are made at once have times of their own, by which clients tell them apart", async () => {
+  const made = await Promise.all(Array.from({ length: 20 }, (_, index) => create({ name: `key-${index}` })));
+  expect(made.map(({ status }) => status)).toEqual(Array(20).fill(200));
+  expect(new Set(made.map(({ body }) => body.created_at)).size).toBe(20);
+});
