@@ -21,12 +21,20 @@ export async function knownTags(
   tenantId: string,
   among?: readonly string[],
 ): Promise<string[]> {
-  const wanted = among ? sql`"tag" IN (${sql.list(among)})` : sql.true;
-  const used = TABLES.map(
-    (table) => sql`SELECT "tag" FROM ${table} WHERE "tenantId" = ${tenantId} AND ${wanted}`,
-  );
+  const used = among
+    ? among.map((tag) => ifUsed(tenantId, tag))
+    : TABLES.map((table) => allIn(table, tenantId));
   const rows = await readRows<{ tag: string }>(tx, sql.join(used, " UNION "));
   return rows.map((row) => row.tag).sort();
+}
+
+const allIn = (table: Sql, tenantId: string): Sql =>
+  sql`SELECT "tag" FROM ${table} WHERE "tenantId" = ${tenantId}`;
+
+/** One row with the tag, however many objects carry it; none where nothing does. */
+function ifUsed(tenantId: string, tag: string): Sql {
+  const carried = TABLES.map((table) => sql`EXISTS (${allIn(table, tenantId)} AND "tag" = ${tag})`);
+  return sql`SELECT CAST(${tag} AS TEXT) AS "tag" WHERE ${sql.join(carried, " OR ")}`;
 }
 
 async function everywhere(tx: SqlClient, statement: (table: Sql) => Sql): Promise<void> {
