@@ -3,7 +3,6 @@ import { insertRows } from "../db/rows.ts";
 import type { SqlServices } from "../db/transaction.ts";
 import type { Caller } from "../http/identity.ts";
 import type { RequestFacts } from "../http/requestFacts.ts";
-
 import type { Declared } from "./managedObject.ts";
 
 /** A person at the administration socket of the service, who needs no login. */

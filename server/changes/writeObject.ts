@@ -12,12 +12,6 @@ import { type Declared, type ManagedObject, revisionOf, type Write } from "./man
 import { recordChange } from "./recordChange.ts";
 
 /**
- * Creations that count the existing objects of their namespace. Side by side they would conflict, and most would only
- * retry, so they take turns. Other writes rarely conflict, and are faster without turns.
- */
-const COUNTING: ReadonlySet<string> = new Set(["createTunnel"]);
-
-/**
  * Runs an operation that changes an object as one transaction: it authorises the caller, checks `If-Match`, runs the
  * operation, stores who declares the object and records the change in the audit trail, or it changes nothing.
  * @param objects how the objects of each kind are found and read
@@ -36,7 +30,8 @@ export async function writeObject(
           write(within(services, tx), kind, request, run.with),
         )
       : inTransaction(services, (tx) => write(within(services, tx), kind, request, run.with));
-  const turn = tenantId && COUNTING.has(operation.id) ? `${operation.id} ${tenantId}` : undefined;
+  // The one creation of Prisma's client that counts the namespace's objects: side by side, most would only retry.
+  const turn = operation.id === "createTunnel" ? `${operation.id} ${tenantId}` : undefined;
   // Of requests with the same Idempotency-Key, one creates the object; the others find it on their second attempt.
   for (let again = request.creationKey !== null; ; again = false) {
     try {

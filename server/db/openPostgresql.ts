@@ -11,7 +11,6 @@ import { beginSerializable, type NameOf, postgresqlSql, WIRE_TYPES } from "./pos
 import { readDirectly } from "./readRows.ts";
 import { endSilence } from "./silence.ts";
 import { writeDirectly } from "./transaction.ts";
-import { gateTransactions } from "./transactionGate.ts";
 
 /** Prepared statements per connection; further ones (with lists of ids of any length) are parsed each time. */
 const MAXIMUM_PREPARED = 300;
@@ -93,7 +92,6 @@ export async function openPostgresqlDatabase(location: {
     sql: postgresqlSql(pool, nameOf),
     wire: postgresqlSql(pool, nameOf, WIRE_TYPES),
   });
-  gateTransactions(client);
   writeDirectly(client, new GroupCommit((alone) => beginSerializable(pool, nameOf, alone)));
   return {
     // Both clients are generated from the same models, so only the names of their types differ.

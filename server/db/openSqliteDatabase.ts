@@ -7,7 +7,7 @@ import { migrateSqlite } from "./migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "./migrations.ts";
 import { indexNamesOnSqlite } from "./nameIndex.ts";
 import { openSqlite } from "./openSqlite.ts";
-import { directClient, readDirectly, WIRE_CONVERSIONS } from "./readRows.ts";
+import { directClient, readDirectly, readingBy } from "./readRows.ts";
 import { snapshotsOf } from "./snapshotSqlite.ts";
 import { sqliteAdapter } from "./sqliteAdapter.ts";
 import { writeDirectly } from "./transaction.ts";
@@ -25,11 +25,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       // The longer formats quote the arguments of a failed call, and with them secrets, in the message.
       errorFormat: "minimal",
     });
-    readDirectly(client, {
-      provider: "sqlite",
-      sql: directClient(adapter),
-      wire: directClient(adapter, WIRE_CONVERSIONS),
-    });
+    readDirectly(client, readingBy(adapter));
     writeDirectly(client, new GroupCommit(() => beginOnSqlite(adapter), { oneLane: true }));
     return {
       client,

@@ -88,7 +88,7 @@ const CONVERSIONS: Conversions = {
 };
 
 /** For times as the wire has them; SQLite has `2026-01-02T03:04:05.678+00:00`. */
-export const WIRE_CONVERSIONS: Conversions = {
+const WIRE_CONVERSIONS: Conversions = {
   ...CONVERSIONS,
   [ColumnTypeEnum.DateTime]: (value: string) => value.replace("+00:00", "Z"),
 };
@@ -121,4 +121,11 @@ const queryFor = ({ provider }: Queryable, query: Sql): SqlQuery => ({
 export const directClient = (connection: Queryable, converting = CONVERSIONS): SqlClient => ({
   $queryRaw: async <Rows>(query: Sql) => (await rowsOf(connection, query, converting)) as Rows,
   $executeRaw: (statement) => connection.executeRaw(queryFor(connection, statement)),
+});
+
+/** Reads by a client's adapter, for {@link readDirectly}. */
+export const readingBy = (adapter: Queryable): DirectReading => ({
+  provider: adapter.provider,
+  sql: directClient(adapter),
+  wire: directClient(adapter, WIRE_CONVERSIONS),
 });

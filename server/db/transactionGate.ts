@@ -1,13 +1,5 @@
 import { Prisma } from "./generated/sqlite/client.ts";
-import type { SqlClient } from "./readRows.ts";
-
-/** The clients whose database, PostgreSQL, runs several transactions at a time. */
-const gated = new WeakSet<object>();
-
-/** Lets {@link passGate} order the transactions of a client of PostgreSQL. */
-export function gateTransactions(client: object): void {
-  gated.add(client);
-}
+import { providerOf, type SqlClient } from "./readRows.ts";
 
 /**
  * The statements that a serializable transaction of PostgreSQL begins with. One that runs alone waits until all open
@@ -30,5 +22,5 @@ export const gate = (alone: boolean): string =>
  * @throws PrismaClientKnownRequestError a lock timeout: another transaction does not end
  */
 export async function passGate(client: object, tx: SqlClient, alone: boolean): Promise<void> {
-  if (gated.has(client)) await tx.$executeRaw(Prisma.raw(gate(alone)));
+  if (providerOf(client) === "postgres") await tx.$executeRaw(Prisma.raw(gate(alone)));
 }

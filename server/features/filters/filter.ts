@@ -2,7 +2,7 @@ import type { filter } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { SqlClient } from "../../db/readRows.ts";
 import { NotFoundError } from "../../errors.ts";
-import { tagNames, tagRows } from "../tags/tagList.ts";
+import { tagNames } from "../tags/tagList.ts";
 import { knownTags } from "../tags/tagTables.ts";
 
 export type Filter = z.output<typeof filter>;
@@ -37,8 +37,6 @@ export async function checkFilter(tx: SqlClient, tenantId: string, { tags }: Fil
 
 /** The column of a filter that a key or a rule has itself. */
 export const filterColumn = ({ hostname }: Filter) => ({ hostname: hostname ?? null });
-
-export const replacedTags = (tags: readonly string[]) => ({ deleteMany: {}, create: tagRows(tags) });
 
 /** Converts a filter to its wire format: the variant in use (models section 5). */
 export function presentFilter({ hostname, tags }: StoredFilter): Filter {

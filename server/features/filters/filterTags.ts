@@ -1,34 +1,36 @@
+import type { RowOf } from "../../db/rows.ts";
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { InvalidError, NotFoundError, type ServiceError } from "../../errors.ts";
 import type { Services } from "../../services.ts";
 import { tagAdded, tagNames, tagRemoved } from "../tags/tagList.ts";
-import { checkTagsUsed, type StoredFilter } from "./filter.ts";
+import { checkTagsUsed } from "./filter.ts";
+import type { Filtered, FilteredRows } from "./filteredRows.ts";
 
 /** A key or rule, whose filter's tags can be changed one by one. */
-export interface FilterOwner {
+export interface FilterOwner<M extends Filtered> {
   readonly noun: "key" | "rule";
   readonly tenantId: string;
   /** The error for replacing the tags of a filter by host name: 404 for a key, 400 for a rule (16.5). */
   readonly RefusedReplacement: new (
     message: string,
   ) => ServiceError;
-  read(tx: Transaction): Promise<StoredFilter | null>;
-  write(tx: Transaction, tags: readonly string[]): Promise<unknown>;
+  readonly rows: FilteredRows<M>;
+  readonly key: Partial<RowOf<M>>;
 }
 
 /** @throws NotFoundError no such key or rule */
-function changeTags(
+function changeTags<M extends Filtered>(
   services: Services,
-  owner: FilterOwner,
+  owner: FilterOwner<M>,
   Refused: new (message: string) => ServiceError,
   next: (tags: readonly string[], tx: Transaction) => Promise<readonly string[]>,
 ): Promise<void> {
   return inTransaction(services, async (tx) => {
-    const filter = await owner.read(tx);
-    if (filter === null) throw new NotFoundError(`no such ${owner.noun}`);
-    if (filter.hostname !== null)
+    const row = await owner.rows.find(tx, owner.key);
+    if (row === null) throw new NotFoundError(`no such ${owner.noun}`);
+    if (row.hostname !== null)
       throw new Refused(`the filter of the ${owner.noun} is by hostname, not by tags`);
-    await owner.write(tx, await next(tagNames(filter.tags), tx));
+    await owner.rows.replaceTags(tx, row, await next(tagNames(row.tags), tx));
   });
 }
 
@@ -37,7 +39,11 @@ function changeTags(
  * @throws NotFoundError nothing in the namespace carries the tag
  * @throws ConflictError, ForbiddenError see {@link tagAdded}
  */
-export function addFilterTag(services: Services, owner: FilterOwner, tag: string): Promise<void> {
+export function addFilterTag<M extends Filtered>(
+  services: Services,
+  owner: FilterOwner<M>,
+  tag: string,
+): Promise<void> {
   return changeTags(services, owner, InvalidError, async (tags, tx) => {
     await checkTagsUsed(tx, owner.tenantId, [tag], "tag");
     return tagAdded(tags, tag, owner.noun);
@@ -48,7 +54,11 @@ export function addFilterTag(services: Services, owner: FilterOwner, tag: string
  * @throws InvalidError the filter is by host name, or would match every device from then on (rules 16.7)
  * @throws NotFoundError the tag is not in the filter
  */
-export function removeFilterTag(services: Services, owner: FilterOwner, tag: string): Promise<void> {
+export function removeFilterTag<M extends Filtered>(
+  services: Services,
+  owner: FilterOwner<M>,
+  tag: string,
+): Promise<void> {
   return changeTags(services, owner, InvalidError, async (tags) => {
     const left = tagRemoved(tags, tag, owner.noun);
     if (left.length === 0) throw new InvalidError(`tag: is the last one in the filter of the ${owner.noun}`);
@@ -57,9 +67,9 @@ export function removeFilterTag(services: Services, owner: FilterOwner, tag: str
 }
 
 /** @throws NotFoundError nothing in the namespace carries one of the tags */
-export function replaceFilterTags(
+export function replaceFilterTags<M extends Filtered>(
   services: Services,
-  owner: FilterOwner,
+  owner: FilterOwner<M>,
   tags: readonly string[],
 ): Promise<void> {
   return changeTags(services, owner, owner.RefusedReplacement, async (_, tx) => {

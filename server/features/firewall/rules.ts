@@ -2,19 +2,19 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
-import { leaveToCommit, readRows, type SqlClient } from "../../db/readRows.ts";
-import { deleteRows, insertion, insertRows, updateRow } from "../../db/rows.ts";
+import { leaveToCommit, readRows } from "../../db/readRows.ts";
+import { deleteRows, insertion, updateRow } from "../../db/rows.ts";
 import { sql } from "../../db/sql.ts";
 import type { SqlServices } from "../../db/transaction.ts";
 import type { Context, Handler, SqlWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
-import { checkFilter, type Filter, filterColumn } from "../filters/filter.ts";
+import { checkFilter, filterColumn } from "../filters/filter.ts";
 import { requireRoom } from "../requireRoom.ts";
 import { tagRows, withTags } from "../tags/tagList.ts";
 import {
   declaredFirewallRule,
   type FoundRule,
-  findFirewallRule,
+  firewallRuleRows,
   noSuchRule,
   presentFirewallRule,
   ruleKey,
@@ -50,7 +50,7 @@ export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = a
 
 export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = async (context) => {
   const { services, identity, params } = context;
-  const row = await findFirewallRule(services.db, ruleKey(identity.tenant, params.id));
+  const row = await firewallRuleRows.find(services.db, ruleKey(identity.tenant, params.id));
   if (row === null) throw noSuchRule();
   return presentFirewallRule(row);
 };
@@ -72,23 +72,13 @@ function checkNumber({ db, settings }: SqlServices, tenantId: string): Promise<v
   );
 }
 
-/** Stores the tags of a rule's filter, which has none yet. */
-function insertTags(
-  db: SqlClient,
-  { tenantId, id }: Pick<FirewallRule, "tenantId" | "id">,
-  { tags = [] }: Filter,
-): Promise<void> {
-  const rows = tagRows(tags).map((tag) => ({ tenantId, ruleId: id, ...tag }));
-  return leaveToCommit(db, insertRows(db, "FirewallRuleTag", rows));
-}
-
 export const createFirewallRule: SqlWrite<PublicOperations["createFirewallRule"]> = {
   async sql(context) {
     const { services, identity, body, creationKey, declaration } = context;
     const tenantId = identity.tenant;
     const row = await createOnce(context, {
       taken: "the rule exists already",
-      find: (tx, made) => findFirewallRule(tx, { tenantId, creationKey: made }),
+      find: (tx, made) => firewallRuleRows.find(tx, { tenantId, creationKey: made }),
       create: async (tx) => {
         await checkNumber(services, tenantId);
         await checkFilter(tx, tenantId, body.filter);
@@ -104,8 +94,9 @@ export const createFirewallRule: SqlWrite<PublicOperations["createFirewallRule"]
         );
         if (inserted === undefined) return null;
         const row = { ...created, ...inserted };
-        await insertTags(tx, row, body.filter);
-        return { ...row, tags: tagRows(body.filter.tags ?? []) };
+        const { tags = [] } = body.filter;
+        await firewallRuleRows.insertTags(tx, row, tags);
+        return { ...row, tags: tagRows(tags) };
       },
     });
     context.became(declaredFirewallRule(row));
@@ -120,10 +111,9 @@ export const updateFirewallRule: SqlWrite<PublicOperations["updateFirewallRule"]
     await checkFilter(db, tenantId, body.filter);
     const changes = columnsOf(body);
     await leaveToCommit(db, updateRow(db, "FirewallRule", { tenantId, id }, changes));
-    if (found.tags.length > 0)
-      await leaveToCommit(db, deleteRows(db, "FirewallRuleTag", { tenantId, ruleId: id }));
-    await insertTags(db, found, body.filter);
-    const row = { ...found, ...changes, tags: tagRows(body.filter.tags ?? []) };
+    const { tags = [] } = body.filter;
+    await firewallRuleRows.replaceTags(db, found, tags);
+    const row = { ...found, ...changes, tags: tagRows(tags) };
     became(declaredFirewallRule(row));
     return presentFirewallRule(row);
   },

@@ -1,19 +1,16 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { InvalidError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { replacedTags } from "../filters/filter.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
-import { findFirewallRule, ruleKey } from "./firewallRule.ts";
+import { firewallRuleRows, ruleKey } from "./firewallRule.ts";
 
-function ownerOf(tenantId: string, id: string): FilterOwner {
-  const key = ruleKey(tenantId, id);
+function ownerOf(tenantId: string, id: string): FilterOwner<"FirewallRule"> {
   return {
     noun: "rule",
     tenantId,
     RefusedReplacement: InvalidError,
-    read: (tx) => findFirewallRule(tx, key),
-    write: (tx, tags) =>
-      tx.firewallRule.update({ where: { tenantId_id: key }, data: { tags: replacedTags(tags) } }),
+    rows: firewallRuleRows,
+    key: ruleKey(tenantId, id),
   };
 }
 

@@ -3,11 +3,14 @@ import { keyAdmits } from "@gatehouse-access/sdk/policy";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import { presentFilter } from "../filters/filter.ts";
-import { findPublicKey, presentPublicKey } from "./publicKey.ts";
+import { presentPublicKey, publicKeyRows } from "./publicKey.ts";
 
 export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = async (context) => {
   const { services, params } = context;
-  const row = await findPublicKey(services.db, { tenantId: params.tenant, fingerprint: params.fingerprint });
+  const row = await publicKeyRows.find(services.db, {
+    tenantId: params.tenant,
+    fingerprint: params.fingerprint,
+  });
   if (!row) throw new NotFoundError("no such key");
   return presentPublicKey(row);
 };
@@ -16,7 +19,7 @@ export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = a
 export const evaluatePublicKey: Handler<InternalOperations["evaluatePublicKey"]> = async (context) => {
   const { services, params, body } = context;
   const key = { tenantId: body.tenant_id, fingerprint: params.fingerprint };
-  const row = await findPublicKey(services.db, key);
+  const row = await publicKeyRows.find(services.db, key);
   if (!row) return false;
   const admission = { username: row.username, filter: presentFilter(row) };
   return keyAdmits(admission, { name: body.name, tags: body.tags ?? [] }, params.username);

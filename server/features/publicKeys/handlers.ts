@@ -7,19 +7,19 @@ import {
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
-import { leaveToCommit, type SqlClient } from "../../db/readRows.ts";
+import { leaveToCommit } from "../../db/readRows.ts";
 import { deleteRows, insertRows, updateRow } from "../../db/rows.ts";
 import { sql } from "../../db/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers, SqlWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
-import { checkFilter, type Filter, filterColumn } from "../filters/filter.ts";
+import { checkFilter, filterColumn } from "../filters/filter.ts";
 import { tagRows } from "../tags/tagList.ts";
 import {
   declaredPublicKey,
   type FoundKey,
-  findPublicKey,
   presentPublicKey,
+  publicKeyRows,
   publicKeyTable,
 } from "./publicKey.ts";
 import { addPublicKeyTag, removePublicKeyTag, updatePublicKeyTags } from "./tags.ts";
@@ -66,16 +66,6 @@ const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context
   return rows.map((row) => presentPublicKey({ ...row, tags: tagsOf.get(row.fingerprint) ?? [] }));
 };
 
-/** Stores the tags of a key's filter, which has none yet. */
-function insertTags(
-  db: SqlClient,
-  { tenantId, fingerprint }: Pick<PublicKey, "tenantId" | "fingerprint">,
-  { tags = [] }: Filter,
-): Promise<void> {
-  const rows = tagRows(tags).map((tag) => ({ tenantId, fingerprint, ...tag }));
-  return leaveToCommit(db, insertRows(db, "PublicKeyTag", rows));
-}
-
 const createPublicKey: SqlWrite<PublicOperations["createPublicKey"]> = {
   async sql(context) {
     const { services, identity, body, creationKey, declaration } = context;
@@ -84,7 +74,7 @@ const createPublicKey: SqlWrite<PublicOperations["createPublicKey"]> = {
     const row = await createOnce(context, {
       taken: "the namespace has this key already",
       find: async (tx, made) => {
-        const known = await findPublicKey(tx, { tenantId, creationKey: made });
+        const known = await publicKeyRows.find(tx, { tenantId, creationKey: made });
         if (known && known.fingerprint !== key.fingerprint)
           throw new ConflictError(`Idempotency-Key: made the public key ${known.fingerprint}`);
         return known;
@@ -102,8 +92,9 @@ const createPublicKey: SqlWrite<PublicOperations["createPublicKey"]> = {
           declaredBy: declaredColumn(declaration, services.now()),
         };
         if (!(await insertRows(tx, "PublicKey", [created]))) return null;
-        await insertTags(tx, created, body.filter);
-        return { ...created, tags: tagRows(body.filter.tags ?? []) };
+        const { tags = [] } = body.filter;
+        await publicKeyRows.insertTags(tx, created, tags);
+        return { ...created, tags: tagRows(tags) };
       },
     });
     context.became(declaredPublicKey(row));
@@ -119,9 +110,9 @@ const updatePublicKey: SqlWrite<PublicOperations["updatePublicKey"], FoundKey> =
     await checkFilter(db, tenantId, body.filter);
     const changes = { name: body.name, username: body.username, ...filterColumn(body.filter) };
     await leaveToCommit(db, updateRow(db, "PublicKey", key, changes));
-    if (found.tags.length > 0) await leaveToCommit(db, deleteRows(db, "PublicKeyTag", key));
-    await insertTags(db, key, body.filter);
-    const row = { ...found, ...changes, tags: tagRows(body.filter.tags ?? []) };
+    const { tags = [] } = body.filter;
+    await publicKeyRows.replaceTags(db, found, tags);
+    const row = { ...found, ...changes, tags: tagRows(tags) };
     became(declaredPublicKey(row));
     return presentPublicKey(row);
   },

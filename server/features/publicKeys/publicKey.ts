@@ -3,12 +3,11 @@ import type { z } from "zod";
 import { declaredIn } from "../../changes/declaredBy.ts";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
-import { readRows, type SqlClient } from "../../db/readRows.ts";
-import { hasKey, updateRow } from "../../db/rows.ts";
+import { updateRow } from "../../db/rows.ts";
 import { sql } from "../../db/sql.ts";
 import { column, largeText, listOf, type Table } from "../../lists/table.ts";
 import { declaredFilter, presentFilter, type StoredFilter } from "../filters/filter.ts";
-import { tagsColumn, tagsIn } from "../tags/tagList.ts";
+import { type FilteredRow, filteredRows } from "../filters/filteredRows.ts";
 import { wireDate } from "../wireDate.ts";
 
 /** The declared fields of a key; the key itself never changes. */
@@ -18,27 +17,15 @@ export const declaredPublicKey = (row: Pick<PublicKey, "name" | "username"> & St
   filter: declaredFilter(row),
 });
 
-const TAGS = tagsColumn(
-  sql`"PublicKeyTag"`,
-  sql`"PublicKeyTag"."tenantId" = "PublicKey"."tenantId"
-    AND "PublicKeyTag"."fingerprint" = "PublicKey"."fingerprint"`,
-);
-
 /** A key with the tags of its filter. */
-export type FoundKey = PublicKey & StoredFilter;
+export type FoundKey = FilteredRow<"PublicKey">;
 
-/** The key with a unique key of its table, and the tags of its filter; null without one. */
-export async function findPublicKey(db: SqlClient, key: Partial<PublicKey>): Promise<FoundKey | null> {
-  const [row] = await readRows<PublicKey & { readonly tagList: string | null }>(
-    db,
-    sql`SELECT "PublicKey".*, ${TAGS} AS "tagList" FROM "PublicKey" WHERE ${hasKey<"PublicKey">(key)}`,
-  );
-  return row ? { ...row, tags: tagsIn(row.tagList) } : null;
-}
+/** The stored keys. */
+export const publicKeyRows = filteredRows("PublicKey", { tenantId: "tenantId", fingerprint: "fingerprint" });
 
 export const publicKeyObject: ManagedObject<FoundKey> = {
   id: (_, { params, result }) => params.fingerprint ?? String(result?.fingerprint),
-  find: (tx, tenantId, fingerprint) => findPublicKey(tx, { tenantId, fingerprint }),
+  find: (tx, tenantId, fingerprint) => publicKeyRows.find(tx, { tenantId, fingerprint }),
   declared: declaredPublicKey,
   declare: (tx, tenantId, fingerprint, declaredBy) =>
     updateRow(tx, "PublicKey", { tenantId, fingerprint }, { declaredBy }),
@@ -73,11 +60,6 @@ export const publicKeyTable: Table = {
     name: text("name"),
     username: text("username"),
     "filter.hostname": text("hostname"),
-    "filter.tags": listOf(
-      sql`"PublicKeyTag"`,
-      sql`"PublicKeyTag"."tenantId" = "PublicKey"."tenantId"
-        AND "PublicKeyTag"."fingerprint" = "PublicKey"."fingerprint"`,
-      sql`"PublicKeyTag"."tag"`,
-    ),
+    "filter.tags": listOf(sql`"PublicKeyTag"`, publicKeyRows.owner, sql`"PublicKeyTag"."tag"`),
   },
 };

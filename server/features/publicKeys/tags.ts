@@ -1,19 +1,16 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { replacedTags } from "../filters/filter.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
-import { findPublicKey } from "./publicKey.ts";
+import { publicKeyRows } from "./publicKey.ts";
 
-function ownerOf(tenantId: string, fingerprint: string): FilterOwner {
-  const key = { tenantId, fingerprint };
+function ownerOf(tenantId: string, fingerprint: string): FilterOwner<"PublicKey"> {
   return {
     noun: "key",
     tenantId,
     RefusedReplacement: NotFoundError,
-    read: (tx) => findPublicKey(tx, key),
-    write: (tx, tags) =>
-      tx.publicKey.update({ where: { tenantId_fingerprint: key }, data: { tags: replacedTags(tags) } }),
+    rows: publicKeyRows,
+    key: { tenantId, fingerprint },
   };
 }
 

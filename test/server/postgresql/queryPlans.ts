@@ -2,7 +2,7 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlQuery } from "@prisma/driver-adapter-utils";
 import { PrismaClient } from "../../../server/db/generated/postgresql/client.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { directClient, readDirectly, WIRE_CONVERSIONS } from "../../../server/db/readRows.ts";
+import { readDirectly, readingBy } from "../../../server/db/readRows.ts";
 import type { Services } from "../../../server/services.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
@@ -44,11 +44,7 @@ export async function openRecordingPostgresql(url: string): Promise<RecordingDat
   );
   const adapter = await factory.connect();
   const client = new PrismaClient({ adapter: { ...factory, connect: async () => adapter } });
-  readDirectly(client, {
-    provider: adapter.provider,
-    sql: directClient(adapter),
-    wire: directClient(adapter, WIRE_CONVERSIONS),
-  });
+  readDirectly(client, readingBy(adapter));
   const planner = await new PrismaPg({ connectionString: url, options: PLANNER }).connect();
   return {
     client: client as unknown as Services["db"],

@@ -4,7 +4,7 @@ import { migrateSqlite } from "../../../server/db/migrateSqlite.ts";
 import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
 import { indexNamesOnSqlite } from "../../../server/db/nameIndex.ts";
 import { openSqlite } from "../../../server/db/openSqlite.ts";
-import { directClient, readDirectly, WIRE_CONVERSIONS } from "../../../server/db/readRows.ts";
+import { readDirectly, readingBy } from "../../../server/db/readRows.ts";
 import { sqliteAdapter } from "../../../server/db/sqliteAdapter.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
@@ -17,11 +17,7 @@ export async function openRecordingSqlite(file: string): Promise<RecordingDataba
   const { factory, run } = recording(sqliteAdapter(sqlite), (query) => queries.push(query));
   const adapter = await factory.connect();
   const client = new PrismaClient({ adapter: { ...factory, connect: async () => adapter } });
-  readDirectly(client, {
-    provider: adapter.provider,
-    sql: directClient(adapter),
-    wire: directClient(adapter, WIRE_CONVERSIONS),
-  });
+  readDirectly(client, readingBy(adapter));
   const tables = new Set(
     sqlite.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all() as string[],
   );

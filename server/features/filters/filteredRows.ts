@@ -1,0 +1,66 @@
+import { leaveToCommit, readRows, type SqlClient } from "../../db/readRows.ts";
+import { deleteRows, hasKey, insertRows, type RowOf } from "../../db/rows.ts";
+import { type Sql, sql } from "../../db/sql.ts";
+import { tagRows, tagsColumn, tagsIn } from "../tags/tagList.ts";
+import type { StoredFilter } from "./filter.ts";
+
+/** The models with a filter, each with the one that holds the filters' tags. */
+const TAGS_OF = { PublicKey: "PublicKeyTag", FirewallRule: "FirewallRuleTag" } as const;
+
+/** A model whose rows have a filter. */
+export type Filtered = keyof typeof TAGS_OF;
+type FilterTag<M extends Filtered> = RowOf<(typeof TAGS_OF)[M]>;
+/** The columns of a tag that say whose it is. */
+type OwnerColumn<M extends Filtered> = Exclude<keyof FilterTag<M>, "tag" | "position">;
+
+/** A row with the tags of its filter. */
+export type FilteredRow<M extends Filtered> = RowOf<M> & Pick<StoredFilter, "hostname" | "tags">;
+
+/** The rows of a model with a filter. */
+export interface FilteredRows<M extends Filtered> {
+  /** True for the tags of a row, in a query of both. */
+  readonly owner: Sql;
+  /** The row with a unique key of its table; null without one. */
+  find(db: SqlClient, key: Partial<RowOf<M>>): Promise<FilteredRow<M> | null>;
+  /** Stores the tags of a filter that has none yet; the caller does not wait for it. */
+  insertTags(db: SqlClient, row: Partial<RowOf<M>>, tags: readonly string[]): Promise<void>;
+  /** Stores other tags in a row's filter; the caller does not wait for it. */
+  replaceTags(db: SqlClient, row: FilteredRow<M>, tags: readonly string[]): Promise<void>;
+}
+
+/** @param owner the columns of a tag that say whose it is, each with the column of the row that it refers to */
+export function filteredRows<M extends Filtered>(
+  model: M,
+  owner: Readonly<Record<OwnerColumn<M>, keyof RowOf<M> & string>>,
+): FilteredRows<M> {
+  const tagModel = TAGS_OF[model];
+  const references = Object.entries<keyof RowOf<M> & string>(owner);
+  const [rows, tags] = [sql.column(model), sql.column(tagModel)];
+  const owned = references.map(
+    ([column, of]) => sql`${tags}.${sql.column(column)} = ${rows}.${sql.column(of)}`,
+  );
+  const ownerOf = (row: Partial<RowOf<M>>) =>
+    Object.fromEntries(references.map(([column, of]) => [column, row[of]])) as Partial<FilterTag<M>>;
+  const condition = sql.join(owned, " AND ");
+  const tagList = tagsColumn(tags, condition);
+
+  const found: FilteredRows<M> = {
+    owner: condition,
+    async find(db, key) {
+      const [row] = await readRows<
+        RowOf<M> & { readonly hostname: string | null; readonly tagList: string | null }
+      >(db, sql`SELECT ${rows}.*, ${tagList} AS "tagList" FROM ${rows} WHERE ${hasKey(key)}`);
+      return row ? { ...row, tags: tagsIn(row.tagList) } : null;
+    },
+    insertTags(db, row, names) {
+      const owner = ownerOf(row);
+      const inserted = tagRows(names).map((tag) => ({ ...owner, ...tag }));
+      return leaveToCommit(db, insertRows(db, tagModel, inserted));
+    },
+    async replaceTags(db, row, names) {
+      if (row.tags.length > 0) await leaveToCommit(db, deleteRows(db, tagModel, ownerOf(row)));
+      await found.insertTags(db, row, names);
+    },
+  };
+  return found;
+}
