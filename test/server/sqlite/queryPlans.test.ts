@@ -41,6 +41,17 @@ test("a new device is known to be new, and the waiting ones are counted, by an i
   expect(plans.flatMap((plan) => plan.scans)).toEqual([]);
 });
 
+test("a device is accepted without reading the namespace's other devices", async () => {
+  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+  await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { maxDevices: -1 } });
+  database.takeQueries();
+  expect((await app.call("acceptDevice", { token: ana.token, params: { uid } })).status).toBe(200);
+  const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
+  const searches = plans.flatMap(({ text }) => text.match(/SEARCH (main\.)?Device .*/g) ?? []);
+  expect(searches.length).toBeGreaterThan(2);
+  for (const search of searches) expect(search).toMatch(/\b(uid|mac|name)=\?/);
+});
+
 test("the statistics count who is online by an index alone, and no other devices", async () => {
   database.takeQueries();
   expect((await app.call("getStats", { token: ana.token })).status).toBe(200);
