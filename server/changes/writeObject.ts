@@ -5,6 +5,7 @@ import { leaveToCommit, type SqlClient } from "../db/readRows.ts";
 import { inSqlTransaction, inTransaction, type SqlServices, within } from "../db/transaction.ts";
 import { PreconditionError } from "../errors.ts";
 import type { ObjectRequest, Run, Written } from "../http/handler.ts";
+import type { Caller, Member } from "../http/identity.ts";
 import type { Services } from "../services.ts";
 import { TakenError } from "./createOnce.ts";
 import { declaredColumn } from "./declaredBy.ts";
@@ -23,7 +24,7 @@ export async function writeObject(
   request: ObjectRequest,
 ): Promise<Written> {
   const kind = objects[request.operation.object];
-  const { operation, tenantId, run } = request;
+  const { operation, sender, run } = request;
   const begin = () =>
     run.by === "sql"
       ? inSqlTransaction(services, laneOf(request), (tx) =>
@@ -31,7 +32,7 @@ export async function writeObject(
         )
       : inTransaction(services, (tx) => write(within(services, tx), kind, request, run.with));
   // The one creation of Prisma's client that counts the namespace's objects: side by side, most would only retry.
-  const turn = operation.id === "createTunnel" ? `${operation.id} ${tenantId}` : undefined;
+  const turn = operation.id === "createTunnel" ? `${operation.id} ${sender.tenant}` : undefined;
   // Of requests with the same Idempotency-Key, one creates the object; the others find it on their second attempt.
   for (let again = request.creationKey !== null; ; again = false) {
     try {
@@ -46,8 +47,10 @@ export async function writeObject(
  * Writes of one namespace share transactions. All namespaces' members stand on few pages of an index, which writes of
  * members both read and change, so that those of any two namespaces would conflict on PostgreSQL.
  */
-const laneOf = ({ operation, tenantId = "" }: ObjectRequest): string =>
-  operation.object === "member" ? "members" : tenantId;
+const laneOf = ({ operation, sender }: ObjectRequest): string =>
+  operation.object === "member" ? "members" : sender.tenant;
+
+const callerOf = (identity: Caller | Member): Caller => ("caller" in identity ? identity.caller : identity);
 
 async function write<S extends SqlServices>(
   services: S,
@@ -55,26 +58,29 @@ async function write<S extends SqlServices>(
   request: ObjectRequest,
   run: Run<S>,
 ): Promise<Written> {
-  const { operation } = request;
-  const identity = await request.identify(services);
-  const caller = "caller" in identity ? identity.caller : identity;
+  const { operation, sender } = request;
+  const tenantId = sender.tenant;
   const facts: Write = {
-    caller,
-    tenantId: identity.tenant,
+    caller: callerOf(sender),
+    tenantId,
     params: request.params as Write["params"],
     body: (request.body ?? {}) as Write["body"],
     done: false,
     result: undefined,
   };
   const { db } = services;
-  const id = operation.creates ? undefined : await kind.id(db, facts);
-  const before = id === undefined ? null : await kind.find(db, facts.tenantId, id);
+  const identifying = request.identify(services);
+  const finding = operation.creates ? undefined : findObject(db, kind, facts);
+  // What it throws is told below, to a sender who may know it.
+  finding?.catch(() => {});
+  const identity = await identifying;
+  const { id, before = null } = (await finding) ?? {};
   const declaredBefore = before === null ? null : kind.declared(before);
   if (takesIfMatch(operation)) checkRevision(declaredBefore, request.ifMatch);
   // Before the operation, so that its answer shows it. A creation stores it with the row that it makes.
   const declaredBy = declaredColumn(request.declaration, services.now());
   const declares = id !== undefined && declaredBy !== null;
-  const declaring = declares ? kind.declare?.(db, facts.tenantId, id, declaredBy) : undefined;
+  const declaring = declares ? kind.declare?.(db, tenantId, id, declaredBy) : undefined;
   if (declaring) await leaveToCommit(db, declaring);
 
   let made = true;
@@ -90,11 +96,11 @@ async function write<S extends SqlServices>(
   });
   const done = { ...facts, done: true, result: result as Write["result"] };
   const idAfter = await kind.id(db, done);
-  const after = became === undefined ? await readDeclared(db, kind, facts.tenantId, idAfter) : became;
+  const after = became === undefined ? await readDeclared(db, kind, tenantId, idAfter) : became;
   if (made && !isDeepStrictEqual(declaredBefore, after)) {
     const recorded = recordChange(services, {
-      tenantId: operation.object === "namespace" ? idAfter : facts.tenantId,
-      caller,
+      tenantId: operation.object === "namespace" ? idAfter : tenantId,
+      caller: callerOf(identity),
       request: request.facts,
       operation: operation.id,
       object: { kind: operation.object, id: id ?? idAfter },
@@ -105,6 +111,11 @@ async function write<S extends SqlServices>(
     await leaveToCommit(db, recorded);
   }
   return { result, revision: after === null ? undefined : revisionOf(after) };
+}
+
+async function findObject(db: SqlClient, kind: ManagedObject, facts: Write) {
+  const id = await kind.id(db, facts);
+  return { id, before: await kind.find(db, facts.tenantId, id) };
 }
 
 async function readDeclared(

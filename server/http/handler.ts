@@ -82,8 +82,8 @@ export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? 
 /** A request that changes a declared object. */
 export interface ObjectRequest {
   readonly operation: Operation & { readonly object: ObjectKind };
-  /** Undefined for the creation of a namespace. */
-  readonly tenantId: string | undefined;
+  /** Who sends the request, and for which namespace; what the sender may do, the transaction asks anew. */
+  readonly sender: Caller | Member;
   readonly params: object;
   readonly body: object | undefined;
   readonly ifMatch: string | undefined;

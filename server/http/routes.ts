@@ -183,7 +183,8 @@ function writerOf(
     const { services, params, body, creationKey, declaration } = context;
     const { result, revision } = await behaviour.write(services, {
       operation,
-      tenantId: operation.scope === "user" ? undefined : request.identity?.tenant,
+      // An operation that changes an object is for no stranger.
+      sender: request.identity as Caller | Member,
       params,
       body: body as object | undefined,
       ifMatch: request.headers["if-match"],

@@ -1,6 +1,5 @@
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/readRows.ts";
-import { findRow } from "../../db/rows.ts";
 import { type Sql, sql } from "../../db/sql.ts";
 import type { SqlServices } from "../../db/transaction.ts";
 import { ForbiddenError, PaymentError } from "../../errors.ts";
@@ -52,14 +51,17 @@ export function isAcceptable(services: SqlServices, device: Slot, full: boolean)
   return device.status === "removed" && wireDate(device.statusUpdatedAt) > wireDate(removedSince(services));
 }
 
-/**
- * Checks that the device's namespace can accept it.
- * @throws PaymentError the limit is reached, on a cloud instance
- * @throws ForbiddenError the limit is reached
- */
-export async function checkLimit(services: SqlServices, device: Device): Promise<void> {
-  const namespace = await findRow(services.db, "Namespace", { tenantId: device.tenantId });
-  if (namespace && isAcceptable(services, device, await isFull(services, namespace))) return;
+/** The error for accepting one more device than the namespace may have; null where the device can be accepted. */
+export async function limitRefusal(
+  services: SqlServices,
+  device: Device,
+): Promise<PaymentError | ForbiddenError | null> {
+  const { tenantId } = device;
+  const [namespace] = await readRows<{ maxDevices: number; full: boolean | number }>(
+    services.db,
+    sql`SELECT "maxDevices", ${fullness(services, tenantId)} AS "full" FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
+  );
+  if (namespace && isAcceptable(services, device, Boolean(namespace.full))) return null;
   const message = `the namespace may have ${namespace?.maxDevices} accepted devices at most`;
-  throw services.settings.edition === "cloud" ? new PaymentError(message) : new ForbiddenError(message);
+  return services.settings.edition === "cloud" ? new PaymentError(message) : new ForbiddenError(message);
 }

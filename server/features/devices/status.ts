@@ -6,7 +6,7 @@ import { deleteRows, updateRow } from "../../db/rows.ts";
 import { sql } from "../../db/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { SqlContext, SqlWrite } from "../../http/handler.ts";
-import { checkLimit } from "./deviceLimit.ts";
+import { limitRefusal } from "./deviceLimit.ts";
 import { declaredDevice } from "./objects.ts";
 
 /** A request that changes the status of a device. */
@@ -60,37 +60,42 @@ async function formerOf(db: SqlClient, { tenantId, uid, mac }: Device): Promise<
   return former;
 }
 
-/** @throws ConflictError another accepted device has the same name, and is not the one that this one replaces */
-async function checkName(
-  db: SqlClient,
-  { tenantId, uid, name }: Device,
-  former: Device | undefined,
-): Promise<void> {
-  const replaced = former ? sql`"mac" = ${former.mac}` : sql.false;
-  const [namesake] = await readRows(
+/** True if another accepted device has the same name, and is not of the same machine. */
+async function hasNamesake(db: SqlClient, { tenantId, uid, name, mac }: Device): Promise<boolean> {
+  const ofMachine = mac === "" ? sql.false : sql`"mac" = ${mac}`;
+  const namesakes = await readRows(
     db,
     sql`SELECT 1 FROM "Device" WHERE "tenantId" = ${tenantId} AND "name" = ${name} AND "status" = 'accepted'
-      AND "uid" <> ${uid} AND NOT (${replaced}) LIMIT 1`,
+      AND "uid" <> ${uid} AND NOT (${ofMachine}) LIMIT 1`,
   );
-  if (namesake) throw new ConflictError("another accepted device has the same name");
+  return namesakes.length > 0;
 }
 
-/** Accepting an accepted device changes nothing (rules D22). */
+/**
+ * Accepting an accepted device changes nothing (rules D22).
+ * @throws ConflictError another accepted device has the same name, and is not the one that this one replaces
+ * @throws NotFoundError no such device
+ * @throws PaymentError, ForbiddenError the namespace has as many devices as it may have
+ */
 async function accept(acceptance: Change): Promise<void> {
   const { services, found: device } = acceptance.context;
   const { db } = services;
   if (device === null) throw noSuchDevice();
   if (device.status === "accepted") return;
-  const former = await formerOf(db, device);
-  await checkName(db, device, former);
+  const [former, taken, refusal] = await Promise.all([
+    formerOf(db, device),
+    hasNamesake(db, device),
+    limitRefusal(services, device),
+  ]);
+  if (taken) throw new ConflictError("another accepted device has the same name");
   if (former) {
     // The same machine with a new key takes over the old device's name, slot and sessions (rules section 7).
     await db.$executeRaw(
       sql`UPDATE "Session" SET "deviceUid" = ${device.uid} WHERE "deviceUid" = ${former.uid}`,
     );
     await deleteFormer(former, acceptance);
-  } else {
-    await checkLimit(services, device);
+  } else if (refusal) {
+    throw refusal;
   }
   await change(acceptance, device, { status: "accepted", name: former?.name ?? device.name });
 }

@@ -184,18 +184,19 @@ test("of two requests that both find nothing, the slower one is given the other'
   };
   const { id } = await services.db.firewallRule.create({ data: rule });
   const where = { tenantId_creationKey: { tenantId, creationKey: "digest" } };
+  const sender = {
+    caller: { kind: "apikey", name: "test", tenant: tenantId, role: "owner" },
+    tenant: tenantId,
+    role: "owner",
+  } as const;
   let looked = 0;
   const make = async (blindFor: number) => {
     const { result } = await behaviour.write(services, {
       operation: { ...publicOperations.createFirewallRule, object: "firewallRule" },
-      ...{ tenantId, params: {}, body: {}, ifMatch: undefined, creationKey: "digest" },
+      ...{ sender, params: {}, body: {}, ifMatch: undefined, creationKey: "digest" },
       declaration: null,
       facts: { id: "", address: "" },
-      identify: async () => ({
-        caller: { kind: "apikey", name: "test", tenant: tenantId, role: "owner" },
-        tenant: tenantId,
-        role: "owner",
-      }),
+      identify: async () => sender,
       run: {
         by: "client",
         with: (inside, _, { repeated }) =>
