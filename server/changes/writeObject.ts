@@ -85,17 +85,19 @@ async function write<S extends SqlServices>(
 
   let made = true;
   let became: Declared | null | undefined;
+  let idAfter: string | undefined;
   const result = await run(services, identity, {
     found: before !== null && declaring ? { ...before, declaredBy } : before,
     repeated: () => {
       made = false;
     },
-    became: (declared) => {
+    became: (declared, id) => {
       became = declared;
+      idAfter = id;
     },
   });
   const done = { ...facts, done: true, result: result as Write["result"] };
-  const idAfter = await kind.id(db, done);
+  idAfter ??= await kind.id(db, done);
   const after = became === undefined ? await readDeclared(db, kind, tenantId, idAfter) : became;
   if (made && !isDeepStrictEqual(declaredBefore, after)) {
     const recorded = recordChange(services, {

@@ -59,8 +59,9 @@ export type SqlContext<O extends Operation, Row = unknown> = Omit<Context<O>, "s
   /**
    * Tells what the object's declared fields are after the operation, null once it is deleted: then they are not read
    * again.
+   * @param id of the object, where it is to be looked up otherwise
    */
-  became(declared: Readonly<Record<string, unknown>> | null): void;
+  became(declared: Readonly<Record<string, unknown>> | null, id?: string): void;
 };
 
 /**

@@ -42,8 +42,10 @@ export const isOpen = ({ status, expiresAt, invitation }: Member, now: Date): bo
   status === "pending" && invitation !== null && expiresAt !== null && expiresAt > now;
 
 /** True for an expired invitation, which can be made again. */
-export const ranOut = ({ status, expiresAt }: Member, now: Date): boolean =>
-  status === "pending" && expiresAt !== null && expiresAt <= now;
+export const ranOut = (
+  { status, expiresAt }: Pick<Member, "expiresAt"> & { readonly status: string | null },
+  now: Date,
+): boolean => status === "pending" && expiresAt !== null && expiresAt <= now;
 
 /**
  * Makes a pending membership, of a new `invited` user if nobody has the address. An earlier pending membership is

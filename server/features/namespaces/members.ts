@@ -2,8 +2,9 @@ import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
-import { leaveToCommit } from "../../db/readRows.ts";
+import { leaveToCommit, readRows, type SqlClient } from "../../db/readRows.ts";
 import { deleteRows, findRow, updateRow } from "../../db/rows.ts";
+import { sql } from "../../db/sql.ts";
 import type { SqlServices } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler, SqlWrite } from "../../http/handler.ts";
@@ -37,11 +38,10 @@ async function addMember(
   email: string,
   membership: Pick<Membership, "role" | "creationKey" | "declaredBy">,
 ): Promise<Membership> {
-  const user = await findRow(services.db, "User", { email });
-  if (!user || user.status === "invited") throw new NotFoundError("email: no user has it");
-  const key = { tenantId, userId: user.id };
-  checkAbsent(services, await findRow(services.db, "Member", key));
-  return putMember(services, key, membership);
+  const known = await findAddressee(services.db, tenantId, email);
+  if (!known || known.userStatus === "invited") throw new NotFoundError("email: no user has it");
+  checkAbsent(services, known);
+  return putMember(services, { tenantId, userId: known.userId }, membership);
 }
 
 /**
@@ -54,16 +54,34 @@ async function mailInvitation(
   email: string,
   membership: Pick<Membership, "creationKey" | "declaredBy"> & { readonly role: Role },
 ): Promise<Membership> {
-  const user = await findRow(services.db, "User", { email });
-  checkAbsent(services, user && (await findRow(services.db, "Member", { tenantId, userId: user.id })));
+  checkAbsent(services, await findAddressee(services.db, tenantId, email));
   const invitation = await makeInvitation(services, { ...membership, tenantId, email, mailed: true });
   await queueMail(services, await invitationMail(services, invitation, email));
   return invitation.member;
 }
 
+/** The user with an address, and the user's membership, whose status is null without one. */
+interface Addressee {
+  readonly userId: string;
+  readonly userStatus: string;
+  readonly status: string | null;
+  readonly expiresAt: Date | null;
+}
+
+/** The user with an address; undefined without one. */
+async function findAddressee(db: SqlClient, tenantId: string, email: string): Promise<Addressee | undefined> {
+  const [row] = await readRows<Addressee>(
+    db,
+    sql`SELECT "User"."id" AS "userId", "User"."status" AS "userStatus", "Member"."status", "Member"."expiresAt"
+      FROM "User" LEFT JOIN "Member" ON "Member"."userId" = "User"."id" AND "Member"."tenantId" = ${tenantId}
+      WHERE "User"."email" = ${email}`,
+  );
+  return row;
+}
+
 /** @throws ConflictError the user is a member already, or has an open invitation */
-function checkAbsent(services: SqlServices, known: Membership | null): void {
-  if (known && !ranOut(known, services.now()))
+function checkAbsent(services: SqlServices, known: Addressee | undefined): void {
+  if (known && known.status !== null && !ranOut(known, services.now()))
     throw new ConflictError("is a member already, or has an invitation");
 }
 
@@ -92,7 +110,7 @@ export const inviteMember: SqlWrite<PublicOperations["inviteMember"]> = {
       },
       create: () => add(services, tenantId, email, { role: body.role, creationKey, declaredBy }),
     });
-    context.became(declaredMember(member));
+    context.became(declaredMember(member), member.userId);
     return readNamespace(services, tenantId);
   },
 };

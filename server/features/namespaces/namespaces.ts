@@ -15,16 +15,20 @@ import {
   namespaceColumns,
   presentNamespace,
   presentNamespaces,
+  readBelongings,
 } from "./presentNamespace.ts";
 import { WELCOME } from "./welcome.ts";
 
 /** @throws NotFoundError the namespace was deleted since the caller was authorised */
 export async function readNamespace(services: SqlServices, tenantId: string) {
-  const rows = await readRows<CountedNamespace>(
-    services.db,
-    sql`SELECT ${namespaceColumns} FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
-  );
-  const [namespace] = await presentNamespaces(services, rows);
+  const [rows, belongings] = await Promise.all([
+    readRows<CountedNamespace>(
+      services.db,
+      sql`SELECT ${namespaceColumns} FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
+    ),
+    readBelongings(services, [tenantId]),
+  ]);
+  const [namespace] = presentNamespaces(rows, belongings);
   if (!namespace) throw new NotFoundError("no such namespace");
   return namespace;
 }
@@ -50,7 +54,9 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
     perPage: query.per_page,
   });
   header("X-Total-Count", total);
-  return presentNamespaces(services, rows);
+  if (rows.length === 0) return [];
+  const tenantIds = rows.map((row) => row.tenantId);
+  return presentNamespaces(rows, await readBelongings(services, tenantIds));
 };
 
 export const createNamespace: Handler<PublicOperations["createNamespace"]> = async (context) => {

@@ -60,13 +60,17 @@ export function presentNamespace(
   };
 }
 
-/** Converts namespaces with their members to their wire format, in the order of the rows. */
-export async function presentNamespaces(
+/** What belongs to namespaces beside their rows. */
+interface Belongings {
+  readonly members: readonly (Member & { readonly email: string })[];
+  readonly billings: readonly Billing[];
+}
+
+/** Reads what belongs to namespaces, of which there must be at least one. */
+export async function readBelongings(
   services: SqlServices,
-  rows: readonly CountedNamespace[],
-): Promise<WireNamespace[]> {
-  if (rows.length === 0) return [];
-  const tenantIds = rows.map((row) => row.tenantId);
+  tenantIds: readonly string[],
+): Promise<Belongings> {
   const [members, billings] = await Promise.all([
     readRows<Member & { email: string }>(
       services.db,
@@ -80,6 +84,14 @@ export async function presentNamespaces(
         )
       : [],
   ]);
+  return { members, billings };
+}
+
+/** Converts namespaces with what belongs to them to their wire format, in the order of the rows. */
+export function presentNamespaces(
+  rows: readonly CountedNamespace[],
+  { members, billings }: Belongings,
+): WireNamespace[] {
   const billingOf = new Map(billings.map((billing) => [billing.tenantId, billing]));
   const membersOf = Map.groupBy(members, (member) => member.tenantId);
   return rows.map((row) => {
