@@ -69,12 +69,16 @@ async function write<S extends SqlServices>(
     result: undefined,
   };
   const { db } = services;
-  const identifying = request.identify(services);
-  const finding = operation.creates ? undefined : findObject(db, kind, facts);
-  // What it throws is told below, to a sender who may know it.
-  finding?.catch(() => {});
-  const identity = await identifying;
-  const { id, before = null } = (await finding) ?? {};
+  // Read together, and both waited for: nothing may be sent for a request once it was refused.
+  const [identified, found] = await Promise.allSettled([
+    request.identify(services),
+    operation.creates ? undefined : findObject(db, kind, facts),
+  ]);
+  // First, since only a sender who may know it is told what the look-up throws.
+  if (identified.status === "rejected") throw identified.reason;
+  if (found.status === "rejected") throw found.reason;
+  const identity = identified.value;
+  const { id, before = null } = found.value ?? {};
   const declaredBefore = before === null ? null : kind.declared(before);
   if (takesIfMatch(operation)) checkRevision(declaredBefore, request.ifMatch);
   // Before the operation, so that its answer shows it. A creation stores it with the row that it makes.

@@ -1,0 +1,45 @@
+import { publicOperations } from "@gatehouse-access/sdk/contract";
+import { expect, test } from "vitest";
+import type { ManagedObject } from "../../../server/changes/managedObject.ts";
+import { writeObject } from "../../../server/changes/writeObject.ts";
+import { findRow } from "../../../server/db/rows.ts";
+import { ForbiddenError, NotFoundError } from "../../../server/errors.ts";
+import { objects as kinds } from "../../../server/features/objects.ts";
+import type { ObjectRequest } from "../../../server/http/handler.ts";
+import { withApp } from "../http/lab.ts";
+
+const app = withApp();
+
+/** A change by somebody who may not make it. */
+function refused(tenant: string): ObjectRequest {
+  return {
+    operation: { ...publicOperations.updateFirewallRule, object: "firewallRule" },
+    sender: { caller: { kind: "apikey", name: "test", tenant, role: "owner" }, tenant, role: "owner" },
+    ...{ params: { id: "1" }, body: {}, ifMatch: undefined, creationKey: null, declaration: null },
+    facts: { id: "", address: "" },
+    identify: () => Promise.reject(new ForbiddenError("may not")),
+    run: { by: "sql", with: () => Promise.reject(new Error("ran all the same")) },
+  };
+}
+
+const looking = (find: ManagedObject["find"]) => ({
+  ...kinds,
+  firewallRule: { id: () => "1", find, declared: () => ({}) },
+});
+
+test("a refused change sends nothing after its end", async () => {
+  const { tenant } = await app.user("ana", "lab");
+  let reads = 0;
+  const objects = looking(async (tx, tenantId) => {
+    for (; reads < 5; reads += 1) await findRow(tx, "Namespace", { tenantId });
+    return null;
+  });
+  await expect(writeObject(objects, app.services, refused(tenant))).rejects.toThrow("may not");
+  expect(reads).toBe(5);
+});
+
+test("who may not change an object does not learn whether it is there", async () => {
+  const { tenant } = await app.user("ana", "lab");
+  const objects = looking(() => Promise.reject(new NotFoundError("no such rule")));
+  await expect(writeObject(objects, app.services, refused(tenant))).rejects.toThrow("may not");
+});
