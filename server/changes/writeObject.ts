@@ -88,21 +88,19 @@ async function write<S extends SqlServices>(
   if (declaring) await leaveToCommit(db, declaring);
 
   let made = true;
-  let became: Declared | null | undefined;
-  let idAfter: string | undefined;
+  let became: { readonly declared: Declared | null; readonly id: string | undefined } | undefined;
   const result = await run(services, identity, {
     found: before !== null && declaring ? { ...before, declaredBy } : before,
     repeated: () => {
       made = false;
     },
-    became: (declared, id) => {
-      became = declared;
-      idAfter = id;
+    became: (declared, madeId) => {
+      became = { declared, id: madeId };
     },
   });
   const done = { ...facts, done: true, result: result as Write["result"] };
-  idAfter ??= await kind.id(db, done);
-  const after = became === undefined ? await readDeclared(db, kind, tenantId, idAfter) : became;
+  const idAfter = became?.id ?? (await kind.id(db, done));
+  const after = became === undefined ? await readDeclared(db, kind, tenantId, idAfter) : became.declared;
   if (made && !isDeepStrictEqual(declaredBefore, after)) {
     const recorded = recordChange(services, {
       tenantId: operation.object === "namespace" ? idAfter : tenantId,

@@ -5,6 +5,7 @@ import { readWireRows, type WireRow } from "../../db/readRows.ts";
 import { type Sql, sql } from "../../db/sql.ts";
 import { inOrder } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
+import { tagNamesIn, tagsColumn } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 import { fullness, isAcceptable } from "./deviceLimit.ts";
 import { onlineSince } from "./online.ts";
@@ -14,17 +15,17 @@ type WireDevice = z.output<typeof devices.device>;
 
 /** A row of {@link deviceColumns}. */
 export interface DeviceRow extends WireRow<Device> {
-  /** Separated by commas, which no tag holds; null for a device without tags. */
   readonly tagList: string | null;
   readonly namespaceName: string;
   /** SQLite's 1 and 0 are numbers. */
   readonly full: boolean | number;
 }
 
+const TAGS = tagsColumn(sql`"DeviceTag"`, sql`"DeviceTag"."deviceUid" = "Device"."uid"`);
+
 /** All columns that a device's wire format needs, so that one statement reads a page of devices. */
 export const deviceColumns = (services: Services, tenantId: string): Sql => sql`"Device".*,
-  (SELECT string_agg("DeviceTag"."tag", ',' ORDER BY "DeviceTag"."position") FROM "DeviceTag"
-    WHERE "DeviceTag"."deviceUid" = "Device"."uid") AS "tagList",
+  ${TAGS} AS "tagList",
   (SELECT "Namespace"."name" FROM "Namespace" WHERE "Namespace"."tenantId" = ${tenantId}) AS "namespaceName",
   ${fullness(services, tenantId)} AS "full"`;
 
@@ -32,7 +33,7 @@ export const deviceColumns = (services: Services, tenantId: string): Sql => sql`
 export function presentDevices(services: Services, rows: readonly DeviceRow[]): WireDevice[] {
   const since = wireDate(onlineSince(services));
   return rows.map((row) =>
-    presentDevice(row, row.tagList === null ? [] : row.tagList.split(","), {
+    presentDevice(row, tagNamesIn(row.tagList), {
       namespace: row.namespaceName,
       onlineSince: since,
       acceptable: isAcceptable(services, row, Boolean(row.full)),

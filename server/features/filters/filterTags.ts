@@ -9,13 +9,12 @@ import type { Filtered, FilteredRows } from "./filteredRows.ts";
 /** A key or rule, whose filter's tags can be changed one by one. */
 export interface FilterOwner<M extends Filtered> {
   readonly noun: "key" | "rule";
-  readonly tenantId: string;
   /** The error for replacing the tags of a filter by host name: 404 for a key, 400 for a rule (16.5). */
   readonly RefusedReplacement: new (
     message: string,
   ) => ServiceError;
   readonly rows: FilteredRows<M>;
-  readonly key: Partial<RowOf<M>>;
+  readonly key: Partial<RowOf<M>> & { readonly tenantId: string };
 }
 
 /** @throws NotFoundError no such key or rule */
@@ -45,7 +44,7 @@ export function addFilterTag<M extends Filtered>(
   tag: string,
 ): Promise<void> {
   return changeTags(services, owner, InvalidError, async (tags, tx) => {
-    await checkTagsUsed(tx, owner.tenantId, [tag], "tag");
+    await checkTagsUsed(tx, owner.key.tenantId, [tag], "tag");
     return tagAdded(tags, tag, owner.noun);
   });
 }
@@ -73,7 +72,7 @@ export function replaceFilterTags<M extends Filtered>(
   tags: readonly string[],
 ): Promise<void> {
   return changeTags(services, owner, owner.RefusedReplacement, async (_, tx) => {
-    await checkTagsUsed(tx, owner.tenantId, tags, "tags");
+    await checkTagsUsed(tx, owner.key.tenantId, tags, "tags");
     return tags;
   });
 }

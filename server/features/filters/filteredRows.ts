@@ -1,7 +1,7 @@
 import { leaveToCommit, readRows, type SqlClient } from "../../db/readRows.ts";
 import { deleteRows, hasKey, insertRows, type RowOf } from "../../db/rows.ts";
 import { type Sql, sql } from "../../db/sql.ts";
-import { tagRows, tagsColumn, tagsIn } from "../tags/tagList.ts";
+import { tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
 import type { StoredFilter } from "./filter.ts";
 
 /** The models with a filter, each with the one that holds the filters' tags. */
@@ -50,7 +50,7 @@ export function filteredRows<M extends Filtered>(
       const [row] = await readRows<
         RowOf<M> & { readonly hostname: string | null; readonly tagList: string | null }
       >(db, sql`SELECT ${rows}.*, ${tagList} AS "tagList" FROM ${rows} WHERE ${hasKey(key)}`);
-      return row ? { ...row, tags: tagsIn(row.tagList) } : null;
+      return row ? { ...row, tags: tagRows(tagNamesIn(row.tagList)) } : null;
     },
     insertTags(db, row, names) {
       const owner = ownerOf(row);

@@ -7,7 +7,6 @@ import { firewallRuleRows, ruleKey } from "./firewallRule.ts";
 function ownerOf(tenantId: string, id: string): FilterOwner<"FirewallRule"> {
   return {
     noun: "rule",
-    tenantId,
     RefusedReplacement: InvalidError,
     rows: firewallRuleRows,
     key: ruleKey(tenantId, id),

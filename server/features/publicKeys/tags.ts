@@ -7,7 +7,6 @@ import { publicKeyRows } from "./publicKey.ts";
 function ownerOf(tenantId: string, fingerprint: string): FilterOwner<"PublicKey"> {
   return {
     noun: "key",
-    tenantId,
     RefusedReplacement: NotFoundError,
     rows: publicKeyRows,
     key: { tenantId, fingerprint },

@@ -11,7 +11,7 @@ export const withTags = { tags: { orderBy: { position: "asc" } } } as const;
 export const tagRows = (tags: readonly string[]) => tags.map((tag, position) => ({ tag, position }));
 
 /**
- * The tags of an object in their order, as one column, which {@link tagsIn} reads. No tag holds a comma.
+ * The tags of an object in their order, as one column, which {@link tagNamesIn} reads. No tag holds a comma.
  * @param from table of the tags
  * @param owner condition that a tag belongs to the object
  */
@@ -19,8 +19,7 @@ export const tagsColumn = (from: Sql, owner: Sql): Sql =>
   sql`(SELECT string_agg("tag", ',' ORDER BY "position") FROM ${from} WHERE ${owner})`;
 
 /** The tags of a column, which is null without one. */
-export const tagsIn = (column: string | null): { tag: string }[] =>
-  (column ? column.split(",") : []).map((tag) => ({ tag }));
+export const tagNamesIn = (column: string | null): string[] => (column ? column.split(",") : []);
 
 export const tagNames = (rows: readonly { readonly tag: string }[]): string[] => rows.map((row) => row.tag);
 
