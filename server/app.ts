@@ -28,6 +28,7 @@ import { absentPaths, servedOperations, serveOperations } from "./http/routes.ts
 import { schemaController } from "./http/schemaController.ts";
 import { securityHeaders, sendSecurityHeaders } from "./http/securityHeaders.ts";
 import { answerUnservedPaths } from "./http/unservedPaths.ts";
+import { acceptWebSockets } from "./http/webSockets.ts";
 import { servePages } from "./pages/servePages.ts";
 import type { Services } from "./services.ts";
 
@@ -107,7 +108,9 @@ export async function newApp(
 /** Builds the service's HTTP side; it never listens. */
 export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
   const { settings } = services;
-  const app = await newApp(services, options, settings.corsOrigins);
+  const servers = options.servers ?? new HttpServers();
+  const app = await newApp(services, { ...options, servers }, settings.corsOrigins);
+  acceptWebSockets(app, servers);
   answerUnservedPaths(app, absentPaths(allOperations, settings.edition));
   limitRequests(app, services);
   authorizeRequests(app, services);

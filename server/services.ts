@@ -3,6 +3,7 @@ import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Enrolments } from "./features/devices/Enrolments.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
+import type { Gateway } from "./gateway/Gateway.ts";
 import type { Mailer } from "./mail/mail.ts";
 import type { BillingGateway } from "./payments/gateway.ts";
 import type { Metrics } from "./process/metrics.ts";
@@ -22,6 +23,8 @@ export interface Services {
   /** Device reports that wait to be written. */
   readonly heartbeats: Heartbeats;
   readonly enrolments: Enrolments;
+  /** The way to devices: their tunnels, and the logins through them. */
+  readonly gateway: Gateway;
   /** The payment gateway; features call it only through `callGateway`. */
   readonly billing: BillingGateway;
   /** The position of an IP address; 0,0 if it is unknown. */
@@ -76,6 +79,18 @@ export interface BillingSettings {
   readonly currency: "usd" | "brl";
 }
 
+/** What SSH logins may do. */
+export interface SshSettings {
+  /** Names of environment variables that clients may set; one that ends with `*` stands for all that begin so. */
+  readonly environment: readonly string[];
+  /** Whether other addresses may be reached through a device. */
+  readonly forwarding: boolean;
+  /** Connections of one network that are not logged in, at a time; 0: any number. */
+  readonly startupsPerAddress: number;
+  /** Refused logins of one network in a minute; 0: any number. */
+  readonly refusalsPerAddress: number;
+}
+
 /** Settings that the features work with. */
 export interface ServiceSettings {
   readonly edition: Edition;
@@ -97,6 +112,7 @@ export interface ServiceSettings {
   /** `host:port` of SSH and of the API, as agents receive it; undefined: taken from the request. */
   readonly sshEndpoint: string | undefined;
   readonly apiEndpoint: string | undefined;
+  readonly ssh: SshSettings;
   /** Origin at which clients reach the service, `https://gate.example.org`; undefined: taken from the request. */
   readonly publicUrl: string | undefined;
   /** Undefined: SAML is off. */

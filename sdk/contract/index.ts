@@ -16,6 +16,7 @@ import * as liveConnections from "./liveConnections.ts";
 import * as mfa from "./mfa.ts";
 import * as namespaces from "./namespaces.ts";
 import type { Operation } from "./operation.ts";
+import * as peers from "./peers.ts";
 import * as publicKeys from "./publicKeys.ts";
 import * as saml from "./saml.ts";
 import * as sessionEntry from "./sessionEntry.ts";
@@ -48,6 +49,7 @@ export {
   liveConnections,
   mfa,
   namespaces,
+  peers,
   publicKeys,
   saml,
   sessionEntry,
@@ -107,7 +109,11 @@ export type Operations = typeof operations;
  * The operations for trusted services on the private network, such as an SSH entry, by id. They are served on a
  * listener of their own, and the client has no methods for them (clients section 7).
  */
-export const internalOperations = { ...operationsOf(internal), ...operationsOf(sessionEntry) };
+export const internalOperations = {
+  ...operationsOf(internal),
+  ...operationsOf(sessionEntry),
+  ...operationsOf(peers),
+};
 
 /** The type of {@link internalOperations}. */
 export type InternalOperations = typeof internalOperations;

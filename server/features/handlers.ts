@@ -1,4 +1,5 @@
 import type { Operations } from "@gatehouse-access/sdk/contract";
+import { liveConnectionHandlers } from "../gateway/handlers.ts";
 import type { Handlers } from "../http/handler.ts";
 import { announcementHandlers } from "./announcements/handlers.ts";
 import { apiKeyHandlers } from "./apiKeys/handlers.ts";
@@ -10,7 +11,6 @@ import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
 import { fleetHandlers } from "./fleet/handlers.ts";
 import { installHandlers } from "./install/handlers.ts";
-import { liveConnectionHandlers } from "./liveConnections/handlers.ts";
 import { namespaceHandlers } from "./namespaces/handlers.ts";
 import { invitationHandlers } from "./namespaces/invitationHandlers.ts";
 import { publicKeyHandlers } from "./publicKeys/handlers.ts";

@@ -1,4 +1,5 @@
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
+import { peerHandlers } from "../gateway/handlers.ts";
 import type { Handler, Handlers } from "../http/handler.ts";
 import { evaluateNamespaceBilling, reportNamespaceBilling } from "./billing/evaluate.ts";
 import { lookupDevice } from "./devices/lookup.ts";
@@ -56,4 +57,5 @@ export const internalHandlers: Handlers<InternalOperations> = {
   storeSessionRecord,
   evaluateNamespaceBilling,
   reportNamespaceBilling,
+  ...peerHandlers,
 };

@@ -6,7 +6,7 @@ import type { SqlServices } from "../db/transaction.ts";
 import type { Services } from "../services.ts";
 import type { Caller, IdentityOf, Member } from "./identity.ts";
 import type { RequestFacts } from "./requestFacts.ts";
-import type { Conversation } from "./webSockets.ts";
+import type { Conversation, Exchange } from "./webSockets.ts";
 
 /** The type of an operation's validated body. */
 export type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;
@@ -45,11 +45,11 @@ export type Context<O extends Operation> = RequestContext<
 
 /**
  * Behaviour of an operation: its result becomes the response's body, an error the error response. A body too long for
- * memory is a stream of text with its `Content-Type` set; for a WebSocket, the result is the conversation over it.
+ * memory is a stream of text with its `Content-Type` set; for a WebSocket, the result is what happens over it.
  */
 export type Handler<O extends Operation> = (
   context: Context<O>,
-) => Promise<ResultOf<O> | Readable | Conversation>;
+) => Promise<ResultOf<O> | Readable | Conversation | Exchange>;
 
 /** The input of a write in SQL. */
 export type SqlContext<O extends Operation, Row = unknown> = Omit<Context<O>, "services"> & {

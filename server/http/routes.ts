@@ -22,7 +22,7 @@ import type { Caller, IdentityOf, Member } from "./identity.ts";
 import { readQuery } from "./query.ts";
 import { serializerOf } from "./serialization.ts";
 import { parse, parseBody, parseParams } from "./validation.ts";
-import { Conversation, openWebSocket } from "./webSockets.ts";
+import { Conversation, Exchange, openWebSocket } from "./webSockets.ts";
 
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 
@@ -137,7 +137,9 @@ async function respond(
   await behaviour.admit(operation.id, context);
   const result = await run(context, request, reply);
   if (operation.object !== null && !writesObject(operation)) setRevision(reply, revisionIn(result));
-  if (result instanceof Conversation) return openWebSocket(request, reply, result, operation.bodyLimit);
+  if (result instanceof Conversation || result instanceof Exchange) {
+    return openWebSocket(request, reply, result, operation.bodyLimit);
+  }
   reply.code(operation.success.status);
   if (result === undefined) return reply.send();
   const { mediaType } = operation.success;

@@ -54,6 +54,12 @@ export abstract class Conversation {
   abstract isOver(): Promise<boolean>;
 }
 
+/** The result of an operation that opens a WebSocket for messages of any kind, in both directions. */
+export abstract class Exchange {
+  /** Takes the open WebSocket over. It is closed when the app stops. */
+  abstract begin(webSocket: WebSocket): void;
+}
+
 interface Upgrade {
   readonly socket: Socket;
   readonly head: Buffer;
@@ -99,39 +105,53 @@ export function acceptWebSockets(
  * Answers a request with a WebSocket.
  * @param limit maximum size of a message, in bytes
  * @throws InvalidError the request is not for a WebSocket
- * @throws BusyError the maximum number of WebSockets is open
+ * @throws BusyError the maximum number of conversations is open, or the app stops
  */
 export function openWebSocket(
   request: FastifyRequest,
   reply: FastifyReply,
-  conversation: Conversation,
+  opened: Conversation | Exchange,
   limit: number,
 ): FastifyReply {
   const upgrade = upgrades.get(request.raw);
   if (upgrade === undefined)
     throw new InvalidError("the request must be for a WebSocket: Upgrade: websocket");
   const { socket, head, connections } = upgrade;
-  connections.makeRoom();
+  if (opened instanceof Conversation) connections.makeRoom();
+  else connections.refuseWhenStopping();
   upgrades.delete(request.raw);
   reply.hijack();
   reply.raw.detachSocket(socket);
-  const server = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    perMessageDeflate: false,
-    maxPayload: limit,
-  });
-  server.handleUpgrade(request.raw, socket, head, (webSocket) => {
+  serverFor(limit).handleUpgrade(request.raw, socket, head, (webSocket) => {
     socket.setKeepAlive(true, TCP_KEEPALIVE);
-    connections.add(webSocket, conversation, request.log);
+    if (opened instanceof Conversation) connections.add(webSocket, opened, request.log);
+    else connections.keep(webSocket, opened);
   });
   return reply;
+}
+
+/** What does the handshakes of WebSockets, by the maximum size of their messages. */
+const handshakes = new Map<number, WebSocketServer>();
+
+function serverFor(limit: number): WebSocketServer {
+  let server = handshakes.get(limit);
+  if (server === undefined) {
+    server = new WebSocketServer({
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: limit,
+    });
+    handshakes.set(limit, server);
+  }
+  return server;
 }
 
 /** The open WebSockets of a listener. */
 class OpenWebSockets {
   readonly #limits: WebSocketLimits;
   readonly #open = new Set<Connection>();
+  readonly #exchanges = new Set<WebSocket>();
   #stopping = false;
 
   constructor(limits: WebSocketLimits) {
@@ -143,7 +163,7 @@ class OpenWebSockets {
    * @throws BusyError all of them have received messages, or the app stops
    */
   makeRoom(): void {
-    if (this.#stopping) throw new BusyError("the service is being stopped");
+    this.refuseWhenStopping();
     if (this.#open.size < this.#limits.most) return;
     for (const connection of this.#open) {
       if (connection.received > 0) continue;
@@ -152,6 +172,18 @@ class OpenWebSockets {
       return;
     }
     throw new BusyError("there are too many WebSockets");
+  }
+
+  /** @throws BusyError the app stops */
+  refuseWhenStopping(): void {
+    if (this.#stopping) throw new BusyError("the service is being stopped");
+  }
+
+  /** Lets an exchange begin; stopping closes it. */
+  keep(webSocket: WebSocket, exchange: Exchange): void {
+    this.#exchanges.add(webSocket);
+    webSocket.on("close", () => this.#exchanges.delete(webSocket));
+    exchange.begin(webSocket);
   }
 
   add(webSocket: WebSocket, conversation: Conversation, log: FastifyBaseLogger): void {
@@ -163,6 +195,10 @@ class OpenWebSockets {
   /** Closes all of them; messages being handled may finish. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    for (const webSocket of this.#exchanges) {
+      webSocket.close(CLOSE.goingAway);
+      setImmediate(() => webSocket.terminate());
+    }
     const all = [...this.#open];
     for (const connection of all) connection.stop();
     let timer: NodeJS.Timeout | undefined;

@@ -2,9 +2,12 @@ import type { AddressInfo } from "node:net";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { collectDefaultMetrics } from "prom-client";
 import { isLoopback } from "../addresses.ts";
+import { readHostKey } from "../gateway/entry/hostKey.ts";
+import { SshEntry } from "../gateway/entry/SshEntry.ts";
+import type { Gateway } from "../gateway/Gateway.ts";
 import { OperatorError } from "../OperatorError.ts";
 import type { Services } from "../services.ts";
-import type { Config, InternalConfig, MetricsConfig } from "../settings/readConfig.ts";
+import type { Config, InternalConfig, MetricsConfig, SshConfig } from "../settings/readConfig.ts";
 import { buildInternalApp } from "./internalApp.ts";
 import type { Metrics } from "./metrics.ts";
 import { buildMetricsServer, readMetricsToken } from "./metricsServer.ts";
@@ -66,4 +69,22 @@ export async function listen(
       cause: error,
     });
   }
+}
+
+/**
+ * Serves SSH to devices.
+ * @returns a function that ends it
+ * @throws OperatorError the address cannot be listened on, or the host key cannot be used
+ */
+export async function serveSsh(
+  gateway: Gateway,
+  { dataDir }: Pick<Config, "dataDir">,
+  config: SshConfig,
+): Promise<() => void> {
+  const hostKey = readHostKey(dataDir, config.hostKeyFile);
+  const entry = new SshEntry(gateway, hostKey);
+  const port = await entry.listen(config);
+  const { host } = config;
+  gateway.log().info({ host, port, hostKey: hostKey.fingerprint }, "listening for SSH");
+  return () => entry.stop();
 }

@@ -16,6 +16,8 @@ export interface Metrics {
   readonly lockouts: Counter;
   /** Number of device reports received. */
   readonly heartbeats: Counter;
+  /** Logins to devices by the way they come (ssh, web), the credential (key, password, none) and the result. */
+  readonly deviceLogins: Counter<"entry" | "credential" | "result">;
   /** Number of lists refused because too many of the same owner waited. */
   readonly refusedLists: Counter;
 }
@@ -53,6 +55,12 @@ export function makeMetrics(): Metrics {
     heartbeats: new Counter({
       name: "gatehouse_device_heartbeats_total",
       help: "Reports of devices that were taken in",
+      registers,
+    }),
+    deviceLogins: new Counter({
+      name: "gatehouse_device_logins_total",
+      help: "Logins to devices by entry (ssh, web), credential (key, password, none) and result: accepted, or why not",
+      labelNames: ["entry", "credential", "result"],
       registers,
     }),
     refusedLists: new Counter({

@@ -8,17 +8,17 @@ import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { Enrolments } from "../features/devices/Enrolments.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
+import { Gateway } from "../gateway/Gateway.ts";
 import { HttpServers } from "../http/HttpServers.ts";
 import { mailerOf } from "../mail/mailerOf.ts";
 import { openGateway } from "../payments/openGateway.ts";
 import { instanceSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
 import { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
-import type { Services } from "../services.ts";
 import type { Config, TlsFiles } from "../settings/readConfig.ts";
 import { startChores } from "./chores.ts";
 import { healthPlugin } from "./health.ts";
-import { listen, serveInternal, serveMetrics } from "./listeners.ts";
+import { listen, serveInternal, serveMetrics, serveSsh } from "./listeners.ts";
 import { loggerOptions } from "./logging.ts";
 import { makeMetrics } from "./metrics.ts";
 import { Positions, UNKNOWN_POSITION } from "./positions.ts";
@@ -84,7 +84,12 @@ export async function serve(config: Config): Promise<RunningService> {
     };
     const billing = openGateway({ ...base, settings: config.service });
     const keys = await DatabaseSigningKeys.load(base);
-    const services: Services = { ...base, keys, billing, settings: config.service };
+    const peers = config.internal?.peerUrl && { url: config.internal.peerUrl, token: config.internal.token };
+    const gateway = new Gateway(
+      { ...base, keys, billing, settings: config.service },
+      { peers: peers || undefined, log: () => app.log },
+    );
+    const { services } = gateway;
     await trimAuditTrail(services, config.auditRetention);
     undo.push(() => services.heartbeats.flush());
 
@@ -100,6 +105,8 @@ export async function serve(config: Config): Promise<RunningService> {
       keys,
       snapshots: database.snapshots,
     });
+    await gateway.start();
+    undo.push(() => gateway.stop());
     undo.push(startChores(services, keys, config, app.log));
     const running = [app, admin];
     undo.push(() => closeInTime(running, config.shutdownTimeout));
@@ -109,6 +116,8 @@ export async function serve(config: Config): Promise<RunningService> {
     if (config.metrics) running.push(await serveMetrics(services.metrics, config.metrics, app.log));
     if (config.internal) running.push(await serveInternal(services, config.internal, app.log));
     await listen(app, config, { what: "service", flags: "--host, --port" });
+    undo.push(() => gateway.endLogins());
+    if (config.ssh) undo.push(await serveSsh(gateway, config, config.ssh));
     warnOfPlainHttp(app, config);
     const announce = () =>
       app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");

@@ -8,7 +8,8 @@ export const clientSettings = {
     variable: "GATEHOUSE_SSH_ENDPOINT",
     flag: "--ssh-endpoint",
     value: "host:port",
-    about: "Where clients reach the SSH side; left out: the host that they called",
+    about:
+      "Where clients reach the SSH side; left out: the host that they called, and the port of --ssh-port",
     allowed: "host:port, the port from 1 to 65535",
     schema: hostAndPort.optional(),
   }),
@@ -26,7 +27,7 @@ export const clientSettings = {
     value: "addresses",
     about:
       "Proxies whose X-Real-IP, else X-Forwarded-For, and X-Forwarded-Host, -Port and -Proto are believed; they " +
-      "must set or remove these headers of their clients",
+      "must set or remove these headers of their clients. On the SSH port they may send the PROXY protocol",
     allowed: "IP addresses and ranges like 10.0.0.0/8, separated by commas",
     schema: addressRanges.optional(),
   }),

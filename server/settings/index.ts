@@ -10,6 +10,7 @@ import { rateSettings } from "./rateSettings.ts";
 import { retentionSettings } from "./retentionSettings.ts";
 import { samlSettings } from "./samlSettings.ts";
 import { type Setting, setting } from "./setting.ts";
+import { sshSettings } from "./sshSettings.ts";
 import { wholeNumber } from "./values.ts";
 
 export type { Setting };
@@ -26,6 +27,7 @@ export const settings = {
     schema: z.string().min(1),
   }),
   ...listenSettings,
+  ...sshSettings,
   ...databaseSettings,
   edition: setting({
     variable: "GATEHOUSE_EDITION",

@@ -52,6 +52,16 @@ export const listenSettings = {
       .regex(/^[\x21-\x7e]{32,1024}$/)
       .optional(),
   }),
+  peerUrl: setting({
+    variable: "GATEHOUSE_PEER_URL",
+    flag: "--peer-url",
+    value: "url",
+    about:
+      "Address at which other instances reach this one's internal operations, so that a login finds a device whose " +
+      "tunnel another instance holds; left out: it finds those of its own instance alone",
+    allowed: "http:// or https:// with a host and, if it is another one, a port; needs --internal-port",
+    schema: origin.optional(),
+  }),
   tlsCertFile: setting({
     variable: "GATEHOUSE_TLS_CERT_FILE",
     flag: "--tls-cert-file",

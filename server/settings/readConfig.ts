@@ -34,6 +34,8 @@ export interface Config {
   readonly metrics: MetricsConfig | undefined;
   /** Undefined: internal operations are not served. */
   readonly internal: InternalConfig | undefined;
+  /** Undefined: there is no SSH entry. */
+  readonly ssh: SshConfig | undefined;
   readonly mail: MailConfig;
   readonly logLevel: SettingValues["logLevel"];
   /** In days; 0: for ever. */
@@ -63,6 +65,17 @@ export interface InternalConfig {
   readonly port: number;
   /** The token that each request must carry. */
   readonly token: string;
+  /** Where other instances reach the listener; undefined: they do not. */
+  readonly peerUrl: string | undefined;
+}
+
+/** The SSH entry. */
+export interface SshConfig {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** Undefined: the key of the data folder. */
+  readonly hostKeyFile: string | undefined;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -124,13 +137,20 @@ export function databaseAt(url: string | undefined, dataDir: string, connections
   return url.startsWith("file:") ? { file: resolve(url.slice("file:".length)) } : { url, connections };
 }
 
-/** @throws ConfigError a port without a token, which would let everybody use internal operations */
+/** @throws ConfigError a peer URL without a port, or a port without a token, which would let everybody use internal operations */
 function internalListener({
   internalHost,
   internalPort,
   internalToken,
+  peerUrl,
 }: SettingValues): InternalConfig | undefined {
-  if (internalPort === undefined) return undefined;
+  if (internalPort === undefined) {
+    if (peerUrl === undefined) return undefined;
+    const { peerUrl: url, internalPort: port } = settings;
+    throw new ConfigError(
+      `${url.variable} (flag ${url.flag}) is set without ${port.variable} (flag ${port.flag}): it must be ${port.allowed}`,
+    );
+  }
   if (internalToken === undefined) {
     const { internalPort: port, internalToken: token } = settings;
     throw new ConfigError(
@@ -138,7 +158,7 @@ function internalListener({
         `it must be ${token.allowed}`,
     );
   }
-  return { host: internalHost, port: internalPort, token: internalToken };
+  return { host: internalHost, port: internalPort, token: internalToken, peerUrl };
 }
 
 /**
@@ -252,6 +272,14 @@ export function readConfig(environment: Environment, flags: Flags): Config {
     host: values.host,
     port: values.port,
     internal: internalListener(values),
+    ssh:
+      values.sshPort === undefined
+        ? undefined
+        : {
+            host: values.sshHost,
+            port: values.sshPort,
+            hostKeyFile: values.sshHostKeyFile && resolve(values.sshHostKeyFile),
+          },
     auditRetention: values.auditRetention,
     sessionRetention: { sessions: values.sessionRetention, recordings: values.recordingRetention },
     tls: tlsFiles(values),
@@ -274,6 +302,12 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       tunnelsDomain: values.tunnelsDomain,
       agentImage: values.agentImage,
       sshEndpoint: values.sshEndpoint,
+      ssh: {
+        environment: values.sshEnvironment,
+        forwarding: values.sshForwarding,
+        startupsPerAddress: values.sshStartupsPerAddress,
+        refusalsPerAddress: values.sshRefusalsPerAddress,
+      },
       apiEndpoint: values.apiEndpoint,
       publicUrl: values.publicUrl,
       saml: samlSettings(values),

@@ -1,5 +1,5 @@
 import type { InternalOperations } from "@gatehouse-access/sdk/contract";
-import { inTransaction } from "../../db/transaction.ts";
+import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
@@ -9,28 +9,35 @@ import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
 
 /** A device as an SSH address names it. */
-interface DeviceAddress {
+export interface DeviceAddress {
   /** Name of the namespace. */
   readonly domain: string;
   readonly name: string;
 }
 
+/** What goes with a device that an SSH address names. */
+export const withNamespace = { ...withTags, namespace: true } as const;
+
 /**
- * The accepted device that an SSH address names, with its tags and namespace, all read at one moment. Names are stored
- * in lower case.
- * @throws NotFoundError no such device
+ * The accepted device that an SSH address names, with its tags and namespace, all read at one moment; null without one.
+ * Names are stored in lower case.
  */
-export function addressedDevice(services: Services, { domain, name }: DeviceAddress) {
+export async function findAddressed(tx: Transaction, { domain, name }: DeviceAddress) {
+  const namespace = await tx.namespace.findUnique({ where: { name: domain.toLowerCase() } });
+  if (namespace === null) return null;
+  const { tenantId } = namespace;
+  return tx.device.findFirst({
+    where: { tenantId, name: name.toLowerCase(), status: "accepted" },
+    include: withNamespace,
+  });
+}
+
+/** @throws NotFoundError {@link findAddressed} finds no device */
+export function addressedDevice(services: Services, address: DeviceAddress) {
   return inTransaction(services, async (tx) => {
-    const namespace = await tx.namespace.findUnique({ where: { name: domain.toLowerCase() } });
-    const device =
-      namespace &&
-      (await tx.device.findFirst({
-        where: { tenantId: namespace.tenantId, name: name.toLowerCase(), status: "accepted" },
-        include: withTags,
-      }));
-    if (!device) throw new NotFoundError("no such device");
-    return { ...device, namespace };
+    const device = await findAddressed(tx, address);
+    if (device === null) throw new NotFoundError("no such device");
+    return device;
   });
 }
 

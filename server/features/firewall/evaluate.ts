@@ -27,7 +27,8 @@ const factsOf = (row: FirewallRule & StoredFilter) => ({
 
 type Facts = ReturnType<typeof factsOf>;
 
-async function activeRules(tx: Transaction, tenantId: string): Promise<Facts[]> {
+/** The active rules of a namespace. */
+export async function activeRules(tx: Transaction, tenantId: string): Promise<Facts[]> {
   const rules: Facts[] = [];
   for (let last = 0; ; last = rules.at(-1)?.id ?? 0) {
     const rows = await tx.firewallRule.findMany({
@@ -41,8 +42,14 @@ async function activeRules(tx: Transaction, tenantId: string): Promise<Facts[]> 
   }
 }
 
-/** As {@link firewallDecides}, but with the strongest rules first, and only until one decides. */
-async function decide(rules: readonly Facts[], attempt: LoginAttempt): Promise<FirewallDecision<Facts>> {
+/**
+ * As {@link firewallDecides}, but with the strongest rules first, and only until one decides. Other requests get their
+ * turns meanwhile.
+ */
+export async function decideLogin(
+  rules: readonly Facts[],
+  attempt: LoginAttempt,
+): Promise<FirewallDecision<Facts>> {
   // Ids grow: of rules with the same priority, the newest is the strongest.
   const byStrength = rules.toSorted((a, b) => b.priority - a.priority || b.id - a.id);
   for (let start = 0; start < byStrength.length; start += MATCHED_AT_ONCE) {
@@ -62,7 +69,7 @@ export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> =
     const device = await addressedDevice(within(services, tx), query);
     return { device, rules: await activeRules(tx, device.tenantId) };
   });
-  const { allowed, rule } = await decide(rules, {
+  const { allowed, rule } = await decideLogin(rules, {
     deviceName: device.name,
     deviceTags: tagNames(device.tags),
     login: query.username,

@@ -5,7 +5,7 @@ import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
-import { newRsaKeyPair } from "./rsaKeyPair.ts";
+import { newRsaKeyPair, type RsaKeyPair } from "./rsaKeyPair.ts";
 
 /** How long a key pair signs, in milliseconds (rules section 7). */
 const LIFE = 60_000;
@@ -20,7 +20,14 @@ export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> =
   services,
   signal,
 }) => {
-  const { pem, fingerprint } = await newRsaKeyPair(signal);
+  const pair = await newRsaKeyPair(signal);
+  const createdAt = await keep(services, pair, LIFE);
+  const { pem, fingerprint } = pair;
+  return { data: Buffer.from(pem).toString("base64"), fingerprint, created_at: wireDate(createdAt) };
+};
+
+/** @param life how long it signs, in milliseconds */
+async function keep(services: Services, { pem, fingerprint }: RsaKeyPair, life: number): Promise<Date> {
   const createdAt = services.now();
   await services.db.privateKey.deleteMany({ where: { expiresAt: { lte: createdAt } } });
   await services.db.privateKey.create({
@@ -28,11 +35,48 @@ export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> =
       fingerprint,
       sealed: services.sealer.seal(pem, sealPurpose(fingerprint)),
       createdAt,
-      expiresAt: new Date(createdAt.getTime() + LIFE),
+      expiresAt: new Date(createdAt.getTime() + life),
     },
   });
-  return { data: Buffer.from(pem).toString("base64"), fingerprint, created_at: wireDate(createdAt) };
-};
+  return createdAt;
+}
+
+/** How long the gateway logs in with one key pair, in milliseconds: making one takes a good part of a second. */
+const GATEWAY_LIFE = 60 * 60_000;
+
+/**
+ * The key pair with which the gateway logs in to agents, one for many logins. Whichever device asks the service to sign
+ * with it gets nothing that an SSH server would take: the contract refuses what such a server has signed.
+ */
+export class GatewayKey {
+  readonly #services: Services;
+  #present: Promise<string> | undefined;
+  #endsAt = 0;
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /** The private key, PEM (PKCS#1). It signs for a minute at least. */
+  pem(): Promise<string> {
+    const time = this.#services.now().getTime();
+    if (this.#present === undefined || time > this.#endsAt - LIFE) {
+      this.#endsAt = time + GATEWAY_LIFE;
+      const made = this.#make();
+      this.#present = made;
+      made.catch(() => {
+        if (this.#present === made) this.#present = undefined;
+      });
+    }
+    return this.#present;
+  }
+
+  async #make(): Promise<string> {
+    const pair = await newRsaKeyPair(AbortSignal.timeout(LIFE));
+    await keep(this.#services, pair, GATEWAY_LIFE);
+    return pair.pem;
+  }
+}
 
 /** @throws ForbiddenError the device is not accepted: it gets no logins, so its agent needs no signatures */
 async function checkAccepted(services: Services, uid: string): Promise<void> {

@@ -11,7 +11,7 @@ const MAXIMUM_WAITING = 20;
 const slots = new Slots(1, MAXIMUM_WAITING, "too many keys at once, try again");
 
 /** A key pair in the form that an SSH entry uses. */
-interface RsaKeyPair {
+export interface RsaKeyPair {
   /** Private key, PEM (PKCS#1). */
   readonly pem: string;
   /** MD5 of the public key (models section 0). */
@@ -30,15 +30,14 @@ export async function newRsaKeyPair(signal: AbortSignal): Promise<RsaKeyPair> {
   );
   return {
     pem: privateKey.export({ type: "pkcs1", format: "pem" }).toString(),
-    fingerprint: parseSshPublicKey(sshLineOf(publicKey)).fingerprint,
+    fingerprint: parseSshPublicKey(`ssh-rsa ${sshBlobOf(publicKey).toString("base64")}`).fingerprint,
   };
 }
 
-/** The public key as a line of authorized_keys (RFC 4253, section 6.6). */
-function sshLineOf(publicKey: KeyObject): string {
+/** An RSA public key as SSH has it (RFC 4253, section 6.6). */
+export function sshBlobOf(publicKey: KeyObject): Buffer {
   const { e = "", n = "" } = publicKey.export({ format: "jwk" });
-  const blob = Buffer.concat([field(Buffer.from("ssh-rsa")), field(positive(e)), field(positive(n))]);
-  return `ssh-rsa ${blob.toString("base64")}`;
+  return Buffer.concat([field(Buffer.from("ssh-rsa")), field(positive(e)), field(positive(n))]);
 }
 
 function field(bytes: Buffer): Buffer {

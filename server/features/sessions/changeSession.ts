@@ -27,9 +27,13 @@ export function sessionFor(identity: DeviceCaller | Member, uid: string): Sessio
 export async function changeSession(
   services: Services,
   key: SessionKey,
-  changes: { readonly authenticated?: boolean | null | undefined; readonly type?: string | null | undefined },
+  changes: {
+    readonly authenticated?: boolean | null | undefined;
+    readonly type?: string | null | undefined;
+    readonly term?: string;
+  },
 ): Promise<void> {
-  const { authenticated, type } = changes;
+  const { authenticated, type, term } = changes;
   await inTransaction(services, async (tx) => {
     const session = await tx.session.findUnique({ where: { ...key }, select: { closedAt: true } });
     if (!session) throw unknownSession();
@@ -39,6 +43,7 @@ export async function changeSession(
       data: {
         ...(authenticated != null && { authenticated }),
         ...(type != null && { type }),
+        ...(term !== undefined && { term }),
         ...(begins && { lastSeen: services.now() }),
       },
       select: { uid: true },

@@ -1,5 +1,6 @@
 import type { InternalOperations, sessions } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
+import type { Session } from "../../db/generated/sqlite/client.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
@@ -12,40 +13,44 @@ import { appendRecord } from "./records.ts";
 /** Maximum number of events of a session: a logged-in user can cause any number. */
 const EVENTS_MAX = 1000;
 
-/** A login begins (rules section 17.1). */
-export const createSession: Handler<InternalOperations["createSession"]> = async ({ services, body }) => {
-  const { uid, device_uid: deviceUid, username, ip_address: ipAddress, type, term } = body;
-  const unknown = () => new NotFoundError("device_uid: no accepted device has it");
-  const tenantId = await inTransaction(services, async (tx) => {
+const unknownDevice = () => new NotFoundError("device_uid: no accepted device has it");
+
+/** A login that begins. */
+type NewSession = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddress" | "type" | "term"> &
+  Partial<Pick<Session, "instanceId">>;
+
+/**
+ * Notes that a login begins (rules section 17.1).
+ * @returns the namespace
+ * @throws NotFoundError no accepted device has the uid
+ * @throws ConflictError there is a session with the uid
+ */
+export async function beginSession(services: Services, login: NewSession): Promise<string> {
+  const { deviceUid, ipAddress } = login;
+  return inTransaction(services, async (tx) => {
     const device = await tx.device.findUnique({
       where: { uid: deviceUid, status: "accepted" },
       select: { tenantId: true },
     });
-    if (!device) throw unknown();
+    if (!device) throw unknownDevice();
     const now = services.now();
     const { tenantId } = device;
-    const login = {
-      uid,
-      deviceUid,
-      tenantId,
-      username,
-      ipAddress,
-      type,
-      term,
-      startedAt: now,
-      lastSeen: now,
-    };
     await tx.session.create({
-      data: { ...login, ...services.positionOf(ipAddress) },
+      data: { ...login, tenantId, startedAt: now, lastSeen: now, ...services.positionOf(ipAddress) },
       select: { uid: true },
     });
     return tenantId;
   }).catch((error: unknown) => {
     throw isDatabaseError(error, "P2002") ? new ConflictError("uid: there is a session with it") : error;
   });
+}
+
+export const createSession: Handler<InternalOperations["createSession"]> = async ({ services, body }) => {
+  const { uid, device_uid: deviceUid, ip_address: ipAddress, username, type, term } = body;
+  const tenantId = await beginSession(services, { uid, deviceUid, username, ipAddress, type, term });
   const session = await presentSession(services, tenantId, uid);
   // The device was deleted since, and the session with it.
-  if (session === undefined) throw unknown();
+  if (session === undefined) throw unknownDevice();
   return session;
 };
 

@@ -9,6 +9,7 @@ import { Enrolments } from "../../../server/features/devices/Enrolments.ts";
 import { Heartbeats } from "../../../server/features/devices/heartbeats.ts";
 import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
 import { insertUser } from "../../../server/features/users/createUser.ts";
+import { Gateway } from "../../../server/gateway/Gateway.ts";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/commonErrors.ts";
 import { signUserToken } from "../../../server/http/tokens.ts";
 import type { Mail } from "../../../server/mail/mail.ts";
@@ -111,6 +112,7 @@ const SETTINGS: ServiceSettings = {
   // Tests log in more often than people do.
   limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0, enrolmentsPerAddress: 0 },
   listBacklog: 0,
+  ssh: { environment: [], forwarding: false, startupsPerAddress: 0, refusalsPerAddress: 0 },
 };
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;
@@ -131,23 +133,27 @@ export async function startApp(
     settings: { ...SETTINGS, ...(settings.edition === "cloud" && { publicUrl: PUBLIC_URL }), ...settings },
     now: () => new Date((stoppedAt ?? Date.now()) + ahead),
   };
-  const services: Services = {
-    ...base,
-    keys: signingKeys(),
-    sealer: sealerOf("a secret of the tests"),
-    mailer: {
-      send: async (mail) => {
-        mails.push(mail);
+  const gateway = new Gateway(
+    {
+      ...base,
+      keys: signingKeys(),
+      sealer: sealerOf("a secret of the tests"),
+      mailer: {
+        send: async (mail) => {
+          mails.push(mail);
+        },
       },
+      metrics: makeMetrics(),
+      billing: openGateway(base),
+      heartbeats: new Heartbeats(database.client, (error) => {
+        throw error;
+      }),
+      enrolments: new Enrolments(),
+      positionOf,
     },
-    metrics: makeMetrics(),
-    billing: openGateway(base),
-    heartbeats: new Heartbeats(database.client, (error) => {
-      throw error;
-    }),
-    enrolments: new Enrolments(),
-    positionOf,
-  };
+    { log: () => app.log },
+  );
+  const { services } = gateway;
   const app = await buildApp(services);
   await app.listen({ host: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
@@ -205,6 +211,7 @@ export async function startApp(
     tokenOf: ({ id, username, tenant }) =>
       signUserToken(services, { id, origin: "local", username, mfa: false, tenant, tokenVersion: 0 }),
     stop: async () => {
+      await gateway.endLogins();
       await app.close();
       await services.heartbeats.flush();
       await database.close();

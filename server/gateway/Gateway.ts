@@ -1,0 +1,88 @@
+import type { Duplex } from "node:stream";
+import type { FastifyBaseLogger } from "fastify";
+import { Gauge } from "prom-client";
+import { GatewayKey } from "../features/privateKeys/privateKeys.ts";
+import type { Services } from "../services.ts";
+import { LiveLogins } from "./logins/LiveLogins.ts";
+import { Instances, type PeerAccess } from "./tunnels/Instances.ts";
+import { Tunnels } from "./tunnels/Tunnels.ts";
+
+interface GatewayOptions {
+  /** Where other instances reach this one. @default they do not */
+  readonly peers?: PeerAccess | undefined;
+  /** Asked for when something is to be logged. */
+  readonly log: () => FastifyBaseLogger;
+}
+
+/** The way from people to devices: the tunnels of agents, and the logins that go through them. */
+export class Gateway {
+  /** The services, with this gateway. */
+  readonly services: Services;
+  readonly log: () => FastifyBaseLogger;
+  readonly tunnels: Tunnels;
+  readonly instances: Instances;
+  readonly live: LiveLogins;
+  /** The key that logs in to agents. */
+  readonly agentKey: GatewayKey;
+
+  /** Holds no connection, and writes nothing, before `start`. */
+  constructor(services: Omit<Services, "gateway">, { peers, log }: GatewayOptions) {
+    this.services = { ...services, gateway: this };
+    this.log = log;
+    this.instances = new Instances(this.services, peers, log);
+    this.tunnels = new Tunnels(this.instances.id, this.services, log);
+    this.live = new LiveLogins(this.services, log);
+    this.agentKey = new GatewayKey(this.services);
+    this.#measure();
+  }
+
+  #measure(): void {
+    const { tunnels, live } = this;
+    const registers = [this.services.metrics.registry];
+    new Gauge({
+      name: "gatehouse_tunnels",
+      help: "Devices whose tunnel this instance holds",
+      registers,
+      collect() {
+        this.set(tunnels.size);
+      },
+    });
+    new Gauge({
+      name: "gatehouse_device_sessions",
+      help: "Logins to devices that go on through this instance",
+      registers,
+      collect() {
+        this.set(live.size);
+      },
+    });
+  }
+
+  /** The id of this instance. */
+  get instanceId(): string {
+    return this.instances.id;
+  }
+
+  /** Makes this instance known to others. */
+  start(): Promise<void> {
+    return this.instances.start();
+  }
+
+  /**
+   * Connects with a device, through whichever instance holds its tunnel.
+   * @throws UnreachableError the device does not answer
+   */
+  reach(uid: string): Promise<Duplex> {
+    return this.tunnels.has(uid) ? this.tunnels.connect(uid) : this.instances.connect(uid);
+  }
+
+  /** Ends all logins, and checks of tunnels. */
+  async endLogins(): Promise<void> {
+    this.tunnels.stop();
+    await this.live.stop();
+  }
+
+  /** Notes that this instance has ended; to be called when nothing goes through it any more. */
+  stop(): Promise<void> {
+    return this.instances.stop();
+  }
+}

@@ -1,0 +1,192 @@
+import type { AuthContext, Client, Connection, PasswordAuthContext, PublicKeyAuthContext } from "ssh2";
+import type { Gateway } from "../Gateway.ts";
+import { type Admission, admit, fingerprintOf, type Refusal } from "../logins/admit.ts";
+import { DeviceLogin } from "../logins/DeviceLogin.ts";
+import { readSshAddress, type SshAddress } from "../logins/sshAddress.ts";
+import { type ToldLogin, tellLogin, tellRefusal } from "../logins/tellLogin.ts";
+import { UnreachableError } from "../tunnels/Tunnels.ts";
+import { Channels } from "./Channels.ts";
+import { proves } from "./signature.ts";
+
+/** Passwords and signatures that a connection may try. */
+const TRIES = 6;
+/** Keys that a connection may ask about. */
+const QUESTIONS = 40;
+const METHODS: ("publickey" | "password")[] = ["publickey", "password"];
+
+/** What the listener wants to know of a connection. */
+export interface ConnectionEvents {
+  authenticated(): void;
+  /** A login was refused. */
+  refused(): void;
+}
+
+/** An SSH client's connection: its attempts to log in, then its channels. */
+export class ClientConnection {
+  readonly #gateway: Gateway;
+  readonly #client: Connection;
+  readonly #address: string;
+  readonly #events: ConnectionEvents;
+  #sshAddress: SshAddress | undefined;
+  #tries = 0;
+  #questions = 0;
+  /** The last refusal of a key that was only asked about. */
+  #unproved: (ToldLogin & { readonly refused: Refusal; readonly reason: string }) | undefined;
+  #login: DeviceLogin | undefined;
+  #device: Promise<Client> | undefined;
+  #channels: Channels | undefined;
+
+  /** @param address the client's, normalised */
+  constructor(gateway: Gateway, client: Connection, address: string, events: ConnectionEvents) {
+    this.#gateway = gateway;
+    this.#client = client;
+    this.#address = address;
+    this.#events = events;
+    client.on("authentication", (context) => {
+      this.#authenticate(context).catch((error: unknown) => {
+        if (!(error instanceof UnreachableError)) {
+          gateway.log().error({ err: error }, "an SSH login could not be decided");
+        }
+        context.reject(METHODS);
+      });
+    });
+    client.on("ready", () => this.#ready());
+    // A close follows every error; strangers cause any number of them.
+    client.on("error", () => {});
+    client.on("close", () => this.#closed());
+  }
+
+  async #authenticate(context: AuthContext): Promise<void> {
+    this.#sshAddress ??= readSshAddress(context.username);
+    const { method } = context;
+    if (method === "publickey") await this.#byKey(context);
+    else if (method === "password") await this.#byPassword(context);
+    else context.reject(METHODS);
+  }
+
+  async #byKey(context: PublicKeyAuthContext): Promise<void> {
+    const { key, signature, blob, hashAlgo } = context;
+    const asks = signature === undefined || blob === undefined;
+    if (this.#isTooMuch(asks)) return;
+    const fingerprint = fingerprintOf(key.data);
+    const told = { ...this.#told(context, "key"), fingerprint };
+    if (!asks && !proves({ key: key.data, signature, signed: blob, digest: hashAlgo })) {
+      this.#refuse(context, told, {
+        refused: "signature",
+        reason: "the signature is wrong, or made with SHA-1",
+      });
+      return;
+    }
+    const admission = await this.#admit({ key: key.data, firewall: !asks });
+    if ("refused" in admission) {
+      if (!asks) this.#refuse(context, told, admission);
+      else {
+        this.#unproved = { ...told, ...admission };
+        context.reject(METHODS);
+      }
+    } else if (asks) context.accept();
+    else {
+      this.#begin(admission, told, (login) => login.byKey());
+      context.accept();
+    }
+  }
+
+  async #byPassword(context: PasswordAuthContext): Promise<void> {
+    if (this.#isTooMuch(false)) return;
+    const told = this.#told(context, "password");
+    const admission = await this.#admit({ key: undefined, firewall: true });
+    if ("refused" in admission) {
+      this.#refuse(context, told, admission);
+      return;
+    }
+    const login = this.#newLogin(admission);
+    const device = await tellLogin(this.#gateway, { ...told, login }, () =>
+      login.byPassword(context.password),
+    );
+    if (device === undefined) {
+      this.#events.refused();
+      context.reject(METHODS);
+      return;
+    }
+    this.#device = Promise.resolve(device);
+    context.accept();
+  }
+
+  /** Ends a connection that tries too often. */
+  #isTooMuch(asks: boolean): boolean {
+    if (asks) this.#questions += 1;
+    else this.#tries += 1;
+    if (this.#tries <= TRIES && this.#questions <= QUESTIONS) return false;
+    this.#client.end();
+    return true;
+  }
+
+  async #admit(of: { readonly key: Buffer | undefined; readonly firewall: boolean }): Promise<Admission> {
+    const address = this.#sshAddress;
+    if (address === undefined)
+      return { refused: "address", reason: "not of the form login@namespace.device" };
+    return admit(this.#gateway.services, { ...address, ...of, address: this.#address });
+  }
+
+  #told({ username }: AuthContext, credential: "key" | "password"): ToldLogin {
+    return { entry: "ssh", credential, username: username.slice(0, 255), address: this.#address };
+  }
+
+  #refuse(context: AuthContext, told: ToldLogin, admission: Extract<Admission, { refused: Refusal }>): void {
+    this.#unproved = undefined;
+    tellRefusal(this.#gateway, told, admission);
+    this.#events.refused();
+    context.reject(METHODS);
+  }
+
+  #newLogin({ device }: Exclude<Admission, { refused: Refusal }>): DeviceLogin {
+    const username = this.#sshAddress?.login ?? "";
+    // The same one for every password that is tried: the agent may be asked again.
+    this.#login ??= new DeviceLogin(
+      this.#gateway,
+      { device, username, address: this.#address, type: "none" },
+      (reason) => this.#end(reason),
+    );
+    return this.#login;
+  }
+
+  /** The policy has decided, so the client need not wait until the device is reached. */
+  #begin(
+    admission: Exclude<Admission, { refused: Refusal }>,
+    told: ToldLogin,
+    open: (login: DeviceLogin) => Promise<Client | undefined>,
+  ): void {
+    const login = this.#newLogin(admission);
+    const device = tellLogin(this.#gateway, { ...told, login }, () => open(login)).then((client) => {
+      if (client === undefined) throw new UnreachableError("does not let the service in");
+      return client;
+    });
+    // The channels hear of it.
+    device.catch(() => {});
+    this.#device = device;
+  }
+
+  #ready(): void {
+    if (this.#login === undefined || this.#device === undefined) {
+      this.#client.end();
+      return;
+    }
+    this.#events.authenticated();
+    const { services } = this.#gateway;
+    this.#channels = new Channels(this.#client, this.#login, this.#device, services.settings.ssh);
+  }
+
+  #end(reason: string): void {
+    this.#channels?.tell(reason);
+    this.#client.end();
+  }
+
+  #closed(): void {
+    if (this.#channels === undefined && this.#unproved !== undefined) {
+      const { refused, reason, ...told } = this.#unproved;
+      tellRefusal(this.#gateway, told, { refused, reason });
+      this.#events.refused();
+    }
+    void this.#login?.finish();
+  }
+}

@@ -1,0 +1,109 @@
+import { createPublicKey } from "node:crypto";
+import type { Duplex } from "node:stream";
+import ssh2, { type AnyAuthMethod, type AuthHandlerMiddleware, type Client } from "ssh2";
+import { sshBlobOf } from "../../features/privateKeys/rsaKeyPair.ts";
+import { UnreachableError } from "../tunnels/Tunnels.ts";
+
+/** How long an agent may take until it waits for a credential, and to judge one, in milliseconds. */
+const AGENT_TIMEOUT = 20_000;
+
+/** Algorithms towards agents, whose host keys are RSA keys. */
+const ALGORITHMS = {
+  kex: [
+    "curve25519-sha256",
+    "curve25519-sha256@libssh.org",
+    "ecdh-sha2-nistp256",
+    "ecdh-sha2-nistp384",
+    "ecdh-sha2-nistp521",
+  ],
+  serverHostKey: ["rsa-sha2-512", "rsa-sha2-256"],
+  cipher: ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com"],
+} as const;
+
+/** A login at an agent. */
+export interface AgentLogin {
+  /** The connection to the agent. */
+  readonly stream: Duplex;
+  /** Uid of the session, by which the agent knows the connection. */
+  readonly session: string;
+  /** The device's public key (PEM, PKCS#1), which its agent must have. */
+  readonly publicKey: string;
+  readonly username: string;
+}
+
+type Next = (method: AnyAuthMethod | false) => void;
+
+/** A client of the agent's SSH server, which lets one credential after another be tried. */
+export class AgentClient {
+  readonly #client = new ssh2.Client();
+  readonly #username: string;
+  readonly #ended: Promise<never>;
+  #next = Promise.withResolvers<Next>();
+
+  /** @throws UnreachableError the device's own key cannot be read */
+  constructor({ stream, session, publicKey, username }: AgentLogin) {
+    this.#username = username;
+    const expected = hostKeyOf(publicKey);
+    // In a message of its own: agents lose what comes in the same one.
+    stream.write(`GET /ssh/${session} HTTP/1.1\r\nHost: gateway\r\n\r\n`);
+    const client = this.#client;
+    const { promise, reject } = Promise.withResolvers<never>();
+    this.#ended = promise;
+    // Whoever waits hears of it; later it is of no interest.
+    promise.catch(() => {});
+    client.on("error", (error) => reject(new UnreachableError(`broke off the login: ${error.message}`)));
+    client.on("close", () => reject(new UnreachableError("hung up")));
+    const askForCredential = (_left: unknown, _partial: unknown, next: Next) => this.#next.resolve(next);
+    client.connect({
+      sock: stream,
+      username,
+      hostVerifier: (key: Buffer) => key.equals(expected),
+      algorithms: { ...ALGORITHMS, kex: [...ALGORITHMS.kex] } as never,
+      authHandler: askForCredential as AuthHandlerMiddleware,
+      readyTimeout: 0,
+    });
+  }
+
+  /**
+   * Tries a private key (PEM).
+   * @returns the client once it is logged in; undefined if the agent refuses the key
+   * @throws UnreachableError the agent does not answer, or is not the device's
+   */
+  tryKey(key: string): Promise<Client | undefined> {
+    return this.#try({ type: "publickey", username: this.#username, key });
+  }
+
+  /** As {@link tryKey}, with a password. */
+  tryPassword(password: string): Promise<Client | undefined> {
+    return this.#try({ type: "password", username: this.#username, password });
+  }
+
+  /** Ends the connection. */
+  end(): void {
+    this.#client.destroy();
+  }
+
+  async #try(method: AnyAuthMethod): Promise<Client | undefined> {
+    const client = this.#client;
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject(new UnreachableError("did not answer in time")), AGENT_TIMEOUT);
+    try {
+      const next = await Promise.race([this.#next.promise, this.#ended, late]);
+      this.#next = Promise.withResolvers();
+      const ready = new Promise<Client>((resolve) => void client.once("ready", () => resolve(client)));
+      const refused = this.#next.promise.then(() => undefined);
+      next(method);
+      return await Promise.race([ready, refused, this.#ended, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function hostKeyOf(pem: string): Buffer {
+  try {
+    return sshBlobOf(createPublicKey(pem));
+  } catch {
+    throw new UnreachableError("has enrolled with a key that is none");
+  }
+}

@@ -1,0 +1,56 @@
+import type { Gateway } from "../Gateway.ts";
+import { UnreachableError } from "../tunnels/Tunnels.ts";
+import type { Refusal } from "./admit.ts";
+import type { DeviceLogin } from "./DeviceLogin.ts";
+
+/** Who wants to log in, and how. Nothing of the credential itself. */
+export interface ToldLogin {
+  readonly entry: "ssh" | "web";
+  readonly credential: "key" | "password" | "none";
+  /** The name that the client gives, or the login name on the device. */
+  readonly username: string;
+  readonly address: string;
+  readonly fingerprint?: string | undefined;
+}
+
+/** Tells the operator of a refused login, by log and metrics. */
+export function tellRefusal(
+  { log, services }: Gateway,
+  told: ToldLogin,
+  { refused, reason }: { readonly refused: Refusal; readonly reason: string },
+): void {
+  const { entry, credential } = told;
+  services.metrics.deviceLogins.inc({ entry, credential, result: refused });
+  log().info({ ...told, refused, reason }, "login to a device refused");
+}
+
+/** Runs a login that the policy has let through, and tells the operator how it ended. */
+export async function tellLogin<Result>(
+  gateway: Gateway,
+  { login, ...told }: ToldLogin & { readonly login: DeviceLogin },
+  attempt: () => Promise<Result | undefined>,
+): Promise<Result | undefined> {
+  const { device } = login.admitted;
+  const where = { device: device.uid, tenant: device.tenantId, session: login.uid };
+  try {
+    const result = await attempt();
+    if (result === undefined) {
+      const reason = "the device refuses the credential";
+      tellRefusal(gateway, { ...told, ...where }, { refused: "password", reason });
+      return undefined;
+    }
+    const { entry, credential } = told;
+    gateway.services.metrics.deviceLogins.inc({ entry, credential, result: "accepted" });
+    gateway.log().info({ ...told, ...where }, "login to a device");
+    return result;
+  } catch (error) {
+    if (error instanceof UnreachableError) {
+      tellRefusal(
+        gateway,
+        { ...told, ...where },
+        { refused: "unreachable", reason: `the device ${error.message}` },
+      );
+    }
+    throw error;
+  }
+}

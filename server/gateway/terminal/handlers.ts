@@ -1,0 +1,107 @@
+import { randomUUID, verify } from "node:crypto";
+import type { liveConnections, PublicOperations } from "@gatehouse-access/sdk/contract";
+import ssh2 from "ssh2";
+import { z } from "zod";
+import { InvalidError } from "../../errors.ts";
+import { publicKeyRows } from "../../features/publicKeys/publicKey.ts";
+import type { Handler } from "../../http/handler.ts";
+import { digestOf } from "../../secrets/digest.ts";
+import type { Services } from "../../services.ts";
+import { type Admission, admit, keyOfStored } from "../logins/admit.ts";
+import { WebTerminal } from "./WebTerminal.ts";
+
+/** How long a ticket is good, in milliseconds. */
+const LIFE = 30_000;
+
+const sealPurpose = (digest: string): string => `web terminal ${digest}`;
+
+type Request = z.output<NonNullable<(typeof liveConnections.openWebTerminal)["body"]>>;
+
+/** What a ticket stands for. */
+const ticket = z.object({
+  device: z.string(),
+  username: z.string(),
+  password: z.string().optional(),
+  fingerprint: z.string().optional(),
+  signature: z.string().optional(),
+});
+
+/** The ticket is in the database, sealed: the terminal may be opened at another instance. */
+export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = async ({ services, body }) => {
+  checkCredential(body);
+  const token = randomUUID();
+  const digest = digestOf(token);
+  const now = services.now();
+  await services.db.terminalTicket.deleteMany({ where: { expiresAt: { lte: now } } });
+  await services.db.terminalTicket.create({
+    data: {
+      digest,
+      sealed: services.sealer.seal(JSON.stringify(body), sealPurpose(digest)),
+      expiresAt: new Date(now.getTime() + LIFE),
+    },
+    select: { digest: true },
+  });
+  return { token };
+};
+
+/** @throws InvalidError neither a password, nor a key with its signature */
+function checkCredential({ password, fingerprint, signature }: Request): void {
+  if (password || (fingerprint && signature)) return;
+  throw new InvalidError("password: must be given, or fingerprint and signature");
+}
+
+/** What is wrong is told in the terminal itself: browsers show no answer to a WebSocket that is refused. */
+export const streamWebTerminal: Handler<PublicOperations["streamWebTerminal"]> = async (context) => {
+  const { services, query, request } = context;
+  const size = { width: cells(query.cols, 80), height: cells(query.rows, 24) };
+  const { address } = request;
+  const asked = await takeTicket(services, query.token ?? "");
+  if (asked === undefined) return WebTerminal.refused("the terminal was not asked for, or too long ago");
+  const { username, password } = asked;
+  const admission = await admitTerminal(services, asked, address);
+  return new WebTerminal(services.gateway, { admission, username, password, address, size });
+};
+
+/** Takes a ticket, which is good once; undefined without one. */
+async function takeTicket(services: Services, token: string): Promise<z.output<typeof ticket> | undefined> {
+  const digest = digestOf(token);
+  const row = await services.db.terminalTicket.findUnique({ where: { digest } });
+  if (row === null || row.expiresAt <= services.now()) return undefined;
+  const { count } = await services.db.terminalTicket.deleteMany({ where: { digest } });
+  if (count === 0) return undefined;
+  return ticket.parse(JSON.parse(services.sealer.open(row.sealed, sealPurpose(digest))));
+}
+
+/** Decides as for an SSH login, with what the browser has in place of SSH's proof of a key. */
+async function admitTerminal(
+  services: Services,
+  asked: z.output<typeof ticket>,
+  address: string,
+): Promise<Admission> {
+  const { device: uid, username: login, fingerprint, signature } = asked;
+  const question = { login, device: { uid }, address, firewall: true } as const;
+  if (!fingerprint || !signature) return admit(services, { ...question, key: undefined });
+  const device = await services.db.device.findUnique({ where: { uid }, select: { tenantId: true } });
+  const row = device && (await publicKeyRows.find(services.db, { tenantId: device.tenantId, fingerprint }));
+  if (!row) return { refused: "key", reason: "the namespace has no such key" };
+  const key = keyOfStored(row.data);
+  if (!hasSigned(key, login, signature)) return { refused: "signature", reason: "the signature is wrong" };
+  return admit(services, { ...question, key });
+}
+
+/** Whether a key has signed a login name, as the console does: RSA with SHA-1, Ed25519 as it is. */
+function hasSigned(key: Buffer, login: string, signature: string): boolean {
+  const parsed = ssh2.utils.parseKey(key);
+  if (parsed instanceof Error) return false;
+  const algorithm = parsed.type === "ssh-rsa" ? "sha1" : null;
+  try {
+    return verify(algorithm, Buffer.from(login), parsed.getPublicPEM(), Buffer.from(signature, "base64"));
+  } catch {
+    return false;
+  }
+}
+
+function cells(text: string | undefined, usual: number): number {
+  const count = Number(text);
+  return Number.isInteger(count) && count > 0 && count <= 1000 ? count : usual;
+}

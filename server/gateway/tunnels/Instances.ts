@@ -1,0 +1,141 @@
+import { randomBytes } from "node:crypto";
+import type { Duplex } from "node:stream";
+import { internal, liveConnections } from "@gatehouse-access/sdk/contract";
+import type { FastifyBaseLogger } from "fastify";
+import { createWebSocketStream, WebSocket } from "ws";
+import { providerOf } from "../../db/readRows.ts";
+import type { Services } from "../../services.ts";
+import { UnreachableError } from "./Tunnels.ts";
+
+/** How often an instance says that it is there, and how long one that says nothing counts, in milliseconds. */
+const SIGN_OF_LIFE = 10_000;
+const LIFETIME = 60_000;
+/** How long another instance may take to connect with a device, in milliseconds: longer than the device may. */
+const PEER_TIMEOUT = 15_000;
+
+/** Where other instances reach this one, and the token that all of them share. */
+export interface PeerAccess {
+  readonly url: string;
+  readonly token: string;
+}
+
+/** The running instances of the service, this one among them. */
+export class Instances {
+  /** The id of this instance; a process that starts anew has another one. */
+  readonly id = randomBytes(16).toString("hex");
+  readonly #services: Services;
+  readonly #access: PeerAccess | undefined;
+  readonly #log: () => FastifyBaseLogger;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  /** @param access undefined: this instance neither reaches others nor is reached */
+  constructor(services: Services, access: PeerAccess | undefined, log: () => FastifyBaseLogger) {
+    this.#services = services;
+    this.#access = access;
+    this.#log = log;
+  }
+
+  /** Makes this instance known, and clears away what instances that were killed have left behind. */
+  async start(): Promise<void> {
+    await this.#sign();
+    this.#timer = setInterval(() => {
+      this.#running = this.#sign().catch((error: unknown) => {
+        this.#log().error({ err: error }, "this instance could not be made known to others");
+      });
+    }, SIGN_OF_LIFE).unref();
+  }
+
+  /** Ends what goes through this instance: logins, and tunnels. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#running;
+    await this.#clear([this.id]);
+  }
+
+  /**
+   * Connects with a device whose tunnel another instance holds.
+   * @throws UnreachableError no instance holds one, or the one that does cannot be reached
+   */
+  async connect(uid: string): Promise<Duplex> {
+    const device = await this.#services.db.device.findUnique({
+      where: { uid },
+      select: { instanceId: true },
+    });
+    const holder = device?.instanceId ?? undefined;
+    if (holder === undefined || holder === this.id) throw new UnreachableError("is not connected");
+    return this.#open(holder, `/internal/devices/${uid}/stream`);
+  }
+
+  /**
+   * Passes an agent on that picks up what another instance has announced.
+   * @throws UnreachableError there is no such instance, or it knows nothing of the connection
+   */
+  async passOn(instanceId: string, dial: string): Promise<Duplex> {
+    return this.#open(instanceId, `/internal/dials/${encodeURIComponent(dial)}`);
+  }
+
+  async #open(instanceId: string, path: string): Promise<Duplex> {
+    const peer = await this.#services.db.instance.findUnique({ where: { id: instanceId } });
+    const access = this.#access;
+    if (!peer?.peerUrl || access === undefined) {
+      throw new UnreachableError("is connected with an instance that cannot be reached (GATEHOUSE_PEER_URL)");
+    }
+    const socket = new WebSocket(new URL(path, peer.peerUrl), {
+      headers: { [internal.INTERNAL_TOKEN]: access.token },
+      handshakeTimeout: PEER_TIMEOUT,
+      maxPayload: liveConnections.STREAM_MESSAGE_MAX,
+      perMessageDeflate: false,
+    });
+    return new Promise((resolve, reject) => {
+      const fail = (error: Error) => {
+        this.#log().warn(
+          { peer: peer.peerUrl, reason: error.message },
+          "another instance did not connect with a device",
+        );
+        reject(new UnreachableError("is connected with an instance that did not answer"));
+      };
+      socket.once("error", fail);
+      socket.once("open", () => {
+        socket.off("error", fail);
+        resolve(createWebSocketStream(socket));
+      });
+    });
+  }
+
+  async #sign(): Promise<void> {
+    const { db, now } = this.#services;
+    const state = { lastSeen: now(), peerUrl: this.#access?.url ?? null };
+    await db.instance.upsert({
+      where: { id: this.id },
+      create: { id: this.id, ...state },
+      update: state,
+      select: { id: true },
+    });
+    // One process at a time uses an SQLite file: all others have ended.
+    const alone = providerOf(db) === "sqlite";
+    const ended = await db.instance.findMany({
+      where: {
+        id: { not: this.id },
+        ...(!alone && { lastSeen: { lt: new Date(now().getTime() - LIFETIME) } }),
+      },
+      select: { id: true },
+    });
+    if (ended.length > 0) await this.#clear(ended.map(({ id }) => id));
+  }
+
+  /** What went through instances that have ended is over. */
+  async #clear(ids: string[]): Promise<void> {
+    const { db, now } = this.#services;
+    const through = { instanceId: { in: ids } };
+    await db.session.updateMany({
+      where: { ...through, closedAt: null },
+      data: { closedAt: now(), instanceId: null },
+    });
+    await db.device.updateMany({
+      where: through,
+      data: { offline: true, instanceId: null, tunnelId: null },
+    });
+    await db.instance.deleteMany({ where: { id: { in: ids } } });
+  }
+}

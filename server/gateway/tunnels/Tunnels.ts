@@ -1,0 +1,221 @@
+import { randomBytes } from "node:crypto";
+import type { Duplex } from "node:stream";
+import type { FastifyBaseLogger } from "fastify";
+import { createWebSocketStream, type WebSocket } from "ws";
+import { NotFoundError, RateLimitedError } from "../../errors.ts";
+import { Exchange } from "../../http/webSockets.ts";
+import type { Services } from "../../services.ts";
+import { AgentTunnel, type TunnelEvents, type TunnelledDevice } from "./AgentTunnel.ts";
+import { noteClosed, noteOpened, statesOf } from "./presence.ts";
+
+/** Tunnels that pending devices of a namespace, or behind one network, may hold: anybody can enrol devices. */
+const PENDING_PER_TENANT = 200;
+const PENDING_PER_NETWORK = 50;
+/** Each tunnel is checked once in as many seconds. */
+const SLOTS = 25;
+/** How long an agent may take to pick up a connection, in milliseconds. */
+const PICK_UP_TIMEOUT = 10_000;
+
+/** A device cannot be reached now. The message ends the sentence "the device …". */
+export class UnreachableError extends Error {}
+
+interface Dial {
+  readonly tunnel: AgentTunnel;
+  readonly timer: NodeJS.Timeout;
+  pickedUp(stream: Duplex): void;
+  failed(reason: string): void;
+}
+
+/** Counts things by key, and holds no key without one. */
+class Tally {
+  readonly #counts = new Map<string, number>();
+
+  of = (key: string): number => this.#counts.get(key) ?? 0;
+
+  add(key: string, change: 1 | -1): void {
+    const count = this.of(key) + change;
+    if (count === 0) this.#counts.delete(key);
+    else this.#counts.set(key, count);
+  }
+}
+
+/** The tunnels of devices that this instance holds, and the connections that agents are to pick up. */
+export class Tunnels implements TunnelEvents {
+  readonly #instanceId: string;
+  readonly #services: Services;
+  readonly #log: () => FastifyBaseLogger;
+  readonly #byDevice = new Map<string, AgentTunnel>();
+  readonly #slots = Array.from({ length: SLOTS }, () => new Set<AgentTunnel>());
+  readonly #pendingOfTenant = new Tally();
+  readonly #pendingOfNetwork = new Tally();
+  readonly #dials = new Map<string, Dial>();
+  readonly #timer: NodeJS.Timeout;
+  #slot = 0;
+  #stopping = false;
+
+  constructor(instanceId: string, services: Services, log: () => FastifyBaseLogger) {
+    this.#instanceId = instanceId;
+    this.#services = services;
+    this.#log = log;
+    this.#timer = setInterval(() => void this.#checkSlot(), 1000).unref();
+  }
+
+  /** Number of devices that this instance holds a tunnel of. */
+  get size(): number {
+    return this.#byDevice.size;
+  }
+
+  has(uid: string): boolean {
+    return this.#byDevice.has(uid);
+  }
+
+  /**
+   * Prepares the tunnel of a device.
+   * @throws NotFoundError the device is gone
+   * @throws RateLimitedError too many pending devices hold one
+   */
+  async open(device: TunnelledDevice): Promise<Exchange> {
+    const [state] = await statesOf(this.#services, [device.uid]);
+    if (state === undefined) throw new NotFoundError("no such device");
+    const pending = state.status !== "accepted";
+    if (pending) this.#refuseTooMany(device);
+    const hold = (socket: WebSocket) => this.#hold(new AgentTunnel(socket, device, pending, this));
+    return new (class extends Exchange {
+      begin = hold;
+    })();
+  }
+
+  /**
+   * Connects with a device whose tunnel this instance holds.
+   * @throws UnreachableError it does not pick up
+   */
+  connect(uid: string): Promise<Duplex> {
+    const tunnel = this.#byDevice.get(uid);
+    if (tunnel === undefined) return Promise.reject(new UnreachableError("is not connected"));
+    const id = randomBytes(16).toString("hex");
+    return new Promise((resolve, reject) => {
+      const failed = (reason: string) => reject(new UnreachableError(reason));
+      const timer = setTimeout(() => this.#take(id)?.failed("did not answer in time"), PICK_UP_TIMEOUT);
+      this.#dials.set(id, { tunnel, timer, pickedUp: resolve, failed });
+      tunnel.announce(`/ssh/revdial?revdial.dialer=${this.#instanceId}&uuid=${id}`);
+    });
+  }
+
+  /** Whether a connection waits to be picked up here. */
+  isDialled(id: string): boolean {
+    return this.#dials.has(id);
+  }
+
+  /** An agent picks a connection up, which it can do once. */
+  pickUp(id: string): Exchange | undefined {
+    const dial = this.#take(id);
+    if (dial === undefined) return undefined;
+    return new (class extends Exchange {
+      begin(socket: WebSocket): void {
+        dial.pickedUp(createWebSocketStream(socket));
+      }
+    })();
+  }
+
+  alive({ device }: AgentTunnel): void {
+    this.#services.heartbeats.beat(device.uid, this.#services.now());
+  }
+
+  failed(tunnel: AgentTunnel, id: string): void {
+    // One device cannot end the connection to another one.
+    if (this.#dials.get(id)?.tunnel === tunnel) this.#take(id)?.failed("could not take the connection");
+  }
+
+  closed(tunnel: AgentTunnel): void {
+    const { uid, tenantId, network } = tunnel.device;
+    for (const slot of this.#slots) slot.delete(tunnel);
+    if (tunnel.pending) this.#count(tunnel, -1);
+    if (this.#byDevice.get(uid) === tunnel) this.#byDevice.delete(uid);
+    for (const [id, dial] of this.#dials) {
+      if (dial.tunnel === tunnel) this.#take(id)?.failed("hung up");
+    }
+    this.#log().debug({ device: uid, tenant: tenantId, network }, "tunnel closed");
+    if (this.#stopping) return;
+    noteClosed(this.#services, tunnel).catch((error: unknown) => this.#lost(error, "the end of a tunnel"));
+  }
+
+  /** Ends the checks. The listener closes the tunnels, and `Instances` notes the end of all of them at once. */
+  stop(): void {
+    this.#stopping = true;
+    clearInterval(this.#timer);
+  }
+
+  #refuseTooMany({ tenantId, network }: TunnelledDevice): void {
+    const full =
+      this.#pendingOfTenant.of(tenantId) >= PENDING_PER_TENANT ||
+      this.#pendingOfNetwork.of(network) >= PENDING_PER_NETWORK;
+    if (!full) return;
+    throw new RateLimitedError("too many devices that wait to be accepted hold a tunnel", {
+      "Retry-After": "60",
+    });
+  }
+
+  #count({ device }: AgentTunnel, change: 1 | -1): void {
+    this.#pendingOfTenant.add(device.tenantId, change);
+    this.#pendingOfNetwork.add(device.network, change);
+  }
+
+  #hold(tunnel: AgentTunnel): void {
+    const { uid, tenantId, network } = tunnel.device;
+    const before = this.#byDevice.get(uid);
+    this.#byDevice.set(uid, tunnel);
+    before?.close();
+    // Not that of the present second, so that no tunnel is checked at once again.
+    this.#slots[(this.#slot + SLOTS - 1) % SLOTS]?.add(tunnel);
+    if (tunnel.pending) this.#count(tunnel, 1);
+    this.#log().debug({ device: uid, tenant: tenantId, network }, "tunnel open");
+    noteOpened(this.#services, this.#instanceId, tunnel).then(
+      (known) => known || tunnel.close(),
+      (error: unknown) => this.#lost(error, "a tunnel"),
+    );
+  }
+
+  #lost(error: unknown, what: string): void {
+    this.#log().error(
+      { err: error },
+      `${what} could not be written; devices may show as online or offline wrongly`,
+    );
+  }
+
+  #take(id: string): Dial | undefined {
+    const dial = this.#dials.get(id);
+    this.#dials.delete(id);
+    clearTimeout(dial?.timer);
+    return dial;
+  }
+
+  /** Sees whether the agents are still there, and whether the database still knows their tunnels. */
+  async #checkSlot(): Promise<void> {
+    const slot = this.#slots[this.#slot];
+    this.#slot = (this.#slot + 1) % SLOTS;
+    if (slot === undefined || slot.size === 0) return;
+    const tunnels = [...slot];
+    for (const tunnel of tunnels) tunnel.check();
+    try {
+      const states = await statesOf(
+        this.#services,
+        tunnels.map(({ device }) => device.uid),
+      );
+      const byUid = new Map(states.map((state) => [state.uid, state]));
+      for (const tunnel of tunnels) {
+        const state = byUid.get(tunnel.device.uid);
+        // Deleted, or another instance has a newer one.
+        if (state === undefined || state.tunnelId !== tunnel.id) tunnel.close();
+        else this.#setPending(tunnel, state.status !== "accepted");
+      }
+    } catch (error) {
+      this.#lost(error, "tunnels");
+    }
+  }
+
+  #setPending(tunnel: AgentTunnel, pending: boolean): void {
+    if (pending === tunnel.pending) return;
+    tunnel.pending = pending;
+    this.#count(tunnel, pending ? 1 : -1);
+  }
+}

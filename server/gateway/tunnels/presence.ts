@@ -1,0 +1,61 @@
+import { readRows } from "../../db/readRows.ts";
+import { sql } from "../../db/sql.ts";
+import { inSqlTransaction } from "../../db/transaction.ts";
+import type { Services } from "../../services.ts";
+import type { AgentTunnel } from "./AgentTunnel.ts";
+
+/** Devices per statement: other users of the database wait for no longer than one statement takes. */
+const BATCH = 250;
+/** Writes of one lane share transactions: a fleet connects again at once. */
+const LANE = "tunnels";
+
+/** What the database knows of a device and its tunnel. */
+interface TunnelState {
+  readonly uid: string;
+  readonly status: string;
+  /** The newest tunnel of the device; null while it has none. */
+  readonly tunnelId: string | null;
+}
+
+/** The devices among the given ones that exist. */
+export async function statesOf(services: Services, uids: readonly string[]): Promise<TunnelState[]> {
+  const states: TunnelState[] = [];
+  for (let start = 0; start < uids.length; start += BATCH) {
+    const some = sql.list(uids.slice(start, start + BATCH));
+    states.push(
+      ...(await readRows<TunnelState>(
+        services.db,
+        sql`SELECT "uid", "status", "tunnelId" FROM "Device" WHERE "uid" IN (${some}) AND "status" <> 'removed'`,
+      )),
+    );
+  }
+  return states;
+}
+
+/**
+ * Notes that an instance holds a device's tunnel, which ends all earlier ones. The device is online from then on.
+ * @returns false if the device is gone
+ */
+export async function noteOpened(
+  services: Services,
+  instanceId: string,
+  { id, device }: AgentTunnel,
+): Promise<boolean> {
+  const count = await inSqlTransaction(services, LANE, (tx) =>
+    tx.$executeRaw(
+      sql`UPDATE "Device" SET "instanceId" = ${instanceId}, "tunnelId" = ${id}, "offline" = ${false},
+        "lastSeen" = ${services.now()} WHERE "uid" = ${device.uid} AND "status" <> 'removed'`,
+    ),
+  );
+  return count > 0;
+}
+
+/** Notes that a tunnel has ended. The device is offline, unless it has a newer one. */
+export async function noteClosed(services: Services, { id, device }: AgentTunnel): Promise<void> {
+  await inSqlTransaction(services, LANE, (tx) =>
+    tx.$executeRaw(
+      sql`UPDATE "Device" SET "instanceId" = NULL, "tunnelId" = NULL, "offline" = ${true}
+        WHERE "uid" = ${device.uid} AND "tunnelId" = ${id}`,
+    ),
+  );
+}
