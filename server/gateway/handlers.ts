@@ -1,11 +1,11 @@
 import { type Duplex, pipeline } from "node:stream";
 import type { liveConnections, PublicOperations, peers } from "@gatehouse-access/sdk/contract";
-import { createWebSocketStream, type WebSocket } from "ws";
+import type { WebSocket } from "ws";
 import { BusyError, InvalidError, NotFoundError } from "../errors.ts";
 import type { Handler, Handlers } from "../http/handler.ts";
 import { Exchange } from "../http/webSockets.ts";
 import { openWebTerminal, streamWebTerminal } from "./terminal/handlers.ts";
-import { UnreachableError } from "./tunnels/Tunnels.ts";
+import { streamOver, UnreachableError } from "./tunnels/Tunnels.ts";
 
 const deviceConnection: Handler<PublicOperations["deviceConnection"]> = async (context) => {
   const { services, identity, request } = context;
@@ -24,7 +24,7 @@ class Passage extends Exchange {
   }
 
   begin(socket: WebSocket): void {
-    const stream = createWebSocketStream(socket);
+    const stream = streamOver(socket);
     // Its outcome is that both have ended: neither side learns more of the other one.
     pipeline(stream, this.#other, stream, () => {});
   }

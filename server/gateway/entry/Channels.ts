@@ -194,8 +194,8 @@ class Seat {
     ledger.event(this.#seat, request, data);
     const kind = asked.request === "subsystem" ? asked.name : asked.request === "exec" ? "exec" : "term";
     this.#channels.describe(kind, this.#term);
-    this.#openAt(asked).then(
-      (far) => this.#join(near, far, asked),
+    this.#channels.device.then(
+      (device) => this.#open(device, near, asked),
       (error: Error) => fail(near, `The device ${error.message}`),
     );
   }
@@ -204,19 +204,17 @@ class Seat {
     return (this.#terminal as { readonly term?: string } | undefined)?.term;
   }
 
-  async #openAt(asked: Asked): Promise<ClientChannel> {
-    const device = await this.#channels.device;
-    return new Promise((resolve, reject) => {
-      const opened = (error: Error | undefined, far: ClientChannel) => {
-        if (error) reject(new Error(`refuses the ${asked.request}`));
-        else resolve(far);
-      };
-      const pty = this.#terminal as PseudoTtyOptions | undefined;
-      const env = this.#environment;
-      if (asked.request === "shell") device.shell(pty ?? false, { env }, opened);
-      else if (asked.request === "exec") device.exec(asked.command, { env, ...(pty && { pty }) }, opened);
-      else device.subsys(asked.name, opened);
-    });
+  #open(device: Client, near: ServerChannel, asked: Asked): void {
+    // Joined within the callback: a short command has ended by the next turn of the event loop.
+    const opened = (error: Error | undefined, far: ClientChannel) => {
+      if (error) fail(near, `The device refuses the ${asked.request}`);
+      else this.#join(near, far, asked);
+    };
+    const pty = this.#terminal as PseudoTtyOptions | undefined;
+    const env = this.#environment;
+    if (asked.request === "shell") device.shell(pty ?? false, { env }, opened);
+    else if (asked.request === "exec") device.exec(asked.command, { env, ...(pty && { pty }) }, opened);
+    else device.subsys(asked.name, opened);
   }
 
   #join(near: ServerChannel, far: ClientChannel, asked: Asked): void {

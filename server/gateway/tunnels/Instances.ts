@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { internal, liveConnections } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
-import { createWebSocketStream, WebSocket } from "ws";
+import { WebSocket } from "ws";
 import { providerOf } from "../../db/readRows.ts";
 import type { Services } from "../../services.ts";
-import { UnreachableError } from "./Tunnels.ts";
+import { streamOver, UnreachableError } from "./Tunnels.ts";
 
 /** How often an instance says that it is there, and how long one that says nothing counts, in milliseconds. */
 const SIGN_OF_LIFE = 10_000;
@@ -87,6 +87,8 @@ export class Instances {
       maxPayload: liveConnections.STREAM_MESSAGE_MAX,
       perMessageDeflate: false,
     });
+    // At once: the first bytes may come together with the answer to the handshake.
+    const stream = streamOver(socket);
     return new Promise((resolve, reject) => {
       const fail = (error: Error) => {
         this.#log().warn(
@@ -98,7 +100,7 @@ export class Instances {
       socket.once("error", fail);
       socket.once("open", () => {
         socket.off("error", fail);
-        resolve(createWebSocketStream(socket));
+        resolve(stream);
       });
     });
   }

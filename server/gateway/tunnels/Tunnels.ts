@@ -19,6 +19,11 @@ const PICK_UP_TIMEOUT = 10_000;
 /** A device cannot be reached now. The message ends the sentence "the device …". */
 export class UnreachableError extends Error {}
 
+/** The bytes of a WebSocket. An error closes the stream, and is of no further interest. */
+export function streamOver(socket: WebSocket): Duplex {
+  return createWebSocketStream(socket).on("error", () => {});
+}
+
 interface Dial {
   readonly tunnel: AgentTunnel;
   readonly timer: NodeJS.Timeout;
@@ -112,7 +117,7 @@ export class Tunnels implements TunnelEvents {
     if (dial === undefined) return undefined;
     return new (class extends Exchange {
       begin(socket: WebSocket): void {
-        dial.pickedUp(createWebSocketStream(socket));
+        dial.pickedUp(streamOver(socket));
       }
     })();
   }

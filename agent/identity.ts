@@ -1,0 +1,87 @@
+import { execFileSync } from "node:child_process";
+import { createPrivateKey, createPublicKey, generateKeyPairSync, hash } from "node:crypto";
+import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { networkInterfaces, userInfo } from "node:os";
+import { join } from "node:path";
+
+/** The command is called wrongly. */
+export class UsageError extends Error {}
+
+/** The key of a device, by which the service recognises it. */
+export interface DeviceKey {
+  /** The private half, PEM (PKCS#1). */
+  readonly privateKey: string;
+  /** The public half, PEM (PKCS#1). */
+  readonly publicKey: string;
+}
+
+const KEY_FILE = "device_key.pem";
+
+/** The numeric ids of a user. @throws UsageError there is no such user */
+function idsOf(user: string): { readonly uid: number; readonly gid: number } {
+  try {
+    const id = (what: string) =>
+      Number(execFileSync("id", [what, user], { stdio: ["ignore", "pipe", "ignore"] }));
+    return { uid: id("-u"), gid: id("-g") };
+  } catch {
+    throw new UsageError(`--user: there is no user ${user} on this machine`);
+  }
+}
+
+const isRoot = (): boolean => process.getuid?.() === 0;
+
+/** Makes the folder of the key, and gives it to the user that the process will become. */
+export function prepareFolder(folder: string, user: string | undefined): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (!isRoot() || user === undefined) return;
+  const { uid, gid } = idsOf(user);
+  chownSync(folder, uid, gid);
+}
+
+/**
+ * Gives up root's rights for those of a user, for good.
+ * @returns the user of the process from then on
+ * @throws UsageError the process is root's, and no other user is named
+ */
+export function becomeUser(user: string | undefined): {
+  readonly username: string;
+  readonly home: string;
+  readonly shell: string;
+} {
+  if (isRoot()) {
+    if (user === undefined) throw new UsageError("--user: must name the user to become, since this is root");
+    const { uid, gid } = idsOf(user);
+    if (uid === 0) throw new UsageError("--user: must not be root");
+    process.setgroups?.([gid]);
+    process.setgid?.(gid);
+    process.setuid?.(uid);
+  } else if (user !== undefined && user !== userInfo().username) {
+    throw new UsageError(`--user: only root can become ${user}`);
+  }
+  const { username, homedir, shell } = userInfo();
+  const usable = shell && existsSync(shell) && !/\/(nologin|false)$/.test(shell);
+  return { username, home: existsSync(homedir) ? homedir : "/", shell: usable ? shell : "/bin/sh" };
+}
+
+/** The device's key, which the first start makes. */
+export function deviceKey(folder: string): DeviceKey {
+  const file = join(folder, KEY_FILE);
+  if (!existsSync(file)) {
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    writeFileSync(file, privateKey.export({ type: "pkcs1", format: "pem" }), { mode: 0o600, flag: "wx" });
+  }
+  const privateKey = readFileSync(file, "utf8");
+  const publicKey = createPublicKey(createPrivateKey(privateKey)).export({ type: "pkcs1", format: "pem" });
+  return { privateKey, publicKey: publicKey.toString() };
+}
+
+/** The address of the first network card; a machine without one is identified by its key. */
+export function machineAddress({ publicKey }: DeviceKey): string {
+  const cards = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  const card = cards.find(({ internal, mac }) => !internal && mac !== "00:00:00:00:00:00");
+  if (card) return card.mac;
+  return (hash("sha256", publicKey).slice(0, 10).match(/../g) ?? []).reduce(
+    (mac, pair) => `${mac}:${pair}`,
+    "02",
+  );
+}

@@ -1,0 +1,156 @@
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { devices, tenantId } from "@gatehouse-access/sdk/contract";
+import { Command, CommanderError, Option } from "commander";
+import { z } from "zod";
+import { Agent } from "./Agent.ts";
+import { becomeUser, deviceKey, machineAddress, prepareFolder, UsageError } from "./identity.ts";
+import { hashPassword, passwordCheck } from "./password.ts";
+
+const wrongUsage = 2;
+
+/** The version of the package, as agents report it. */
+function version(): string {
+  const file = join(import.meta.dirname, import.meta.filename.endsWith(".ts") ? "" : "..", "package.json");
+  return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
+}
+
+const settings = z.object({
+  url: z.url({
+    protocol: /^https?$/,
+    error: "--url: must be the http:// or https:// address of the service",
+  }),
+  tenant: tenantId.describe("--tenant"),
+  hostname: devices.deviceName,
+  mac: z.string().min(1).max(64).optional(),
+  dataDir: z.string().min(1),
+  logins: z
+    .string()
+    .transform((names) => names.split(",").map((name) => name.trim()))
+    .pipe(z.array(z.string().min(1)))
+    .optional(),
+  user: z.string().min(1).optional(),
+  shell: z.string().startsWith("/", "must be the path of a shell").optional(),
+  allowForwarding: z.boolean(),
+});
+
+/** The host's own name in the form that names of devices have. */
+const usualName = (): string =>
+  hostname()
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_-]/g, "-");
+
+function option(flags: string, about: string, variable: string, fallback?: string): Option {
+  const made = new Option(flags, about).env(variable);
+  return fallback === undefined ? made : made.default(fallback);
+}
+
+function runCommand(): Command {
+  return new Command("run")
+    .description("Enrol this machine as a device, and serve logins to it")
+    .addOption(option("--url <url>", "Address of the service", "GATEHOUSE_URL").makeOptionMandatory())
+    .addOption(
+      option(
+        "--tenant <id>",
+        "Id of the namespace to enrol in",
+        "GATEHOUSE_AGENT_TENANT",
+      ).makeOptionMandatory(),
+    )
+    .addOption(option("--hostname <name>", "Name of a new device", "GATEHOUSE_AGENT_HOSTNAME", usualName()))
+    .addOption(
+      option(
+        "--mac <address>",
+        "What identifies the machine (default: its first network card)",
+        "GATEHOUSE_AGENT_MAC",
+      ),
+    )
+    .addOption(
+      option(
+        "--data-dir <folder>",
+        "Folder of the device's key",
+        "GATEHOUSE_AGENT_DATA_DIR",
+        "gatehouse-agent-data",
+      ),
+    )
+    .addOption(
+      option(
+        "--logins <names>",
+        "Login names that get in, separated by commas; all of them as the user of this process; *: every name " +
+          "(default: the name of that user)",
+        "GATEHOUSE_AGENT_LOGINS",
+      ),
+    )
+    .addOption(
+      option(
+        "--user <name>",
+        "User to become when started as root, which serves no logins",
+        "GATEHOUSE_AGENT_USER",
+      ),
+    )
+    .addOption(
+      option("--shell <path>", "Shell of logins (default: that of the user)", "GATEHOUSE_AGENT_SHELL"),
+    )
+    .option("--allow-forwarding", "Let logins reach other addresses through this machine", false)
+    .addHelpText(
+      "after",
+      "\nWithout GATEHOUSE_AGENT_PASSWORD_HASH, which `gatehouse-agent hash-password` makes, no password gets in.",
+    );
+}
+
+/**
+ * Runs `gatehouse-agent` with the arguments that follow the command's name.
+ * @returns the exit code: 0 after SIGINT or SIGTERM, 1 for a failure, 2 for wrong usage
+ */
+export async function main(args: readonly string[]): Promise<number> {
+  const program = new Command("gatehouse-agent")
+    .description("Agent of a device of the remote SSH access service")
+    .version(version())
+    .showHelpAfterError("(--help says more)");
+  program.addCommand(runCommand().action(run));
+  program
+    .command("hash-password")
+    .description("Read a password from the standard input, and print its hash")
+    .action(async () => console.log(await hashPassword((await text(process.stdin)).replace(/\r?\n$/, ""))));
+  for (const command of [program, ...program.commands]) command.exitOverride();
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : wrongUsage;
+    console.error(`gatehouse-agent: ${(error as Error).message}`);
+    return error instanceof UsageError ? wrongUsage : 1;
+  }
+}
+
+/** @throws UsageError naming each wrong setting */
+function readSettings(flags: object): z.output<typeof settings> {
+  const read = settings.safeParse(flags);
+  if (read.success) return read.data;
+  const flagOf = (name: PropertyKey | undefined) =>
+    `--${String(name).replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  throw new UsageError(
+    read.error.issues.map(({ path, message }) => `${flagOf(path[0])}: ${message}`).join("\n"),
+  );
+}
+
+async function run(flags: object): Promise<void> {
+  const { user, dataDir, mac, logins, shell, ...rest } = readSettings(flags);
+  prepareFolder(dataDir, user);
+  const { username, home, shell: usualShell } = becomeUser(user);
+  const key = deviceKey(dataDir);
+  const agent = new Agent({
+    ...rest,
+    version: `v${version()}`,
+    key,
+    mac: mac ?? machineAddress(key),
+    logins: logins ?? [username],
+    user: { name: username, home, shell: shell ?? usualShell },
+    passwordFits: passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH),
+    log: (level, message, facts = {}) =>
+      console.log(JSON.stringify({ level, time: Date.now(), ...facts, msg: message })),
+  });
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => agent.stop());
+  await agent.run();
+}

@@ -1,0 +1,146 @@
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { createWebSocketStream, WebSocket } from "ws";
+import type { Log } from "./Agent.ts";
+import type { SshServer } from "./SshServer.ts";
+
+/** How often the agent says that it is there, and how long the service may be silent, in milliseconds. */
+const KEEP_ALIVE = 30_000;
+const SILENCE = 35_000;
+/** Longest line of the tunnel, and head of a request on a picked-up connection, in bytes. */
+const LINE_MAX = 4096;
+const HEAD_MAX = 8192;
+/** How long picking up a connection may take, in milliseconds. */
+const PICK_UP_TIMEOUT = 20_000;
+/** Connections of the tunnel are the only ones that may be picked up. */
+const PICK_UP_PATH = "/ssh/revdial?";
+
+interface TunnelOptions {
+  readonly url: string;
+  readonly token: string;
+  readonly server: SshServer;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+interface Line {
+  readonly command?: unknown;
+  readonly connPath?: unknown;
+}
+
+/** The service's address with another path, by the scheme of WebSockets. */
+function addressOf(url: string, path: string): URL {
+  const address = new URL(path, url);
+  address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+  return address;
+}
+
+/**
+ * Holds the tunnel until it ends, and picks up the connections that it announces.
+ * @throws Error the service cannot be reached, or refuses the tunnel
+ */
+export function runTunnel({ url, token, server, log, signal }: TunnelOptions): Promise<void> {
+  const socket = new WebSocket(addressOf(url, "/ssh/connection"), {
+    headers: { Authorization: `Bearer ${token}` },
+    handshakeTimeout: PICK_UP_TIMEOUT,
+    maxPayload: LINE_MAX * 4,
+    perMessageDeflate: false,
+    followRedirects: false,
+  });
+  const send = (line: object) => socket.send(Buffer.from(`${JSON.stringify(line)}\n`));
+  const answer = (line: Line) => {
+    if (line.command === "keep-alive") silence.refresh();
+    if (line.command !== "conn-ready") return;
+    const { connPath } = line;
+    pickUp(url, connPath, server).catch((error: Error) => {
+      log("warn", "a connection could not be picked up", { reason: error.message });
+      if (socket.readyState === socket.OPEN) send({ command: "pickup-failed", connPath, err: error.message });
+    });
+  };
+  const silence = setTimeout(() => socket.terminate(), SILENCE);
+  const stop = () => socket.terminate();
+  signal.addEventListener("abort", stop);
+  let timer: NodeJS.Timeout | undefined;
+  let rest = "";
+  return new Promise<void>((resolve, reject) => {
+    socket.on("open", () => {
+      log("info", "tunnel open");
+      send({ command: "keep-alive" });
+      timer = setInterval(() => send({ command: "keep-alive" }), KEEP_ALIVE);
+    });
+    socket.on("message", (data, binary) => {
+      const lines = (rest + String(data)).split("\n");
+      rest = lines.pop() ?? "";
+      const read = lines.map(readLine);
+      if (!binary || rest.length > LINE_MAX || read.includes(undefined)) socket.terminate();
+      else for (const line of read) answer(line as Line);
+    });
+    socket.on("unexpected-response", (_request, { statusCode = 0 }) => {
+      reject(new Error(`the service refuses the tunnel: ${statusCode} ${STATUS_CODES[statusCode] ?? ""}`));
+      socket.terminate();
+    });
+    socket.on("error", reject);
+    socket.on("close", () => resolve());
+  }).finally(() => {
+    clearTimeout(silence);
+    clearInterval(timer);
+    signal.removeEventListener("abort", stop);
+  });
+}
+
+/** Undefined for what is no JSON object. */
+function readLine(line: string): Line | undefined {
+  try {
+    const read: unknown = JSON.parse(line);
+    return typeof read === "object" && read !== null ? read : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws Error the path is not that of a connection to pick up, or the service does not know it */
+async function pickUp(url: string, path: unknown, server: SshServer): Promise<void> {
+  if (typeof path !== "string" || !path.startsWith(PICK_UP_PATH)) {
+    throw new Error(`connPath: must begin with ${PICK_UP_PATH}`);
+  }
+  const socket = new WebSocket(addressOf(url, path), {
+    handshakeTimeout: PICK_UP_TIMEOUT,
+    perMessageDeflate: false,
+  });
+  // At once: the service's request may come together with its answer to the handshake.
+  answerRequest(createWebSocketStream(socket), server);
+  await new Promise<void>((resolve, reject) => {
+    socket.once("open", resolve);
+    socket.once("error", reject);
+  });
+}
+
+/** Reads the one request of a picked-up connection, which becomes an SSH connection or closes another one. */
+function answerRequest(stream: Duplex, server: SshServer): void {
+  // A close follows every error.
+  stream.on("error", () => stream.destroy());
+  let head = Buffer.alloc(0);
+  const read = (data: Buffer) => {
+    head = Buffer.concat([head, data]);
+    const end = head.indexOf("\r\n\r\n");
+    if (end === -1 && head.length <= HEAD_MAX) return;
+    stream.off("data", read);
+    stream.pause();
+    const [, path] = /^GET (\S+) HTTP\/1\.1\r\n/.exec(head.toString("latin1")) ?? [];
+    const [, close, session] = /^\/ssh\/(close\/)?([\w-]+)$/.exec(path ?? "") ?? [];
+    const rest = head.subarray(end + 4);
+    if (end === -1 || session === undefined) {
+      const body = '{"message":"Not Found"}';
+      stream.end(
+        `HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
+    } else if (close) {
+      server.close(session);
+      stream.end("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    } else {
+      if (rest.length > 0) stream.unshift(rest);
+      server.accept(stream, session);
+    }
+  };
+  stream.on("data", read);
+}
