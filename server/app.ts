@@ -1,5 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { operations as allOperations } from "@gatehouse-access/sdk/contract";
+import {
+  operations as allOperations,
+  type Operations as PublicOperations,
+} from "@gatehouse-access/sdk/contract";
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -12,6 +15,8 @@ import { askBilling } from "./features/billing/ask.ts";
 import { handlers } from "./features/handlers.ts";
 import { objects } from "./features/objects.ts";
 import { serveSaml } from "./features/saml/samlRoutes.ts";
+import type { Gateway } from "./gateway/Gateway.ts";
+import { liveConnectionHandlers } from "./gateway/handlers.ts";
 import { authorizeRequests } from "./http/authorizeRequests.ts";
 import { readBodies } from "./http/bodies.ts";
 import { allowOrigins } from "./http/cors.ts";
@@ -19,7 +24,7 @@ import { requireDeclaredAccess } from "./http/declaredAccess.ts";
 import { serveDocumentation } from "./http/documentation.ts";
 import { answerErrors } from "./http/errorHandler.ts";
 import { HttpServers } from "./http/HttpServers.ts";
-import type { Behaviour } from "./http/handler.ts";
+import type { Behaviour, Handlers, Operations } from "./http/handler.ts";
 import { limitLists } from "./http/limitLists.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { limitRequests } from "./http/rateLimits.ts";
@@ -41,12 +46,15 @@ export interface AppOptions {
   readonly servers?: HttpServers;
 }
 
-/** The behaviour of the routes: handlers, the check with billing, and transactional writes. */
-export const behaviour: Behaviour = {
+/**
+ * The behaviour of routes: the check with billing, and transactional writes.
+ * @param handlers those of the listener's operations
+ */
+export const behaviourOf = <T extends Operations>(handlers: Handlers<T>): Behaviour => ({
   handlers,
   admit: askBilling,
   write: (services, request) => writeObject(objects, services, request),
-};
+});
 
 /** Largest request body of a route that is not an operation, in bytes; operations have limits in the contract. */
 const BODY_LIMIT = 64 * 1024;
@@ -106,7 +114,11 @@ export async function newApp(
 }
 
 /** Builds the service's HTTP side; it never listens. */
-export async function buildApp(services: Services, options: AppOptions = {}): Promise<FastifyInstance> {
+export async function buildApp(
+  services: Services,
+  gateway: Gateway,
+  options: AppOptions = {},
+): Promise<FastifyInstance> {
   const { settings } = services;
   const servers = options.servers ?? new HttpServers();
   const app = await newApp(services, { ...options, servers }, settings.corsOrigins);
@@ -117,6 +129,7 @@ export async function buildApp(services: Services, options: AppOptions = {}): Pr
   limitLists(app, services);
 
   const operations = servedOperations(allOperations, settings.edition);
+  const behaviour = behaviourOf<PublicOperations>({ ...handlers, ...liveConnectionHandlers(gateway) });
   serveOperations(app, services, operations, behaviour);
   // Made on the first request: few instances get one, and it takes a tenth of the start. A buffer, because a string
   // would be copied for each slow client.

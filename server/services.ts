@@ -3,7 +3,6 @@ import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Enrolments } from "./features/devices/Enrolments.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
-import type { Gateway } from "./gateway/Gateway.ts";
 import type { Mailer } from "./mail/mail.ts";
 import type { BillingGateway } from "./payments/gateway.ts";
 import type { Metrics } from "./process/metrics.ts";
@@ -23,8 +22,6 @@ export interface Services {
   /** Device reports that wait to be written. */
   readonly heartbeats: Heartbeats;
   readonly enrolments: Enrolments;
-  /** The way to devices: their tunnels, and the logins through them. */
-  readonly gateway: Gateway;
   /** The payment gateway; features call it only through `callGateway`. */
   readonly billing: BillingGateway;
   /** The position of an IP address; 0,0 if it is unknown. */

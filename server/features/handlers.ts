@@ -1,5 +1,4 @@
-import type { Operations } from "@gatehouse-access/sdk/contract";
-import { liveConnectionHandlers } from "../gateway/handlers.ts";
+import type { liveConnections, Operations } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../http/handler.ts";
 import { announcementHandlers } from "./announcements/handlers.ts";
 import { apiKeyHandlers } from "./apiKeys/handlers.ts";
@@ -22,8 +21,8 @@ import { tunnelHandlers } from "./tunnels/handlers.ts";
 import { confirmAddress } from "./users/addresses.ts";
 import { accountHandlers, mfaHandlers, userHandlers } from "./users/handlers.ts";
 
-/** The behaviour of every operation of the contract; an operation without one does not compile. */
-export const handlers: Handlers<Operations> = {
+/** The behaviour of every operation that is no live connection; an operation without one does not compile. */
+export const handlers: Handlers<Omit<Operations, keyof typeof liveConnections>> = {
   ...userHandlers,
   ...accountHandlers,
   ...mfaHandlers,
@@ -37,7 +36,6 @@ export const handlers: Handlers<Operations> = {
   ...firewallHandlers,
   ...apiKeyHandlers,
   ...sessionHandlers,
-  ...liveConnectionHandlers,
   ...billingHandlers,
   ...announcementHandlers,
   ...connectorHandlers,

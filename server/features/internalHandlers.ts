@@ -1,5 +1,4 @@
-import type { InternalOperations } from "@gatehouse-access/sdk/contract";
-import { peerHandlers } from "../gateway/handlers.ts";
+import type { InternalOperations, peers } from "@gatehouse-access/sdk/contract";
 import type { Handler, Handlers } from "../http/handler.ts";
 import { evaluateNamespaceBilling, reportNamespaceBilling } from "./billing/evaluate.ts";
 import { lookupDevice } from "./devices/lookup.ts";
@@ -38,8 +37,8 @@ const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identit
   return undefined;
 };
 
-/** The behaviour of every internal operation; an operation without one does not compile. */
-export const internalHandlers: Handlers<InternalOperations> = {
+/** The behaviour of every internal operation that is not for other instances; one without it does not compile. */
+export const internalHandlers: Handlers<Omit<InternalOperations, keyof typeof peers>> = {
   authRequest,
   createUserToken,
   lookupDevice,
@@ -57,5 +56,4 @@ export const internalHandlers: Handlers<InternalOperations> = {
   storeSessionRecord,
   evaluateNamespaceBilling,
   reportNamespaceBilling,
-  ...peerHandlers,
 };

@@ -16,7 +16,6 @@ interface GatewayOptions {
 
 /** The way from people to devices: the tunnels of agents, and the logins that go through them. */
 export class Gateway {
-  /** The services, with this gateway. */
   readonly services: Services;
   readonly log: () => FastifyBaseLogger;
   readonly tunnels: Tunnels;
@@ -26,13 +25,13 @@ export class Gateway {
   readonly agentKey: GatewayKey;
 
   /** Holds no connection, and writes nothing, before `start`. */
-  constructor(services: Omit<Services, "gateway">, { peers, log }: GatewayOptions) {
-    this.services = { ...services, gateway: this };
+  constructor(services: Services, { peers, log }: GatewayOptions) {
+    this.services = services;
     this.log = log;
-    this.instances = new Instances(this.services, peers, log);
-    this.tunnels = new Tunnels(this.instances.id, this.services, log);
-    this.live = new LiveLogins(this.services, log);
-    this.agentKey = new GatewayKey(this.services);
+    this.instances = new Instances(services, peers, log);
+    this.tunnels = new Tunnels(this.instances.id, services, log);
+    this.live = new LiveLogins(services, log);
+    this.agentKey = new GatewayKey(services);
     this.#measure();
   }
 

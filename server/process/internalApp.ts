@@ -1,7 +1,9 @@
-import { internalOperations } from "@gatehouse-access/sdk/contract";
+import { type InternalOperations, internalOperations } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
-import { type AppOptions, behaviour, newApp } from "../app.ts";
+import { type AppOptions, behaviourOf, newApp } from "../app.ts";
 import { internalHandlers } from "../features/internalHandlers.ts";
+import type { Gateway } from "../gateway/Gateway.ts";
+import { peerHandlers } from "../gateway/handlers.ts";
 import { HttpServers } from "../http/HttpServers.ts";
 import { authenticateForwarded, readTenant, requireInternalToken } from "../http/internalAccess.ts";
 import { absentPaths, servedOperations, serveOperations } from "../http/routes.ts";
@@ -22,6 +24,7 @@ interface InternalAppOptions extends AppOptions {
  */
 export async function buildInternalApp(
   services: Services,
+  gateway: Gateway,
   { token, webSockets, ...options }: InternalAppOptions,
 ): Promise<FastifyInstance> {
   const servers = options.servers ?? new HttpServers();
@@ -33,6 +36,7 @@ export async function buildInternalApp(
   readTenant(app);
   acceptWebSockets(app, servers, webSockets);
   const operations = servedOperations(internalOperations, edition);
-  serveOperations(app, services, operations, { ...behaviour, handlers: internalHandlers });
+  const behaviour = behaviourOf<InternalOperations>({ ...internalHandlers, ...peerHandlers(gateway) });
+  serveOperations(app, services, operations, behaviour);
   return app;
 }

@@ -6,7 +6,6 @@ import { readHostKey } from "../gateway/entry/hostKey.ts";
 import { SshEntry } from "../gateway/entry/SshEntry.ts";
 import type { Gateway } from "../gateway/Gateway.ts";
 import { OperatorError } from "../OperatorError.ts";
-import type { Services } from "../services.ts";
 import type { Config, InternalConfig, MetricsConfig, SshConfig } from "../settings/readConfig.ts";
 import { buildInternalApp } from "./internalApp.ts";
 import type { Metrics } from "./metrics.ts";
@@ -35,12 +34,15 @@ export async function serveMetrics(
  * @throws OperatorError the address cannot be listened on
  */
 export async function serveInternal(
-  services: Services,
+  gateway: Gateway,
   config: InternalConfig,
   log: FastifyBaseLogger,
 ): Promise<FastifyInstance> {
   const logger = log.child({ listener: "internal" });
-  const app = await buildInternalApp(services, { loggerInstance: logger, token: config.token });
+  const app = await buildInternalApp(gateway.services, gateway, {
+    loggerInstance: logger,
+    token: config.token,
+  });
   await listen(app, config, { what: "internal operations", flags: "--internal-host, --internal-port" });
   logger.info({ address: listeningAddress(app, { tls: undefined }) }, "listening for internal operations");
   const { address } = app.server.address() as AddressInfo;

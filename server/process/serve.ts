@@ -15,6 +15,7 @@ import { openGateway } from "../payments/openGateway.ts";
 import { instanceSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
 import { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
+import type { Services } from "../services.ts";
 import type { Config, TlsFiles } from "../settings/readConfig.ts";
 import { startChores } from "./chores.ts";
 import { healthPlugin } from "./health.ts";
@@ -85,15 +86,12 @@ export async function serve(config: Config): Promise<RunningService> {
     const billing = openGateway({ ...base, settings: config.service });
     const keys = await DatabaseSigningKeys.load(base);
     const peers = config.internal?.peerUrl && { url: config.internal.peerUrl, token: config.internal.token };
-    const gateway = new Gateway(
-      { ...base, keys, billing, settings: config.service },
-      { peers: peers || undefined, log: () => app.log },
-    );
-    const { services } = gateway;
+    const services: Services = { ...base, keys, billing, settings: config.service };
+    const gateway = new Gateway(services, { peers: peers || undefined, log: () => app.log });
     await trimAuditTrail(services, config.auditRetention);
     undo.push(() => services.heartbeats.flush());
 
-    const app = await buildApp(services, { logger: loggerOptions(config.logLevel), servers });
+    const app = await buildApp(services, gateway, { logger: loggerOptions(config.logLevel), servers });
     await app.register(healthPlugin, { database });
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
     if (database.namesUnindexed !== undefined)
@@ -114,7 +112,7 @@ export async function serve(config: Config): Promise<RunningService> {
     chmodSync(socket, 0o600);
 
     if (config.metrics) running.push(await serveMetrics(services.metrics, config.metrics, app.log));
-    if (config.internal) running.push(await serveInternal(services, config.internal, app.log));
+    if (config.internal) running.push(await serveInternal(gateway, config.internal, app.log));
     await listen(app, config, { what: "service", flags: "--host, --port" });
     undo.push(() => gateway.endLogins());
     if (config.ssh) undo.push(await serveSsh(gateway, config, config.ssh));

@@ -33,7 +33,7 @@ function requiredInOurs(operation: Operation): string[] {
   return fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name);
 }
 
-/** Refusals of ours that the list does not have: for a bound or a failure of others, or because it is not built yet. */
+/** Refusals of ours that the list does not have: for a bound, a failure of others, or what is gone. */
 const OWN_REFUSALS: Readonly<Record<string, readonly number[]>> = {
   authDevice: [403],
   // The gateway is asked, and may fail.
@@ -42,10 +42,8 @@ const OWN_REFUSALS: Readonly<Record<string, readonly number[]>> = {
   updateContainerStatus: [424],
   deleteNamespace: [424],
   createBillingPortal: [424],
-  deviceConnection: [501],
-  deviceRevdial: [501],
-  openWebTerminal: [501],
-  streamWebTerminal: [501],
+  deviceConnection: [404],
+  streamWebTerminal: [400],
 };
 
 /** Fields of a body that the list does not have, each of which may be left out. */

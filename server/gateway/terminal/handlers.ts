@@ -7,6 +7,7 @@ import { publicKeyRows } from "../../features/publicKeys/publicKey.ts";
 import type { Handler } from "../../http/handler.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
+import type { Gateway } from "../Gateway.ts";
 import { type Admission, admit, keyOfStored } from "../logins/admit.ts";
 import { WebTerminal } from "./WebTerminal.ts";
 
@@ -51,16 +52,18 @@ function checkCredential({ password, fingerprint, signature }: Request): void {
 }
 
 /** What is wrong is told in the terminal itself: browsers show no answer to a WebSocket that is refused. */
-export const streamWebTerminal: Handler<PublicOperations["streamWebTerminal"]> = async (context) => {
-  const { services, query, request } = context;
-  const size = { width: cells(query.cols, 80), height: cells(query.rows, 24) };
-  const { address } = request;
-  const asked = await takeTicket(services, query.token ?? "");
-  if (asked === undefined) return WebTerminal.refused("the terminal was not asked for, or too long ago");
-  const { username, password } = asked;
-  const admission = await admitTerminal(services, asked, address);
-  return new WebTerminal(services.gateway, { admission, username, password, address, size });
-};
+export const streamWebTerminal =
+  (gateway: Gateway): Handler<PublicOperations["streamWebTerminal"]> =>
+  async (context) => {
+    const { services, query, request } = context;
+    const size = { width: cells(query.cols, 80), height: cells(query.rows, 24) };
+    const { address } = request;
+    const asked = await takeTicket(services, query.token ?? "");
+    if (asked === undefined) return WebTerminal.refused("the terminal was not asked for, or too long ago");
+    const { username, password } = asked;
+    const admission = await admitTerminal(services, asked, address);
+    return new WebTerminal(gateway, { admission, username, password, address, size });
+  };
 
 /** Takes a ticket, which is good once; undefined without one. */
 async function takeTicket(services: Services, token: string): Promise<z.output<typeof ticket> | undefined> {

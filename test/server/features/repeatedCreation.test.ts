@@ -1,6 +1,6 @@
 import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
-import { behaviour } from "../../../server/app.ts";
+import { behaviourOf } from "../../../server/app.ts";
 import { createOnce } from "../../../server/changes/createOnce.ts";
 
 import { sshKeyLine } from "../../provider/support/programs.ts";
@@ -191,7 +191,7 @@ test("of two requests that both find nothing, the slower one is given the other'
   } as const;
   let looked = 0;
   const make = async (blindFor: number) => {
-    const { result } = await behaviour.write(services, {
+    const { result } = await behaviourOf({}).write(services, {
       operation: { ...publicOperations.createFirewallRule, object: "firewallRule" },
       ...{ sender, params: {}, body: {}, ifMatch: undefined, creationKey: "digest" },
       declaration: null,

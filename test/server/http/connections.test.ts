@@ -28,7 +28,7 @@ test("headers of more than 64 KiB are refused", async () => {
 });
 
 test("a connection has bounds in time", async () => {
-  const built = await buildApp(app.services);
+  const built = await buildApp(app.services, app.gateway);
   const { headersTimeout, requestTimeout, keepAliveTimeout, timeout, maxHeadersCount } = built.server;
   await built.close();
   expect({ headersTimeout, requestTimeout, keepAliveTimeout, timeout, maxHeadersCount }).toEqual({
@@ -41,7 +41,9 @@ test("a connection has bounds in time", async () => {
 });
 
 test("two hosts are refused, whatever the path, on every listener, and so is none", async () => {
-  const internal = await buildInternalApp(app.services, { token: "a token of the internal listener" });
+  const internal = await buildInternalApp(app.services, app.gateway, {
+    token: "a token of the internal listener",
+  });
   await internal.listen({ host: "127.0.0.1", port: 0 });
   onTestFinished(() => internal.close());
   const urls = [app.url, `http://127.0.0.1:${(internal.server.address() as AddressInfo).port}`];

@@ -3,8 +3,8 @@ import { buildApp } from "../../../server/app.ts";
 import { startApp } from "./testApp.ts";
 
 const build = async () => {
-  const { services, stop } = await startApp();
-  return { app: await buildApp(services), stop };
+  const { services, gateway, stop } = await startApp();
+  return { app: await buildApp(services, gateway), stop };
 };
 
 test("a route that does not declare who may call it keeps the server from starting", async () => {

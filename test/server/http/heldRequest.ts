@@ -14,7 +14,7 @@ export async function holdRequest(
   path: string,
   body: object,
 ): Promise<() => Promise<number>> {
-  const listener = await buildApp(app.services);
+  const listener = await buildApp(app.services, app.gateway);
   const checked = Promise.withResolvers<void>();
   // Credentials are checked by the hooks before this one.
   listener.addHook("preParsing", async () => checked.resolve());

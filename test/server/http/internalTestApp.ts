@@ -17,10 +17,10 @@ export interface TestInternalApp {
 
 /** @param options for tests that look at the log, or at limits */
 export async function startInternalApp(
-  { services }: Pick<TestApp, "services">,
-  options: Omit<Parameters<typeof buildInternalApp>[1], "token"> = {},
+  { services, gateway }: Pick<TestApp, "services" | "gateway">,
+  options: Omit<Parameters<typeof buildInternalApp>[2], "token"> = {},
 ): Promise<TestInternalApp> {
-  const app = await buildInternalApp(services, { token: INTERNAL_TOKEN, ...options });
+  const app = await buildInternalApp(services, gateway, { token: INTERNAL_TOKEN, ...options });
   await app.listen({ host: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   const credential = { "X-Internal-Token": INTERNAL_TOKEN };

@@ -24,7 +24,7 @@ beforeEach(async () => {
   accepted.length = 0;
   inFlight = 0;
   mostInFlight = 0;
-  app = await buildApp(services.services);
+  app = await buildApp(services.services, services.gateway);
   app.addHook("onRequest", async ({ url }) => {
     begun.push(url);
     inFlight += 1;

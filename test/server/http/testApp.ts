@@ -46,6 +46,7 @@ export interface Answer {
 export interface TestApp {
   readonly url: string;
   readonly services: Services;
+  readonly gateway: Gateway;
   /** What the service has sent. */
   readonly mails: readonly Mail[];
   /** Sends what waits to be sent. */
@@ -133,28 +134,25 @@ export async function startApp(
     settings: { ...SETTINGS, ...(settings.edition === "cloud" && { publicUrl: PUBLIC_URL }), ...settings },
     now: () => new Date((stoppedAt ?? Date.now()) + ahead),
   };
-  const gateway = new Gateway(
-    {
-      ...base,
-      keys: signingKeys(),
-      sealer: sealerOf("a secret of the tests"),
-      mailer: {
-        send: async (mail) => {
-          mails.push(mail);
-        },
+  const services: Services = {
+    ...base,
+    keys: signingKeys(),
+    sealer: sealerOf("a secret of the tests"),
+    mailer: {
+      send: async (mail) => {
+        mails.push(mail);
       },
-      metrics: makeMetrics(),
-      billing: openGateway(base),
-      heartbeats: new Heartbeats(database.client, (error) => {
-        throw error;
-      }),
-      enrolments: new Enrolments(),
-      positionOf,
     },
-    { log: () => app.log },
-  );
-  const { services } = gateway;
-  const app = await buildApp(services);
+    metrics: makeMetrics(),
+    billing: openGateway(base),
+    heartbeats: new Heartbeats(database.client, (error) => {
+      throw error;
+    }),
+    enrolments: new Enrolments(),
+    positionOf,
+  };
+  const gateway = new Gateway(services, { log: () => app.log });
+  const app = await buildApp(services, gateway);
   await app.listen({ host: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
 
@@ -197,6 +195,7 @@ export async function startApp(
   return {
     url,
     services,
+    gateway,
     mails,
     deliverMails: () => deliverMails(services, app.log),
     pass: (seconds) => {

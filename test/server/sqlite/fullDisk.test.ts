@@ -67,7 +67,7 @@ test("while the disk is full writes answer 503 and reads go on; with room again,
 });
 
 test("readiness turns when writes fail, and back without a request but its own", async () => {
-  const probed = await buildApp(app.services);
+  const probed = await buildApp(app.services, app.gateway);
   onTestFinished(() => probed.close());
   await probed.register(healthPlugin, { database });
   const ready = async () => (await probed.inject({ method: "GET", url: "/readyz" })).statusCode;
@@ -93,7 +93,7 @@ test("readiness turns when writes fail, and back without a request but its own",
 });
 
 test("a write that failed counts for a while, also where smaller ones find room", async () => {
-  const probed = await buildApp(app.services);
+  const probed = await buildApp(app.services, app.gateway);
   await probed.register(healthPlugin, { database });
   onTestFinished(() => probed.close());
   const ready = async () => (await probed.inject({ method: "GET", url: "/readyz" })).statusCode;
@@ -137,7 +137,7 @@ test.skipIf(process.platform === "win32")(
 
 test("few writes are tried, however many probes come", async () => {
   let tried = 0;
-  const probed = await buildApp(app.services);
+  const probed = await buildApp(app.services, app.gateway);
   onTestFinished(() => probed.close());
   const { client } = database;
   await probed.register(healthPlugin, {
