@@ -3,12 +3,9 @@ import { release } from "node:os";
 import { setTimeout as wait } from "node:timers/promises";
 import { createClient, tokenCredential } from "@gatehouse-access/sdk";
 import type { DeviceKey } from "./identity.ts";
-import type { SessionOptions } from "./Sessions.ts";
+import type { Log, SessionOptions } from "./Sessions.ts";
 import { type LoginChecks, SshServer } from "./SshServer.ts";
 import { runTunnel } from "./tunnel.ts";
-
-/** Writes a line of the log. */
-export type Log = (level: "info" | "warn" | "error", message: string, facts?: object) => void;
 
 /** What an agent is told at its start. */
 export interface AgentOptions {

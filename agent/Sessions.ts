@@ -3,8 +3,10 @@ import { connect } from "node:net";
 import { constants } from "node:os";
 import pty, { type IPty } from "@lydell/node-pty";
 import type { Connection, PseudoTtyInfo, ServerChannel, Session } from "ssh2";
-import type { Log } from "./Agent.ts";
 import { serveSftp } from "./sftp.ts";
+
+/** Writes a line of the log. */
+export type Log = (level: "info" | "warn" | "error", message: string, facts?: object) => void;
 
 /** What logins run as. */
 export interface SessionOptions {

@@ -6,9 +6,8 @@ import ssh2, {
   type PasswordAuthContext,
   type PublicKeyAuthContext,
 } from "ssh2";
-import type { Log } from "./Agent.ts";
 import type { DeviceKey } from "./identity.ts";
-import { type SessionOptions, Sessions } from "./Sessions.ts";
+import { type Log, type SessionOptions, Sessions } from "./Sessions.ts";
 
 /** Credentials that a connection may try. */
 const TRIES = 6;

@@ -106,19 +106,17 @@ export class Tunnels implements TunnelEvents {
     });
   }
 
-  /** Whether a connection waits to be picked up here. */
-  isDialled(id: string): boolean {
-    return this.#dials.has(id);
-  }
-
-  /** An agent picks a connection up, which it can do once. */
+  /** An agent picks a connection up, which it can do once; undefined where none waits. */
   pickUp(id: string): Exchange | undefined {
-    const dial = this.#take(id);
-    if (dial === undefined) return undefined;
+    if (!this.#dials.has(id)) return undefined;
+    // Not before the WebSocket is open: a request that is for none must not use the connection up.
+    const begin = (socket: WebSocket) => {
+      const dial = this.#take(id);
+      if (dial === undefined) socket.close(1008);
+      else dial.pickedUp(streamOver(socket));
+    };
     return new (class extends Exchange {
-      begin(socket: WebSocket): void {
-        dial.pickedUp(streamOver(socket));
-      }
+      begin = begin;
     })();
   }
 

@@ -293,7 +293,7 @@ describe("a WebSocket of events", () => {
         };
       },
     }) as Services["db"];
-    const slow = await startInternalApp({ services: { ...app.services, db } });
+    const slow = await startInternalApp({ ...app, services: { ...app.services, db } });
     const socket = await opened(slow.url);
     const many = 300;
     for (let n = 0; n < many; n += 1) socket.send(event("env", "A".repeat(150_000)));

@@ -42,7 +42,8 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
   const seat = { ...uid, seat: "0" };
   const connector = { uid: "00000000-0000-4000-8000-000000000000" };
   const missing = { status: 404 };
-  const unserved = { status: 501 };
+  // They are for WebSockets, which these requests are not.
+  const noWebSocket = { status: 400 };
   const listing = { status: 200 };
   const forMembers = (labRole: Role | null) => (labRole === null ? 404 : 200);
   return {
@@ -141,10 +142,10 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     deleteSessionRecord: { params: seat, ...missing },
     getSessionRecordStatus: listing,
 
-    deviceConnection: unserved,
-    deviceRevdial: unserved,
-    openWebTerminal: { body: { device: uid.uid, username: "root" }, ...unserved },
-    streamWebTerminal: unserved,
+    deviceConnection: noWebSocket,
+    deviceRevdial: noWebSocket,
+    openWebTerminal: { body: { device: uid.uid, username: "root", password: "secret" }, ...listing },
+    streamWebTerminal: noWebSocket,
     listAnnouncements: listing,
     getAnnouncement: { params: { uuid: "00000000-0000-4000-8000-000000000000" }, ...missing },
 

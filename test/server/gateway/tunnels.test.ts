@@ -1,0 +1,234 @@
+import { once } from "node:events";
+import { request } from "node:http";
+import { afterEach, beforeAll, expect, test, vi } from "vitest";
+import { WebSocket } from "ws";
+import { withSharedApp } from "../http/lab.ts";
+import { enrol, type TestUser } from "../http/testApp.ts";
+
+const app = withSharedApp();
+let ana: TestUser;
+let next = 0;
+beforeAll(async () => {
+  ana = await app.user("ana", "lab");
+});
+
+interface Enrolled {
+  readonly uid: string;
+  readonly token: string;
+}
+
+/** A device that nobody else has. */
+async function newDevice({ accepted = true } = {}): Promise<Enrolled> {
+  next += 1;
+  const mac = `00:00:00:00:${(next >> 8).toString(16).padStart(2, "0")}:${(next & 255).toString(16).padStart(2, "0")}`;
+  const device = await enrol(app, ana.tenant, mac);
+  if (accepted) await app.call("acceptDevice", { token: ana.token, params: { uid: device.uid } });
+  return device;
+}
+
+/** The tunnel of an agent, with the lines that it got. */
+class FakeTunnel {
+  readonly socket: WebSocket;
+  readonly lines: { readonly command: string; readonly connPath?: string }[] = [];
+  readonly closed: Promise<unknown>;
+
+  constructor(token: string, address = "127.0.0.1") {
+    this.socket = new WebSocket(`${app.url.replace("http", "ws")}/ssh/connection`, {
+      headers: { Authorization: `Bearer ${token}` },
+      localAddress: address,
+    });
+    this.socket.on("message", (data) => {
+      for (const line of String(data).trimEnd().split("\n")) this.lines.push(JSON.parse(line));
+    });
+    this.closed = new Promise((resolve) => this.socket.on("close", resolve));
+    this.socket.on("error", () => {});
+    open.push(this.socket);
+  }
+
+  async opened(): Promise<this> {
+    await once(this.socket, "open");
+    return this;
+  }
+
+  /** The path at which it is to pick up a connection. */
+  async announced(): Promise<string> {
+    const path = await vi.waitFor(() => {
+      const line = this.lines.findLast(({ command }) => command === "conn-ready");
+      expect(line).toBeDefined();
+      return line?.connPath;
+    });
+    return path ?? "";
+  }
+
+  say(line: string): void {
+    this.socket.send(Buffer.from(line));
+  }
+}
+
+const open: WebSocket[] = [];
+afterEach(() => {
+  for (const socket of open.splice(0)) socket.terminate();
+});
+
+/** What an agent picks a connection up with. */
+function pickUp(path: string): WebSocket {
+  const socket = new WebSocket(app.url.replace("http", "ws") + path);
+  // Ended before it was open, by the test's end.
+  socket.on("error", () => {});
+  open.push(socket);
+  return socket;
+}
+
+const stateOf = async ({ uid }: Enrolled) =>
+  (await app.call("getDevice", { token: ana.token, params: { uid } })).body as { readonly online: boolean };
+
+/** A request for a WebSocket that is refused: its status and its message. */
+function refused(path: string, authorization?: string): Promise<[number | undefined, string]> {
+  const headers = {
+    connection: "Upgrade",
+    upgrade: "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    ...(authorization && { authorization: `Bearer ${authorization}` }),
+  };
+  return new Promise((resolve, reject) => {
+    request(app.url + path, { headers, agent: false }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (more: string) => {
+        text += more;
+      });
+      response.on("end", () => resolve([response.statusCode, JSON.parse(text).message]));
+    })
+      .on("upgrade", () => reject(new Error("the WebSocket is open")))
+      .on("error", reject)
+      .end();
+  });
+}
+
+test("only an agent gets a tunnel", async () => {
+  expect((await refused("/ssh/connection"))[0]).toBe(401);
+  expect((await refused("/ssh/connection", ana.token))[0]).toBe(403);
+});
+
+test("a device is online while it has a tunnel, and offline at once after it", async () => {
+  const device = await newDevice();
+  await app.call("offlineDevice", { token: device.token, params: { uid: device.uid } });
+  const tunnel = await new FakeTunnel(device.token).opened();
+  await expect.poll(async () => (await stateOf(device)).online).toBe(true);
+  expect(tunnel.lines).toContainEqual({ command: "keep-alive" });
+  tunnel.socket.terminate();
+  await expect.poll(async () => (await stateOf(device)).online).toBe(false);
+});
+
+test("a newer tunnel takes over, and the end of the older one leaves the device online", async () => {
+  const device = await newDevice();
+  const older = await new FakeTunnel(device.token).opened();
+  await vi.waitFor(() => expect(older.lines.length).toBeGreaterThan(0));
+  const newer = await new FakeTunnel(device.token).opened();
+  await older.closed;
+  const reached = app.gateway.reach(device.uid).catch((error: Error) => error.message);
+  await newer.announced();
+  newer.say(
+    `${JSON.stringify({ command: "pickup-failed", connPath: await newer.announced(), err: "no" })}\n`,
+  );
+  expect(await reached).toBe("could not take the connection");
+  expect((await stateOf(device)).online).toBe(true);
+});
+
+test.each([
+  ["a text frame", (socket: WebSocket) => socket.send('{"command":"keep-alive"}\n')],
+  ["what is no JSON", (socket: WebSocket) => socket.send(Buffer.from("hello\n"))],
+  ["a message without end", (socket: WebSocket) => socket.send(Buffer.alloc(5000, 0x20))],
+])("%s ends the tunnel", async (_what, send) => {
+  const tunnel = await new FakeTunnel((await newDevice()).token).opened();
+  send(tunnel.socket);
+  await tunnel.closed;
+});
+
+test("lines may come in pieces, and commands that nobody knows are left alone", async () => {
+  const device = await newDevice();
+  const tunnel = await new FakeTunnel(device.token).opened();
+  const reached = app.gateway.reach(device.uid).catch((error: Error) => error.message);
+  const failed = JSON.stringify({ command: "pickup-failed", connPath: await tunnel.announced(), err: "" });
+  tunnel.say('{"command":"later"}\n');
+  tunnel.say(failed.slice(0, 20));
+  tunnel.say(`${failed.slice(20)}\n{"command":"keep-alive"}\n`);
+  expect(await reached).toBe("could not take the connection");
+});
+
+test("an announced connection is picked up once, and carries bytes in both directions", async () => {
+  const device = await newDevice();
+  const tunnel = await new FakeTunnel(device.token).opened();
+  const reached = app.gateway.reach(device.uid);
+  const path = await tunnel.announced();
+  expect(path).toMatch(/^\/ssh\/revdial\?revdial\.dialer=[0-9a-f]{32}&uuid=[0-9a-f]{32}$/);
+  const picked = pickUp(path);
+  await once(picked, "open");
+  const stream = await reached;
+  picked.send(Buffer.from("from the device"));
+  expect(String((await once(stream, "data"))[0])).toBe("from the device");
+  stream.write("to the device");
+  expect(String((await once(picked, "message"))[0])).toBe("to the device");
+  expect((await refused(path))[0]).toBe(400);
+  stream.destroy();
+});
+
+test("a request that is for no WebSocket does not use an announced connection up", async () => {
+  const device = await newDevice();
+  const tunnel = await new FakeTunnel(device.token).opened();
+  const reached = app.gateway.reach(device.uid);
+  const path = await tunnel.announced();
+  expect((await app.send("GET", path)).status).toBe(400);
+  const picked = pickUp(path);
+  await once(picked, "open");
+  (await reached).destroy();
+});
+
+test("nobody picks up what was never announced", async () => {
+  expect((await refused("/ssh/revdial"))[0]).toBe(400);
+  expect((await refused("/ssh/revdial?revdial.dialer=0f&uuid=0"))[0]).toBe(400);
+  const { instanceId } = app.gateway;
+  expect((await refused(`/ssh/revdial?revdial.dialer=${instanceId}&uuid=${"0".repeat(32)}`))[0]).toBe(400);
+});
+
+test("a device cannot end the connection to another one", async () => {
+  const [one, other] = [await newDevice(), await newDevice()];
+  const tunnel = await new FakeTunnel(one.token).opened();
+  const strange = await new FakeTunnel(other.token).opened();
+  const reached = app.gateway.reach(one.uid);
+  const path = await tunnel.announced();
+  strange.say(`${JSON.stringify({ command: "pickup-failed", connPath: path, err: "" })}\n`);
+  const picked = pickUp(path);
+  (await reached).destroy();
+});
+
+test("a device without a tunnel cannot be reached, nor one that hangs up", async () => {
+  const device = await newDevice();
+  await expect(app.gateway.reach(device.uid)).rejects.toThrow("is not connected");
+  const tunnel = await new FakeTunnel(device.token).opened();
+  const reached = app.gateway.reach(device.uid).catch((error: Error) => error.message);
+  await tunnel.announced();
+  tunnel.socket.terminate();
+  expect(await reached).toBe("hung up");
+});
+
+test("pending devices hold tunnels too, but not any number behind one address", async () => {
+  const devices = await Promise.all(Array.from({ length: 51 }, () => newDevice({ accepted: false })));
+  const last = devices.pop() as Enrolled;
+  await Promise.all(devices.map(({ token }) => new FakeTunnel(token, "127.0.0.7").opened()));
+  const one = new FakeTunnel(last.token, "127.0.0.7");
+  await one.closed;
+  await new FakeTunnel(last.token, "127.0.0.8").opened();
+});
+
+test("the tunnel of a deleted device ends at its next check", {
+  tags: ["long"],
+  timeout: 60_000,
+}, async () => {
+  const device = await newDevice();
+  const tunnel = await new FakeTunnel(device.token).opened();
+  await expect.poll(async () => (await stateOf(device)).online).toBe(true);
+  await app.call("deleteDevice", { token: ana.token, params: { uid: device.uid } });
+  expect((await refused("/ssh/connection", device.token))[0]).toBe(401);
+  await tunnel.closed;
+});
