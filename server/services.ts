@@ -78,6 +78,8 @@ export interface BillingSettings {
 
 /** What SSH logins may do. */
 export interface SshSettings {
+  /** Port of the SSH entry; undefined without one, 0 for any. */
+  readonly port: number | undefined;
   /** Names of environment variables that clients may set; one that ends with `*` stands for all that begin so. */
   readonly environment: readonly string[];
   /** Whether other addresses may be reached through a device. */

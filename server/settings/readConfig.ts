@@ -303,6 +303,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       agentImage: values.agentImage,
       sshEndpoint: values.sshEndpoint,
       ssh: {
+        port: values.sshPort,
         environment: values.sshEnvironment,
         forwarding: values.sshForwarding,
         startupsPerAddress: values.sshStartupsPerAddress,

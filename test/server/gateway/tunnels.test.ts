@@ -198,7 +198,7 @@ test("a device cannot end the connection to another one", async () => {
   const reached = app.gateway.reach(one.uid);
   const path = await tunnel.announced();
   strange.say(`${JSON.stringify({ command: "pickup-failed", connPath: path, err: "" })}\n`);
-  const picked = pickUp(path);
+  pickUp(path);
   (await reached).destroy();
 });
 

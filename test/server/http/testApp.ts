@@ -113,7 +113,7 @@ const SETTINGS: ServiceSettings = {
   // Tests log in more often than people do.
   limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0, enrolmentsPerAddress: 0 },
   listBacklog: 0,
-  ssh: { environment: [], forwarding: false, startupsPerAddress: 0, refusalsPerAddress: 0 },
+  ssh: { port: undefined, environment: [], forwarding: false, startupsPerAddress: 0, refusalsPerAddress: 0 },
 };
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;
