@@ -1,0 +1,176 @@
+import { type DeviceFilter, firewallDecides, keyAdmits } from "@gatehouse-access/sdk/policy";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  newKey,
+  openFolder,
+  publicHalf,
+  type SshService,
+  someAtATime,
+  ssh,
+  startAgent,
+  startSshService,
+  type TestAgent,
+  withoutSsh,
+} from "../support/sshFleet.ts";
+
+/** The devices of the fleet, and their tags. */
+const DEVICES = { "web-1": ["prod", "web"], "web-2": ["web"], "db-1": ["prod", "database"] } as const;
+const TAGS = ["prod", "web", "database"];
+const LOGINS = ["root", "deploy", "ana"];
+const ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.1.3"];
+const KEYS = ["one", "two", "three"] as const;
+/** Logins of a client at a time: they share the machine's cores. */
+const AT_A_TIME = 6;
+
+const login = fc.constantFrom(...LOGINS);
+const device = fc.constantFrom(...(Object.keys(DEVICES) as (keyof typeof DEVICES)[]));
+const userPattern = fc.constantFrom(
+  ".*",
+  "root",
+  "^deploy$",
+  "ro.t|ana",
+  "a",
+  "^(root|deploy)$",
+  "nobody-else",
+);
+const filter: fc.Arbitrary<DeviceFilter> = fc.oneof(
+  fc.record({ hostname: fc.constantFrom(".*", ".*", "^web-", "db-1", "1$", "^web-2$", "none") }),
+  fc.record({ tags: fc.uniqueArray(fc.constantFrom(...TAGS), { minLength: 1, maxLength: 3 }) }),
+);
+/** Mostly for everything, so that not all is refused by the key alone. */
+const key = fc.record({
+  username: fc.oneof({ weight: 2, arbitrary: fc.constant(".*") }, { weight: 1, arbitrary: userPattern }),
+  filter: fc.oneof(
+    { weight: 2, arbitrary: fc.constant({ hostname: ".*" }) },
+    { weight: 1, arbitrary: filter },
+  ),
+});
+const rule = fc.record({
+  action: fc.constantFrom("allow" as const, "deny" as const, "deny" as const),
+  active: fc.constantFrom(true, true, false),
+  priority: fc.integer({ min: 1, max: 4 }),
+  sourceIp: fc.constantFrom(".*", ".*", "^127\\.0\\.0\\.", "127.0.0.2", "^127\\.0\\.1\\.3$", "^10\\."),
+  username: userPattern,
+  filter,
+});
+const policy = fc.record({
+  // The third key is not always of the namespace.
+  keys: fc.tuple(key, key, fc.option(key, { freq: 2 })),
+  rules: fc.array(rule, { minLength: 1, maxLength: 6, size: "max" }),
+});
+const question = fc.record({
+  key: fc.constantFrom(...KEYS),
+  login,
+  device,
+  address: fc.constantFrom(...ADDRESSES),
+});
+
+type Policy = typeof policy extends fc.Arbitrary<infer T> ? T : never;
+type Question = typeof question extends fc.Arbitrary<infer T> ? T : never;
+
+/** What the policy says, by the functions of the SDK alone. */
+function decide({ keys, rules }: Policy, asked: Question): "in" | "refused by key" | "refused by rule" {
+  const used = keys[KEYS.indexOf(asked.key)] ?? null;
+  const tags = DEVICES[asked.device];
+  if (used === null || !keyAdmits(used, { name: asked.device, tags }, asked.login)) return "refused by key";
+  const { allowed } = firewallDecides(rules, {
+    deviceName: asked.device,
+    deviceTags: tags,
+    login: asked.login,
+    sourceIp: asked.address,
+  });
+  return allowed ? "in" : "refused by rule";
+}
+
+describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
+  const folder = openFolder();
+  const paths = new Map<string, string>();
+  let fleet: SshService;
+  let agents: TestAgent[] = [];
+
+  beforeAll(async () => {
+    for (const name of KEYS) paths.set(name, newKey(folder.path, name, name === "two" ? "rsa" : "ed25519"));
+    fleet = await startSshService();
+    const { service, tenant, client } = fleet;
+    agents = await Promise.all(
+      Object.keys(DEVICES).map((hostname) =>
+        startAgent({ url: service.url, tenant, hostname, folder: folder.path }),
+      ),
+    );
+    for (const { uid, hostname } of agents) {
+      await client.acceptDevice({ params: { uid } });
+      const tags = [...DEVICES[hostname as keyof typeof DEVICES]];
+      await client.updateDeviceTags({ params: { uid }, body: { tags } });
+    }
+  });
+  afterAll(async () => {
+    await Promise.all(agents.map((agent) => agent.stop()));
+    await fleet?.stop();
+    folder.remove();
+  });
+
+  /** Makes the namespace's keys and rules those of a policy. */
+  async function declare({ keys, rules }: Policy): Promise<void> {
+    const { client } = fleet;
+    for (const { fingerprint } of await client.getPublicKeys({})) {
+      await client.deletePublicKey({ params: { fingerprint } });
+    }
+    for (const { id } of await client.getFirewallRules({}))
+      await client.deleteFirewallRule({ params: { id } });
+    for (const [index, declared] of keys.entries()) {
+      if (declared === null) continue;
+      const name = KEYS[index] as string;
+      const { username, filter } = declared;
+      const data = publicHalf(paths.get(name) as string);
+      await client.createPublicKey({
+        body: { name, data, username, filter: filter as { hostname: string } },
+      });
+    }
+    for (const { filter, ...body } of rules) {
+      await client.createFirewallRule({ body: { ...body, filter: filter as { hostname: string } } });
+    }
+  }
+
+  /** Logs in, and sees whether that is what the policy says. */
+  async function compare(declared: Policy, asked: Question): Promise<string> {
+    const expected = decide(declared, asked);
+    const { code, stdout, stderr } = await ssh({
+      to: `${asked.login}@${fleet.namespace}.${asked.device}`,
+      port: fleet.port,
+      key: paths.get(asked.key) as string,
+      from: asked.address,
+      command: "echo $GATEHOUSE_HOST",
+    });
+    const outcome = code === 0 && stdout === `${asked.device}\n` ? "in" : stderr.trim();
+    const refused = `${asked.login}@${fleet.namespace}.${asked.device}@127.0.0.1: Permission denied (publickey,password).`;
+    const wanted = expected === "in" ? "in" : refused;
+    expect(outcome, JSON.stringify({ declared, asked, expected })).toBe(wanted);
+    return expected;
+  }
+
+  async function compareMany(rounds: number, each: number): Promise<void> {
+    const outcomes = new Map<string, number>();
+    const samples = fc.sample(fc.tuple(policy, fc.array(question, { minLength: each, maxLength: each })), {
+      numRuns: rounds,
+      seed: 20,
+    });
+    for (const [declared, questions] of samples) {
+      await declare(declared);
+      await someAtATime(questions, AT_A_TIME, async (asked) => {
+        const outcome = await compare(declared, asked);
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+      });
+    }
+    // All of them occur, so that none is right by always being the same.
+    expect([...outcomes.keys()].sort()).toEqual(["in", "refused by key", "refused by rule"]);
+    expect([...outcomes.values()].reduce((sum, count) => sum + count, 0)).toBe(rounds * each);
+    console.log(`${rounds * each} logins compared:`, Object.fromEntries(outcomes));
+  }
+
+  it("get in exactly when the policy says so", () => compareMany(6, 9));
+
+  it("get in exactly when the policy says so, 400 times", { tags: ["long"], timeout: 600_000 }, () =>
+    compareMany(40, 10),
+  );
+});

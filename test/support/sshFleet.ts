@@ -1,0 +1,226 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
+import { vi } from "vitest";
+import { environmentWithout } from "./command.ts";
+import { type ServiceOptions, startService, type TestService } from "./service.ts";
+
+/** The command of the agent, as an installed package has it. */
+const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
+/** The user that agents become, where the tests are run by root. */
+const UNPRIVILEGED = "nobody";
+
+/** Why tests with OpenSSH cannot run; undefined where they can. */
+export const withoutSsh: string | undefined = (() => {
+  try {
+    execFileSync("ssh", ["-V"], { stdio: "ignore" });
+    execFileSync("sftp", ["-h"], { stdio: "ignore" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "OpenSSH's clients are not on the PATH";
+  }
+  return undefined;
+})();
+
+/** A folder that the agents' user may pass through, removed by `remove`. */
+export function openFolder(): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), "gatehouse-ssh-"));
+  chmodSync(path, 0o711);
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** A service with an SSH entry, and the namespace of its first user. */
+export interface SshService {
+  readonly service: TestService;
+  /** The first user's. */
+  readonly client: Client;
+  readonly tenant: string;
+  readonly namespace: string;
+  readonly port: number;
+  /** Port of the SSH entry of a service that was started again. */
+  stop(): Promise<void>;
+}
+
+/** The port at which a service listens for SSH. */
+export function sshPortOf(service: TestService): number {
+  const line = service.logs().find(({ msg }) => msg === "listening for SSH");
+  if (line === undefined) throw new Error("the service does not listen for SSH");
+  return Number(line.port);
+}
+
+/** Limits by address are off: all logins of a test come from one. */
+export const UNLIMITED = ["--ssh-refusals-per-address", "0", "--ssh-startups-per-address", "0"];
+
+/** Starts a service with an SSH entry on a free port, and makes its first user. */
+export async function startSshService(options: ServiceOptions = {}): Promise<SshService> {
+  const service = await startService({
+    ...options,
+    flags: ["--ssh-port", "0", ...UNLIMITED, ...(options.flags ?? [])],
+  });
+  const client = createClient({ url: service.url, credential: passwordCredential(await service.setup()) });
+  const [namespace] = await client.getNamespaces({});
+  if (namespace === undefined) throw new Error("the first user has no namespace");
+  return {
+    service,
+    client,
+    tenant: namespace.tenantId,
+    namespace: namespace.name,
+    port: sshPortOf(service),
+    stop: async () => {
+      await client.close();
+      await service.stop();
+    },
+  };
+}
+
+interface AgentOptions {
+  readonly url: string;
+  readonly tenant: string;
+  /** Name of the device. */
+  readonly hostname: string;
+  /** Folder that holds the data of agents; see {@link openFolder}. */
+  readonly folder: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly flags?: readonly string[];
+}
+
+/** An agent that runs as a process of its own. */
+export interface TestAgent {
+  readonly hostname: string;
+  /** The uid of its device. */
+  readonly uid: string;
+  /** Resolves once it has opened as many tunnels since its start. */
+  tunnels(count: number): Promise<void>;
+  output(): string;
+  stop(): Promise<void>;
+  kill(): Promise<void>;
+}
+
+/** A MAC for each name: the agents of a machine would have one and the same. */
+const macOf = (name: string): string =>
+  `02:${(Buffer.from(name).toString("hex").padEnd(10, "0").slice(-10).match(/../g) ?? []).join(":")}`;
+
+/** Starts an agent, and waits until it has a tunnel. Every login name gets in, as the agent's user. */
+export async function startAgent(options: AgentOptions): Promise<TestAgent> {
+  const { url, tenant, hostname, folder, env = {}, flags = [] } = options;
+  const dataDir = join(folder, hostname);
+  const user = process.getuid?.() === 0 ? ["--user", UNPRIVILEGED] : [];
+  const named = ["--url", url, "--tenant", tenant, "--hostname", hostname, "--mac", macOf(hostname)];
+  const child = spawn(
+    process.execPath,
+    [AGENT, "run", ...named, "--data-dir", dataDir, "--logins", "*", "--shell", "/bin/sh", ...user, ...flags],
+    { env: { ...environmentWithout("GATEHOUSE_"), ...env }, stdio: ["ignore", "pipe", "pipe"] },
+  );
+  const lines: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on("line", (line) => lines.push(line));
+  }
+  const tunnels = async (count: number) => {
+    await vi.waitFor(
+      () => {
+        const open = lines.filter((line) => line.includes('"tunnel open"')).length;
+        if (open < count) throw new Error(`${open} tunnels of ${hostname}:\n${lines.join("\n")}`);
+      },
+      { timeout: 60_000, interval: 20 },
+    );
+  };
+  await tunnels(1);
+  const enrolled = lines.find((line) => line.includes('"enrolled"')) ?? "{}";
+  const { uid } = JSON.parse(enrolled) as { readonly uid: string };
+  return {
+    hostname,
+    uid,
+    tunnels,
+    output: () => lines.join("\n"),
+    stop: () => ended(child, "SIGTERM"),
+    kill: () => ended(child, "SIGKILL"),
+  };
+}
+
+async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = once(child, "exit");
+  child.kill(signal);
+  await exit;
+}
+
+/** Makes a key pair; the path of its private half. */
+export function newKey(folder: string, name: string, type = "ed25519"): string {
+  const path = join(folder, name);
+  execFileSync("ssh-keygen", ["-q", "-t", type, "-N", "", "-C", name, "-f", path]);
+  return path;
+}
+
+/** The public half of a key, as the service takes it. */
+export const publicHalf = (key: string): string => readFileSync(`${key}.pub`).toString("base64");
+
+/** An SSH client's login. */
+export interface Login {
+  /** `login@namespace.device` */
+  readonly to: string;
+  readonly port: number;
+  /** Path of the private key; undefined: none. */
+  readonly key?: string;
+  /** What to run; left out: a shell. */
+  readonly command?: string;
+  /** Address that the client comes from. @default 127.0.0.1 */
+  readonly from?: string;
+  /** More arguments of `ssh`. */
+  readonly flags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Options of every client: it knows no host, asks nobody, and offers no other key. */
+export const CLIENT = [
+  ["StrictHostKeyChecking", "no"],
+  ["UserKnownHostsFile", "/dev/null"],
+  ["GlobalKnownHostsFile", "/dev/null"],
+  ["IdentitiesOnly", "yes"],
+  ["IdentityAgent", "none"],
+  ["LogLevel", "ERROR"],
+  ["ConnectTimeout", "30"],
+].flatMap(([name, value]) => ["-o", `${name}=${value}`]);
+
+/** Starts OpenSSH's client. */
+export function spawnSsh({ to, port, key, command, from = "127.0.0.1", flags = [], env = {} }: Login) {
+  const identity = key === undefined ? [] : ["-i", key];
+  const args = ["-F", "none", ...CLIENT, "-b", from, "-p", String(port), ...identity, ...flags];
+  return spawn("ssh", [...args, `${to}@127.0.0.1`, ...(command === undefined ? [] : [command])], {
+    env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+}
+
+/** What came of a client's login. */
+export interface LoginResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs OpenSSH's client to its end, without a terminal, and asks for no password. */
+export async function ssh(login: Login, stdin = ""): Promise<LoginResult> {
+  const child = spawnSsh({ ...login, flags: ["-o", "BatchMode=yes", ...(login.flags ?? [])] });
+  child.stdin.on("error", () => {});
+  child.stdin.end(stdin);
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, "close") as Promise<[number | null]>,
+  ]);
+  return { code, stdout, stderr };
+}
+
+/** Runs work on all items, some at a time. */
+export async function someAtATime<T>(items: readonly T[], most: number, work: (item: T) => Promise<void>) {
+  const left = [...items];
+  const worker = async () => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: most }, worker));
+}
