@@ -117,8 +117,8 @@ async function pickUp(url: string, path: unknown, server: SshServer): Promise<vo
 
 /** Reads the one request of a picked-up connection, which becomes an SSH connection or closes another one. */
 function answerRequest(stream: Duplex, server: SshServer): void {
-  // A close follows every error.
-  stream.on("error", () => stream.destroy());
+  // A WebSocket ends as a whole: it knows no end of one direction.
+  stream.on("error", () => stream.destroy()).on("end", () => stream.destroy());
   let head = Buffer.alloc(0);
   const read = (data: Buffer) => {
     head = Buffer.concat([head, data]);

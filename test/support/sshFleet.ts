@@ -37,12 +37,12 @@ export function openFolder(): { readonly path: string; remove(): void } {
 /** A service with an SSH entry, and the namespace of its first user. */
 export interface SshService {
   readonly service: TestService;
-  /** The first user's. */
+  /** The first user, and its client. */
+  readonly user: { readonly username: string; readonly password: string };
   readonly client: Client;
   readonly tenant: string;
   readonly namespace: string;
   readonly port: number;
-  /** Port of the SSH entry of a service that was started again. */
   stop(): Promise<void>;
 }
 
@@ -62,11 +62,13 @@ export async function startSshService(options: ServiceOptions = {}): Promise<Ssh
     ...options,
     flags: ["--ssh-port", "0", ...UNLIMITED, ...(options.flags ?? [])],
   });
-  const client = createClient({ url: service.url, credential: passwordCredential(await service.setup()) });
+  const user = await service.setup();
+  const client = createClient({ url: service.url, credential: passwordCredential(user) });
   const [namespace] = await client.getNamespaces({});
   if (namespace === undefined) throw new Error("the first user has no namespace");
   return {
     service,
+    user,
     client,
     tenant: namespace.tenantId,
     namespace: namespace.name,

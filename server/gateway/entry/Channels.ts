@@ -60,9 +60,9 @@ export class Channels {
     return this.#device;
   }
 
-  /** Tells the client something that is not the device's. */
-  tell(text: string): void {
-    for (const channel of this.#open) channel.stderr.write(`\r\n${text}\r\n`);
+  /** Ends all channels, and says why. */
+  end(reason: string): void {
+    for (const channel of this.#open) fail(channel, reason);
   }
 
   add(channel: ServerChannel): void {

@@ -12,6 +12,8 @@ import { proves } from "./signature.ts";
 const TRIES = 6;
 /** Keys that a connection may ask about. */
 const QUESTIONS = 40;
+/** How long a client whose login has ended may take to leave, in milliseconds. */
+const PARTING = 500;
 const METHODS: ("publickey" | "password")[] = ["publickey", "password"];
 
 /** What the listener wants to know of a connection. */
@@ -177,8 +179,9 @@ export class ClientConnection {
   }
 
   #end(reason: string): void {
-    this.#channels?.tell(reason);
-    this.#client.end();
+    this.#channels?.end(reason);
+    // Clients leave by themselves when their channels end, and have read the reason then.
+    setTimeout(() => this.#client.end(), PARTING).unref();
   }
 
   #closed(): void {

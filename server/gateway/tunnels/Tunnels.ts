@@ -19,9 +19,13 @@ const PICK_UP_TIMEOUT = 10_000;
 /** A device cannot be reached now. The message ends the sentence "the device …". */
 export class UnreachableError extends Error {}
 
-/** The bytes of a WebSocket. An error closes the stream, and is of no further interest. */
+/**
+ * The bytes of a WebSocket, which ends as a whole: it knows no end of one direction. An error closes the stream, and is
+ * of no further interest.
+ */
 export function streamOver(socket: WebSocket): Duplex {
-  return createWebSocketStream(socket).on("error", () => {});
+  const stream = createWebSocketStream(socket);
+  return stream.on("error", () => {}).on("end", () => stream.destroy());
 }
 
 interface Dial {

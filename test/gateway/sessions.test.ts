@@ -1,0 +1,320 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { createClient, passwordCredential, type ResponseOf } from "@gatehouse-access/sdk";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeDataDir } from "../support/dataFolder.ts";
+import { startService, type TestService } from "../support/service.ts";
+import {
+  newKey,
+  openFolder,
+  publicHalf,
+  type SshService,
+  spawnSsh,
+  ssh,
+  sshPortOf,
+  startAgent,
+  startSshService,
+  type TestAgent,
+  UNLIMITED,
+  withoutSsh,
+} from "../support/sshFleet.ts";
+
+const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
+const PASSWORD = "kept at the device alone";
+const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
+
+type Session = ResponseOf<"getSession">;
+
+describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
+  const folder = openFolder();
+  let fleet: SshService;
+  let agent: TestAgent;
+  let key: string;
+  let to: string;
+
+  beforeAll(async () => {
+    key = newKey(folder.path, "key");
+    fleet = await startSshService({ env: { GATEHOUSE_LOG_LEVEL: "debug" } });
+    const { service, client, tenant, namespace } = fleet;
+    const hash = execFileSync(process.execPath, [AGENT, "hash-password"], { input: `${PASSWORD}\n` });
+    const env = { GATEHOUSE_AGENT_PASSWORD_HASH: hash.toString().trim() };
+    agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path, env });
+    await client.acceptDevice({ params: { uid: agent.uid } });
+    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
+    to = `root@${namespace}.edge-1`;
+  });
+  afterAll(async () => {
+    await agent?.stop();
+    await fleet?.stop();
+    folder.remove();
+  });
+
+  const login = (command: string, more: object = {}) => ssh({ to, port: fleet.port, key, command, ...more });
+
+  /** The latest session, once it is as a test waits for it. */
+  async function session(fits: (session: Session) => boolean): Promise<Session> {
+    let latest: Session | undefined;
+    await expect
+      .poll(async () => {
+        const [first] = await fleet.client.getSessions({});
+        latest = first && (await fleet.client.getSession({ params: { uid: first.uid } }));
+        return latest !== undefined && fits(latest);
+      })
+      .toBe(true);
+    return latest as Session;
+  }
+
+  /** Whether a client's login has written a text. */
+  async function says(stream: NodeJS.ReadableStream, wanted: string): Promise<string> {
+    let seen = "";
+    for await (const chunk of stream) {
+      seen += String(chunk);
+      if (seen.includes(wanted)) return seen;
+    }
+    throw new Error(`not written: ${wanted}; but ${seen}`);
+  }
+
+  it("are in the API with what was run and how it ended", async () => {
+    expect(await login("echo out; echo err >&2; exit 7")).toEqual({
+      code: 7,
+      stdout: "out\n",
+      stderr: "err\n",
+    });
+    const found = await session(({ active, events }) => !active && events.items.length === 2);
+    expect(found).toMatchObject({
+      username: "root",
+      ipAddress: "127.0.0.1",
+      deviceUid: agent.uid,
+      authenticated: true,
+      type: "exec",
+    });
+    expect(found.events.items).toMatchObject([
+      { type: "exec", seat: 0, data: { command: "echo out; echo err >&2; exit 7" } },
+      { type: "exit-status", seat: 0, data: { status: 7 } },
+    ]);
+  });
+
+  it("have their terminal, whose output is recorded", async () => {
+    const client = spawnSsh({ to, port: fleet.port, key, flags: ["-tt"], env: { TERM: "vt100" } });
+    client.stdin.end("stty size; echo $TERM $((6 * 7)); exit 3\n");
+    const output = text(client.stdout);
+    expect(await once(client, "close")).toEqual([3, null]);
+    expect(await output).toContain("vt100 42");
+    const found = await session(({ active, recorded }) => !active && recorded);
+    expect(found).toMatchObject({ type: "term", term: "vt100" });
+    const [terminal] = found.events.items;
+    expect(terminal).toMatchObject({ type: "pty-req", data: { term: "vt100" } });
+    // What was typed is in no event.
+    expect(JSON.stringify(found.events)).not.toContain("stty");
+    const record = await fleet.client.getSessionRecord({ params: { uid: found.uid, seat: "0" } });
+    expect(JSON.stringify(record)).toContain("vt100 42");
+  });
+
+  it("carry what is piped through them, and its end", async () => {
+    const sent = "line\n".repeat(20_000);
+    const { stdout, code } = await ssh({ to, port: fleet.port, key, command: "cat" }, sent);
+    expect(code).toBe(0);
+    expect(stdout === sent).toBe(true);
+  });
+
+  it("end with the signal that ended the command", async () => {
+    expect((await login("kill -TERM $$")).code).toBe(255);
+  });
+
+  it("end when they are closed by the API", async () => {
+    const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
+    const complaints = text(client.stderr);
+    await says(client.stdout, "begun");
+    const { uid } = await session(({ active, authenticated }) => active && authenticated);
+    const closing = Date.now();
+    const left = once(client, "close");
+    await fleet.client.closeSession({ params: { uid }, body: { device: agent.uid } });
+    const [code] = await left;
+    console.log(`closed after ${Date.now() - closing} ms`);
+    expect(Date.now() - closing).toBeLessThan(5000);
+    expect(code).toBe(255);
+    expect(await complaints).toContain("the session was closed");
+  });
+
+  it("end when their client hangs up, and so does what they run", async () => {
+    const client = spawnSsh({ to, port: fleet.port, key, command: "echo $$; exec sleep 1000" });
+    const pid = Number((await says(client.stdout, "\n")).trim());
+    await session(({ active }) => active);
+    client.kill("SIGKILL");
+    await session(({ active }) => !active);
+    await expect.poll(() => isAlive(pid)).toBe(false);
+  });
+
+  it("move files unchanged in both directions", { tags: ["long"], timeout: 120_000 }, async () => {
+    const { sent, received, moved } = { sent: "sent", received: "received", moved: "moved" };
+    const at = (name: string) => join(folder.path, name);
+    // A device of the tests is this machine: the agent's user must be able to write here.
+    chmodSync(folder.path, 0o777);
+    execFileSync("dd", ["if=/dev/urandom", `of=${at(sent)}`, "bs=1M", "count=100", "status=none"]);
+    const batch = at("batch");
+    writeFileSync(batch, `put ${at(sent)} ${at(moved)}\nget ${at(moved)} ${at(received)}\nrm ${at(moved)}\n`);
+    const args = [
+      "-F",
+      "none",
+      "-b",
+      batch,
+      "-P",
+      String(fleet.port),
+      "-i",
+      key,
+      "-o",
+      "StrictHostKeyChecking=no",
+    ];
+    const known = ["-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", "LogLevel=ERROR"];
+    execFileSync("sftp", [...args, ...known, `${to}@127.0.0.1`], { stdio: "ignore" });
+    execFileSync("cmp", [at(sent), at(received)]);
+    chmodSync(folder.path, 0o711);
+  });
+
+  it("of a password begin when the device takes it", async () => {
+    const asking = join(folder.path, "askpass");
+    writeFileSync(asking, '#!/bin/sh\nprintf "%s\\n" "$PASSWORD_OF_TEST"\n', { mode: 0o755 });
+    const withPassword = async (password: string, flags: string[] = []) => {
+      const client = spawnSsh({
+        to,
+        port: fleet.port,
+        command: "echo in",
+        flags: ["-o", "NumberOfPasswordPrompts=1", ...flags],
+        env: { SSH_ASKPASS: asking, SSH_ASKPASS_REQUIRE: "force", PASSWORD_OF_TEST: password, DISPLAY: ":0" },
+      });
+      client.stdin.end();
+      client.stderr.resume();
+      const [output, [code]] = await Promise.all([text(client.stdout), once(client, "close")]);
+      return { output, code };
+    };
+    expect(await withPassword(PASSWORD)).toEqual({ output: "in\n", code: 0 });
+    await session(({ authenticated, active }) => authenticated && !active);
+    expect(await withPassword("another one")).toEqual({ output: "", code: 255 });
+    await session(({ authenticated, active }) => !authenticated && !active);
+    // A wrong password opens no way for a key that the namespace does not have.
+    const stranger = newKey(folder.path, "stranger");
+    const order = ["-o", "PreferredAuthentications=password,publickey", "-i", stranger];
+    expect(await withPassword("another one", order)).toEqual({ output: "", code: 255 });
+    expect(fleet.service.output()).not.toContain(PASSWORD);
+    expect(fleet.service.output()).not.toContain("another one");
+    expect(agent.output()).not.toContain(PASSWORD);
+  });
+
+  it("end when the agent is killed, whose device is then offline until it comes back", async () => {
+    const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
+    client.stderr.resume();
+    await says(client.stdout, "begun");
+    const left = once(client, "close");
+    await agent.kill();
+    expect((await left)[0]).toBe(255);
+    await session(({ active }) => !active);
+    const online = async () => (await fleet.client.getDevice({ params: { uid: agent.uid } })).online;
+    await expect.poll(online).toBe(false);
+    const { code, stderr } = await login("true");
+    expect(code).toBe(255);
+    expect(stderr).toContain("The device is not connected");
+    const { service, tenant } = fleet;
+    agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path });
+    await expect.poll(online).toBe(true);
+    expect((await login("echo back")).stdout).toBe("back\n");
+  });
+
+  it("end when their device is deleted", async () => {
+    const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
+    client.stderr.resume();
+    await says(client.stdout, "begun");
+    const left = once(client, "close");
+    await fleet.client.deleteDevice({ params: { uid: agent.uid } });
+    expect((await left)[0]).toBe(255);
+    expect((await login("true")).stderr).toContain("Permission denied");
+  });
+});
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** An address that leads to whichever port is the service's now. */
+async function movingAddress(): Promise<{ readonly url: string; port: number; close(): void }> {
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(moving.port, "127.0.0.1");
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        near.destroy();
+        far.destroy();
+      });
+    }
+    near.pipe(far).pipe(near);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const moving = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    port: 0,
+    close: () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+  return moving;
+}
+
+it.skipIf(withoutSsh)(
+  "a killed service leaves no session behind, and is the same one afterwards",
+  async () => {
+    const folder = openFolder();
+    const dataDir = await makeDataDir();
+    const key = newKey(folder.path, "key");
+    const fleet = await startSshService({ dataDir });
+    const { service, client, tenant, namespace } = fleet;
+    const moving = await movingAddress();
+    moving.port = Number(new URL(service.url).port);
+    const agent = await startAgent({ url: moving.url, tenant, hostname: "edge-1", folder: folder.path });
+    try {
+      await client.acceptDevice({ params: { uid: agent.uid } });
+      await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+      const to = `root@${namespace}.edge-1`;
+      const open = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
+      open.stderr.resume();
+      await once(open.stdout, "data");
+      const left = once(open, "close");
+      await service.kill();
+      expect((await left)[0]).toBe(255);
+      const again = await startService({ dataDir, flags: ["--ssh-port", "0", ...UNLIMITED] });
+      const anew = createClient({ url: again.url, credential: passwordCredential(fleet.user) });
+      try {
+        moving.port = Number(new URL(again.url).port);
+        const hostKeyOf = (of: TestService) =>
+          of.logs().find(({ msg }) => msg === "listening for SSH")?.hostKey;
+        expect(hostKeyOf(again)).toBe(hostKeyOf(service));
+        expect(await anew.getSessions({})).toMatchObject([{ active: false, authenticated: true }]);
+        await agent.tunnels(2);
+        const back = await ssh({ to, port: sshPortOf(again), key, command: "echo back" });
+        expect(back).toMatchObject({ stdout: "back\n" });
+      } finally {
+        await anew.close();
+        await again.stop();
+      }
+    } finally {
+      await agent.stop();
+      await client.close();
+      moving.close();
+      folder.remove();
+      await rm(dataDir, { recursive: true });
+    }
+  },
+);
