@@ -87,6 +87,12 @@ export async function serveSsh(
   const entry = new SshEntry(gateway, hostKey);
   const port = await entry.listen(config);
   const { host } = config;
+  // Made now, so that the first login does not wait for it.
+  gateway.agentKey.pem().catch((error: unknown) => {
+    gateway
+      .log()
+      .error({ err: error }, "the key that logs in to agents could not be made, and will be with a login");
+  });
   gateway.log().info({ host, port, hostKey: hostKey.fingerprint }, "listening for SSH");
   return () => entry.stop();
 }

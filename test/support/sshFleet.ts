@@ -191,7 +191,8 @@ export const CLIENT = [
 /** Starts OpenSSH's client. */
 export function spawnSsh({ to, port, key, command, from = "127.0.0.1", flags = [], env = {} }: Login) {
   const identity = key === undefined ? [] : ["-i", key];
-  const args = ["-F", "none", ...CLIENT, "-b", from, "-p", String(port), ...identity, ...flags];
+  // Of an option that is given twice, OpenSSH takes the first.
+  const args = ["-F", "none", ...flags, ...CLIENT, "-b", from, "-p", String(port), ...identity];
   return spawn("ssh", [...args, `${to}@127.0.0.1`, ...(command === undefined ? [] : [command])], {
     env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env },
     stdio: ["pipe", "pipe", "pipe"],

@@ -9,6 +9,9 @@ import { newRsaKeyPair, type RsaKeyPair } from "./rsaKeyPair.ts";
 
 /** How long a key pair signs, in milliseconds (rules section 7). */
 const LIFE = 60_000;
+/** Bits of a key pair that is made for one login, as the wire has them, and of the gateway's own. */
+const BITS = 4096;
+const GATEWAY_BITS = 3072;
 
 const sealPurpose = (fingerprint: string): string => `private key ${fingerprint}`;
 
@@ -20,7 +23,7 @@ export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> =
   services,
   signal,
 }) => {
-  const pair = await newRsaKeyPair(signal);
+  const pair = await newRsaKeyPair(BITS, signal);
   const createdAt = await keep(services, pair, LIFE);
   const { pem, fingerprint } = pair;
   return { data: Buffer.from(pem).toString("base64"), fingerprint, created_at: wireDate(createdAt) };
@@ -72,7 +75,7 @@ export class GatewayKey {
   }
 
   async #make(): Promise<string> {
-    const pair = await newRsaKeyPair(AbortSignal.timeout(LIFE));
+    const pair = await newRsaKeyPair(GATEWAY_BITS, AbortSignal.timeout(LIFE));
     await keep(this.#services, pair, GATEWAY_LIFE);
     return pair.pem;
   }

@@ -3,7 +3,6 @@ import { promisify } from "node:util";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { Slots } from "../../secrets/Slots.ts";
 
-const MODULUS = 4096;
 /** Jobs that may wait; making a key pair takes about a second. */
 const MAXIMUM_WAITING = 20;
 
@@ -19,13 +18,14 @@ export interface RsaKeyPair {
 }
 
 /**
- * Makes a 4096-bit RSA key pair off the main thread.
+ * Makes an RSA key pair off the main thread.
+ * @param bits length of its modulus
  * @param signal drops the job if it still waits when the signal is aborted
  * @throws BusyError too many jobs wait already
  */
-export async function newRsaKeyPair(signal: AbortSignal): Promise<RsaKeyPair> {
+export async function newRsaKeyPair(bits: number, signal: AbortSignal): Promise<RsaKeyPair> {
   const { privateKey, publicKey } = await slots.run(
-    () => promisify(generateKeyPair)("rsa", { modulusLength: MODULUS }),
+    () => promisify(generateKeyPair)("rsa", { modulusLength: bits }),
     signal,
   );
   return {

@@ -54,6 +54,8 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.mfaChallenge.create({ data: { userId: "ann", digest: "d", expiresAt: at } });
   await client.loginFailure.create({ data: { source: "s", subject: "t", attempts: 2, expiresAt: at } });
   await client.rateLimit.create({ data: { key: "login as x", count: 3, endsAt: 1_900_000_000_123n } });
+  await client.instance.create({ data: { id: "i", peerUrl: "http://10.0.0.1:8081", lastSeen: at } });
+  await client.terminalTicket.create({ data: { digest: "d", sealed: "sealed", expiresAt: at } });
   await client.retiredTenant.create({ data: { tenantId: "gone" } });
   await client.signingKey.create({ data: { kid: "k", sealed: "sealed", createdAt: at } });
   await client.namespace.create({

@@ -29,6 +29,13 @@ describe("without any setting", () => {
       tunnelsDomain: undefined,
       agentImage: "docker.io/shellhubio/agent:v0.19.0",
       sshEndpoint: undefined,
+      ssh: {
+        port: undefined,
+        environment: ["LANG", "LC_*", "TZ", "COLORTERM"],
+        forwarding: false,
+        startupsPerAddress: 100,
+        refusalsPerAddress: 60,
+      },
       apiEndpoint: undefined,
       publicUrl: undefined,
       saml: undefined,
@@ -85,6 +92,13 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_AGENT_IMAGE: "registry.example.org:5000/agent:v1",
       GATEHOUSE_GEOIP_FILE: "/geoip/city.mmdb",
       GATEHOUSE_SSH_ENDPOINT: "ssh.example.com:22",
+      GATEHOUSE_SSH_HOST: "0.0.0.0",
+      GATEHOUSE_SSH_PORT: "2222",
+      GATEHOUSE_SSH_HOST_KEY_FILE: "/etc/gatehouse/host_key",
+      GATEHOUSE_SSH_ENVIRONMENT: "LANG, LC_*",
+      GATEHOUSE_SSH_FORWARDING: "on",
+      GATEHOUSE_SSH_STARTUPS_PER_ADDRESS: "7",
+      GATEHOUSE_SSH_REFUSALS_PER_ADDRESS: "0",
       GATEHOUSE_API_ENDPOINT: "[::1]:443",
       GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, FD00:0::1,10.1.0.0/16",
       GATEHOUSE_CORS_ORIGINS: "https://console.example.org, http://localhost:3000/",
@@ -120,6 +134,7 @@ test("every setting can come from the environment", () => {
     port: 0,
     tls: { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" },
     metrics: { host: "::1", port: 9464, tokenFile: "/run/token" },
+    ssh: { host: "0.0.0.0", port: 2222, hostKeyFile: "/etc/gatehouse/host_key" },
     logLevel: "debug",
     shutdownTimeout: 3000,
     auditRetention: 30,
@@ -147,6 +162,13 @@ test("every setting can come from the environment", () => {
       tunnelsDomain: "tunnels.example.org",
       agentImage: "registry.example.org:5000/agent:v1",
       sshEndpoint: "ssh.example.com:22",
+      ssh: {
+        port: 2222,
+        environment: ["LANG", "LC_*"],
+        forwarding: true,
+        startupsPerAddress: 7,
+        refusalsPerAddress: 0,
+      },
       apiEndpoint: "[::1]:443",
       publicUrl: "https://gate.example.org",
       saml: {
@@ -314,6 +336,17 @@ describe("the listener for internal operations", () => {
       port: 9000,
       token,
     });
+  });
+
+  test("is needed where other instances are to reach it", () => {
+    const peerUrl = "http://10.0.0.1:9000";
+    const environment = { GATEHOUSE_INTERNAL_TOKEN: token, GATEHOUSE_PEER_URL: peerUrl };
+    expect(readConfig({ ...environment, GATEHOUSE_INTERNAL_PORT: "9000" }, {}).internal).toMatchObject({
+      peerUrl,
+    });
+    expect(() => readConfig(environment, {})).toThrow(
+      "GATEHOUSE_PEER_URL (flag --peer-url) is set without GATEHOUSE_INTERNAL_PORT (flag --internal-port)",
+    );
   });
 
   test("is refused without a token, and with a short one, which is not repeated", () => {

@@ -1,0 +1,247 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import ssh2 from "ssh2";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import {
+  newKey,
+  openFolder,
+  publicHalf,
+  type SshService,
+  ssh,
+  sshPortOf,
+  startAgent,
+  startSshService,
+  type TestAgent,
+  withoutSsh,
+} from "../support/sshFleet.ts";
+
+const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
+
+describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
+  const folder = openFolder();
+  const sockets: Socket[] = [];
+  let fleet: SshService;
+  let agent: TestAgent;
+  let key: string;
+  let fingerprint: string;
+  let to: string;
+
+  beforeAll(async () => {
+    key = newKey(folder.path, "key");
+    fleet = await startSshService({
+      flags: [
+        ...["--ssh-startups-per-address", "5", "--ssh-refusals-per-address", "4", "--ssh-forwarding", "on"],
+        ...["--trusted-proxies", "127.0.0.9"],
+      ],
+    });
+    const { service, client, tenant, namespace } = fleet;
+    const flags = ["--allow-forwarding"];
+    agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path, flags });
+    await client.acceptDevice({ params: { uid: agent.uid } });
+    const made = await client.createPublicKey({
+      body: { name: "key", data: publicHalf(key), ...EVERYTHING },
+    });
+    fingerprint = made.fingerprint;
+    to = `root@${namespace}.edge-1`;
+  });
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+  });
+  afterAll(async () => {
+    await agent?.stop();
+    await fleet?.stop();
+    folder.remove();
+  });
+
+  const login = (more: Partial<Parameters<typeof ssh>[0]> = {}) =>
+    ssh({ to, port: fleet.port, key, command: "echo in", ...more });
+
+  /** A connection that says nothing, or what it is told. */
+  function stranger(from: string, words: string | Buffer = ""): Socket {
+    const socket = connect({ port: sshPortOf(fleet.service), host: "127.0.0.1", localAddress: from });
+    socket.on("error", () => {});
+    sockets.push(socket);
+    if (words.length > 0) socket.write(words);
+    return socket;
+  }
+
+  it("feels a change of the policy with the very next login", async () => {
+    const { client } = fleet;
+    expect(await login()).toMatchObject({ stdout: "in\n" });
+    const deny = { action: "deny", active: true, priority: 1, sourceIp: ".*", ...EVERYTHING } as const;
+    const { id } = await client.createFirewallRule({ body: deny });
+    expect(await login()).toMatchObject({ code: 255 });
+    await client.updateFirewallRule({ params: { id }, body: { ...deny, active: false } });
+    expect(await login()).toMatchObject({ stdout: "in\n" });
+    await client.updateFirewallRule({ params: { id }, body: { ...deny, sourceIp: "127.0.0.2" } });
+    expect(await login({ from: "127.0.0.2" })).toMatchObject({ code: 255 });
+    expect(await login({ from: "127.0.0.3" })).toMatchObject({ stdout: "in\n" });
+    await client.deleteFirewallRule({ params: { id } });
+    await client.updatePublicKey({
+      params: { fingerprint },
+      body: { name: "key", ...EVERYTHING, username: "^ana$" },
+    });
+    expect(await login({ from: "127.0.0.3" })).toMatchObject({ code: 255 });
+    await client.deletePublicKey({ params: { fingerprint } });
+    expect(await login({ from: "127.0.0.4" })).toMatchObject({ code: 255 });
+    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    expect(await login()).toMatchObject({ stdout: "in\n" });
+  });
+
+  it("reaches a device by its uid too", async () => {
+    expect(await login({ to: `root@${agent.uid}` })).toMatchObject({ stdout: "in\n" });
+  });
+
+  it("tells a stranger nothing, and the operator why", async () => {
+    const before = fleet.service.logs().length;
+    const other = newKey(folder.path, "other");
+    const targets = ["root@nowhere.edge-1", `root@${fleet.namespace}.edge-9`, "root", to];
+    const answers = [];
+    for (const [index, target] of targets.entries()) {
+      const { code, stderr } = await login({ to: target, key: other, from: `127.0.3.${index + 1}` });
+      answers.push({ code, stderr: stderr.replace(target, "…").trim() });
+    }
+    const denied = { code: 255, stderr: "…@127.0.0.1: Permission denied (publickey,password)." };
+    expect(answers).toEqual(targets.map(() => denied));
+    await expect
+      .poll(() =>
+        fleet.service
+          .logs()
+          .slice(before)
+          .filter(({ msg }) => msg === "login to a device refused")
+          .map(({ refused, address }) => [address, refused]),
+      )
+      .toEqual([
+        ["127.0.3.1", "device"],
+        ["127.0.3.2", "device"],
+        ["127.0.3.3", "address"],
+        ["127.0.3.4", "key"],
+      ]);
+  });
+
+  it("closes the oldest silent connection of an address when there are too many", async () => {
+    const silent = Array.from({ length: 5 }, () => stranger("127.0.4.1"));
+    const closed = silent.map((socket) => once(socket, "close"));
+    await Promise.all(silent.map((socket) => once(socket, "data")));
+    const sixth = stranger("127.0.4.1");
+    await closed[0];
+    await once(sixth, "data");
+    expect(await login({ from: "127.0.4.1" })).toMatchObject({ stdout: "in\n" });
+    expect(silent.filter((socket) => socket.closed).length).toBeLessThan(5);
+  });
+
+  it("shuts an address out that was refused too often, and nobody else", async () => {
+    const other = newKey(folder.path, "refused");
+    for (let time = 0; time < 4; time += 1) {
+      expect((await login({ key: other, from: "127.0.5.1" })).stderr).toContain("Permission denied");
+    }
+    expect((await login({ from: "127.0.5.1" })).stderr).toMatch(/closed|reset/i);
+    expect(await login({ from: "127.0.5.2" })).toMatchObject({ stdout: "in\n" });
+  });
+
+  /** The address that the operator reads of a refused login over a connection that begins with a header. */
+  async function addressSeen(from: string, header: string | Buffer): Promise<unknown> {
+    const before = fleet.service.logs().length;
+    const client = new ssh2.Client();
+    const failed = once(client, "error");
+    const sock = stranger(from, header);
+    client.connect({ sock, username: `root@${fleet.namespace}.edge-9`, password: "wrong" });
+    await failed;
+    const refusal = () =>
+      fleet.service
+        .logs()
+        .slice(before)
+        .find(({ refused }) => refused === "device");
+    await expect.poll(refusal).toBeDefined();
+    return refusal()?.address;
+  }
+
+  const V2 = Buffer.concat([
+    Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1"),
+    Buffer.from([0x21, 0x11, 0, 12, 198, 51, 100, 7, 127, 0, 0, 1, 0x30, 0x39, 0, 22]),
+  ]);
+  const V2_OF_6 = Buffer.concat([
+    Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1"),
+    Buffer.from([0x21, 0x21, 0, 36]),
+    Buffer.from("20010db8000000000000000000000007", "hex"),
+    Buffer.alloc(16),
+    Buffer.from([0x30, 0x39, 0, 22]),
+  ]);
+
+  it.each([
+    ["version 1", "PROXY TCP4 198.51.100.7 127.0.0.1 12345 22\r\n", "198.51.100.7"],
+    ["version 2", V2, "198.51.100.7"],
+    ["version 2, of IPv6", V2_OF_6, "2001:db8::7"],
+    ["none", "", "127.0.0.9"],
+  ])(
+    "takes a client's address from a trusted proxy: PROXY protocol, %s",
+    async (_version, header, address) => {
+      expect(await addressSeen("127.0.0.9", header)).toBe(address);
+    },
+  );
+
+  it("takes no header from anybody else, and no malformed one", async () => {
+    const greeting = "SSH-2.0-Stranger\r\n";
+    const untrusted = stranger(
+      "127.0.6.1",
+      `PROXY TCP4 198.51.100.7 127.0.0.1 12345 22\r\n${greeting}`,
+    ).resume();
+    const malformed = stranger("127.0.0.9", `PROXY TCP4 nowhere\r\n${greeting}`).resume();
+    await Promise.all([once(untrusted, "close"), once(malformed, "close")]);
+  });
+
+  it("lets variables through that it knows, and no others", async () => {
+    const command = "echo $LC_TEST $LD_TEST.";
+    const flags = ["-o", "SetEnv=LC_TEST=known LD_TEST=unknown"];
+    expect((await login({ command, flags })).stdout).toBe("known .\n");
+  });
+
+  it("forwards where the operator allows it", async () => {
+    const flags = ["-W", `127.0.0.1:${new URL(fleet.service.url).port}`];
+    const { stdout } = await ssh({ to, port: fleet.port, key, flags }, "GET /healthcheck HTTP/1.0\r\n\r\n");
+    expect(stdout).toContain("200 OK");
+  });
+
+  it.each([
+    ["-o", "KexAlgorithms=diffie-hellman-group14-sha1"],
+    ["-c", "aes128-cbc"],
+    ["-o", "HostKeyAlgorithms=ssh-rsa"],
+  ])("offers nothing of yesterday: %s %s", async (...flags) => {
+    const { stderr } = await login({ flags: [...flags, "-o", "LogLevel=INFO"], from: "127.0.7.1" });
+    expect(stderr).toContain("no matching");
+  });
+
+  it("exchanges keys strictly, so that no prefix can be cut off", async () => {
+    const { stderr } = await login({ flags: ["-vv", "-o", "LogLevel=DEBUG2"] });
+    expect(stderr).toContain("kex-strict-s-v00@openssh.com");
+    expect(stderr).toContain("resetting send seqnr");
+  });
+});
+
+it.skipIf(withoutSsh)("nothing is forwarded unless the operator allows it", async () => {
+  const folder = openFolder();
+  const fleet = await startSshService();
+  const { service, client, tenant, namespace } = fleet;
+  const flags = ["--allow-forwarding"];
+  const agent = await startAgent({
+    url: service.url,
+    tenant,
+    hostname: "edge-1",
+    folder: folder.path,
+    flags,
+  });
+  try {
+    await client.acceptDevice({ params: { uid: agent.uid } });
+    const key = newKey(folder.path, "key");
+    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    const forward = ["-W", `127.0.0.1:${new URL(service.url).port}`];
+    const to = `root@${namespace}.edge-1`;
+    const { code, stderr } = await ssh({ to, port: fleet.port, key, flags: forward });
+    expect(code).toBe(255);
+    expect(stderr).toContain("forwarding failed");
+  } finally {
+    await agent.stop();
+    await fleet.stop();
+    folder.remove();
+  }
+});
