@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createPrivateKey, createPublicKey, generateKeyPairSync, hash } from "node:crypto";
-import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { networkInterfaces, userInfo } from "node:os";
 import { join } from "node:path";
 
@@ -30,14 +30,6 @@ function idsOf(user: string): { readonly uid: number; readonly gid: number } {
 
 const isRoot = (): boolean => process.getuid?.() === 0;
 
-/** Makes the folder of the key, and gives it to the user that the process will become. */
-export function prepareFolder(folder: string, user: string | undefined): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (!isRoot() || user === undefined) return;
-  const { uid, gid } = idsOf(user);
-  chownSync(folder, uid, gid);
-}
-
 /**
  * Gives up root's rights for those of a user, for good.
  * @returns the user of the process from then on
@@ -63,8 +55,9 @@ export function becomeUser(user: string | undefined): {
   return { username, home: existsSync(homedir) ? homedir : "/", shell: usable ? shell : "/bin/sh" };
 }
 
-/** The device's key, which the first start makes. */
+/** The device's key, which the first start makes, and its folder, which is for the process's user alone. */
 export function deviceKey(folder: string): DeviceKey {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, KEY_FILE);
   if (!existsSync(file)) {
     const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });

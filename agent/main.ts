@@ -6,7 +6,7 @@ import { devices, tenantId } from "@gatehouse-access/sdk/contract";
 import { Command, CommanderError, Option } from "commander";
 import { z } from "zod";
 import { Agent } from "./Agent.ts";
-import { becomeUser, deviceKey, machineAddress, prepareFolder, UsageError } from "./identity.ts";
+import { becomeUser, deviceKey, machineAddress, UsageError } from "./identity.ts";
 import { hashPassword, passwordCheck } from "./password.ts";
 
 const wrongUsage = 2;
@@ -137,9 +137,9 @@ function readSettings(flags: object): z.output<typeof settings> {
 
 async function run(flags: object): Promise<void> {
   const { user, dataDir, mac, logins, shell, ...rest } = readSettings(flags);
-  prepareFolder(dataDir, user);
-  const { username, home, shell: usualShell } = becomeUser(user);
+  // Before root's rights are given up: who logs in must not be able to read it.
   const key = deviceKey(dataDir);
+  const { username, home, shell: usualShell } = becomeUser(user);
   const agent = new Agent({
     ...rest,
     version: `v${version()}`,

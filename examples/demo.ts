@@ -10,12 +10,21 @@ import { parseArgs } from "node:util";
 import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
 import picocolors from "picocolors";
 import { changeBehindTheBack } from "./demo/changes.ts";
-import { createUser, enrol, type Login, type Service, setUp, startService } from "./demo/service.ts";
+import { copyKeys, hasSsh, logIn, startAgent } from "./demo/logins.ts";
+import { createUser, enrol, type Login, macOf, type Service, setUp, startService } from "./demo/service.ts";
 
 const GATEHOUSE = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("./fleet-access", import.meta.url));
 /** The picture that the demo leaves behind. */
 const MAP = "access-map.html";
+/** The device that an agent of its own serves. */
+const SERVED = "edge-01";
+/** Where the contractor logs in, and how `gatehouse access --explain` ends: let in; refused by filter; by rule. */
+const LOGINS = [
+  [SERVED, 0],
+  ["web-01", 2],
+  ["edge-08", 2],
+] as const;
 const STACK_SETTINGS = join(PROGRAM, "Pulumi.demo.yaml");
 
 const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep]
@@ -32,6 +41,7 @@ const engine = options.engine ?? (pulumiOnPath() ? "cli" : "embedded");
 const started = Date.now();
 let step = 0;
 let running: ChildProcess | undefined;
+let agent: { stop(): Promise<void> } | undefined;
 
 function heading(text: string): void {
   step += 1;
@@ -69,9 +79,20 @@ async function gatehouse(
   command: string,
   ...more: string[]
 ): Promise<void> {
-  const args = [command, "examples/fleet-access", "--stack", "demo", "--engine", engine, ...more];
-  console.log(pc.dim(`$ gatehouse ${args.join(" ")}`));
-  const child = spawn(process.execPath, [GATEHOUSE, command, PROGRAM, ...args.slice(2)], {
+  const flags = ["--stack", "demo", "--engine", engine, ...more];
+  await run(env, expected, [command, PROGRAM, ...flags], [command, "examples/fleet-access", ...flags]);
+}
+
+/** @param shown the arguments as they are printed */
+async function run(
+  env: NodeJS.ProcessEnv,
+  expected: number,
+  args: readonly string[],
+  shown: readonly string[] = args,
+): Promise<void> {
+  const typed = shown.map((word) => (word.includes("*") ? `'${word}'` : word));
+  console.log(pc.dim(`$ gatehouse ${typed.join(" ")}`));
+  const child = spawn(process.execPath, [GATEHOUSE, ...args], {
     env,
     stdio: ["ignore", "inherit", "inherit"],
   });
@@ -79,8 +100,14 @@ async function gatehouse(
   const code = await new Promise((resolve, reject) => child.on("error", reject).on("exit", resolve));
   running = undefined;
   if (code !== expected) {
-    throw new Error(`gatehouse ${command} ended with ${code}, expected ${expected}`);
+    throw new Error(`gatehouse ${args[0]} ended with ${code}, expected ${expected}`);
   }
+}
+
+interface ServedDevice {
+  readonly folder: string;
+  readonly tenant: string;
+  readonly mac: string;
 }
 
 interface PreparedFleet {
@@ -89,7 +116,7 @@ interface PreparedFleet {
   readonly carla: Login;
 }
 
-async function prepareFleet(client: Client, service: Service): Promise<PreparedFleet> {
+async function prepareFleet(client: Client, service: Service, folder: string): Promise<PreparedFleet> {
   const bob = await createUser(service, "bob", "Bob Lind");
   const carla = await createUser(service, "carla", "Carla Nunes");
   const { tenant } = await client.identity();
@@ -99,9 +126,34 @@ async function prepareFleet(client: Client, service: Service): Promise<PreparedF
     ...Array.from({ length: 5 }, (_, i) => `db-${String(i + 1).padStart(2, "0")}`),
     ...Array.from({ length: 8 }, (_, i) => `edge-${String(i + 1).padStart(2, "0")}`),
   ];
-  await Promise.all(names.map((name, index) => enrol(client, tenant, name, index)));
+  // One of them is served by an agent of its own; see the logins at the end.
+  const served = names.indexOf(SERVED);
+  await Promise.all(names.map((name, index) => index !== served && enrol(client, tenant, name, index)));
+  await enrolServed(client, service, { folder, tenant, mac: macOf(served) });
   console.log(`${names.length} devices enrolled and accepted, 3 users`);
   return { tenant, bob, carla };
+}
+
+/** Starts the agent of the device that the logins reach, and accepts it. */
+async function enrolServed(client: Client, service: Service, device: ServedDevice): Promise<void> {
+  agent = await startAgent(device.folder, service, { ...device, name: SERVED });
+  const [pending] = await client.getDevices({ query: { status: "pending" } });
+  if (!pending) throw new Error("the agent's device has not enrolled");
+  await client.acceptDevice({ params: { uid: pending.uid } });
+}
+
+/** Three logins with the contractor's key, each beside what the policy says of it. */
+async function logInThrice(env: NodeJS.ProcessEnv, service: Service, folder: string): Promise<void> {
+  if (!hasSsh()) console.log("There is no ssh on the PATH: here is what the policy says of each login.");
+  for (const [device, code] of LOGINS) {
+    const target = `support@ana.${device}`;
+    if (hasSsh()) {
+      console.log(pc.dim(`$ ssh -p ${service.sshPort} -i contractor ${target}@127.0.0.1`));
+      console.log(logIn(folder, service, target));
+    }
+    const asked = ["--key", "Contractor*", "--login", "support", "--from", "127.0.0.1", "--device", device];
+    await run(env, code, ["access", "--explain", ...asked]);
+  }
 }
 
 /** Bob and Carla do theirs with logins of their own, as members that the policy made them. */
@@ -127,12 +179,13 @@ async function story(service: Service, folder: string): Promise<Login> {
   const credential = passwordCredential(login);
   const client = createClient({ url: service.url, credential });
   try {
-    const fleet = await prepareFleet(client, service);
+    const fleet = await prepareFleet(client, service, folder);
     const env = {
       ...process.env,
       GATEHOUSE_URL: service.url,
       GATEHOUSE_USERNAME: login.username,
       GATEHOUSE_PASSWORD: login.password,
+      FLEET_KEYS: copyKeys(folder),
       PULUMI_BACKEND_URL: `file://${folder}`,
       // What the TypeScript compiler caches goes with the rest.
       TMPDIR: folder,
@@ -156,6 +209,8 @@ async function story(service: Service, folder: string): Promise<Login> {
     await gatehouse(env, 0, "drift");
     heading("The team's own policy tests hold");
     await gatehouse(env, 0, "test");
+    heading("Log in on three devices by SSH: the policy decides, and says why");
+    await logInThrice({ ...env, GATEHOUSE_TENANT: fleet.tenant }, service, folder);
     console.log(`\nThe access map of the drift: ${MAP}`);
     if (options.destroy) {
       heading("Destroy what the policy made");
@@ -178,6 +233,7 @@ async function main(): Promise<void> {
   console.log(`${service.url}, data in a temporary folder`);
   let kept = false;
   const stop = async () => {
+    await agent?.stop();
     if (kept) return;
     await service.stop();
     rmSync(folder, { recursive: true, force: true });

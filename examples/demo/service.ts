@@ -14,6 +14,8 @@ const COMMAND = fileURLToPath(new URL("../../server/bin/gatehouse-server.js", im
 
 export interface Service {
   readonly url: string;
+  /** Port of SSH to devices. */
+  readonly sshPort: string;
   readonly pid: number;
   readonly logFile: string;
   admin(...args: string[]): Promise<string>;
@@ -32,7 +34,8 @@ export async function startService(folder: string): Promise<Service> {
   const dataFolder = join(folder, "data");
   const logFile = join(folder, "service.log");
   const env = { ...process.env, GATEHOUSE_DATA_DIR: dataFolder, GATEHOUSE_LOG_LEVEL: "info" };
-  const child = spawn(process.execPath, [COMMAND, "serve", "--host", "127.0.0.1", "--port", "0"], {
+  const ports = ["--host", "127.0.0.1", "--port", "0", "--ssh-host", "127.0.0.1", "--ssh-port", "0"];
+  const child = spawn(process.execPath, [COMMAND, "serve", ...ports], {
     env,
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
@@ -40,12 +43,13 @@ export async function startService(folder: string): Promise<Service> {
   const log = createWriteStream(logFile);
   child.stdout.pipe(log);
   child.stderr.pipe(log);
-  const url = await firstAddress(child);
+  const { url, sshPort } = await firstAddresses(child);
   const run = promisify(execFile);
   const admin = async (...args: string[]) =>
     (await run(process.execPath, [COMMAND, "admin", ...args], { env })).stdout.trim();
   return {
     url,
+    sshPort,
     pid: child.pid ?? 0,
     logFile,
     admin,
@@ -68,23 +72,25 @@ export async function startService(folder: string): Promise<Service> {
   };
 }
 
-async function firstAddress(child: ReturnType<typeof spawn>): Promise<string> {
+type Addresses = Pick<Service, "url" | "sshPort">;
+
+async function firstAddresses(child: ReturnType<typeof spawn>): Promise<Addresses> {
   const lines: string[] = [];
   const { stdout, stderr } = child;
   if (!stdout || !stderr) throw new Error("the service has no output to read its address from");
   stderr.on("data", (chunk) => lines.push(String(chunk)));
+  let sshPort = "";
   for await (const line of createInterface({ input: stdout })) {
     lines.push(line);
-    const address = addressIn(line);
-    if (address) return address;
+    const { msg, address, port } = entryIn(line);
+    if (msg === "listening for SSH") sshPort = String(port);
+    if (msg === "listening" && address) return { url: address, sshPort };
   }
   throw new Error(`the service did not start:\n${lines.slice(-20).join("\n")}`);
 }
 
-function addressIn(line: string): string | undefined {
-  if (!line.startsWith("{")) return undefined;
-  const entry: { msg?: string; address?: string } = JSON.parse(line);
-  return entry.msg === "listening" ? entry.address : undefined;
+function entryIn(line: string): { readonly msg?: string; readonly address?: string; readonly port?: number } {
+  return line.startsWith("{") ? JSON.parse(line) : {};
 }
 
 export interface Login {
@@ -118,6 +124,9 @@ export async function createUser(service: Service, username: string, name: strin
 
 const newPassword = () => randomBytes(12).toString("base64url");
 
+/** The MAC of a device of the fleet. */
+export const macOf = (index: number): string => `02:00:00:00:00:${index.toString(16).padStart(2, "0")}`;
+
 /** Enrols a device as its agent does, and accepts it. */
 export async function enrol(client: Client, tenant: string, hostname: string, index: number): Promise<void> {
   const { publicKey } = generateKeyPairSync("rsa", {
@@ -125,7 +134,7 @@ export async function enrol(client: Client, tenant: string, hostname: string, in
     publicKeyEncoding: { type: "pkcs1", format: "pem" },
     privateKeyEncoding: { type: "pkcs1", format: "pem" },
   });
-  const mac = `02:00:00:00:00:${index.toString(16).padStart(2, "0")}`;
+  const mac = macOf(index);
   const { uid } = await client.authDevice({
     body: {
       info: {

@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { DeviceTags, Member, Namespace, PublicKey } from "@gatehouse-access/provider";
+import { DeviceTags, FirewallRule, Member, Namespace, PublicKey } from "@gatehouse-access/provider";
 
-const key = (owner: string) => readFileSync(join(__dirname, "keys", `${owner}.pub`), "utf8");
+// FLEET_KEYS names another folder of public keys, for whoever tries this with keys of their own.
+const folder = process.env.FLEET_KEYS ?? join(__dirname, "keys");
+const key = (owner: string) => readFileSync(join(folder, `${owner}.pub`), "utf8");
 const hosts = (role: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${role}-${String(index + 1).padStart(2, "0")}`);
 
@@ -55,6 +57,15 @@ new PublicKey("deploy", {
   data: key("deploy"),
   username: "^deploy$",
   filter: { hostname: "^(web|edge)-[0-9]+$" },
+});
+
+// Whatever its key says, nobody logs in on the device that is being looked into.
+new FirewallRule("frozen", {
+  action: "deny",
+  priority: 100,
+  sourceIp: ".*",
+  username: ".*",
+  filter: { hostname: "^edge-08$" },
 });
 
 // A namespace of its own for trials: whoever works there sees nothing of production.

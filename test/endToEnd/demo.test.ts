@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
+import { withoutSsh } from "../support/sshFleet.ts";
 
-// Slow: four runs of a program in TypeScript with 35 resources. The commands that it gives are tested one by one.
+// Slow: four runs of a program in TypeScript with 36 resources. The commands that it gives are tested one by one.
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -43,8 +44,8 @@ it("the demo finds what was changed by hand, repairs and destroys it, and leaves
   const folder = temporaryFolder();
   const { code, output } = await demo(folder, "--destroy");
   expect(code, output).toBe(0);
-  expect(output).toContain("35 to create");
-  expect(output).toContain("35 unchanged");
+  expect(output).toContain("36 to create");
+  expect(output).toContain("36 unchanged");
   expect(output).toMatch(
     /PublicKey contractor: .*username is "\.\*" \(declared "\^support\$"\).*; last by user ana from/,
   );
@@ -53,11 +54,24 @@ it("the demo finds what was changed by hand, repairs and destroys it, and leaves
   );
   expect(output).toMatch(/DeviceTags edge-03: tags is .*; last by user bob from/);
   expect(output).toContain(
-    "3 changed by hand, 1 deleted by hand, 2 in no program; 31 resources as declared.",
+    "3 changed by hand, 1 deleted by hand, 2 in no program; 32 resources as declared.",
   );
   expect(output).toMatch(/PublicKey backdoor .*\(--allow-unmanaged permits it\)/);
-  expect(output).toContain("No drift: 35 resources as declared.");
-  expect(output).toContain("35 deleted");
+  expect(output).toContain("No drift: 36 resources as declared.");
+  // Three logins, and what the policy says of each: the same.
+  if (!withoutSsh) {
+    const said = output.split("\n").filter((line) => /^(logged in|support@|ALLOWED|REFUSED)/.test(line));
+    expect(said).toEqual([
+      "logged in on edge-01",
+      expect.stringMatching(/^ALLOWED: key Contractor.* as support from 127\.0\.0\.1 on edge-01$/),
+      "support@ana.web-01@127.0.0.1: Permission denied (publickey,password).",
+      expect.stringMatching(/^REFUSED: key Contractor.* on web-01$/),
+      "support@ana.edge-08@127.0.0.1: Permission denied (publickey,password).",
+      expect.stringMatching(/^REFUSED: key Contractor.* on edge-08$/),
+    ]);
+  }
+  expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies it/);
+  expect(output).toContain("36 deleted");
   // No colours where the output is no terminal.
   expect(output).not.toContain("\u001b[");
   expect(readdirSync(folder)).toEqual([]);

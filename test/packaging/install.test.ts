@@ -66,9 +66,11 @@ it("the packages install elsewhere, without compiling, and run an example", {
   );
   // Told, and no more: the network has its part in it.
   console.log(`packed: ${sizes.join(", ")}; installed in ${seconds.toFixed(0)} s`);
-  // What was compiled here would have left its object files.
+  // What was compiled here would have left its object files. The SSH library compiles faster ciphers where it can, and
+  // goes without them where it cannot.
   const built = readdirSync(join(project, "node_modules"), { recursive: true, encoding: "utf8" });
-  expect(built.filter((file) => /(^|\/)(obj\.target|build\/Release\/\.deps)(\/|$)/.test(file))).toEqual([]);
+  const compiled = built.filter((file) => /(^|\/)(obj\.target|build\/Release\/\.deps)(\/|$)/.test(file));
+  expect(compiled.filter((file) => !/^(cpu-features|ssh2)\//.test(file))).toEqual([]);
 
   expect(copiesOf("@pulumi/pulumi", project)).toEqual(["@pulumi/pulumi/package.json"]);
 
