@@ -125,6 +125,7 @@ const commands = {
   "bench:attack": () => script("bench/attack.ts", args),
   "bench:policy": () => script("bench/policy.ts", args),
   "bench:terraform": () => script("bench/terraform.ts", args),
+  "bench:gateway": () => script("bench/gateway.ts", args),
   fuzz: () => script("test/fuzz/run.ts", args),
   docs: () => script("docs/generate.ts"),
   async check() {

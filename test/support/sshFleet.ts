@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,6 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
-import { vi } from "vitest";
 import { environmentWithout } from "./command.ts";
 import { type ServiceOptions, startService, type TestService } from "./service.ts";
 
@@ -119,17 +118,19 @@ export async function startAgent(options: AgentOptions): Promise<TestAgent> {
     { env: { ...environmentWithout("GATEHOUSE_"), ...env }, stdio: ["ignore", "pipe", "pipe"] },
   );
   const lines: string[] = [];
+  const written = new EventEmitter();
   for (const stream of [child.stdout, child.stderr]) {
-    createInterface({ input: stream }).on("line", (line) => lines.push(line));
+    createInterface({ input: stream }).on("line", (line) => {
+      lines.push(line);
+      written.emit("line");
+    });
   }
+  child.once("exit", () => written.emit("line"));
   const tunnels = async (count: number) => {
-    await vi.waitFor(
-      () => {
-        const open = lines.filter((line) => line.includes('"tunnel open"')).length;
-        if (open < count) throw new Error(`${open} tunnels of ${hostname}:\n${lines.join("\n")}`);
-      },
-      { timeout: 60_000, interval: 20 },
-    );
+    while (lines.filter((line) => line.includes('"tunnel open"')).length < count) {
+      if (child.exitCode !== null) throw new Error(`the agent of ${hostname} ended:\n${lines.join("\n")}`);
+      await once(written, "line");
+    }
   };
   await tunnels(1);
   const enrolled = lines.find((line) => line.includes('"enrolled"')) ?? "{}";
