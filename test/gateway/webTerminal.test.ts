@@ -1,0 +1,173 @@
+import { execFileSync } from "node:child_process";
+import { createPrivateKey, sign } from "node:crypto";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import ssh2 from "ssh2";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import {
+  openFolder,
+  type SshService,
+  startAgent,
+  startSshService,
+  type TestAgent,
+} from "../support/sshFleet.ts";
+
+const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
+const PASSWORD = "typed into a browser";
+
+interface Asked {
+  readonly device: string;
+  readonly username: string;
+  readonly password?: string;
+  readonly fingerprint?: string;
+  readonly signature?: string;
+}
+
+/** A key pair as a browser has it, and as the service takes its public half. */
+function browserKey(kind: "ed25519" | "rsa") {
+  const pair =
+    kind === "rsa"
+      ? ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 })
+      : ssh2.utils.generateKeyPairSync("ed25519");
+  const parsed = ssh2.utils.parseKey(pair.private);
+  if (parsed instanceof Error) throw parsed;
+  return {
+    data: Buffer.from(pair.public).toString("base64"),
+    signatureOf: (login: string): string => {
+      if (kind === "ed25519") return (parsed.sign(login) as Buffer).toString("base64");
+      return sign("sha1", Buffer.from(login), createPrivateKey(parsed.getPrivatePEM())).toString("base64");
+    },
+  };
+}
+
+describe("the web terminal", () => {
+  const folder = openFolder();
+  let fleet: SshService;
+  let agent: TestAgent;
+
+  beforeAll(async () => {
+    fleet = await startSshService();
+    const { service, tenant, client } = fleet;
+    const hash = execFileSync(process.execPath, [AGENT, "hash-password"], { input: PASSWORD });
+    const env = { GATEHOUSE_AGENT_PASSWORD_HASH: hash.toString().trim() };
+    agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path, env });
+    await client.acceptDevice({ params: { uid: agent.uid } });
+    await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
+  });
+  afterAll(async () => {
+    await agent?.stop();
+    await fleet?.stop();
+    folder.remove();
+  });
+
+  /** Opens a terminal with a ticket. */
+  function open(token: string, size = "cols=100&rows=30") {
+    const url = `${fleet.service.url.replace("http", "ws")}/ws/ssh?token=${token}&${size}`;
+    const socket = new WebSocket(url, { headers: { Origin: fleet.service.url } });
+    let output = "";
+    socket.on("message", (data, binary) => {
+      expect(binary).toBe(false);
+      output += String(data);
+    });
+    const closed = once(socket, "close").then(([code]) => code as number);
+    return {
+      closed,
+      output: () => output,
+      type: (text: string) => socket.send(JSON.stringify({ kind: 1, data: [...Buffer.from(text)] })),
+      paste: (text: string) =>
+        socket.send(JSON.stringify({ kind: 1, data: Buffer.from(text).toString("base64") })),
+      resize: (cols: number, rows: number) => socket.send(JSON.stringify({ kind: 2, data: { cols, rows } })),
+      send: (message: string) => socket.send(message),
+      says: (wanted: string) => expect.poll(() => output).toContain(wanted),
+    };
+  }
+
+  const ask = async (asked: Asked): Promise<string> =>
+    (await fleet.client.openWebTerminal({ body: asked })).token;
+  const withPassword = (password = PASSWORD, username = "root") =>
+    ask({ device: agent.uid, username, password });
+
+  it("is a shell of the device, with the size that the browser says", async () => {
+    const terminal = open(await withPassword());
+    await expect.poll(() => terminal.output().length).toBeGreaterThan(0);
+    terminal.type("stty size; echo $TERM\n");
+    await terminal.says("30 100");
+    terminal.resize(120, 40);
+    terminal.type("stty size\n");
+    await terminal.says("40 120");
+    const many = "a".repeat(3000);
+    terminal.paste(`echo ${many} | wc -c\n`);
+    await terminal.says("3001");
+    terminal.type("exit\n");
+    expect(await terminal.closed).toBe(1000);
+    const [session] = await fleet.client.getSessions({});
+    expect(session).toMatchObject({ type: "web", term: "xterm", authenticated: true, username: "root" });
+    await expect.poll(async () => (await fleet.client.getSessions({}))[0]?.active).toBe(false);
+    const params = { uid: session?.uid ?? "", seat: "0" };
+    expect(JSON.stringify(await fleet.client.getSessionRecord({ params }))).toContain("30 100");
+  });
+
+  it("is opened once with what it was asked for", async () => {
+    const token = await withPassword();
+    const first = open(token);
+    await expect.poll(() => first.output().length).toBeGreaterThan(0);
+    const second = open(token);
+    expect(await second.closed).toBe(1000);
+    expect(second.output()).toContain("was not asked for");
+    first.type("exit\n");
+    await first.closed;
+  });
+
+  it("says no to a wrong password, and to an unknown device, in the same words", async () => {
+    const wrong = open(await withPassword("another"));
+    await wrong.closed;
+    const nowhere = open(await ask({ device: "0".repeat(64), username: "root", password: PASSWORD }));
+    await nowhere.closed;
+    expect([wrong.output(), nowhere.output()]).toEqual(["Permission denied", "Permission denied"]);
+  });
+
+  it.each(["ed25519", "rsa"] as const)("takes a key that the namespace has: %s", async (kind) => {
+    const { client } = fleet;
+    const key = browserKey(kind);
+    const { fingerprint } = await client.createPublicKey({
+      body: { name: kind, data: key.data, username: "^ana$", filter: { hostname: ".*" } },
+    });
+    const asked = { device: agent.uid, fingerprint };
+    const signed = (username: string, of = username) =>
+      ask({ ...asked, username, signature: key.signatureOf(of) });
+    const terminal = open(await signed("ana"));
+    await expect.poll(() => terminal.output().length).toBeGreaterThan(0);
+    terminal.type("exit\n");
+    await terminal.closed;
+    for (const refused of [await signed("root"), await signed("ana", "root")]) {
+      const denied = open(refused);
+      await denied.closed;
+      expect(denied.output()).toBe("Permission denied");
+    }
+    const deny = { action: "deny", active: true, priority: 1, sourceIp: ".*", username: ".*" } as const;
+    const { id } = await client.createFirewallRule({ body: { ...deny, filter: { hostname: ".*" } } });
+    const denied = open(await signed("ana"));
+    await denied.closed;
+    expect(denied.output()).toBe("Permission denied");
+    await client.deleteFirewallRule({ params: { id } });
+  });
+
+  it("ends when its session is closed, and when it is spoken to wrongly", async () => {
+    const terminal = open(await withPassword());
+    await expect.poll(() => terminal.output().length).toBeGreaterThan(0);
+    const [session] = await fleet.client.getSessions({});
+    await fleet.client.closeSession({ params: { uid: session?.uid ?? "" }, body: { device: agent.uid } });
+    await terminal.closed;
+    expect(terminal.output()).toContain("the session was closed");
+    const other = open(await withPassword());
+    await expect.poll(() => other.output().length).toBeGreaterThan(0);
+    other.send("hello");
+    expect(await other.closed).toBe(1007);
+    expect(fleet.service.output()).not.toContain(PASSWORD);
+  });
+
+  it("needs a password, or a key with its signature", async () => {
+    await expect(ask({ device: agent.uid, username: "root" })).rejects.toThrow("password: must be given");
+  });
+});
