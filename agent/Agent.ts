@@ -3,12 +3,12 @@ import { release } from "node:os";
 import { setTimeout as wait } from "node:timers/promises";
 import { createClient, tokenCredential } from "@gatehouse-access/sdk";
 import type { DeviceKey } from "./identity.ts";
-import type { Log, SessionOptions } from "./Sessions.ts";
-import { type LoginChecks, SshServer } from "./SshServer.ts";
-import { runTunnel } from "./tunnel.ts";
+import type { SessionOptions } from "./Sessions.ts";
+import { SshServer } from "./SshServer.ts";
+import { RefusedError, runTunnel } from "./tunnel.ts";
 
 /** What an agent is told at its start. */
-export interface AgentOptions {
+export interface AgentOptions extends SessionOptions {
   /** Address of the service. */
   readonly url: string;
   readonly tenant: string;
@@ -21,10 +21,7 @@ export interface AgentOptions {
   readonly version: string;
   /** Login names that get in; `*` stands for all. */
   readonly logins: readonly string[];
-  readonly user: SessionOptions["user"];
-  readonly allowForwarding: boolean;
   passwordFits(password: string): Promise<boolean>;
-  readonly log: Log;
 }
 
 /** A device as the service knows it. */
@@ -33,12 +30,12 @@ interface Enrolled {
   readonly token: string;
 }
 
-/** Milliseconds between attempts: doubled after each, to at most the second. A tunnel of that length begins anew. */
+/** Milliseconds between attempts: doubled after each, to at most the second. A tunnel that held so long begins anew. */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
 /** How often the device reports, in milliseconds, and a random part more: a fleet must not report at once. */
-const REPORT = 10 * 60_000;
-const REPORT_SPREAD = 60_000;
+const REPORT = 10 * 60_000 + 10_000;
+const REPORT_SPREAD = 50_000;
 
 /** The system's own name, as `os-release` has it. */
 function system(): { readonly id: string; readonly prettyName: string } {
@@ -60,31 +57,49 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "3
 /** Enrols a device, keeps its tunnel, and serves the logins that come through it. */
 export class Agent {
   readonly #options: AgentOptions;
+  readonly #server: SshServer;
   readonly #stop = new AbortController();
+  #enrolled: Enrolled | undefined;
 
   constructor(options: AgentOptions) {
     this.#options = options;
+    const { key, logins, passwordFits } = options;
+    this.#server = new SshServer(key, options, {
+      served: (login) => logins.includes("*") || logins.includes(login),
+      passwordFits,
+      device: () => this.#enrolled?.name ?? "",
+      sign: (fingerprint, data) => this.#sign(fingerprint, data),
+    });
   }
 
   /** Ends the tunnel, and all logins. */
   stop(): void {
     this.#stop.abort();
+    this.#server.stop();
   }
 
-  /** Runs until it is stopped; whatever else happens, it tries again. */
+  /** Runs until it is stopped; whatever else happens, it tries again. Logins survive the loss of the tunnel. */
   async run(): Promise<void> {
     const { signal } = this.#stop;
     const { log } = this.#options;
     let pause = FIRST_PAUSE;
     while (!signal.aborted) {
       const started = Date.now();
+      const isTokenNew = this.#enrolled === undefined;
       try {
-        await this.#serve(await this.#enrol());
+        await this.#holdTunnel(this.#enrolled ?? (await this.#enrol()));
         log("info", "tunnel closed");
+        if (Date.now() - started > LONGEST_PAUSE) pause = FIRST_PAUSE;
       } catch (error) {
-        log("warn", "not connected with the service", { reason: (error as Error).message });
+        if (!signal.aborted) {
+          log("warn", "not connected with the service", { reason: (error as Error).message });
+        }
+        if (error instanceof RefusedError && error.status < 500) {
+          // Whatever is wrong with the token, a new one may be right.
+          this.#enrolled = undefined;
+          if (!isTokenNew) continue;
+        }
       }
-      if (Date.now() - started > LONGEST_PAUSE) pause = FIRST_PAUSE;
       await wait(pause * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
       pause = Math.min(2 * pause, LONGEST_PAUSE);
     }
@@ -94,38 +109,34 @@ export class Agent {
     const { url, tenant, hostname, mac, key, version } = this.#options;
     const client = createClient({ url });
     try {
-      const { name, namespace, token, uid } = await client.authDevice({
-        body: {
-          info: {
-            ...system(),
-            version,
-            arch: ARCHITECTURES[process.arch] ?? process.arch,
-            platform: "native",
+      const { name, namespace, token, uid } = await client.authDevice(
+        {
+          body: {
+            info: {
+              ...system(),
+              version,
+              arch: ARCHITECTURES[process.arch] ?? process.arch,
+              platform: "gatehouse",
+            },
+            hostname,
+            identity: { mac },
+            publicKey: key.publicKey,
+            tenantId: tenant,
           },
-          hostname,
-          identity: { mac },
-          publicKey: key.publicKey,
-          tenantId: tenant,
         },
-      });
+        { signal: this.#stop.signal },
+      );
       this.#options.log("info", "enrolled", { device: name, namespace, uid });
-      return { name, token };
+      this.#enrolled = { name, token };
+      return this.#enrolled;
     } finally {
       await client.close();
     }
   }
 
-  /** Serves until the tunnel ends. */
-  async #serve({ name, token }: Enrolled): Promise<void> {
-    const { url, key, logins, user, allowForwarding, log, passwordFits } = this.#options;
-    const client = createClient({ url, credential: tokenCredential(token) });
-    const checks: LoginChecks = {
-      served: (login) => logins.includes("*") || logins.includes(login),
-      passwordFits,
-      sign: async (fingerprint, data) =>
-        (await client.authSshPublicKey({ body: { fingerprint, data } })).signature,
-    };
-    const server = new SshServer({ name, key, user, allowForwarding, log }, checks);
+  /** Reports as long as the tunnel holds. */
+  async #holdTunnel({ token }: Enrolled): Promise<void> {
+    const { url, log } = this.#options;
     const report = setInterval(
       () => {
         this.#enrol().catch((error: Error) =>
@@ -135,10 +146,21 @@ export class Agent {
       REPORT + Math.random() * REPORT_SPREAD,
     );
     try {
-      await runTunnel({ url, token, server, log, signal: this.#stop.signal });
+      await runTunnel({ url, token, server: this.#server, log, signal: this.#stop.signal });
     } finally {
       clearInterval(report);
-      server.stop();
+    }
+  }
+
+  async #sign(fingerprint: string, data: string): Promise<string> {
+    if (this.#enrolled === undefined) throw new Error("the device is not enrolled now");
+    const client = createClient({
+      url: this.#options.url,
+      credential: tokenCredential(this.#enrolled.token),
+    });
+    try {
+      return (await client.authSshPublicKey({ body: { fingerprint, data } })).signature;
+    } finally {
       await client.close();
     }
   }

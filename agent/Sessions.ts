@@ -1,8 +1,15 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { connect } from "node:net";
 import { constants } from "node:os";
-import pty, { type IPty } from "@lydell/node-pty";
-import type { Connection, PseudoTtyInfo, ServerChannel, Session } from "ssh2";
+import type { Connection, ServerChannel, Session } from "ssh2";
+import { allowForwarding } from "./forward.ts";
+import {
+  type Ended,
+  type Ending,
+  type Program,
+  type ProgramOptions,
+  runInTerminal,
+  runPlainly,
+  type TerminalKind,
+} from "./programs.ts";
 import { serveSftp } from "./sftp.ts";
 
 /** Writes a line of the log. */
@@ -11,54 +18,80 @@ export type Log = (level: "info" | "warn" | "error", message: string, facts?: ob
 /** What logins run as. */
 export interface SessionOptions {
   readonly user: { readonly name: string; readonly home: string; readonly shell: string };
-  /** Name of the device, which programs find as GATEHOUSE_HOST. */
-  readonly device: string;
   readonly allowForwarding: boolean;
   readonly log: Log;
 }
 
-/** Variables that a login may set; a name that ends with `*` stands for all that begin so. */
-const VARIABLES = ["LANG", "LC_*", "TZ", "COLORTERM"];
+/** A client that is logged in. */
+export interface LoggedIn {
+  readonly client: Connection;
+  /** The name that it logged in with. */
+  readonly login: string;
+  /** Name of the device, which programs find as GATEHOUSE_HOST. */
+  readonly device: string;
+}
+
+/** Session channels that a connection may have open at a time. */
+const CHANNELS_MOST = 64;
+/** Variables that a client may set; a name that ends with `*` stands for all that begin so. */
+const VARIABLES = ["LANG", "LC_*", "TERM", "COLORTERM", "TZ"];
 const VARIABLES_MOST = 50;
-/** How long programs have to end after a hang-up, in milliseconds. */
-const HANG_UP = 2_000;
+const VARIABLE_MAX = 4096;
+/** Signals that a client may send. */
+const SENT = new Set(["INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2"]);
+/** Signals that SSH can tell as the end of a program (RFC 4254, section 6.10). */
+const TOLD = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
+/** Largest number of columns or rows. */
+const SIZE_MAX = 65_535;
+/** Exit status where nothing could be run. */
+const FAILED = 126;
 
 const mayBeSet = (variable: string): boolean =>
   VARIABLES.some((name) => (name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name));
 
-/** Names of signals by their numbers. */
-const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+/** A size that a terminal can have: clients send 0 for one they do not know. */
+const sizeOf = ({ cols, rows }: { readonly cols: number; readonly rows: number }) => ({
+  cols: Math.min(cols || 80, SIZE_MAX),
+  rows: Math.min(rows || 24, SIZE_MAX),
+});
 
-/** The channels of a client that is logged in. */
-export class Sessions {
-  constructor(client: Connection, options: SessionOptions) {
-    client.on("session", (accept) => new Seat(accept(), options));
-    if (!options.allowForwarding) return;
-    client.on("tcpip", (accept, reject, { destIP, destPort }) => {
-      const far = connect({ host: destIP, port: destPort, allowHalfOpen: true });
-      far.once("error", () => reject());
-      far.once("connect", () => {
-        const near = accept();
-        far.pipe(near);
-        near.pipe(far);
-        near.on("error", () => far.destroy()).on("close", () => far.destroy());
-        far.on("error", () => near.close());
-      });
+/** Serves the channels of a client until it is gone. */
+export function serveSessions(loggedIn: LoggedIn, options: SessionOptions): void {
+  const { client } = loggedIn;
+  const seats = new Set<Seat>();
+  client.on("session", (accept, reject) => {
+    if (seats.size >= CHANNELS_MOST) {
+      reject();
+      return;
+    }
+    const session = accept();
+    const seat = new Seat(session, loggedIn, options);
+    seats.add(seat);
+    session.on("close", () => {
+      seats.delete(seat);
+      seat.hangUp();
     });
-  }
+  });
+  // The library does not tell channels when their connection breaks off.
+  client.on("close", () => {
+    for (const seat of seats) seat.hangUp();
+  });
+  if (options.allowForwarding) allowForwarding(client);
 }
 
 /** One session channel: a shell, a command, or files. */
 class Seat {
   readonly #options: SessionOptions;
-  readonly #environment: NodeJS.ProcessEnv;
-  #terminal: PseudoTtyInfo | undefined;
-  #pty: IPty | undefined;
-  #child: ChildProcess | undefined;
+  readonly #facts: { readonly login: string };
+  readonly #environment: Record<string, string>;
+  #terminal: TerminalKind | undefined;
+  #program: Program | undefined;
+  #closeFiles: (() => void) | undefined;
 
-  constructor(session: Session, options: SessionOptions) {
+  constructor(session: Session, { login, device }: LoggedIn, options: SessionOptions) {
     this.#options = options;
-    const { user, device } = options;
+    this.#facts = { login };
+    const { user } = options;
     const { PATH = "/usr/local/bin:/usr/bin:/bin", LANG } = process.env;
     this.#environment = {
       PATH,
@@ -72,111 +105,84 @@ class Seat {
     this.#takeRequests(session);
   }
 
+  /** What is run for a client ends with its channel. */
+  hangUp(): void {
+    this.#program?.hangUp();
+    this.#closeFiles?.();
+  }
+
   #takeRequests(session: Session): void {
     let variables = 0;
     session.on("env", (accept, reject, { key, val }) => {
       variables += 1;
-      if (!mayBeSet(key) || variables > VARIABLES_MOST) {
+      if (!mayBeSet(key) || variables > VARIABLES_MOST || val.length > VARIABLE_MAX) {
         reject?.();
         return;
       }
       this.#environment[key] = val;
       accept?.();
     });
-    session.on("pty", (accept, _reject, terminal) => {
-      this.#terminal = terminal;
+    session.on("pty", (accept, _reject, asked) => {
+      const { term } = asked as { readonly term?: string };
+      this.#terminal = { ...sizeOf(asked), term: term || "xterm" };
       accept?.();
     });
-    session.on("window-change", (accept, _reject, size) => {
+    session.on("window-change", (accept, _reject, asked) => {
+      const size = sizeOf(asked);
       if (this.#terminal) this.#terminal = { ...this.#terminal, ...size };
-      this.#pty?.resize(size.cols || 80, size.rows || 24);
+      this.#program?.resize(size.cols, size.rows);
       accept?.();
     });
-    session.on("signal", (accept, _reject, { name }) => {
-      this.#kill(`SIG${name}` as NodeJS.Signals);
+    session.on("signal", (accept, reject, { name }) => {
+      if (!SENT.has(name)) {
+        reject?.();
+        return;
+      }
+      this.#program?.kill(`SIG${name}` as NodeJS.Signals);
       accept?.();
     });
-    session.on("shell", (accept) => this.#run(accept(), ["-l"]));
-    session.on("exec", (accept, _reject, { command }) => this.#run(accept(), ["-c", command]));
-    session.on("sftp", (accept) => serveSftp(accept(), this.#options.user.home));
+    session.on("shell", (accept) => this.#run(accept(), undefined));
+    session.on("exec", (accept, _reject, { command }) => this.#run(accept(), command));
+    session.on("sftp", (accept) => {
+      const files = accept();
+      this.#closeFiles = serveSftp(files, this.#options.user.home);
+      files.on("close", () => this.#options.log("info", "session ended", { ...this.#facts, kind: "sftp" }));
+    });
   }
 
-  #run(channel: ServerChannel | undefined, args: string[]): void {
+  #run(channel: ServerChannel | undefined, command: string | undefined): void {
     if (channel === undefined) return;
-    channel.on("error", () => this.#hangUp());
-    channel.on("close", () => this.#hangUp());
-    if (this.#terminal) this.#runInTerminal(channel, this.#terminal, args);
-    else this.#runPlainly(channel, args);
-  }
-
-  #runInTerminal(channel: ServerChannel, terminal: PseudoTtyInfo, args: string[]): void {
-    const { user } = this.#options;
-    const { cols, rows, term } = terminal as PseudoTtyInfo & { readonly term?: string };
-    const name = term || "xterm";
-    const run = pty.spawn(user.shell, args, {
-      name,
-      cols: cols || 80,
-      rows: rows || 24,
-      cwd: user.home,
-      env: { ...this.#environment, TERM: name },
-      // Bytes as they are.
-      encoding: null,
-    });
-    this.#pty = run;
-    // Buffers, without an encoding.
-    run.onData((output: unknown) => {
-      if (channel.write(output as Buffer)) return;
-      run.pause();
-      channel.once("drain", () => run.resume());
-    });
-    channel.on("data", (input: Buffer) => run.write(input as unknown as string));
-    run.onExit(({ exitCode, signal }) =>
-      this.#ended(channel, exitCode, signal ? SIGNALS.get(signal) : undefined),
-    );
-  }
-
-  #runPlainly(channel: ServerChannel, args: string[]): void {
-    const { user } = this.#options;
-    const child = spawn(user.shell, args[0] === "-l" ? [] : args, {
-      cwd: user.home,
-      env: this.#environment,
-      // A process group of its own, which is killed as a whole.
-      detached: true,
-      stdio: ["pipe", "pipe", "pipe"],
-    });
-    this.#child = child;
-    channel.pipe(child.stdin);
-    child.stdin.on("error", () => {});
-    child.stdout.pipe(channel, { end: false });
-    child.stderr.pipe(channel.stderr, { end: false });
-    child.on("error", (error) => {
-      this.#options.log("error", "a login's shell cannot be run", { reason: error.message });
-      this.#ended(channel, 127, undefined);
-    });
-    child.on("close", (code, signal) => this.#ended(channel, code ?? 0, signal ?? undefined));
-  }
-
-  #ended(channel: ServerChannel, code: number, signal: string | undefined): void {
-    this.#pty = undefined;
-    this.#child = undefined;
-    if (!channel.writable) return;
-    if (signal === undefined) channel.exit(code);
-    else channel.exit(signal.replace(/^SIG/, ""));
-    channel.end();
-  }
-
-  #kill(signal: NodeJS.Signals): void {
+    const { user, log } = this.#options;
+    const kind = command === undefined ? "shell" : "exec";
+    const program: ProgramOptions = {
+      shell: user.shell,
+      command,
+      folder: user.home,
+      environment: this.#environment,
+    };
+    const ended: Ended = (ending, passed) => {
+      log("info", "session ended", { ...this.#facts, kind, ...ending });
+      passed.then(() => tell(channel, ending));
+    };
+    channel.on("error", () => this.hangUp());
     try {
-      this.#pty?.kill(signal);
-      if (this.#child?.pid) process.kill(-this.#child.pid, signal);
-    } catch {
-      // It has ended meanwhile, or the client named a signal that the system has not.
+      this.#program = this.#terminal
+        ? runInTerminal(channel, program, this.#terminal, ended)
+        : runPlainly(channel, program, ended);
+    } catch (error) {
+      log("error", "a program could not be started", { ...this.#facts, reason: (error as Error).message });
+      channel.resume();
+      ended({ code: FAILED, signal: undefined }, Promise.resolve());
     }
   }
+}
 
-  /** What is run for a client ends with its channel. */
-  #hangUp(): void {
-    this.#kill("SIGHUP");
-    setTimeout(() => this.#kill("SIGKILL"), HANG_UP).unref();
-  }
+/** Tells a client how its program ended, and closes the channel. */
+function tell(channel: ServerChannel, { code, signal = "" }: Ending): void {
+  const name = signal.replace(/^SIG/, "");
+  if (code !== undefined) channel.exit(code);
+  else if (TOLD.has(name)) channel.exit(name);
+  // As shells have it.
+  else channel.exit(128 + (constants.signals[signal as NodeJS.Signals] ?? 0));
+  channel.end();
 }

@@ -7,10 +7,12 @@ import ssh2, {
   type PublicKeyAuthContext,
 } from "ssh2";
 import type { DeviceKey } from "./identity.ts";
-import { type Log, type SessionOptions, Sessions } from "./Sessions.ts";
+import { type SessionOptions, serveSessions } from "./Sessions.ts";
 
-/** Credentials that a connection may try. */
+/** Credentials of a connection that may be wrong. */
 const TRIES = 6;
+/** How long a login may take, in milliseconds. */
+const LOGIN_TIMEOUT = 120_000;
 
 const ALGORITHMS = {
   kex: ["curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256"],
@@ -25,40 +27,37 @@ export interface LoginChecks {
   /** Whether logins of that name are served at all. */
   served(login: string): boolean;
   passwordFits(password: string): Promise<boolean>;
+  /** Name of the device, as the service has it. */
+  device(): string;
   /** Has the service sign a text with the private key that has the fingerprint: base64. */
   sign(fingerprint: string, data: string): Promise<string>;
 }
 
-interface SshServerOptions extends Pick<SessionOptions, "user"> {
-  /** Name of the device. */
-  readonly name: string;
-  readonly key: DeviceKey;
-  readonly allowForwarding: boolean;
-  readonly log: Log;
-}
-
 /** The SSH server of a device, over connections that its agent has picked up. */
 export class SshServer {
-  readonly #options: SshServerOptions;
+  readonly #options: SessionOptions;
   readonly #checks: LoginChecks;
   readonly #server: ssh2.Server;
-  /** Open connections by the uids of their sessions. */
-  readonly #open = new Map<string, Duplex>();
+  readonly #open = new Set<Duplex>();
+  /** The latest connections by the uids of their sessions. */
+  readonly #bySession = new Map<string, Duplex>();
 
-  constructor(options: SshServerOptions, checks: LoginChecks) {
+  constructor(key: DeviceKey, options: SessionOptions, checks: LoginChecks) {
     this.#options = options;
     this.#checks = checks;
     this.#server = new ssh2.Server(
-      { hostKeys: [options.key.privateKey], algorithms: ALGORITHMS, keepaliveInterval: 30_000 },
+      { hostKeys: [key.privateKey], algorithms: ALGORITHMS, keepaliveInterval: 30_000 },
       (client) => this.#connected(client),
     );
   }
 
   /** Becomes the SSH server of a connection. */
   accept(stream: Duplex, session: string): void {
-    this.#open.set(session, stream);
+    this.#open.add(stream);
+    this.#bySession.set(session, stream);
     stream.on("close", () => {
-      if (this.#open.get(session) === stream) this.#open.delete(session);
+      this.#open.delete(stream);
+      if (this.#bySession.get(session) === stream) this.#bySession.delete(session);
     });
     // The library takes any duplex stream, and asks TCP sockets for more.
     this.#server.injectSocket(stream as Parameters<ssh2.Server["injectSocket"]>[0]);
@@ -66,46 +65,55 @@ export class SshServer {
 
   /** Ends the connection of a session. */
   close(session: string): void {
-    this.#open.get(session)?.destroy();
+    this.#bySession.get(session)?.destroy();
   }
 
   /** Ends all connections. */
   stop(): void {
-    for (const stream of this.#open.values()) stream.destroy();
+    for (const stream of this.#open) stream.destroy();
   }
 
   #connected(client: Connection): void {
     const { log } = this.#options;
-    let tries = 0;
-    client.on("authentication", (context) => {
-      if (context.method !== "none" && ++tries > TRIES) {
-        client.end();
+    const timer = setTimeout(() => client.end(), LOGIN_TIMEOUT);
+    client.on("close", () => clearTimeout(timer));
+    client.on("error", (error) => log("warn", "an SSH connection broke off", { reason: error.message }));
+    client.on("handshake", ({ serverHostKey }) => {
+      // The library offers signatures by SHA-1 with every RSA key, whatever it is told.
+      if (!(ALGORITHMS.serverHostKey as readonly string[]).includes(serverHostKey)) client.end();
+    });
+    let wrong = 0;
+    client.on("authentication", async (context) => {
+      const { method, username } = context;
+      const admitted = await this.#admits(context).catch((error: Error) => {
+        log("warn", "a login could not be checked", { login: username, method, reason: error.message });
+        return false;
+      });
+      const isQuestion = isKey(context) && context.signature === undefined;
+      if (method !== "none" && !(admitted && isQuestion)) {
+        log("info", admitted ? "login" : "login refused", { login: username, method });
+      }
+      if (admitted) {
+        // Before the client can ask for a channel.
+        if (!isQuestion) this.#serve(client, username, timer);
+        context.accept();
         return;
       }
-      this.#admits(context).then(
-        (admitted) => {
-          const { method, username } = context;
-          if (admitted) context.accept();
-          else context.reject(["publickey", "password"]);
-          if (method !== "none")
-            log("info", admitted ? "login" : "login refused", { login: username, method });
-        },
-        (error: Error) => {
-          log("warn", "a login could not be checked", { reason: error.message });
-          context.reject(["publickey", "password"]);
-        },
-      );
+      if (method !== "none") wrong += 1;
+      if (wrong < TRIES) context.reject(["publickey", "password"]);
+      else client.end();
     });
-    client.on("error", (error) => log("warn", "an SSH connection broke off", { reason: error.message }));
-    const { user, name, allowForwarding } = this.#options;
-    client.on("ready", () => new Sessions(client, { user, device: name, allowForwarding, log }));
+  }
+
+  #serve(client: Connection, login: string, timer: NodeJS.Timeout): void {
+    clearTimeout(timer);
+    serveSessions({ client, login, device: this.#checks.device() }, this.#options);
   }
 
   async #admits(context: AuthContext): Promise<boolean> {
     if (!this.#checks.served(context.username)) return false;
     if (context.method === "password") return this.#passwordFits(context);
-    if (context.method === "publickey") return this.#isOfService(context);
-    return false;
+    return isKey(context) ? this.#isOfService(context) : false;
   }
 
   #passwordFits({ password }: PasswordAuthContext): Promise<boolean> {
@@ -121,8 +129,10 @@ export class SshServer {
     if (hashAlgo !== "sha256" && hashAlgo !== "sha512") return false;
     if (parsed.verify(blob, signature, hashAlgo) !== true) return false;
     const fingerprint = hash("md5", key.data).match(/../g)?.join(":") ?? "";
-    const data = JSON.stringify({ Username: username, Namespace: this.#options.name });
+    const data = JSON.stringify({ Username: username, Namespace: this.#checks.device() });
     const answer = Buffer.from(await this.#checks.sign(fingerprint, data), "base64");
     return verify("sha256", Buffer.from(data), createPublicKey(parsed.getPublicPEM()), answer);
   }
 }
+
+const isKey = (context: AuthContext): context is PublicKeyAuthContext => context.method === "publickey";

@@ -17,18 +17,45 @@ export interface DeviceKey {
 
 const KEY_FILE = "device_key.pem";
 
-/** The numeric ids of a user. @throws UsageError there is no such user */
-function idsOf(user: string): { readonly uid: number; readonly gid: number } {
+/** What the system knows a user by. */
+interface Ids {
+  readonly uid: number;
+  readonly gid: number;
+  /** All groups of the user. */
+  readonly groups: number[];
+}
+
+/** @throws UsageError there is no such user */
+function idsOf(user: string): Ids {
   try {
     const id = (what: string) =>
-      Number(execFileSync("id", [what, user], { stdio: ["ignore", "pipe", "ignore"] }));
-    return { uid: id("-u"), gid: id("-g") };
+      execFileSync("id", [what, "--", user], {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+      }).trim();
+    return { uid: Number(id("-u")), gid: Number(id("-g")), groups: id("-G").split(" ").map(Number) };
   } catch {
     throw new UsageError(`--user: there is no user ${user} on this machine`);
   }
 }
 
 const isRoot = (): boolean => process.getuid?.() === 0;
+
+/** @throws UsageError no user, or root, is named */
+function unprivileged(user: string | undefined): Ids {
+  if (user === undefined) throw new UsageError("--user: must name the user to become, since this is root");
+  const ids = idsOf(user);
+  if (ids.uid === 0) throw new UsageError("--user: must not be root");
+  return ids;
+}
+
+/**
+ * To be called before anything is read or made.
+ * @throws UsageError the process is root's, and no other user is named
+ */
+export function checkUser(user: string | undefined): void {
+  if (isRoot()) unprivileged(user);
+}
 
 /**
  * Gives up root's rights for those of a user, for good.
@@ -41,10 +68,8 @@ export function becomeUser(user: string | undefined): {
   readonly shell: string;
 } {
   if (isRoot()) {
-    if (user === undefined) throw new UsageError("--user: must name the user to become, since this is root");
-    const { uid, gid } = idsOf(user);
-    if (uid === 0) throw new UsageError("--user: must not be root");
-    process.setgroups?.([gid]);
+    const { uid, gid, groups } = unprivileged(user);
+    process.setgroups?.(groups);
     process.setgid?.(gid);
     process.setuid?.(uid);
   } else if (user !== undefined && user !== userInfo().username) {
@@ -55,7 +80,10 @@ export function becomeUser(user: string | undefined): {
   return { username, home: existsSync(homedir) ? homedir : "/", shell: usable ? shell : "/bin/sh" };
 }
 
-/** The device's key, which the first start makes, and its folder, which is for the process's user alone. */
+/**
+ * The device's key, which the first start makes, and its folder, which is for the process's user alone.
+ * @throws Error the process may not use the folder, or the file holds no key
+ */
 export function deviceKey(folder: string): DeviceKey {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, KEY_FILE);

@@ -6,7 +6,7 @@ import { devices, tenantId } from "@gatehouse-access/sdk/contract";
 import { Command, CommanderError, Option } from "commander";
 import { z } from "zod";
 import { Agent } from "./Agent.ts";
-import { becomeUser, deviceKey, machineAddress, UsageError } from "./identity.ts";
+import { becomeUser, checkUser, deviceKey, machineAddress, UsageError } from "./identity.ts";
 import { hashPassword, passwordCheck } from "./password.ts";
 
 const wrongUsage = 2;
@@ -33,14 +33,19 @@ const settings = z.object({
     .optional(),
   user: z.string().min(1).optional(),
   shell: z.string().startsWith("/", "must be the path of a shell").optional(),
-  allowForwarding: z.boolean(),
+  allowForwarding: z.stringbool({
+    truthy: ["on"],
+    falsy: ["off"],
+    error: "must be on or off",
+  }),
 });
 
 /** The host's own name in the form that names of devices have. */
 const usualName = (): string =>
   hostname()
     .toLowerCase()
-    .replaceAll(/[^a-z0-9_-]/g, "-");
+    .replaceAll(/[^a-z0-9_-]/g, "-")
+    .slice(0, 64);
 
 function option(flags: string, about: string, variable: string, fallback?: string): Option {
   const made = new Option(flags, about).env(variable);
@@ -92,7 +97,14 @@ function runCommand(): Command {
     .addOption(
       option("--shell <path>", "Shell of logins (default: that of the user)", "GATEHOUSE_AGENT_SHELL"),
     )
-    .option("--allow-forwarding", "Let logins reach other addresses through this machine", false)
+    .addOption(
+      option(
+        "--allow-forwarding [on|off]",
+        "Let logins reach other addresses through this machine",
+        "GATEHOUSE_AGENT_ALLOW_FORWARDING",
+        "off",
+      ).preset("on"),
+    )
     .addHelpText(
       "after",
       "\nWithout GATEHOUSE_AGENT_PASSWORD_HASH, which `gatehouse-agent hash-password` makes, no password gets in.",
@@ -137,6 +149,8 @@ function readSettings(flags: object): z.output<typeof settings> {
 
 async function run(flags: object): Promise<void> {
   const { user, dataDir, mac, logins, shell, ...rest } = readSettings(flags);
+  const passwordFits = passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH);
+  checkUser(user);
   // Before root's rights are given up: who logs in must not be able to read it.
   const key = deviceKey(dataDir);
   const { username, home, shell: usualShell } = becomeUser(user);
@@ -147,7 +161,7 @@ async function run(flags: object): Promise<void> {
     mac: mac ?? machineAddress(key),
     logins: logins ?? [username],
     user: { name: username, home, shell: shell ?? usualShell },
-    passwordFits: passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH),
+    passwordFits,
     log: (level, message, facts = {}) =>
       console.log(JSON.stringify({ level, time: Date.now(), ...facts, msg: message })),
   });

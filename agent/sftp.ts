@@ -104,10 +104,14 @@ const ofPath = (path: string) => ({
 /**
  * Serves files to a client (SFTP version 3), with the rights of this process.
  * @param home where relative paths begin
+ * @returns closes the files that are open, and later ones at once; for when the connection is gone
  */
-export function serveSftp(sftp: SFTPWrapper, home: string): void {
+export function serveSftp(sftp: SFTPWrapper, home: string): () => void {
   const handles = new Map<number, Open>();
   let last = 0;
+  /** Files that are being opened. */
+  let coming = 0;
+  let isOver = false;
   const at = (path: string) => resolve(home, path);
 
   const keep = (opened: Open): Buffer => {
@@ -127,8 +131,26 @@ export function serveSftp(sftp: SFTPWrapper, home: string): void {
     if (!("file" in found)) throw new Refusal(STATUS_CODE.FAILURE, "the handle is that of a folder");
     return found.file;
   };
-  const checkRoom = () => {
-    if (handles.size >= HANDLES_MOST) throw new Refusal(STATUS_CODE.FAILURE, "too many files are open");
+  /** Opens something if there is room for it. */
+  const openNew = async (request: number, work: () => Promise<Open>) => {
+    if (handles.size + coming >= HANDLES_MOST)
+      throw new Refusal(STATUS_CODE.FAILURE, "too many files are open");
+    coming += 1;
+    try {
+      const handle = keep(await work());
+      if (isOver) closeAll();
+      else sftp.handle(request, handle);
+    } finally {
+      coming -= 1;
+    }
+  };
+  const closeAll = () => {
+    isOver = true;
+    for (const left of handles.values()) {
+      // Nobody is left to hear of a failure.
+      if ("file" in left) left.file.close().catch(() => {});
+    }
+    handles.clear();
   };
   const done = (request: number) => sftp.status(request, STATUS_CODE.OK);
   /** Answers a request that fails; one that succeeds has been answered. */
@@ -141,9 +163,8 @@ export function serveSftp(sftp: SFTPWrapper, home: string): void {
 
   sftp.on("OPEN", (request, path, flags, attributes) =>
     answer(request, async () => {
-      checkRoom();
-      const handle = await open(at(path), flagsOf(flags), (attributes.mode ?? 0o666) & 0o7777);
-      sftp.handle(request, keep({ file: handle }));
+      const mode = (attributes.mode ?? 0o666) & 0o7777;
+      await openNew(request, async () => ({ file: await open(at(path), flagsOf(flags), mode) }));
     }),
   );
   sftp.on("READ", (request, handle, offset, length) =>
@@ -199,9 +220,11 @@ export function serveSftp(sftp: SFTPWrapper, home: string): void {
   );
   sftp.on("OPENDIR", (request, path) =>
     answer(request, async () => {
-      checkRoom();
       const folder = at(path);
-      sftp.handle(request, keep({ folder, entries: await readdir(folder, { withFileTypes: true }) }));
+      await openNew(request, async () => ({
+        folder,
+        entries: await readdir(folder, { withFileTypes: true }),
+      }));
     }),
   );
   sftp.on("READDIR", (request, handle) =>
@@ -243,9 +266,11 @@ export function serveSftp(sftp: SFTPWrapper, home: string): void {
     "RMDIR",
     change((path = "") => rmdir(at(path))),
   );
-  sftp.on(
-    "MKDIR",
-    change((path = "") => mkdir(at(path))),
+  sftp.on("MKDIR", (request, path, attributes) =>
+    answer(request, async () => {
+      await mkdir(at(path), (attributes.mode ?? 0o777) & 0o7777);
+      done(request);
+    }),
   );
   // OpenSSH sends the link's target first.
   sftp.on(
@@ -265,12 +290,8 @@ export function serveSftp(sftp: SFTPWrapper, home: string): void {
   );
   // The client says no more, and waits for this side's end.
   sftp.on("end", () => sftp.end());
-  sftp.on("close", () => {
-    for (const left of handles.values()) {
-      // Nobody is left to hear of a failure.
-      if ("file" in left) left.file.close().catch(() => {});
-    }
-  });
+  sftp.on("close", closeAll);
+  return closeAll;
 }
 
 /** A folder's entry; undefined where it is gone. */

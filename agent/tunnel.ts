@@ -28,16 +28,28 @@ interface Line {
   readonly connPath?: unknown;
 }
 
-/** The service's address with another path, by the scheme of WebSockets. */
+/** The service refuses the tunnel. */
+export class RefusedError extends Error {
+  /** Status of the answer. */
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`the service refuses the tunnel: ${status} ${STATUS_CODES[status] ?? ""}`.trimEnd());
+    this.status = status;
+  }
+}
+
+/** The service's address with a path below it, by the scheme of WebSockets. */
 function addressOf(url: string, path: string): URL {
-  const address = new URL(path, url);
+  const address = new URL(url.replace(/\/+$/, "") + path);
   address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
   return address;
 }
 
 /**
  * Holds the tunnel until it ends, and picks up the connections that it announces.
- * @throws Error the service cannot be reached, or refuses the tunnel
+ * @throws RefusedError the service refuses the tunnel
+ * @throws Error the service cannot be reached
  */
 export function runTunnel({ url, token, server, log, signal }: TunnelOptions): Promise<void> {
   const socket = new WebSocket(addressOf(url, "/ssh/connection"), {
@@ -76,7 +88,7 @@ export function runTunnel({ url, token, server, log, signal }: TunnelOptions): P
       else for (const line of read) answer(line as Line);
     });
     socket.on("unexpected-response", (_request, { statusCode = 0 }) => {
-      reject(new Error(`the service refuses the tunnel: ${statusCode} ${STATUS_CODES[statusCode] ?? ""}`));
+      reject(new RefusedError(statusCode));
       socket.terminate();
     });
     socket.on("error", reject);
@@ -107,6 +119,7 @@ async function pickUp(url: string, path: unknown, server: SshServer): Promise<vo
     handshakeTimeout: PICK_UP_TIMEOUT,
     perMessageDeflate: false,
   });
+  socket.on("message", (_data, binary) => binary || socket.terminate());
   // At once: the service's request may come together with its answer to the handshake.
   answerRequest(createWebSocketStream(socket), server);
   await new Promise<void>((resolve, reject) => {
@@ -132,7 +145,7 @@ function answerRequest(stream: Duplex, server: SshServer): void {
     if (end === -1 || session === undefined) {
       const body = '{"message":"Not Found"}';
       stream.end(
-        `HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+        `HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
       );
     } else if (close) {
       server.close(session);
