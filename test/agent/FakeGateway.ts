@@ -1,0 +1,204 @@
+import { createPrivateKey, createPublicKey, hash, type KeyObject, sign } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { json } from "node:stream/consumers";
+import { devices } from "@gatehouse-access/sdk/contract";
+import ssh2, { type Client, type ConnectConfig, type ParsedKey } from "ssh2";
+import { vi } from "vitest";
+import { createWebSocketStream, type WebSocket, WebSocketServer } from "ws";
+import { type Listening, listening } from "../support/listening.ts";
+
+/** Where an agent enrols. */
+export const TENANT = "11111111-2222-4333-8444-555555555555";
+/** The name that the gateway gives the device. */
+export const DEVICE = "edge-01";
+
+/** A key that a client logs in with, PEM. */
+export const newRsaKey = (): string => ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 }).private;
+
+function parsed(key: string): ParsedKey {
+  const read = ssh2.utils.parseKey(key);
+  if (read instanceof Error) throw read;
+  return read;
+}
+
+/** A line of a tunnel. */
+interface Line {
+  readonly command: string;
+  readonly connPath?: string;
+  readonly err?: string;
+}
+
+/** The least that an agent takes for a service: it keeps what the agent says, and obeys the test. */
+export class FakeGateway {
+  /** Bodies of enrolments, as the contract reads them. */
+  readonly enrolments: { readonly public_key: string }[] = [];
+  /** Texts that were signed for the agent. */
+  readonly signed: string[] = [];
+  /** Requests for tunnels, by their statuses. */
+  readonly tunnels: number[] = [];
+  /** Lines that came through tunnels. */
+  readonly lines: Line[] = [];
+  /** What was wrong with a request. */
+  readonly faults: string[] = [];
+  readonly #keys = new Map<string, KeyObject>();
+  readonly #sockets = new WebSocketServer({ noServer: true });
+  readonly #pickUps = new Map<string, (socket: WebSocket) => void>();
+  #listening: Listening | undefined;
+  #tunnel: WebSocket | undefined;
+  #dials = 0;
+  #token = "";
+
+  static async start(): Promise<FakeGateway> {
+    const gateway = new FakeGateway();
+    const server = createServer((request, response) => {
+      gateway.#answer(request, response).catch((error: Error) => {
+        gateway.faults.push(`${request.url}: ${error.message}`);
+        response.writeHead(400).end("{}");
+      });
+    });
+    server.on("upgrade", (request, socket, head) => gateway.#upgrade(request, socket, head));
+    gateway.#listening = await listening(server);
+    return gateway;
+  }
+
+  get url(): string {
+    return this.#listening?.url ?? "";
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.#sockets.clients) socket.terminate();
+    await this.#listening?.stop();
+  }
+
+  /** Signs for logins with a key from now on, be it with another one. */
+  hold(privateKey: string, signing = privateKey): void {
+    const key = parsed(privateKey);
+    const fingerprint = hash("md5", key.getPublicSSH()).match(/../g)?.join(":") ?? "";
+    this.#keys.set(fingerprint, createPrivateKey(parsed(signing).getPrivatePEM()));
+  }
+
+  /** Refuses the token that the agent has. */
+  revokeToken(): void {
+    this.#token = "";
+  }
+
+  closeTunnel(): void {
+    this.#tunnel?.terminate();
+  }
+
+  /** Says something in the tunnel, cut into two messages. */
+  say(line: Line): void {
+    const bytes = Buffer.from(`${JSON.stringify(line)}\n`);
+    this.#tunnel?.send(bytes.subarray(0, 7));
+    this.#tunnel?.send(bytes.subarray(7));
+  }
+
+  /** Has the agent pick up a connection. */
+  async dial(): Promise<WebSocket> {
+    this.#dials += 1;
+    const uuid = `dial-${this.#dials}`;
+    const pickedUp = new Promise<WebSocket>((resolve) => this.#pickUps.set(uuid, resolve));
+    this.say({ command: "conn-ready", connPath: `/ssh/revdial?revdial.dialer=0123&uuid=${uuid}` });
+    return pickedUp;
+  }
+
+  /** A connection that the agent serves SSH on. */
+  async open(session: string): Promise<Duplex> {
+    const stream = createWebSocketStream(await this.dial());
+    stream.on("error", () => {});
+    stream.write(`GET /ssh/${session} HTTP/1.1\r\nHost: gateway\r\n\r\n`);
+    return stream;
+  }
+
+  /** The answer to a request on a connection of its own. */
+  async request(path: string): Promise<string> {
+    const socket = await this.dial();
+    const answers: Buffer[] = [];
+    socket.on("message", (data) => answers.push(data as Buffer));
+    socket.send(Buffer.from(`GET ${path} HTTP/1.1\r\nHost: gateway\r\n\r\n`));
+    await once(socket, "close");
+    return Buffer.concat(answers).toString();
+  }
+
+  /**
+   * Logs in over a connection.
+   * @param stream left out: a new one
+   * @throws Error the login is refused
+   */
+  async login(config: ConnectConfig, stream?: Duplex): Promise<Client> {
+    const client = new ssh2.Client();
+    const ready = new Promise<Client>((resolve, reject) => {
+      client.on("ready", () => resolve(client));
+      client.on("error", reject);
+      client.on("close", () => reject(new Error("closed")));
+    });
+    const { public_key: pem } = this.enrolments.at(-1) ?? { public_key: "" };
+    const { n } = createPublicKey(pem).export({ format: "jwk" });
+    client.connect({
+      sock: stream ?? (await this.open(`session-${this.#dials + 1}`)),
+      hostVerifier: (key: Buffer) => key.includes(Buffer.from(n ?? "", "base64url")),
+      ...config,
+    });
+    return ready;
+  }
+
+  /** Resolves once so many tunnels were opened. */
+  async tunnelled(count: number): Promise<void> {
+    await vi.waitFor(
+      () => {
+        const open = this.tunnels.filter((status) => status === 101).length;
+        if (open < count) throw new Error(`${open} tunnels so far; ${this.faults.join("; ")}`);
+      },
+      { timeout: 30_000, interval: 10 },
+    );
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.url === "/api/devices/auth") {
+      this.enrolments.push(devices.authDevice.body.parse(await json(request)));
+      this.#token = `token-${this.enrolments.length}`;
+      const answer = { uid: "uid", token: this.#token, name: DEVICE, namespace: "lab" };
+      response.setHeader("Content-Type", "application/json").end(JSON.stringify(answer));
+      return;
+    }
+    if (request.url !== "/api/auth/ssh" || !this.#isDevice(request)) throw new Error("no such request");
+    const { fingerprint, data } = devices.authSshPublicKey.body.parse(await json(request));
+    const key = this.#keys.get(fingerprint);
+    if (key === undefined) {
+      response.writeHead(404).end("{}");
+      return;
+    }
+    this.signed.push(data);
+    const signature = sign("sha256", Buffer.from(data), key).toString("base64");
+    response.setHeader("Content-Type", "application/json").end(JSON.stringify({ signature }));
+  }
+
+  #isDevice({ headers }: IncomingMessage): boolean {
+    return this.#token !== "" && headers.authorization === `Bearer ${this.#token}`;
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const url = new URL(request.url ?? "", this.url);
+    if (url.pathname === "/ssh/connection") {
+      const status = this.#isDevice(request) ? 101 : 401;
+      this.tunnels.push(status);
+      if (status === 401) socket.end("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+      else this.#sockets.handleUpgrade(request, socket, head, (tunnel) => this.#hold(tunnel));
+      return;
+    }
+    const pickedUp = this.#pickUps.get(url.searchParams.get("uuid") ?? "");
+    if (request.headers.authorization !== undefined) this.faults.push("a pick-up with a token");
+    if (pickedUp) this.#sockets.handleUpgrade(request, socket, head, pickedUp);
+    else socket.end("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+  }
+
+  #hold(tunnel: WebSocket): void {
+    this.#tunnel = tunnel;
+    tunnel.on("message", (data, binary) => {
+      if (!binary) this.faults.push("a text message");
+      for (const line of String(data).trimEnd().split("\n")) this.lines.push(JSON.parse(line));
+    });
+  }
+}

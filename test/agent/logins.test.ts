@@ -1,0 +1,84 @@
+import ssh2 from "ssh2";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { hashPassword } from "../../agent/password.ts";
+import { DEVICE, type FakeGateway, newRsaKey } from "./FakeGateway.ts";
+import { type Pair, ranCommand, startPair } from "./support.ts";
+
+const PASSWORD = "a password for tests";
+const [held, foreign] = [newRsaKey(), newRsaKey()];
+
+let pair: Pair;
+let gateway: FakeGateway;
+beforeAll(async () => {
+  const hash = await hashPassword(PASSWORD);
+  pair = await startPair({ flags: ["--logins", "deploy,ops"], env: { GATEHOUSE_AGENT_PASSWORD_HASH: hash } });
+  gateway = pair.gateway;
+  gateway.hold(held);
+});
+afterAll(async () => {
+  await pair.stop();
+  expect(pair.agent.output()).not.toContain(PASSWORD);
+});
+
+const REFUSED = "All configured authentication methods failed";
+
+it("lets a key in that the service signs with", async () => {
+  const client = await gateway.login({ username: "deploy", privateKey: held });
+  expect((await ranCommand(client, "echo $USER")).code).toBe(0);
+  expect(JSON.parse(gateway.signed.at(-1) ?? "")).toEqual({ Username: "deploy", Namespace: DEVICE });
+  client.end();
+  await vi.waitFor(() =>
+    expect(pair.agent.output()).toContain('"login":"deploy","method":"publickey","msg":"login"'),
+  );
+});
+
+it("takes no signature that was made with another key", async () => {
+  const { length: signed } = gateway.signed;
+  gateway.hold(held, foreign);
+  await expect(gateway.login({ username: "deploy", privateKey: held })).rejects.toThrow(REFUSED);
+  expect(gateway.signed).toHaveLength(signed + 1);
+  gateway.hold(held);
+});
+
+it.each([
+  ["a key that the service does not hold", { username: "deploy", privateKey: foreign }],
+  [
+    "a key that is not RSA",
+    { username: "deploy", privateKey: ssh2.utils.generateKeyPairSync("ed25519").private },
+  ],
+  ["a login name that is not served", { username: "root", privateKey: held }],
+  ["a password for a login name that is not served", { username: "root", password: PASSWORD }],
+  ["a wrong password", { username: "ops", password: `${PASSWORD}!` }],
+  ["an empty password", { username: "ops", password: "" }],
+])("refuses %s", async (_what, config) => {
+  const { length: signed } = gateway.signed;
+  await expect(gateway.login(config)).rejects.toThrow(REFUSED);
+  expect(gateway.signed).toHaveLength(signed);
+});
+
+it("lets a password in that fits the hash", async () => {
+  const client = await gateway.login({ username: "ops", password: PASSWORD });
+  client.end();
+});
+
+it("hangs up after six wrong credentials", async () => {
+  let tries = 0;
+  const attempt = gateway.login({
+    username: "ops",
+    authHandler: (_left, _partial, next) => {
+      tries += 1;
+      next({ type: "publickey", username: "ops", key: foreign });
+    },
+  });
+  await expect(attempt).rejects.toThrow();
+  expect(tries).toBe(6);
+});
+
+it.each([
+  ["host keys", { serverHostKey: ["ssh-rsa"] }],
+  ["key exchange", { kex: ["diffie-hellman-group14-sha1"] }],
+  ["ciphers", { cipher: ["aes128-cbc"] }],
+] as const)("has no weak %s", async (_what, algorithms) => {
+  const login = gateway.login({ username: "ops", password: PASSWORD, algorithms: algorithms as never });
+  await expect(login).rejects.toThrow();
+});

@@ -1,0 +1,231 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import type { Client } from "ssh2";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
+import { listenOnNewPort } from "../support/listening.ts";
+import { DEVICE, type FakeGateway, newRsaKey } from "./FakeGateway.ts";
+import { endOf, type Pair, ranCommand, run, startPair, written } from "./support.ts";
+
+const privateKey = newRsaKey();
+const PTY = { term: "vt100", cols: 80, rows: 24, width: 0, height: 0 };
+
+let pair: Pair;
+let gateway: FakeGateway;
+let client: Client;
+beforeAll(async () => {
+  pair = await startPair({ flags: ["--allow-forwarding"] });
+  gateway = pair.gateway;
+  gateway.hold(privateKey);
+  client = await gateway.login({ username: "deploy", privateKey });
+});
+afterAll(() => pair.stop());
+
+/** Whether a process runs; what has ended and waits for its parent to learn of it does not. */
+const runs = (pid: number): boolean => {
+  const state = execFileSync("ps", ["-o", "stat=", "-p", `${pid},${process.pid}`], { encoding: "utf8" });
+  return (
+    state
+      .trim()
+      .split("\n")
+      .filter((each) => !each.startsWith("Z")).length === 2
+  );
+};
+
+/** Waits until all processes whose ids a command wrote are gone. */
+const gone = async (pids: string) => {
+  const ids = (pids.match(/\d+/g) ?? []).map(Number);
+  expect(ids).toHaveLength(2);
+  await vi.waitFor(() => expect(ids.filter(runs)).toEqual([]), { timeout: 20_000, interval: 50 });
+};
+
+it("runs a command with both outputs, its exit status, and the end of its input", async () => {
+  const ran = await ranCommand(client, "cat; echo to err >&2; exit 7", { stdin: "all of it" });
+  expect(ran).toMatchObject({ code: 7, signal: undefined });
+  expect(ran.stdout.toString()).toBe("all of it");
+  expect(ran.stderr.toString()).toBe("to err\n");
+});
+
+it("does not wait for input that a command leaves unread", async () => {
+  expect(await ranCommand(client, "exit 3", { stdin: Buffer.alloc(8 * 1024 * 1024) })).toMatchObject({
+    code: 3,
+  });
+});
+
+it("passes on both outputs whole, where the client is slow to take them", async () => {
+  const size = 9_000_000;
+  const both = `head -c ${size} /dev/zero & head -c ${size} /dev/zero >&2; wait`;
+  const channel = await run(client, `${both}; head -c ${size} /dev/zero; head -c ${size} /dev/zero >&2`);
+  for (const output of [channel, channel.stderr]) {
+    output.on("data", () => {
+      output.pause();
+      setImmediate(() => output.resume());
+    });
+  }
+  channel.end();
+  const { stdout, stderr, code } = await endOf(channel);
+  expect([stdout.length, stderr.length, code]).toEqual([2 * size, 2 * size, 0]);
+});
+
+it("gives a command the environment of its user, and what the client may set", async () => {
+  const { stdout } = await ranCommand(client, "env", {
+    env: { LC_TIME: "C", TERM: "vt52", LD_PRELOAD: "x" },
+  });
+  const lines = stdout.toString().split("\n");
+  const names = lines.map((line) => line.split("=")[0]);
+  expect(lines).toEqual(expect.arrayContaining(["LC_TIME=C", "TERM=vt52", `GATEHOUSE_HOST=${DEVICE}`]));
+  expect(names).toEqual(expect.arrayContaining(["HOME", "SHELL", "USER", "LOGNAME", "PATH"]));
+  expect(names).not.toContain("LD_PRELOAD");
+  expect(lines.filter((line) => line.startsWith("GATEHOUSE_"))).toHaveLength(1);
+});
+
+it.each([
+  ["with pipes", {}],
+  ["in a terminal", { pty: PTY }],
+])("tells the signal that ended a command %s", async (_how, options) => {
+  expect(await ranCommand(client, "kill -TERM $$; sleep 60", options)).toMatchObject({
+    code: null,
+    signal: "SIGTERM",
+  });
+});
+
+it("tells a signal that SSH has no name for as shells do", async () => {
+  expect(await ranCommand(client, "kill -XCPU $$; sleep 60")).toMatchObject({ code: 152 });
+});
+
+it("sends a client's signals to the command's processes", async () => {
+  const channel = await run(
+    client,
+    "trap 'echo caught; exit 5' USR1; echo ready; while :; do sleep 0.02; done",
+  );
+  await written(channel, /ready/);
+  const ended = endOf(channel);
+  channel.signal("USR1");
+  expect(await ended).toMatchObject({ code: 5, stdout: Buffer.from("caught\n") });
+});
+
+it("opens a shell in a terminal of the latest size, and tells its exit status", async () => {
+  const session = client.shell.bind(client);
+  const channel = await new Promise<Awaited<ReturnType<typeof run>>>((resolve, reject) => {
+    session({ ...PTY, cols: 91, rows: 33 }, (error, opened) => (error ? reject(error) : resolve(opened)));
+  });
+  channel.write("stty size; stty -echo; echo go''ne\n");
+  expect(await written(channel, /gone/)).toContain("33 91");
+  channel.setWindow(44, 120, 0, 0);
+  channel.write("stty size; echo $TERM\n");
+  expect(await written(channel, /vt100/)).toContain("44 120");
+  channel.write("exit 9\n");
+  expect(await endOf(channel)).toMatchObject({ code: 9 });
+});
+
+it("takes input and sizes for a terminal that its program has closed", async () => {
+  const channel = await run(client, "trap '' HUP; echo re''ady; exec sleep 0.5 <&- >&- 2>&-", { pty: PTY });
+  await written(channel, /ready/);
+  const ended = endOf(channel);
+  const more = setInterval(() => {
+    channel.write("input\n");
+    channel.setWindow(10, 20, 0, 0);
+  }, 5);
+  onTestFinished(() => clearInterval(more));
+  expect(await ended).toMatchObject({ code: 0 });
+});
+
+it("takes a change of the terminal's size before there is anything in it", async () => {
+  // The library asks for the terminal and the shell at once, so that the size is changed in between by its protocol.
+  const { _protocol: protocol } = client as unknown as {
+    readonly _protocol: { pty(...args: unknown[]): void; windowChange(...args: unknown[]): void };
+  };
+  const ask = vi.spyOn(protocol, "pty").mockImplementationOnce((...args) => {
+    ask.mockRestore();
+    protocol.pty(...args);
+    protocol.windowChange(args[0], 55, 99, 0, 0);
+  });
+  const { stdout, code } = await ranCommand(client, "stty size", { pty: PTY });
+  expect([stdout.toString().trim(), code]).toEqual(["55 99", 0]);
+});
+
+it("passes a terminal's output on to the last byte, where it ends before the client takes it", async () => {
+  const ends = () => pair.agent.output().split('"kind":"exec"').length;
+  const before = ends();
+  // Twice the window of the library: what the client takes, what the agent keeps; and what is left in the terminal.
+  const size = 2 * 2 * 1024 * 1024 + 6000;
+  const channel = await run(client, `stty raw; head -c ${size} /dev/zero; printf end`, { pty: PTY });
+  channel.pause();
+  await vi.waitFor(() => expect(ends()).toBe(before + 1), { timeout: 20_000, interval: 20 });
+  const { stdout } = await endOf(channel);
+  expect([stdout.length, stdout.subarray(-4).toString()]).toEqual([size + 3, "\0end"]);
+});
+
+it.concurrent.each([
+  ["with pipes", {}],
+  ["in a terminal", { pty: PTY }],
+])("ends what was run %s when its channel is closed, even what ignores a hang-up", async (_how, options) => {
+  const command = "trap '' HUP; sleep 600 & echo $$ $!; echo read''y; wait";
+  const channel = await run(client, command, options);
+  const pids = await written(channel, /ready/);
+  channel.close();
+  await gone(pids);
+});
+
+it.concurrent.each([
+  ["with pipes", {}],
+  ["in a terminal", { pty: PTY }],
+])(
+  "ends what was run %s when the connection breaks off, with input that nobody read",
+  async (_how, options) => {
+    const stream = await gateway.open("broken");
+    const other = await gateway.login({ username: "deploy", privateKey }, stream);
+    other.on("error", () => {});
+    const channel = await run(other, "stty raw; sleep 600 & echo $$ $!; echo read''y; wait", options);
+    const pids = await written(channel, /ready/);
+    channel.write(Buffer.alloc(6 * 1024 * 1024));
+    stream.destroy();
+    await gone(pids);
+  },
+);
+
+it("serves many sessions of a connection at once", async () => {
+  const numbers = Array.from({ length: 10 }, (_, number) => String(number));
+  const ran = await Promise.all(numbers.map((stdin) => ranCommand(client, "cat", { stdin })));
+  expect(ran.map(({ stdout }) => stdout.toString())).toEqual(numbers);
+});
+
+it("forwards a connection, either direction of which may end first", async () => {
+  const reply = (socket: Socket) => {
+    socket.write("hello");
+    socket.end();
+    let said = "";
+    socket.on("data", (data) => {
+      said += data;
+    });
+    socket.on("end", () => heard(said));
+  };
+  let heard = (_said: string) => {};
+  const saidToServer = new Promise<string>((resolve) => {
+    heard = resolve;
+  });
+  const server = createServer({ allowHalfOpen: true }, reply);
+  onTestFinished(() => void server.close());
+  const port = await listenOnNewPort(server);
+  const channel = await new Promise<Awaited<ReturnType<typeof run>>>((resolve, reject) => {
+    client.forwardOut("127.0.0.1", 1, "127.0.0.1", port, (error, opened) =>
+      error ? reject(error) : resolve(opened),
+    );
+  });
+  const received: Buffer[] = [];
+  channel.on("data", (data: Buffer) => received.push(data));
+  await once(channel, "end");
+  // The server has ended its direction; this one still works.
+  channel.end("still here");
+  expect(await saidToServer).toBe("still here");
+  expect(Buffer.concat(received).toString()).toBe("hello");
+});
+
+it("refuses a connection to a port where nobody listens", async () => {
+  const opened = new Promise((resolve, reject) => {
+    client.forwardOut("127.0.0.1", 1, "127.0.0.1", 1, (error, channel) =>
+      error ? reject(error) : resolve(channel),
+    );
+  });
+  await expect(opened).rejects.toThrow();
+});

@@ -1,0 +1,107 @@
+import { hash, randomBytes } from "node:crypto";
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Client, SFTPWrapper } from "ssh2";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { testFolder } from "../support/folder.ts";
+import { type FakeGateway, newRsaKey } from "./FakeGateway.ts";
+import { type Pair, startPair } from "./support.ts";
+
+const privateKey = newRsaKey();
+const SIZE = 8_000_001;
+
+let pair: Pair;
+let gateway: FakeGateway;
+let client: Client;
+let sftp: SFTPWrapper;
+beforeAll(async () => {
+  pair = await startPair();
+  gateway = pair.gateway;
+  gateway.hold(privateKey);
+  client = await gateway.login({ username: "deploy", privateKey });
+  sftp = await promisify(
+    client.sftp.bind(client) as (cb: (e: Error | undefined, s: SFTPWrapper) => void) => void,
+  )();
+});
+afterAll(() => pair.stop());
+
+/** A folder that the agent's user may write to. */
+function writable(): string {
+  const folder = testFolder();
+  chmodSync(folder, 0o777);
+  return folder;
+}
+
+const call = <T = void>(work: (done: (error: Error | null | undefined, result: T) => void) => void) =>
+  new Promise<T>((resolve, reject) => work((error, result) => (error ? reject(error) : resolve(result))));
+
+it("puts and gets a file unchanged, by many requests at once", async () => {
+  const folder = writable();
+  const [local, remote, back] = ["local", "remote", "back"].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const content = randomBytes(SIZE);
+  writeFileSync(local, content);
+  await call((done) => sftp.fastPut(local, remote, (error) => done(error, undefined)));
+  expect(hash("sha256", readFileSync(remote))).toBe(hash("sha256", content));
+  await call((done) => sftp.fastGet(remote, back, (error) => done(error, undefined)));
+  expect(hash("sha256", readFileSync(back))).toBe(hash("sha256", content));
+});
+
+it("makes, lists, renames, links and removes", async () => {
+  const folder = writable();
+  const at = (name: string) => join(folder, name);
+  await call((done) => sftp.mkdir(at("sub"), { mode: 0o700 }, (error) => done(error, undefined)));
+  await call((done) => sftp.writeFile(at("sub/a"), "text", (error) => done(error, undefined)));
+  await call((done) => sftp.rename(at("sub/a"), at("sub/b"), (error) => done(error, undefined)));
+  await call((done) => sftp.chmod(at("sub/b"), 0o640, (error) => done(error, undefined)));
+  await call((done) => sftp.utimes(at("sub/b"), 1000, 2000, (error) => done(error, undefined)));
+  const [entry] = await call<{ filename: string; attrs: { size: number; mtime: number; mode: number } }[]>(
+    (done) => sftp.readdir(at("sub"), done as never),
+  );
+  expect(entry).toMatchObject({ filename: "b", attrs: { size: 4, mtime: 2000, mode: 0o100640 } });
+  expect((await call<{ mode: number }>((done) => sftp.stat(at("sub"), done as never))).mode & 0o777).toBe(
+    0o700,
+  );
+  expect(await call((done) => sftp.realpath(at("sub/../sub"), done as never))).toBe(at("sub"));
+  await call((done) => sftp.unlink(at("sub/b"), (error) => done(error, undefined)));
+  await call((done) => sftp.rmdir(at("sub"), (error) => done(error, undefined)));
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+it.each([
+  ["a missing file", 2, "/nowhere/at/all"],
+  ["a file that others may not read", 3, "closed"],
+])("says why %s cannot be read", async (_what, code, path) => {
+  const folder = writable();
+  const closed = join(folder, "closed");
+  writeFileSync(closed, "secret", { mode: 0o000 });
+  const read = call((done) => sftp.readFile(path === "closed" ? closed : path, done as never));
+  await expect(read).rejects.toMatchObject({ code });
+});
+
+it("overwrites nothing by a rename", async () => {
+  const folder = writable();
+  for (const name of ["a", "b"]) writeFileSync(join(folder, name), name);
+  const renamed = call((done) =>
+    sftp.rename(join(folder, "a"), join(folder, "b"), (error) => done(error, undefined)),
+  );
+  await expect(renamed).rejects.toMatchObject({ code: 4 });
+  expect(readFileSync(join(folder, "b"), "utf8")).toBe("b");
+});
+
+it("holds no more than 256 files open, and none of a client that is gone", async () => {
+  const folder = writable();
+  writeFileSync(join(folder, "file"), "");
+  const open = () =>
+    call<Buffer>((done) => sftp.open(join(folder, "file"), "r", done as never)).then(
+      () => "opened",
+      ({ code }) => code as number,
+    );
+  const outcomes = await Promise.all(Array.from({ length: 260 }, open));
+  expect(outcomes.filter((outcome) => outcome === "opened")).toHaveLength(256);
+  expect(outcomes.filter((outcome) => outcome === 4)).toHaveLength(4);
+});

@@ -1,0 +1,117 @@
+import { once } from "node:events";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { type FakeGateway, TENANT } from "./FakeGateway.ts";
+import { type Pair, startPair } from "./support.ts";
+
+let pair: Pair;
+let gateway: FakeGateway;
+beforeAll(async () => {
+  pair = await startPair();
+  gateway = pair.gateway;
+});
+afterAll(async () => {
+  await pair.stop();
+  expect(gateway.faults).toEqual([]);
+});
+
+const IDENT = Buffer.from("SSH-2.0-test\r\n");
+
+/** What a connection says until it has begun with the key exchange. */
+const beginningOf = (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let said = "";
+    socket.on("message", (data: Buffer) => {
+      said += data.toString("latin1");
+      if (said.includes("kex-strict")) resolve(said);
+    });
+    socket.on("close", () => reject(new Error(`it ended with ${said}`)));
+  });
+
+/** The first message of a connection. */
+const firstOf = async (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<string> => {
+  const [data] = (await once(socket, "message")) as [Buffer];
+  return data.toString();
+};
+
+it("enrols the machine with a key of its own", () => {
+  expect(gateway.enrolments[0]).toMatchObject({
+    tenant_id: TENANT,
+    hostname: "edge-01",
+    identity: { mac: expect.stringMatching(/^02(:[0-9a-f]{2}){5}$/) },
+    info: { platform: "gatehouse", version: expect.stringMatching(/^v\d+\.\d+\.\d+$/) },
+    public_key: expect.stringMatching(/^-----BEGIN RSA PUBLIC KEY-----\n/),
+  });
+});
+
+it("keeps the tunnel alive", async () => {
+  await vi.waitFor(() => expect(gateway.lines[0]).toEqual({ command: "keep-alive" }));
+});
+
+it("answers nothing to a request for SSH but SSH, also when the client's ident comes with it", async () => {
+  const request = Buffer.from("GET /ssh/one HTTP/1.1\r\nHost: gateway\r\n\r\n");
+  const [together, cut] = await Promise.all([gateway.dial(), gateway.dial()]);
+  const answers = [beginningOf(together), beginningOf(cut)];
+  together.send(Buffer.concat([request, IDENT]));
+  cut.send(request.subarray(0, 20));
+  cut.send(request.subarray(20));
+  cut.send(IDENT);
+  // The key exchange begins when the client's ident has been read.
+  for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^SSH-2\.0-\S+\r\n/);
+  together.terminate();
+  cut.terminate();
+});
+
+it("ends a connection by the uid of its session, and no other one", async () => {
+  const [one, other] = await Promise.all([gateway.dial(), gateway.dial()]);
+  one.send(Buffer.from("GET /ssh/first HTTP/1.1\r\nHost: gateway\r\n\r\n"));
+  other.send(Buffer.from("GET /ssh/second HTTP/1.1\r\nHost: gateway\r\n\r\n"));
+  await Promise.all([firstOf(one), firstOf(other)]);
+  const ended = once(one, "close");
+  expect(await gateway.request("/ssh/close/first")).toMatch(/^HTTP\/1\.1 200 OK\r\nContent-Length: 0\r\n/);
+  await ended;
+  expect(other.readyState).toBe(other.OPEN);
+  other.terminate();
+});
+
+it("knows no other request", async () => {
+  const answer = await gateway.request("/etc/passwd");
+  expect(answer).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
+  expect(answer).toMatch(/\r\n\r\n\{"message":"Not Found"\}$/);
+  const endless = await gateway.dial();
+  const closed = once(endless, "close");
+  endless.send(Buffer.alloc(10_000, "x"));
+  await closed;
+});
+
+it.each([
+  ["another path", "/api/devices"],
+  ["another host", "//evil.example/ssh/revdial?uuid=1"],
+  ["a connection that the service does not know", "/ssh/revdial?uuid=unknown"],
+])("says that it could not pick up %s", async (_what, connPath) => {
+  gateway.say({ command: "conn-ready", connPath });
+  await vi.waitFor(() =>
+    expect(gateway.lines).toContainEqual({ command: "pickup-failed", connPath, err: expect.any(String) }),
+  );
+});
+
+it("opens a new tunnel with the same token when one is lost, and a login survives that", async () => {
+  const login = await gateway.dial();
+  login.send(Buffer.from("GET /ssh/lasting HTTP/1.1\r\nHost: gateway\r\n\r\n"));
+  await firstOf(login);
+  const { length: enrolments } = gateway.enrolments;
+  gateway.closeTunnel();
+  await gateway.tunnelled(2);
+  expect(gateway.enrolments).toHaveLength(enrolments);
+  expect(login.readyState).toBe(login.OPEN);
+  login.terminate();
+});
+
+it("enrols anew when its token is refused", async () => {
+  const { length: enrolments } = gateway.enrolments;
+  gateway.revokeToken();
+  gateway.closeTunnel();
+  await gateway.tunnelled(3);
+  expect(gateway.tunnels).toContain(401);
+  expect(gateway.enrolments).toHaveLength(enrolments + 1);
+  expect(gateway.enrolments.at(-1)).toEqual(gateway.enrolments[0]);
+});
