@@ -7,7 +7,7 @@ import { expect } from "vitest";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** In this order the archives of {@link packAll} are. */
-export const PACKAGES = ["sdk", "provider", "server"] as const;
+export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
 
 export const run = promisify(execFile);
 
