@@ -1,0 +1,174 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { spawn as spawnInTerminal } from "@lydell/node-pty";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import {
+  CLIENT,
+  newKey,
+  openFolder,
+  publicHalf,
+  type SshService,
+  spawnSsh,
+  ssh,
+  startSshService,
+  withoutSsh,
+} from "../support/sshFleet.ts";
+import type { SceneAgent } from "./recorded/exchange.ts";
+import { RecordedAgent, tapped } from "./recorded/RecordedAgent.ts";
+import { ReplayedAgent } from "./recorded/ReplayedAgent.ts";
+
+/**
+ * The program of the real agent, to record it anew, as root on a machine that has the user and this password:
+ * `RECORDED_AGENT=<program> RECORDED_PASSWORD=<password> npx vitest run test/gateway/recorded.test.ts`
+ */
+const real = process.env.RECORDED_AGENT;
+const USER = "probe";
+const PASSWORD = process.env.RECORDED_PASSWORD ?? "kept at the device alone";
+const RECORDING = fileURLToPath(new URL("recorded/agent-0.19.jsonl", import.meta.url));
+const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
+
+describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
+  const folder = openFolder();
+  let fleet: SshService;
+  let agent: SceneAgent;
+  let key: string;
+  let to: string;
+  let uid: string;
+
+  beforeAll(async () => {
+    key = newKey(folder.path, "key");
+    fleet = await startSshService({ env: real ? tapped(folder.path) : {} });
+    const { service, tenant, client, namespace } = fleet;
+    const options = { url: service.url, tenant, password: PASSWORD, file: RECORDING };
+    agent = real
+      ? new RecordedAgent({ ...options, command: real, folder: folder.path })
+      : new ReplayedAgent(options);
+    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    to = `${USER}@${namespace}.edge-01`;
+  });
+  afterAll(async () => {
+    await agent?.stop();
+    await fleet?.stop();
+    folder.remove();
+  });
+
+  /** Plays a scene: what comes of it, and all that is said, must be as it was. */
+  async function scene(name: string, play: () => Promise<unknown>): Promise<void> {
+    agent.begin(name);
+    agent.tell({ outcome: await Promise.race([play(), agent.wrong]) });
+    await agent.done();
+  }
+
+  const login = (command: string, stdin = "") => ssh({ to, port: fleet.port, key, command }, stdin);
+
+  it("enrol, and hold a tunnel", () =>
+    scene("start", async () => {
+      const { client } = fleet;
+      await expect.poll(() => client.getDevices({ query: { status: "pending" } })).toHaveLength(1);
+      const [device] = await client.getDevices({ query: { status: "pending" } });
+      uid = device?.uid ?? "";
+      await client.acceptDevice({ params: { uid } });
+      const { name, info, online } = await client.getDevice({ params: { uid } });
+      return { name, info, online };
+    }));
+
+  it("run commands, and have what they complain about in their output", () =>
+    scene("exec", () => login("cat; echo out; echo complaint >&2; exit 3", "in\n")));
+
+  it("run shells in terminals whose size changes", () =>
+    scene("shell", async () => {
+      const args = ["-F", "none", ...CLIENT, "-p", String(fleet.port), "-i", key, "-tt", `${to}@127.0.0.1`];
+      const terminal = spawnInTerminal("ssh", args, {
+        name: "xterm",
+        cols: 80,
+        rows: 24,
+        env: { PATH: process.env.PATH },
+      });
+      let output = "";
+      terminal.onData((more) => {
+        output += more;
+      });
+      const left = new Promise<number>(
+        (resolve) => void terminal.onExit(({ exitCode }) => resolve(exitCode)),
+      );
+      const prompts = (count: number) =>
+        vi.waitFor(() => expect(output.split("$ ").length).toBe(count + 1), { timeout: 20_000 });
+      await prompts(1);
+      terminal.write("stty size\r");
+      await prompts(2);
+      terminal.resize(100, 30);
+      // The shell writes its line anew when it is told.
+      await prompts(3);
+      terminal.write("stty size; exit 3\r");
+      return { code: await left, output };
+    }));
+
+  it("move files", () =>
+    scene("sftp", async () => {
+      const at = (name: string) => join(folder.path, name);
+      writeFileSync(at("sent"), "sent and received\n");
+      const moved = "/tmp/moved-by-recorded-agent";
+      writeFileSync(at("batch"), `put ${at("sent")} ${moved}\nget ${moved} ${at("received")}\nrm ${moved}\n`);
+      const args = ["-F", "none", "-b", at("batch"), "-P", String(fleet.port), "-i", key, ...CLIENT];
+      const client = spawn("sftp", [...args, `${to}@127.0.0.1`], { stdio: ["ignore", "ignore", "inherit"] });
+      const [code] = await once(client, "close");
+      return { code, received: readFileSync(at("received"), "utf8") };
+    }));
+
+  it("take the right password after a wrong one", () =>
+    scene("password", async () => {
+      const asked = join(folder.path, "asked");
+      const askpass = join(folder.path, "askpass");
+      const answer = `if [ -e ${asked} ]; then printf "%s\\n" "$RIGHT"; else touch ${asked}; echo wrong; fi`;
+      writeFileSync(askpass, `#!/bin/sh\n${answer}\n`, { mode: 0o755 });
+      const env = { SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: "force", RIGHT: PASSWORD, DISPLAY: ":0" };
+      const client = spawnSsh({ to, port: fleet.port, command: "echo in", env });
+      client.stdin.end();
+      client.stderr.resume();
+      const [stdout, [code]] = await Promise.all([text(client.stdout), once(client, "close")]);
+      rmSync(asked);
+      return { code, stdout };
+    }));
+
+  it("say all the time that they are there", () =>
+    scene("keepalive", async () => login("sleep 3; echo done")));
+
+  it("close the connection when they are told to", () =>
+    scene("closed", async () => {
+      const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
+      const complaint = text(client.stderr);
+      await once(client.stdout, "data");
+      agent.tell("the agent is to close the connection");
+      const [code] = await once(client, "close");
+      return { code, complaint: await complaint };
+    }));
+
+  it("have their sessions closed by the service", () =>
+    scene("session closed", async () => {
+      const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
+      const complaint = text(client.stderr);
+      await once(client.stdout, "data");
+      const left = once(client, "close");
+      const [session] = await fleet.client.getSessions({});
+      await fleet.client.closeSession({ params: { uid: session?.uid ?? "" }, body: { device: uid } });
+      return { code: (await left)[0], complaint: await complaint };
+    }));
+
+  it("may fail to pick a connection up", () =>
+    scene("not picked up", () => {
+      agent.tell("the agent cannot pick up");
+      return login("true");
+    }));
+
+  it("ask again and again when they are not let in any more", () =>
+    scene("deleted", async () => {
+      await fleet.client.deleteDevice({ params: { uid } });
+      agent.tell("the tunnel is cut");
+      if (real) await new Promise((resolve) => setTimeout(resolve, 11_000));
+      return (await login("true")).code;
+    }));
+});
