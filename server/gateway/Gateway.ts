@@ -68,10 +68,21 @@ export class Gateway {
 
   /**
    * Connects with a device, through whichever instance holds its tunnel.
+   * @param holder the instance that has the newest tunnel, as the database knows it
    * @throws UnreachableError the device does not answer
    */
-  reach(uid: string): Promise<Duplex> {
-    return this.tunnels.has(uid) ? this.tunnels.connect(uid) : this.instances.connect(uid);
+  async reach(uid: string, holder: string | null = null): Promise<Duplex> {
+    // One that is here too may be an earlier one, whose agent is gone without a word.
+    const elsewhere = holder !== null && holder !== this.instanceId;
+    if (elsewhere || !this.tunnels.has(uid)) {
+      try {
+        return await this.instances.connect(uid);
+      } catch (error) {
+        // Or the newest one, which the database does not know yet.
+        if (!this.tunnels.has(uid)) throw error;
+      }
+    }
+    return this.tunnels.connect(uid);
   }
 
   /** Ends all logins, and checks of tunnels. */

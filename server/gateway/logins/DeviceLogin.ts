@@ -110,7 +110,7 @@ export class DeviceLogin {
       instanceId: this.#gateway.instanceId,
     });
     if (this.#finished === undefined) this.#gateway.live.add(this);
-    const stream = await this.#gateway.reach(device.uid);
+    const stream = await this.#gateway.reach(device.uid, device.instanceId);
     const { publicKey } = device;
     const agent = new AgentClient({ stream, session: this.uid, publicKey, username });
     if (this.#finished !== undefined) agent.end();
