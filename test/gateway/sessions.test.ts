@@ -2,13 +2,13 @@ import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { createClient, passwordCredential, type ResponseOf } from "@gatehouse-access/sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeDataDir } from "../support/dataFolder.ts";
+import { startRelay } from "../support/relay.ts";
 import { startService, type TestService } from "../support/service.ts";
 import {
   newKey,
@@ -246,33 +246,6 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-/** An address that leads to whichever port is the service's now. */
-async function movingAddress(): Promise<{ readonly url: string; port: number; close(): void }> {
-  const sockets = new Set<Socket>();
-  const server = createServer((near) => {
-    const far = connect(moving.port, "127.0.0.1");
-    for (const socket of [near, far]) {
-      sockets.add(socket);
-      socket.on("error", () => {});
-      socket.on("close", () => {
-        near.destroy();
-        far.destroy();
-      });
-    }
-    near.pipe(far).pipe(near);
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const moving = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    port: 0,
-    close: () => {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-  return moving;
-}
-
 it.skipIf(withoutSsh)(
   "a killed service leaves no session behind, and is the same one afterwards",
   async () => {
@@ -281,8 +254,8 @@ it.skipIf(withoutSsh)(
     const key = newKey(folder.path, "key");
     const fleet = await startSshService({ dataDir });
     const { service, client, tenant, namespace } = fleet;
-    const moving = await movingAddress();
-    moving.port = Number(new URL(service.url).port);
+    let port = Number(new URL(service.url).port);
+    const moving = await startRelay(() => port);
     const agent = await startAgent({ url: moving.url, tenant, hostname: "edge-1", folder: folder.path });
     try {
       await client.acceptDevice({ params: { uid: agent.uid } });
@@ -297,7 +270,7 @@ it.skipIf(withoutSsh)(
       const again = await startService({ dataDir, flags: ["--ssh-port", "0", ...UNLIMITED] });
       const anew = createClient({ url: again.url, credential: passwordCredential(fleet.user) });
       try {
-        moving.port = Number(new URL(again.url).port);
+        port = Number(new URL(again.url).port);
         const hostKeyOf = (of: TestService) =>
           of.logs().find(({ msg }) => msg === "listening for SSH")?.hostKey;
         expect(hostKeyOf(again)).toBe(hostKeyOf(service));
@@ -312,7 +285,7 @@ it.skipIf(withoutSsh)(
     } finally {
       await agent.stop();
       await client.close();
-      moving.close();
+      moving.stop();
       folder.remove();
       await rm(dataDir, { recursive: true });
     }

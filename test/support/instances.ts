@@ -4,6 +4,8 @@ import { startService, type TestService } from "./service.ts";
 /** The secret of the instances of a test, which are no good for anything else. */
 export const INSTANCE_SECRET = "the secret that the instances of a test share";
 
+type Environment = Readonly<Record<string, string>>;
+
 /** Several processes of the service on one PostgreSQL database, each with a data folder of its own. */
 export interface Instances {
   readonly databaseUrl: string;
@@ -15,22 +17,24 @@ export interface Instances {
 /**
  * Starts instances, all at once, on a new, empty database.
  * @param address of a PostgreSQL
- * @param more settings, as environment variables
+ * @param more settings, as environment variables; of each instance by its number, from 0, where they differ
  */
 export async function startInstances(
   address: string,
   count: number,
-  more: Readonly<Record<string, string>> = {},
+  more: Environment | ((index: number) => Environment) = {},
 ): Promise<Instances> {
   const database = await emptyPostgresql(address);
+  const settings = typeof more === "function" ? more : () => more;
   const env = {
     GATEHOUSE_DATABASE_URL: database.url,
     GATEHOUSE_SECRET: INSTANCE_SECRET,
     // Tests log in from one address, more often than people do.
     GATEHOUSE_LOGINS_PER_ADDRESS: "0",
-    ...more,
   };
-  const starts = await Promise.allSettled(Array.from({ length: count }, () => startService({ env })));
+  const starts = await Promise.allSettled(
+    Array.from({ length: count }, (_, index) => startService({ env: { ...env, ...settings(index) } })),
+  );
   const services = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
   const stop = async () => {
     await Promise.all(services.map((service) => service.stop()));

@@ -100,6 +100,8 @@ export interface TestAgent {
   output(): string;
   stop(): Promise<void>;
   kill(): Promise<void>;
+  /** Holds it up, so that it does not answer any more; its connections stay. */
+  freeze(): void;
 }
 
 /** A MAC for each name: the agents of a machine would have one and the same. */
@@ -142,6 +144,7 @@ export async function startAgent(options: AgentOptions): Promise<TestAgent> {
     output: () => lines.join("\n"),
     stop: () => ended(child, "SIGTERM"),
     kill: () => ended(child, "SIGKILL"),
+    freeze: () => void child.kill("SIGSTOP"),
   };
 }
 

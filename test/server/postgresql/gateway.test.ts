@@ -1,0 +1,231 @@
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
+import { Client as Database } from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { type Instances, startInstances } from "../../support/instances.ts";
+import { postgresqlAddress } from "../../support/postgresql/database.ts";
+import { type Relay, startRelay } from "../../support/relay.ts";
+import type { TestService } from "../../support/service.ts";
+import {
+  newKey,
+  openFolder,
+  publicHalf,
+  spawnSsh,
+  ssh,
+  sshPortOf,
+  startAgent,
+  type TestAgent,
+  withoutSsh,
+} from "../../support/sshFleet.ts";
+
+const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
+const TOKEN = "internal-token-of-the-instances-of-a-test";
+
+const portOf = (url: string): number => Number(new URL(url).port);
+
+/** Where a service listens for internal operations. */
+const internalUrl = (service: TestService): string =>
+  String(service.logs().find(({ msg }) => msg === "listening for internal operations")?.address);
+
+/** What a request to become a WebSocket is answered with. */
+function upgraded(url: string): Promise<number> {
+  const socket = new WebSocket(url.replace("http", "ws"));
+  return new Promise((resolve) => {
+    socket.on("error", () => {});
+    socket.on("unexpected-response", (asked, { statusCode = 0 }) => {
+      asked.destroy();
+      resolve(statusCode);
+    });
+    socket.on("open", () => {
+      socket.terminate();
+      resolve(101);
+    });
+  });
+}
+
+describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
+  const folder = openFolder();
+  const relays: Relay[] = [];
+  const agents: TestAgent[] = [];
+  let instances: Instances;
+  let here: TestService;
+  let there: TestService;
+  let client: Client;
+  let tenant: string;
+  let namespace: string;
+  let key: string;
+  /** Where the agents' tunnels lead to, and what they pick up. */
+  let tunnelsTo: TestService;
+  let pickUpsTo: TestService;
+  /** The path at which the last connection was picked up. */
+  let lastPickUp = "";
+  let balancer: Relay;
+
+  beforeAll(async () => {
+    const hostKey = newKey(folder.path, "host");
+    key = newKey(folder.path, "key");
+    // An instance says at its start where it is reached: before it has a port.
+    for (const index of [0, 1]) {
+      relays.push(await startRelay(() => portOf(internalUrl(instances.services[index] as TestService))));
+    }
+    instances = await startInstances(postgresqlAddress() ?? "", 2, (index) => ({
+      GATEHOUSE_INTERNAL_PORT: "0",
+      GATEHOUSE_INTERNAL_TOKEN: TOKEN,
+      GATEHOUSE_PEER_URL: relays[index]?.url ?? "",
+      GATEHOUSE_SSH_PORT: "0",
+      GATEHOUSE_SSH_HOST_KEY_FILE: hostKey,
+      GATEHOUSE_SSH_REFUSALS_PER_ADDRESS: "0",
+      GATEHOUSE_LOG_LEVEL: "debug",
+    }));
+    [here, there] = instances.services as [TestService, TestService];
+    [tunnelsTo, pickUpsTo] = [here, here];
+    balancer = await startRelay((begin) => {
+      const [, path] = /^GET (\/ssh\/revdial\S+)/.exec(begin) ?? [];
+      lastPickUp = path ?? lastPickUp;
+      return portOf((path ? pickUpsTo : tunnelsTo).url);
+    });
+    relays.push(balancer);
+    const user = await here.setup();
+    client = createClient({ url: there.url, credential: passwordCredential(user) });
+    const [first] = await client.getNamespaces({});
+    tenant = first?.tenantId ?? "";
+    namespace = first?.name ?? "";
+    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+  });
+  afterAll(async () => {
+    await Promise.all(agents.map((agent) => agent.kill()));
+    await client?.close();
+    for (const relay of relays) relay.stop();
+    await instances?.stop();
+    folder.remove();
+  });
+
+  /** Starts an agent whose tunnel leads to an instance. */
+  async function agentAt(service: TestService, hostname: string): Promise<TestAgent> {
+    tunnelsTo = service;
+    const agent = await startAgent({ url: balancer.url, tenant, hostname, folder: folder.path });
+    agents.push(agent);
+    const { status } = await client.getDevice({ params: { uid: agent.uid } });
+    if (status !== "accepted") await client.acceptDevice({ params: { uid: agent.uid } });
+    return agent;
+  }
+
+  const at = (service: TestService, hostname: string) => ({
+    to: `root@${namespace}.${hostname}`,
+    port: sshPortOf(service),
+    key,
+  });
+  const login = (service: TestService, hostname: string) =>
+    ssh({ ...at(service, hostname), command: "cat; echo $GATEHOUSE_HOST" }, "in\n");
+  const greeting = (hostname: string) => ({ code: 0, stdout: `in\n${hostname}\n`, stderr: "" });
+
+  /** A login that goes on. */
+  async function longLogin(service: TestService, hostname: string) {
+    const child = spawnSsh({ ...at(service, hostname), command: "echo begun; exec cat" });
+    const complaint = text(child.stderr);
+    await once(child.stdout, "data");
+    return { child, complaint, left: once(child, "close") };
+  }
+
+  it("show clients one host key", () => {
+    const keys = [here, there].map((service) =>
+      service.logs().find(({ msg }) => msg === "listening for SSH"),
+    );
+    expect(keys[0]?.hostKey).toMatch(/^SHA256:/);
+    expect(keys[1]?.hostKey).toBe(keys[0]?.hostKey);
+  });
+
+  it("are reached by logins at either one, wherever their agents pick up", async () => {
+    await agentAt(here, "edge-1");
+    for (const pickUps of [here, there]) {
+      pickUpsTo = pickUps;
+      expect(await login(here, "edge-1")).toEqual(greeting("edge-1"));
+      expect(await login(there, "edge-1")).toEqual(greeting("edge-1"));
+    }
+    pickUpsTo = here;
+  });
+
+  it("carry much in both directions from one instance to another", async () => {
+    const sent = "0123456789abcde\n".repeat(100_000);
+    const { code, stdout } = await ssh({ ...at(there, "edge-1"), command: "cat" }, sent);
+    expect(code).toBe(0);
+    expect(stdout === sent).toBe(true);
+  });
+
+  it("are picked up once, and never by a stranger", async () => {
+    const held = await longLogin(here, "edge-1");
+    const [, instance] = /dialer=([0-9a-f]{32})/.exec(lastPickUp) ?? [];
+    const paths = [
+      lastPickUp,
+      `/ssh/revdial?revdial.dialer=${instance}&uuid=${"0".repeat(32)}`,
+      `/ssh/revdial?revdial.dialer=${"0".repeat(32)}&uuid=${"0".repeat(32)}`,
+    ];
+    for (const path of paths) {
+      expect(await Promise.all([here, there].map(({ url }) => upgraded(url + path)))).toEqual([400, 400]);
+    }
+    held.child.stdin.end();
+    expect((await held.left)[0]).toBe(0);
+  });
+
+  it("have their sessions closed at either one", async () => {
+    const held = await longLogin(here, "edge-1");
+    const [session] = await client.getSessions({});
+    const { uid = "", deviceUid = "" } = session ?? {};
+    expect(session?.active).toBe(true);
+    // The client of the API talks to the other one.
+    await client.closeSession({ params: { uid }, body: { device: deviceUid } });
+    expect((await held.left)[0]).toBe(255);
+    expect(await held.complaint).toContain("the session was closed");
+  });
+
+  it("are reached by their newest tunnel, though an earlier one still seems to be open elsewhere", async () => {
+    const old = await agentAt(here, "edge-2");
+    old.freeze();
+    await agentAt(there, "edge-2");
+    pickUpsTo = there;
+    expect(await login(there, "edge-2")).toEqual(greeting("edge-2"));
+    expect(await login(here, "edge-2")).toEqual(greeting("edge-2"));
+    await old.kill();
+    const ended = () => here.logs().some(({ msg, device }) => msg === "tunnel closed" && device === old.uid);
+    await expect.poll(ended).toBe(true);
+    // The end of the earlier one is not theirs.
+    expect((await client.getDevice({ params: { uid: old.uid } })).online).toBe(true);
+    expect(await login(here, "edge-2")).toEqual(greeting("edge-2"));
+  });
+
+  describe("one of which is killed", () => {
+    const active = async () => {
+      const sessions = await client.getSessions({});
+      return sessions.filter((session) => session.active).map(({ deviceUid }) => deviceUid);
+    };
+
+    it("connect with the other one, whose logins go on", async () => {
+      const [first] = agents;
+      const [lost, kept] = [await longLogin(here, "edge-1"), await longLogin(there, "edge-2")];
+      [tunnelsTo, pickUpsTo] = [there, there];
+      await here.kill();
+      expect((await lost.left)[0]).toBe(255);
+      await first?.tunnels(2);
+      expect(await login(there, "edge-1")).toEqual(greeting("edge-1"));
+      kept.child.stdin.end();
+      expect((await kept.left)[0]).toBe(0);
+      // Nobody has closed the session of the one that was lost.
+      await expect.poll(active).toEqual([first?.uid]);
+    });
+
+    // Each looks every ten seconds.
+    it("have the sessions of the killed one closed when it has said nothing for a minute", {
+      tags: ["long"],
+    }, async () => {
+      const database = new Database(instances.databaseUrl);
+      await database.connect();
+      // As if that minute were over.
+      await database.query(`UPDATE "Instance" SET "lastSeen" = "lastSeen" - interval '2 minutes'`);
+      await database.end();
+      await expect.poll(active).toEqual([]);
+      expect(await login(there, "edge-1")).toEqual(greeting("edge-1"));
+    });
+  });
+});
