@@ -179,9 +179,9 @@ class Seat {
   #resize(size: { cols: number; rows: number; width: number; height: number }): void {
     const { cols: columns, rows, width, height } = size;
     this.#channels.login.ledger.event(this.#seat, "window-change", { columns, rows, width, height });
-    // Agents never answer again when the size changes before they have begun: until then it is the terminal's first.
-    if (this.#far === undefined) this.#terminal = this.#terminal && { ...this.#terminal, ...size };
-    else this.#far.setWindow(rows, columns, height, width);
+    this.#terminal = this.#terminal && { ...this.#terminal, ...size };
+    // Agents never answer again when the size changes before they have begun: until then it waits.
+    this.#far?.setWindow(rows, columns, height, width);
   }
 
   #run(near: ServerChannel | undefined, asked: Asked): void {
@@ -205,12 +205,18 @@ class Seat {
   }
 
   #open(device: Client, near: ServerChannel, asked: Asked): void {
+    const asTold = this.#terminal;
     // Joined within the callback: a short command has ended by the next turn of the event loop.
     const opened = (error: Error | undefined, far: ClientChannel) => {
-      if (error) fail(near, `The device refuses the ${asked.request}`);
-      else this.#join(near, far, asked);
+      if (error) {
+        fail(near, `The device refuses the ${asked.request}`);
+        return;
+      }
+      const now = this.#terminal;
+      if (now && now !== asTold) far.setWindow(now.rows, now.cols, now.height, now.width);
+      this.#join(near, far, asked);
     };
-    const pty = this.#terminal as PseudoTtyOptions | undefined;
+    const pty = asTold as PseudoTtyOptions | undefined;
     const env = this.#environment;
     if (asked.request === "shell") device.shell(pty ?? false, { env }, opened);
     else if (asked.request === "exec") device.exec(asked.command, { env, ...(pty && { pty }) }, opened);

@@ -1,0 +1,197 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import type { ResponseOf } from "@gatehouse-access/sdk";
+import pty from "@lydell/node-pty";
+import ssh2 from "ssh2";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  CLIENT,
+  newKey,
+  openFolder,
+  publicHalf,
+  type SshService,
+  spawnSsh,
+  ssh,
+  startAgent,
+  startSshService,
+  type TestAgent,
+  withoutSsh,
+} from "../support/sshFleet.ts";
+
+const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
+
+type Session = ResponseOf<"getSession">;
+
+describe.skipIf(withoutSsh)(`terminals of OpenSSH${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
+  const folder = openFolder();
+  let fleet: SshService;
+  let agent: TestAgent;
+  let key: string;
+  let to: string;
+
+  beforeAll(async () => {
+    key = newKey(folder.path, "key");
+    fleet = await startSshService({ env: { GATEHOUSE_LOG_LEVEL: "debug" } });
+    const { service, client, tenant, namespace } = fleet;
+    agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path });
+    await client.acceptDevice({ params: { uid: agent.uid } });
+    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
+    to = `root@${namespace}.edge-1`;
+  });
+  afterAll(async () => {
+    await agent?.stop();
+    await fleet?.stop();
+    folder.remove();
+  });
+
+  /** The latest session, once it is as a test waits for it. */
+  async function session(fits: (session: Session) => boolean): Promise<Session> {
+    let latest: Session | undefined;
+    await expect
+      .poll(async () => {
+        const [first] = await fleet.client.getSessions({});
+        latest = first && (await fleet.client.getSession({ params: { uid: first.uid } }));
+        return latest !== undefined && fits(latest);
+      })
+      .toBe(true);
+    return latest as Session;
+  }
+
+  const recordOf = (uid: string, seat: string) => fleet.client.getSessionRecord({ params: { uid, seat } });
+
+  /** OpenSSH's client in a window, as somebody has it who types. */
+  function openWindow(cols: number, rows: number, command?: string) {
+    const args = ["-F", "none", ...CLIENT, "-tt", "-p", String(fleet.port), "-i", key, `${to}@127.0.0.1`];
+    const window = pty.spawn("ssh", command === undefined ? args : [...args, command], {
+      name: "xterm-256color",
+      cols,
+      rows,
+      env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", TERM: "xterm-256color" },
+    });
+    let shown = "";
+    window.onData((output) => {
+      shown += output;
+    });
+    const code = new Promise<number>((resolve) => window.onExit(({ exitCode }) => resolve(exitCode)));
+    return {
+      shows: (wanted: string | RegExp) => expect.poll(() => shown).toMatch(wanted),
+      type: (line: string) => window.write(`${line}\r`),
+      resize: (columns: number, lines: number) => window.resize(columns, lines),
+      code,
+    };
+  }
+
+  it("have the size of their client's window, and their recording has it", async () => {
+    const window = openWindow(91, 31, "stty size; read line; stty size; exit 4");
+    await window.shows("31 91");
+    window.resize(132, 43);
+    await session(({ events }) => events.items.some(({ type }) => type === "window-change"));
+    window.type("go on");
+    await window.shows("43 132");
+    expect(await window.code).toBe(4);
+    const { uid, type, term, events } = await session(({ active }) => !active);
+    expect({ type, term }).toEqual({ type: "exec", term: "xterm-256color" });
+    expect(events.items.map((item) => [item.type, item.data])).toMatchObject([
+      ["pty-req", { term: "xterm-256color", columns: 91, rows: 31 }],
+      ["exec", { command: "stty size; read line; stty size; exit 4" }],
+      ["window-change", { columns: 132, rows: 43 }],
+      ["exit-status", { status: 4 }],
+    ]);
+    const record = await recordOf(uid, "0");
+    const sizeOf = (output: string) => {
+      const found = record.find(({ message }) => message.includes(output));
+      return [found?.width, found?.height];
+    };
+    expect(sizeOf("31 91")).toEqual([91, 31]);
+    expect(sizeOf("43 132")).toEqual([132, 43]);
+  });
+
+  it("have a size that changes while the device begins", async () => {
+    const client = new ssh2.Client();
+    client.connect({ host: "127.0.0.1", port: fleet.port, username: to, privateKey: readFileSync(key) });
+    await once(client, "ready");
+    client.setNoDelay();
+    const run = (command: string, window?: ssh2.PseudoTtyOptions) =>
+      new Promise<ssh2.ClientChannel>((resolve, reject) => {
+        client.exec(command, { ...(window && { pty: window }) }, (error, channel) => {
+          if (error) return reject(error);
+          // Before the device has answered: the gateway has.
+          if (window) channel.setWindow(43, 132, 0, 0);
+          resolve(channel);
+        });
+      });
+    // Of the first channel, the device itself would still have to be reached.
+    expect(await text(await run("echo reached"))).toBe("reached\n");
+    const channel = await run("read line; stty size", { cols: 91, rows: 31, height: 0, width: 0 });
+    channel.end("go on\n");
+    expect(await text(channel)).toContain("43 132");
+    client.end();
+  });
+
+  it("of one connection are seats of one session, each with events and a recording of its own", async () => {
+    const shared = ["-S", join(folder.path, "shared")];
+    const master = spawnSsh({
+      to,
+      port: fleet.port,
+      key,
+      command: "echo from the first; cat",
+      flags: ["-M", ...shared],
+    });
+    const complaints = text(master.stderr);
+    const ended = once(master, "close");
+    await once(master.stdout, "data");
+    const second = await ssh({
+      to,
+      port: fleet.port,
+      command: "echo from the second; exit 5",
+      flags: shared,
+    });
+    expect(second).toMatchObject({ code: 5, stdout: "from the second\n" });
+    master.stdin.end();
+    expect(await ended).toEqual([0, null]);
+    expect(await complaints).toBe("");
+    const { uid, events } = await session(({ active }) => !active);
+    expect(events.seats).toEqual([0, 1]);
+    expect(events.items.map(({ seat, type, data }) => [seat, type, data])).toMatchObject([
+      [0, "exec", { command: "echo from the first; cat" }],
+      [1, "exec", { command: "echo from the second; exit 5" }],
+      [1, "exit-status", { status: 5 }],
+      [0, "exit-status", { status: 0 }],
+    ]);
+    const outputOf = async (seat: string) =>
+      (await recordOf(uid, seat)).map(({ message }) => message).join("");
+    expect(await outputOf("0")).toBe("from the first\n");
+    expect(await outputOf("1")).toBe("from the second\n");
+  });
+
+  it("show what is typed to the device alone", async () => {
+    const window = openWindow(80, 24);
+    window.type("echo $((6 * 7)) typed-in-sight");
+    await window.shows("42 typed-in-sight");
+    window.type("stty -echo; echo hid''den");
+    await window.shows("hidden");
+    window.type("read secret");
+    window.type("typed-in-secret");
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the device's shell puts the length in its place
+    window.type("echo ${#secret} characters; exit");
+    await window.shows("15 characters");
+    expect(await window.code).toBe(0);
+    const typed = await session(({ active }) => !active);
+    await ssh({ to, port: fleet.port, key }, "true piped-in-secret\n");
+    const piped = await session(({ uid, active }) => uid !== typed.uid && !active);
+
+    // The log has both sessions, the recording what was to be seen; so that what they lack was looked for in the right place.
+    const log = fleet.service.output();
+    for (const { uid } of [typed, piped]) expect(log).toContain(uid);
+    expect(JSON.stringify(await recordOf(typed.uid, "0"))).toContain("typed-in-sight");
+    for (const hidden of ["typed-in-sight", "typed-in-secret", "piped-in-secret"]) {
+      expect(log).not.toContain(hidden);
+      expect(agent.output()).not.toContain(hidden);
+      expect(JSON.stringify([typed, piped])).not.toContain(hidden);
+    }
+    expect(JSON.stringify(await recordOf(typed.uid, "0"))).not.toContain("typed-in-secret");
+  });
+});
