@@ -13,12 +13,18 @@ import {
   type TestAgent,
   withoutSsh,
 } from "../support/sshFleet.ts";
+import { proxyHeader1, proxyHeader2, type SshProxy, startSshProxy } from "../support/sshProxy.ts";
 
 /** The devices of the fleet, and their tags. */
 const DEVICES = { "web-1": ["prod", "web"], "web-2": ["web"], "db-1": ["prod", "database"] } as const;
 const TAGS = ["prod", "web", "database"];
 const LOGINS = ["root", "deploy", "ana"];
-const ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.1.3"];
+/** What clients themselves come from. */
+const OWN_ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.1.3"];
+/** What a trusted proxy says that they come from, by both versions of its protocol. */
+const PROXY = "127.0.0.9";
+const PROXIED = { "198.51.100.7": proxyHeader1, "2001:db8::7": proxyHeader2 } as const;
+const ADDRESSES = [...OWN_ADDRESSES, ...Object.keys(PROXIED)];
 const KEYS = ["one", "two", "three"] as const;
 /** Logins of a client at a time: they share the machine's cores. */
 const AT_A_TIME = 6;
@@ -50,7 +56,16 @@ const rule = fc.record({
   action: fc.constantFrom("allow" as const, "deny" as const, "deny" as const),
   active: fc.constantFrom(true, true, false),
   priority: fc.integer({ min: 1, max: 4 }),
-  sourceIp: fc.constantFrom(".*", ".*", "^127\\.0\\.0\\.", "127.0.0.2", "^127\\.0\\.1\\.3$", "^10\\."),
+  sourceIp: fc.constantFrom(
+    ".*",
+    ".*",
+    "^127\\.0\\.0\\.",
+    "127.0.0.2",
+    "^127\\.0\\.1\\.3$",
+    "^198\\.51\\.",
+    ":",
+    "^10\\.",
+  ),
   username: userPattern,
   filter,
 });
@@ -69,8 +84,17 @@ const question = fc.record({
 type Policy = typeof policy extends fc.Arbitrary<infer T> ? T : never;
 type Question = typeof question extends fc.Arbitrary<infer T> ? T : never;
 
+type Outcome = "in" | "refused by key" | "refused by rule";
+
+/** What the operator reads of logins, as what became of them. */
+const TOLD: Readonly<Record<string, Outcome>> = {
+  key: "refused by key",
+  filter: "refused by key",
+  firewall: "refused by rule",
+};
+
 /** What the policy says, by the functions of the SDK alone. */
-function decide({ keys, rules }: Policy, asked: Question): "in" | "refused by key" | "refused by rule" {
+function decide({ keys, rules }: Policy, asked: Question): Outcome {
   const used = keys[KEYS.indexOf(asked.key)] ?? null;
   const tags = DEVICES[asked.device];
   if (used === null || !keyAdmits(used, { name: asked.device, tags }, asked.login)) return "refused by key";
@@ -88,11 +112,15 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
   const paths = new Map<string, string>();
   let fleet: SshService;
   let agents: TestAgent[] = [];
+  const proxies = new Map<string, SshProxy>();
 
   beforeAll(async () => {
     for (const name of KEYS) paths.set(name, newKey(folder.path, name, name === "two" ? "rsa" : "ed25519"));
-    fleet = await startSshService();
-    const { service, tenant, client } = fleet;
+    fleet = await startSshService({ flags: ["--trusted-proxies", PROXY] });
+    const { service, tenant, client, port } = fleet;
+    for (const [address, headerOf] of Object.entries(PROXIED)) {
+      proxies.set(address, await startSshProxy({ port, from: PROXY, header: headerOf(address) }));
+    }
     agents = await Promise.all(
       Object.keys(DEVICES).map((hostname) =>
         startAgent({ url: service.url, tenant, hostname, folder: folder.path }),
@@ -106,6 +134,7 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
   });
   afterAll(async () => {
     await Promise.all(agents.map((agent) => agent.stop()));
+    for (const proxy of proxies.values()) proxy.stop();
     await fleet?.stop();
     folder.remove();
   });
@@ -132,22 +161,34 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
     }
   }
 
+  const targetOf = ({ login, device }: Question) => `${login}@${fleet.namespace}.${device}`;
+
   /** Logs in, and sees whether that is what the policy says. */
-  async function compare(declared: Policy, asked: Question): Promise<string> {
+  async function compare(declared: Policy, asked: Question): Promise<Outcome> {
     const expected = decide(declared, asked);
+    const proxy = proxies.get(asked.address);
     const { code, stdout, stderr } = await ssh({
-      to: `${asked.login}@${fleet.namespace}.${asked.device}`,
-      port: fleet.port,
+      to: targetOf(asked),
       key: paths.get(asked.key) as string,
-      from: asked.address,
       command: "echo $GATEHOUSE_HOST",
+      ...(proxy ? { port: proxy.port } : { port: fleet.port, from: asked.address }),
     });
     const outcome = code === 0 && stdout === `${asked.device}\n` ? "in" : stderr.trim();
-    const refused = `${asked.login}@${fleet.namespace}.${asked.device}@127.0.0.1: Permission denied (publickey,password).`;
+    const refused = `${targetOf(asked)}@127.0.0.1: Permission denied (publickey,password).`;
     const wanted = expected === "in" ? "in" : refused;
     expect(outcome, JSON.stringify({ declared, asked, expected })).toBe(wanted);
     return expected;
   }
+
+  /** What the operator has read of logins since a line of the log. */
+  const toldSince = (line: number) =>
+    fleet.service
+      .logs()
+      .slice(line)
+      .filter(({ msg }) => msg === "login to a device" || msg === "login to a device refused")
+      .map(({ username, address, refused }) =>
+        [username, address, refused === undefined ? "in" : (TOLD[String(refused)] ?? refused)].join(" "),
+      );
 
   async function compareMany(rounds: number, each: number): Promise<void> {
     const outcomes = new Map<string, number>();
@@ -157,10 +198,15 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
     });
     for (const [declared, questions] of samples) {
       await declare(declared);
+      const line = fleet.service.logs().length;
+      const expected: string[] = [];
       await someAtATime(questions, AT_A_TIME, async (asked) => {
         const outcome = await compare(declared, asked);
+        expected.push([targetOf(asked), asked.address, outcome].join(" "));
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
       });
+      // Clients see only that they are refused; the operator, that it was for the right reason.
+      await expect.poll(() => toldSince(line).sort()).toEqual(expected.sort());
     }
     // All of them occur, so that none is right by always being the same.
     expect([...outcomes.keys()].sort()).toEqual(["in", "refused by key", "refused by rule"]);
