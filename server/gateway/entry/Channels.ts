@@ -12,6 +12,7 @@ import type {
 import type { SshSettings } from "../../services.ts";
 import type { DeviceLogin } from "../logins/DeviceLogin.ts";
 import type { TerminalSize } from "../logins/SessionLedger.ts";
+import { UnreachableError } from "../tunnels/Tunnels.ts";
 
 /** Channels that a connection may have open at a time. */
 const MOST = 64;
@@ -196,7 +197,11 @@ class Seat {
     this.#channels.describe(kind, this.#term);
     this.#channels.device.then(
       (device) => this.#open(device, near, asked),
-      (error: Error) => fail(near, `The device ${error.message}`),
+      (error: unknown) => {
+        // Other errors are told to the operator alone.
+        const reason = error instanceof UnreachableError ? error.message : "cannot be reached";
+        fail(near, `The device ${reason}`);
+      },
     );
   }
 

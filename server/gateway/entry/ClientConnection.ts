@@ -163,8 +163,11 @@ export class ClientConnection {
       if (client === undefined) throw new UnreachableError("does not let the service in");
       return client;
     });
-    // The channels hear of it.
-    device.catch(() => {});
+    device.catch((error: unknown) => {
+      // The channels hear of it too.
+      if (error instanceof UnreachableError) return;
+      this.#gateway.log().error({ session: login.uid, err: error }, "a device could not be reached");
+    });
     this.#device = device;
   }
 
