@@ -31,7 +31,8 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
     fleet = await startSshService({
       flags: [
         ...["--ssh-startups-per-address", "5", "--ssh-refusals-per-address", "4", "--ssh-forwarding", "on"],
-        ...["--trusted-proxies", "127.0.0.9"],
+        // Narrower than the agent's list, so that it is the gateway's which is seen.
+        ...["--trusted-proxies", "127.0.0.9", "--ssh-environment", "LANG,LC_KNOWN*"],
       ],
     });
     const { service, client, tenant, namespace } = fleet;
@@ -98,11 +99,18 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
     const targets = ["root@nowhere.edge-1", `root@${fleet.namespace}.edge-9`, "root", to];
     const answers = [];
     for (const [index, target] of targets.entries()) {
-      const { code, stderr } = await login({ to: target, key: other, from: `127.0.3.${index + 1}` });
-      answers.push({ code, stderr: stderr.replace(target, "…").trim() });
+      const { code, stderr } = await login({
+        to: target,
+        key: other,
+        from: `127.0.3.${index + 1}`,
+        flags: ["-o", "LogLevel=DEBUG1"],
+      });
+      const told = stderr.replaceAll(target, "…").split(/\r?\n/);
+      answers.push([code, ...told.filter((line) => /authenticat|accepts|banner|denied|closed/i.test(line))]);
     }
-    const denied = { code: 255, stderr: "…@127.0.0.1: Permission denied (publickey,password)." };
-    expect(answers).toEqual(targets.map(() => denied));
+    const [first] = answers;
+    expect(first).toContain("…@127.0.0.1: Permission denied (publickey,password).");
+    expect(answers).toEqual(targets.map(() => first));
     await expect
       .poll(() =>
         fleet.service
@@ -191,9 +199,9 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
   });
 
   it("lets variables through that it knows, and no others", async () => {
-    const command = "echo $LC_TEST $LD_TEST.";
-    const flags = ["-o", "SetEnv=LC_TEST=known LD_TEST=unknown"];
-    expect((await login({ command, flags })).stdout).toBe("known .\n");
+    const command = "echo $LANG $LC_KNOWN_1 $LC_OTHER $LD_PRELOAD.";
+    const flags = ["-o", "SetEnv=LANG=C LC_KNOWN_1=known LC_OTHER=unknown LD_PRELOAD=unknown"];
+    expect((await login({ command, flags })).stdout).toBe("C known .\n");
   });
 
   it("forwards where the operator allows it", async () => {
@@ -216,32 +224,4 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
     expect(stderr).toContain("kex-strict-s-v00@openssh.com");
     expect(stderr).toContain("resetting send seqnr");
   });
-});
-
-it.skipIf(withoutSsh)("nothing is forwarded unless the operator allows it", async () => {
-  const folder = openFolder();
-  const fleet = await startSshService();
-  const { service, client, tenant, namespace } = fleet;
-  const flags = ["--allow-forwarding"];
-  const agent = await startAgent({
-    url: service.url,
-    tenant,
-    hostname: "edge-1",
-    folder: folder.path,
-    flags,
-  });
-  try {
-    await client.acceptDevice({ params: { uid: agent.uid } });
-    const key = newKey(folder.path, "key");
-    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
-    const forward = ["-W", `127.0.0.1:${new URL(service.url).port}`];
-    const to = `root@${namespace}.edge-1`;
-    const { code, stderr } = await ssh({ to, port: fleet.port, key, flags: forward });
-    expect(code).toBe(255);
-    expect(stderr).toContain("forwarding failed");
-  } finally {
-    await agent.stop();
-    await fleet.stop();
-    folder.remove();
-  }
 });

@@ -9,7 +9,7 @@ import { createClient, passwordCredential, type ResponseOf } from "@gatehouse-ac
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeDataDir } from "../support/dataFolder.ts";
 import { startRelay } from "../support/relay.ts";
-import { startService, type TestService } from "../support/service.ts";
+import { startService } from "../support/service.ts";
 import {
   newKey,
   openFolder,
@@ -44,7 +44,16 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
     const { service, client, tenant, namespace } = fleet;
     const hash = execFileSync(process.execPath, [AGENT, "hash-password"], { input: `${PASSWORD}\n` });
     const env = { GATEHOUSE_AGENT_PASSWORD_HASH: hash.toString().trim() };
-    agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path, env });
+    // It would forward, were it asked to.
+    const flags = ["--allow-forwarding"];
+    agent = await startAgent({
+      url: service.url,
+      tenant,
+      hostname: "edge-1",
+      folder: folder.path,
+      env,
+      flags,
+    });
     await client.acceptDevice({ params: { uid: agent.uid } });
     await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
@@ -128,6 +137,18 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
     expect((await login("kill -TERM $$")).code).toBe(255);
   });
 
+  it("reach no other address through the device, unless the operator allows it", async () => {
+    const flags = ["-W", `127.0.0.1:${new URL(fleet.service.url).port}`];
+    const { code, stderr } = await ssh({ to, port: fleet.port, key, flags });
+    expect(code).toBe(255);
+    expect(stderr).toContain("forwarding failed");
+    // The client leaves while the device is still being reached, for which the operator is not told to blame the device.
+    const { uid } = await session(({ active }) => !active);
+    const told = () => fleet.service.logs().filter((line) => line.session === uid);
+    await expect.poll(() => told().length).toBe(1);
+    expect(told()).toMatchObject([{ msg: expect.not.stringContaining("refused") }]);
+  });
+
   it("end when they are closed by the API", async () => {
     const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
     const complaints = text(client.stderr);
@@ -202,6 +223,16 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
     const stranger = newKey(folder.path, "stranger");
     const order = ["-o", "PreferredAuthentications=password,publickey", "-i", stranger];
     expect(await withPassword("another one", order)).toEqual({ output: "", code: 255 });
+    const refusals = () =>
+      fleet.service
+        .logs()
+        .filter(({ msg }) => msg === "login to a device refused")
+        .map(({ credential, refused }) => [credential, refused]);
+    await expect.poll(refusals).toEqual([
+      ["password", "password"],
+      ["password", "password"],
+      ["key", "key"],
+    ]);
     expect(fleet.service.output()).not.toContain(PASSWORD);
     expect(fleet.service.output()).not.toContain("another one");
     expect(agent.output()).not.toContain(PASSWORD);
@@ -261,7 +292,17 @@ it.skipIf(withoutSsh)(
       await client.acceptDevice({ params: { uid: agent.uid } });
       await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
       const to = `root@${namespace}.edge-1`;
-      const open = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
+      const knows = (strictly: string) => [
+        ...["-o", `UserKnownHostsFile=${join(folder.path, "known")}`, "-o", "HostKeyAlias=gateway"],
+        ...["-o", `StrictHostKeyChecking=${strictly}`],
+      ];
+      const open = spawnSsh({
+        to,
+        port: fleet.port,
+        key,
+        command: "echo begun; exec cat",
+        flags: knows("accept-new"),
+      });
       open.stderr.resume();
       await once(open.stdout, "data");
       const left = once(open, "close");
@@ -271,12 +312,11 @@ it.skipIf(withoutSsh)(
       const anew = createClient({ url: again.url, credential: passwordCredential(fleet.user) });
       try {
         port = Number(new URL(again.url).port);
-        const hostKeyOf = (of: TestService) =>
-          of.logs().find(({ msg }) => msg === "listening for SSH")?.hostKey;
-        expect(hostKeyOf(again)).toBe(hostKeyOf(service));
         expect(await anew.getSessions({})).toMatchObject([{ active: false, authenticated: true }]);
         await agent.tunnels(2);
-        const back = await ssh({ to, port: sshPortOf(again), key, command: "echo back" });
+        // The client knows it again, by its key.
+        const flags = knows("yes");
+        const back = await ssh({ to, port: sshPortOf(again), key, command: "echo back", flags });
         expect(back).toMatchObject({ stdout: "back\n" });
       } finally {
         await anew.close();

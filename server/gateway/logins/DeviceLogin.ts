@@ -65,6 +65,11 @@ export class DeviceLogin {
     return this.#let(await agent.tryPassword(password));
   }
 
+  /** True once the client has left, or is told to. */
+  get hasEnded(): boolean {
+    return this.#finished !== undefined;
+  }
+
   /** Ends it, from the service's side: the client is told. */
   end(reason: string): void {
     this.#onEnd(reason);

@@ -31,6 +31,7 @@ export async function tellLogin<Result>(
   attempt: () => Promise<Result | undefined>,
 ): Promise<Result | undefined> {
   const { device } = login.admitted;
+  const { log } = gateway;
   const where = { device: device.uid, tenant: device.tenantId, session: login.uid };
   try {
     const result = await attempt();
@@ -41,10 +42,12 @@ export async function tellLogin<Result>(
     }
     const { entry, credential } = told;
     gateway.services.metrics.deviceLogins.inc({ entry, credential, result: "accepted" });
-    gateway.log().info({ ...told, ...where }, "login to a device");
+    log().info({ ...told, ...where }, "login to a device");
     return result;
   } catch (error) {
-    if (error instanceof UnreachableError) {
+    if (login.hasEnded) {
+      log().info({ ...told, ...where }, "login to a device ended before the device was reached");
+    } else if (error instanceof UnreachableError) {
       tellRefusal(
         gateway,
         { ...told, ...where },
