@@ -141,7 +141,10 @@ export class ClientConnection {
     context.reject(METHODS);
   }
 
+  /** @throws UnreachableError the address names another device than with the try before */
   #newLogin({ device }: Exclude<Admission, { refused: Refusal }>): DeviceLogin {
+    const before = this.#login?.admitted.device.uid ?? device.uid;
+    if (before !== device.uid) throw new UnreachableError("has another name now");
     const username = this.#sshAddress?.login ?? "";
     // The same one for every password that is tried: the agent may be asked again.
     this.#login ??= new DeviceLogin(
