@@ -133,6 +133,16 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
     expect(stdout === sent).toBe(true);
   });
 
+  it("pass on both outputs whole, however much they are and however slowly they are read", async () => {
+    const command = "seq 1 200000; seq 1 200000 >&2; seq 200001 300000; exit 4";
+    const lines = (from: number, to: number) =>
+      Array.from({ length: to - from + 1 }, (_, index) => `${from + index}\n`).join("");
+    const { code, stdout, stderr } = await login(command);
+    expect(code).toBe(4);
+    expect([stdout.length, stderr.length]).toEqual([lines(1, 300_000).length, lines(1, 200_000).length]);
+    expect(stdout === lines(1, 300_000) && stderr === lines(1, 200_000)).toBe(true);
+  });
+
   it("end with the signal that ended the command", async () => {
     expect((await login("kill -TERM $$")).code).toBe(255);
   });

@@ -13,6 +13,7 @@ import type { SshSettings } from "../../services.ts";
 import type { DeviceLogin } from "../logins/DeviceLogin.ts";
 import type { TerminalSize } from "../logins/SessionLedger.ts";
 import { UnreachableError } from "../tunnels/Tunnels.ts";
+import { passOutput } from "./passOutput.ts";
 
 /** Channels that a connection may have open at a time. */
 const MOST = 64;
@@ -242,8 +243,6 @@ class Seat {
     }
     const recorded = asked.request !== "subsystem" && ledger.recording;
     const output = recorded ? far.pipe(this.#recorder()) : far;
-    output.pipe(near, { end: false });
-    far.stderr.pipe(near.stderr, { end: false });
     near.pipe(far);
     near.resume();
     far.on("exit", (code: number | null, signal?: string, core?: unknown, text?: string) => {
@@ -252,14 +251,9 @@ class Seat {
       // Agents send 2^32 - 1 of what a signal has killed.
       else near.exit(Math.min(code ?? FAILED, FAILED));
     });
-    let ended = false;
-    output.on("end", () => {
-      ended = true;
-    });
-    far.on("close", () => {
-      if (ended) near.end();
-      else output.once("end", () => near.end());
-    });
+    // How it ended may be told after the last of its output.
+    const closed = new Promise((resolve) => far.on("close", resolve));
+    void Promise.all([passOutput(near, output, far.stderr), closed]).then(() => near.end());
     near.on("close", () => far.close());
   }
 

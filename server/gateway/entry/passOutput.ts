@@ -1,0 +1,36 @@
+import type { Readable, Writable } from "node:stream";
+import type { ServerChannel } from "ssh2";
+
+/** What the library remembers of a write that waits for room, and does not forget when it is done. */
+interface Waiting {
+  _chunk?: unknown;
+  _chunkcb?: unknown;
+  _chunkErr?: unknown;
+  _chunkcbErr?: unknown;
+}
+
+/**
+ * Passes both outputs of a device to a client, as fast as it takes them. They share the client's window, and the library
+ * loses count where both wait for it: one would be sent twice, and the other never. So they take turns.
+ * @returns resolves when all is passed on; never, if the channel ends before
+ */
+export async function passOutput(channel: ServerChannel, stdout: Readable, stderr: Readable): Promise<void> {
+  let turn: Promise<void> = Promise.resolve();
+  const write = (to: Writable, data: Buffer) =>
+    new Promise<void>((resolve) => {
+      to.write(data, () => {
+        const waiting = channel as unknown as Waiting;
+        waiting._chunk = waiting._chunkcb = waiting._chunkErr = waiting._chunkcbErr = undefined;
+        resolve();
+      });
+    });
+  const pass = async (from: Readable, to: Writable) => {
+    // What has said its last may still be listening.
+    for await (const data of from.iterator({ destroyOnReturn: false })) {
+      turn = turn.then(() => write(to, data as Buffer));
+      await turn;
+    }
+  };
+  // Reading ends early when the device hangs up.
+  await Promise.allSettled([pass(stdout, channel), pass(stderr, channel.stderr)]);
+}
