@@ -26,11 +26,21 @@ export const withoutSsh: string | undefined = (() => {
   return undefined;
 })();
 
-/** A folder that the agents' user may pass through, removed by `remove`. */
+/** A folder that the agents' user may pass through; made when it is first needed, and removed by `remove`. */
 export function openFolder(): { readonly path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), "gatehouse-ssh-"));
-  chmodSync(path, 0o711);
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+  let made: string | undefined;
+  return {
+    get path() {
+      if (made === undefined) {
+        made = mkdtempSync(join(tmpdir(), "gatehouse-ssh-"));
+        chmodSync(made, 0o711);
+      }
+      return made;
+    },
+    remove: () => {
+      if (made !== undefined) rmSync(made, { recursive: true, force: true });
+    },
+  };
 }
 
 /** A service with an SSH entry, and the namespace of its first user. */
