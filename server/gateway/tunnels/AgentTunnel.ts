@@ -13,6 +13,13 @@ export interface TunnelledDevice {
   readonly network: string;
 }
 
+/** What a tunnel begins with. */
+interface TunnelStart {
+  /** Whether the device waits to be accepted. */
+  readonly pending: boolean;
+  readonly openedAt: Date;
+}
+
 /** What a tunnel tells its holder. */
 export interface TunnelEvents {
   /** The agent has answered a ping: the device is there. */
@@ -31,6 +38,7 @@ const KEEP_ALIVE = Buffer.from('{"command":"keep-alive"}\n');
 export class AgentTunnel {
   readonly id = randomBytes(16).toString("hex");
   readonly device: TunnelledDevice;
+  readonly openedAt: Date;
   /** Whether the device waits to be accepted. */
   pending: boolean;
   readonly #socket: WebSocket;
@@ -39,11 +47,12 @@ export class AgentTunnel {
   #rest: Buffer | undefined;
   #answered = true;
 
-  constructor(socket: WebSocket, device: TunnelledDevice, pending: boolean, events: TunnelEvents) {
+  constructor(socket: WebSocket, device: TunnelledDevice, start: TunnelStart, events: TunnelEvents) {
     this.#socket = socket;
     this.#events = events;
     this.device = device;
-    this.pending = pending;
+    this.pending = start.pending;
+    this.openedAt = start.openedAt;
     socket.on("message", (data, binary) => this.#receive(data as Buffer, binary));
     socket.on("pong", () => {
       this.#answered = true;

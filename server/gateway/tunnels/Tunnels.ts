@@ -13,6 +13,11 @@ const PENDING_PER_TENANT = 200;
 const PENDING_PER_NETWORK = 50;
 /** Each tunnel is checked once in as many seconds. */
 const SLOTS = 25;
+/**
+ * How long a tunnel is kept from a newer one of its device, in milliseconds. Agents connect again at once: two with one
+ * device, as copies of its disk are, would take over from each other hundreds of times a second.
+ */
+const SETTLING = 10_000;
 /** How long an agent may take to pick up a connection, in milliseconds. */
 const PICK_UP_TIMEOUT = 10_000;
 
@@ -81,14 +86,17 @@ export class Tunnels implements TunnelEvents {
   /**
    * Prepares the tunnel of a device.
    * @throws NotFoundError the device is gone
-   * @throws RateLimitedError too many pending devices hold one
+   * @throws RateLimitedError too many pending devices hold one, or the device has only just opened the one that it holds
    */
   async open(device: TunnelledDevice): Promise<Exchange> {
     const [state] = await statesOf(this.#services, [device.uid]);
     if (state === undefined) throw new NotFoundError("no such device");
+    this.#refuseTooSoon(device);
     const pending = state.status !== "accepted";
     if (pending) this.#refuseTooMany(device);
-    const hold = (socket: WebSocket) => this.#hold(new AgentTunnel(socket, device, pending, this));
+    const openedAt = this.#services.now();
+    const hold = (socket: WebSocket) =>
+      this.#hold(new AgentTunnel(socket, device, { pending, openedAt }, this));
     return new (class extends Exchange {
       begin = hold;
     })();
@@ -150,6 +158,17 @@ export class Tunnels implements TunnelEvents {
   stop(): void {
     this.#stopping = true;
     clearInterval(this.#timer);
+  }
+
+  #refuseTooSoon({ uid }: TunnelledDevice): void {
+    const held = this.#byDevice.get(uid);
+    if (held === undefined) return;
+    const age = this.#services.now().getTime() - held.openedAt.getTime();
+    // Below nothing: somebody has set the clock.
+    if (age < 0 || age >= SETTLING) return;
+    throw new RateLimitedError("the device has opened a tunnel just now", {
+      "Retry-After": String(SETTLING / 1000),
+    });
   }
 
   #refuseTooMany({ tenantId, network }: TunnelledDevice): void {

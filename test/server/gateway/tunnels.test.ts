@@ -124,6 +124,7 @@ test("a newer tunnel takes over, and the end of the older one leaves the device 
   const device = await newDevice();
   const older = await new FakeTunnel(device.token).opened();
   await vi.waitFor(() => expect(older.lines.length).toBeGreaterThan(0));
+  app.pass(10);
   const newer = await new FakeTunnel(device.token).opened();
   await older.closed;
   const reached = app.gateway.reach(device.uid).catch((error: Error) => error.message);
@@ -133,6 +134,21 @@ test("a newer tunnel takes over, and the end of the older one leaves the device 
   );
   expect(await reached).toBe("could not take the connection");
   expect((await stateOf(device)).online).toBe(true);
+});
+
+test("two agents with one device do not take over from each other all the time", async () => {
+  const device = await newDevice();
+  const first = await new FakeTunnel(device.token).opened();
+  await vi.waitFor(() => expect(first.lines.length).toBeGreaterThan(0));
+  expect(await refused("/ssh/connection", device.token)).toEqual([
+    429,
+    "the device has opened a tunnel just now",
+  ]);
+  expect(first.socket.readyState).toBe(WebSocket.OPEN);
+  // One that has lost its tunnel opens another one at once.
+  first.socket.terminate();
+  await expect.poll(async () => (await stateOf(device)).online).toBe(false);
+  await new FakeTunnel(device.token).opened();
 });
 
 test.each([
