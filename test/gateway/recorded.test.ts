@@ -51,9 +51,12 @@ describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : "
     to = `${USER}@${namespace}.edge-01`;
   });
   afterAll(async () => {
-    await agent?.stop();
-    await fleet?.stop();
-    folder.remove();
+    try {
+      await agent?.stop();
+    } finally {
+      await fleet?.stop();
+      folder.remove();
+    }
   });
 
   /** Plays a scene: what comes of it, and all that is said, must be as it was. */
