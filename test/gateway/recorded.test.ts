@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,6 +30,13 @@ const USER = "probe";
 const PASSWORD = process.env.RECORDED_PASSWORD ?? "kept at the device alone";
 const RECORDING = fileURLToPath(new URL("recorded/agent-0.19.jsonl", import.meta.url));
 const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
+
+/** What an sftp client asks for differs between versions: its scene is that of the recorded one alone. */
+const RECORDED_SSH = "OpenSSH_9.2";
+const otherSftp =
+  withoutSsh === undefined && !spawnSync("ssh", ["-V"], { encoding: "utf8" }).stderr.startsWith(RECORDED_SSH)
+    ? ` (recorded with the sftp of ${RECORDED_SSH}, which is not on the PATH)`
+    : "";
 
 describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
   const folder = openFolder();
@@ -110,7 +117,7 @@ describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : "
       return { code: await left, output };
     }));
 
-  it("move files", () =>
+  it.skipIf(otherSftp)(`move files${otherSftp}`, () =>
     scene("sftp", async () => {
       const at = (name: string) => join(folder.path, name);
       writeFileSync(at("sent"), "sent and received\n");
@@ -120,7 +127,8 @@ describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : "
       const client = spawn("sftp", [...args, `${to}@127.0.0.1`], { stdio: ["ignore", "ignore", "inherit"] });
       const [code] = await once(client, "close");
       return { code, received: readFileSync(at("received"), "utf8") };
-    }));
+    }),
+  );
 
   it("take the right password after a wrong one", () =>
     scene("password", async () => {

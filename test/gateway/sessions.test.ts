@@ -289,6 +289,7 @@ const isAlive = (pid: number): boolean => {
 
 it.skipIf(withoutSsh)(
   "a killed service leaves no session behind, and is the same one afterwards",
+  { tags: ["long"] },
   async () => {
     const folder = openFolder();
     const dataDir = await makeDataDir();

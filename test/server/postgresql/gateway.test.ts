@@ -195,37 +195,35 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     expect(await login(here, "edge-2")).toEqual(greeting("edge-2"));
   });
 
-  describe("one of which is killed", () => {
+  // Each looks for others that have ended every ten seconds.
+  it("connect with the other one when theirs is killed, whose sessions are then closed", {
+    tags: ["long"],
+  }, async () => {
     const active = async () => {
       const sessions = await client.getSessions({});
       return sessions.filter((session) => session.active).map(({ deviceUid }) => deviceUid);
     };
-
-    it("connect with the other one, whose logins go on", async () => {
-      const [first] = agents;
-      const [lost, kept] = [await longLogin(here, "edge-1"), await longLogin(there, "edge-2")];
-      [tunnelsTo, pickUpsTo] = [there, there];
-      await here.kill();
-      expect((await lost.left)[0]).toBe(255);
-      await first?.tunnels(2);
-      expect(await login(there, "edge-1")).toEqual(greeting("edge-1"));
-      kept.child.stdin.end();
-      expect((await kept.left)[0]).toBe(0);
-      // Nobody has closed the session of the one that was lost.
-      await expect.poll(active).toEqual([first?.uid]);
-    });
-
-    // Each looks every ten seconds.
-    it("have the sessions of the killed one closed when it has said nothing for a minute", {
-      tags: ["long"],
-    }, async () => {
-      const database = new Database(instances.databaseUrl);
-      await database.connect();
-      // As if that minute were over.
-      await database.query(`UPDATE "Instance" SET "lastSeen" = "lastSeen" - interval '2 minutes'`);
-      await database.end();
-      await expect.poll(active).toEqual([]);
-      expect(await login(there, "edge-1")).toEqual(greeting("edge-1"));
-    });
+    const lost = await agentAt(here, "edge-3");
+    await agentAt(there, "edge-4");
+    pickUpsTo = here;
+    const atLost = await longLogin(here, "edge-3");
+    pickUpsTo = there;
+    const atKept = await longLogin(there, "edge-4");
+    tunnelsTo = there;
+    await here.kill();
+    expect((await atLost.left)[0]).toBe(255);
+    await lost.tunnels(2);
+    expect(await login(there, "edge-3")).toEqual(greeting("edge-3"));
+    atKept.child.stdin.end();
+    expect((await atKept.left)[0]).toBe(0);
+    // Nobody has closed the session of the one that was lost.
+    await expect.poll(active).toEqual([lost.uid]);
+    const database = new Database(instances.databaseUrl);
+    await database.connect();
+    // As if the minute were over in which one may say nothing.
+    await database.query(`UPDATE "Instance" SET "lastSeen" = "lastSeen" - interval '2 minutes'`);
+    await database.end();
+    await expect.poll(active).toEqual([]);
+    expect(await login(there, "edge-3")).toEqual(greeting("edge-3"));
   });
 });
