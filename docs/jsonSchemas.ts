@@ -10,15 +10,15 @@ import {
 } from "ts-json-schema-generator";
 import ts from "typescript";
 
-/** What a command prints as JSON. */
+/** What a command prints, or sends, as JSON. */
 export interface JsonDocument {
   /** The schema's file in provider/schemas, which is `schemas` in the package. */
   readonly file: string;
-  /** The type that is printed. */
+  /** The type of it. */
   readonly type: string;
   /** The module that exports it, in provider/dist. */
   readonly module: string;
-  /** The command that prints it. */
+  /** The command that prints or sends it. */
   readonly command: string;
 }
 
@@ -35,6 +35,12 @@ export const jsonDocuments: readonly JsonDocument[] = [
     type: "PrintedDrift",
     module: "drift/driftReport",
     command: "gatehouse drift --json",
+  },
+  {
+    file: "drift-notice.schema.json",
+    type: "DriftNotice",
+    module: "drift/driftNotice",
+    command: "gatehouse drift --notify json",
   },
   {
     file: "coverage.schema.json",

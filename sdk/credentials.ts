@@ -85,8 +85,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * The value of a variable, or the content of the file that `<name>_FILE` names, without its last newline. An empty
  * variable counts as absent.
+ * @throws ConfigurationError when both are set, or the file cannot be read or is empty
  */
-function read(env: Environment, name: string): string | undefined {
+export function environmentValue(env: Environment, name: string): string | undefined {
   const fileName = `${name}_FILE`;
   const value = env[name] || undefined;
   const path = env[fileName] || undefined;
@@ -135,10 +136,10 @@ export interface EnvironmentSettings {
  * @throws ConfigurationError when there is more than one credential, one is incomplete, or a file cannot be read
  */
 export function credentialsFromEnvironment(env: Environment = process.env): EnvironmentSettings {
-  const url = read(env, "GATEHOUSE_URL");
+  const url = environmentValue(env, "GATEHOUSE_URL");
   const ca = env.GATEHOUSE_CA_FILE ? contentOf(env.GATEHOUSE_CA_FILE, "GATEHOUSE_CA_FILE") : undefined;
   const credential = credentialFrom(env);
-  const tenant = read(env, "GATEHOUSE_TENANT");
+  const tenant = environmentValue(env, "GATEHOUSE_TENANT");
   return {
     ...(url !== undefined && { url }),
     ...(ca !== undefined && { ca }),
@@ -148,11 +149,11 @@ export function credentialsFromEnvironment(env: Environment = process.env): Envi
 }
 
 function credentialFrom(env: Environment): Credential | undefined {
-  const apiKey = read(env, "GATEHOUSE_API_KEY");
-  const token = read(env, "GATEHOUSE_TOKEN");
-  const username = read(env, "GATEHOUSE_USERNAME");
-  const password = read(env, "GATEHOUSE_PASSWORD");
-  const secret = read(env, "GATEHOUSE_TOTP_SECRET");
+  const apiKey = environmentValue(env, "GATEHOUSE_API_KEY");
+  const token = environmentValue(env, "GATEHOUSE_TOKEN");
+  const username = environmentValue(env, "GATEHOUSE_USERNAME");
+  const password = environmentValue(env, "GATEHOUSE_PASSWORD");
+  const secret = environmentValue(env, "GATEHOUSE_TOTP_SECRET");
   const kinds = [
     ...(apiKey === undefined ? [] : ["GATEHOUSE_API_KEY"]),
     ...(token === undefined ? [] : ["GATEHOUSE_TOKEN"]),

@@ -21,6 +21,7 @@ export {
   credentialsFromEnvironment,
   type Environment,
   type EnvironmentSettings,
+  environmentValue,
   type PasswordCredential,
   passwordCredential,
   type TokenCredential,

@@ -1,10 +1,12 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
+import type { NotedRun } from "../drift/driftNotice.ts";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
 import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
 import { EngineError, type Plan } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
+import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { addStackFlags, addTargetFlags, type TargetFlags, targetsOf } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
 import { addWithStackFlag, otherResources, resourcesOf, type WithStackFlags } from "./managedBy.ts";
@@ -15,6 +17,10 @@ import { printResult, type RunFlags, type Running, run } from "./run.ts";
 import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
 import { tellingOf, withConnection } from "./withConnection.ts";
 
+/** How messages are written: as this project's JSON, or as Slack's incoming webhooks take them. */
+const NOTICE_FORMS = ["json", "slack"] as const;
+type NoticeForm = (typeof NOTICE_FORMS)[number];
+
 /** The exit code of `gatehouse drift` where something differs. */
 export const DRIFT_FOUND = 2;
 
@@ -24,6 +30,8 @@ interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
   readonly markdown?: string;
   readonly junit?: string;
   readonly html?: string;
+  readonly notify?: NoticeForm;
+  readonly notified?: string;
 }
 
 /** Adds drift, which compares program, state and live service. */
@@ -43,16 +51,24 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
     .option("--json", "print the report as JSON")
     .option("--markdown <file>", "write it as the text of an issue or a comment")
     .option("--junit <file>", "write it as JUnit XML, which pipelines show as test results")
-    .option("--html <file>", "write the access map, one HTML file: as declared, and as it is");
+    .option("--html <file>", "write the access map, one HTML file: as declared, and as it is")
+    .addOption(
+      new Option(
+        "--notify <form>",
+        "send a message to the webhook GATEHOUSE_NOTIFY_URL where the findings are others than last time",
+      )
+        .choices(NOTICE_FORMS)
+        .conflicts(["target", "exclude"]),
+    )
+    .option(
+      "--notified <file>",
+      "what was last sent; default access.notified.<stack>.json beside the program",
+    );
   addTerraformFlag(drift, "what this plan of Terraform found changed, instead of a Pulumi stack", OF_PULUMI);
   addNoTestsFlag(addWithStackFlag(drift)).action(
     action((io, folder: string, flags: Flags) =>
       flags.terraform === undefined
-        ? run(io, folder, flags, (running) => drifting(running, folder, flags), {
-            tested: "live",
-            code: codeOf,
-            text: textOf,
-          })
+        ? stackDrift(io, folder, flags)
         : terraformDrift(io, folder, flags, flags.terraform),
     ),
   );
@@ -63,8 +79,24 @@ const OF_PULUMI = ["stack", "engine", "target", "exclude", "repair", "offline"];
 
 const codeOf = (report: DriftReport): number => (isDrift(report) ? DRIFT_FOUND : 0);
 
+/** Drift of a Pulumi stack. */
+async function stackDrift(io: Io, folder: string, flags: Flags): Promise<number> {
+  const notifying = await notifyingOf(io, folder, flags);
+  let drifted: Drifted | undefined;
+  const work = async (running: Running) => {
+    drifted = await drifting(running, folder, flags);
+    await write(io.stderr, drifted.found, flags);
+    return drifted.found.report;
+  };
+  const after = async (tests?: TestedNamespace) => {
+    if (drifted) await notifying?.({ ...drifted, tests });
+  };
+  return run(io, folder, flags, work, { tested: "live", code: codeOf, text: textOf, after });
+}
+
 /** Drift as a plan of Terraform has found it. */
 async function terraformDrift(io: Io, folder: string, flags: Flags, file: string): Promise<number> {
+  const notifying = await notifyingOf(io, folder, flags);
   const { plan, drift, resources, settings } = await readTerraform(io, folder, file);
   const { findDrift } = await import("../drift/findDrift.ts");
   const { ownResources } = await import("../inventory/managedObjects.ts");
@@ -83,29 +115,58 @@ async function terraformDrift(io: Io, folder: string, flags: Flags, file: string
   const withTests = flags.tests !== false && (await hasPolicyTests(folder));
   const stack = { config: async () => settings };
   if (!withTests) printResult(io, report, shown);
-  else if (!(await printTested(io, { folder, stack, result: report, shown }, "live"))) return TESTS_FAILED;
-  return codeOf(report);
+  const tests = withTests
+    ? await printTested(io, { folder, stack, result: report, shown }, "live")
+    : undefined;
+  await notifying?.({ found, tests });
+  return tests?.ok === false ? TESTS_FAILED : codeOf(report);
 }
 
-async function drifting(running: Running, folder: string, flags: Flags): Promise<DriftReport> {
+/** What a run ends with, and what it found before it repaired that. */
+type Drifted = Pick<NotedRun, "found" | "repaired">;
+
+async function drifting(running: Running, folder: string, flags: Flags): Promise<Drifted> {
   const { io, stack, service } = running;
   if (!service) {
     const { stateDrift } = await import("../drift/findDrift.ts");
-    const found = await stateDrift(stack, targetsOf(flags));
-    await write(io.stderr, found, flags);
-    return found.report;
+    return { found: await stateDrift(stack, targetsOf(flags)) };
   }
   return tellingOf(io.stderr, service.connection, async () => {
     const { findDrift } = await import("../drift/findDrift.ts");
     const search = await searchOf(running, service, folder, flags);
-    let found = await findDrift(search);
-    if (flags.repair && isDrift(found.report) && (await repaired(running, search, found, flags))) {
-      await service.connection.forget();
-      found = await findDrift({ ...search, own: await resourcesOf(running.stack, search.connection) });
-    }
-    await write(io.stderr, found, flags);
-    return found.report;
+    const found = await findDrift(search);
+    const isRepaired =
+      flags.repair && isDrift(found.report) && (await repaired(running, search, found, flags));
+    if (!isRepaired) return { found };
+    await service.connection.forget();
+    const left = await findDrift({ ...search, own: await resourcesOf(running.stack, search.connection) });
+    return { found: left, repaired: found.report };
   });
+}
+
+/**
+ * What tells a webhook of a run; undefined where nobody asks for it.
+ * @throws ConfigurationError where the webhook's address is missing or wrong, before anything else is done
+ */
+async function notifyingOf(
+  { env, stderr }: Io,
+  folder: string,
+  { notify: form, notified }: Flags,
+): Promise<((run: NotedRun) => Promise<void>) | undefined> {
+  if (form === undefined) return undefined;
+  const { sendToWebhook, webhookAddress } = await import("../drift/webhook.ts");
+  const { driftNotice, LastNotice, slackMessage } = await import("../drift/driftNotice.ts");
+  const url = webhookAddress(env);
+  return async (run) => {
+    const last = new LastNotice(notified ?? join(folder, `access.notified.${run.found.report.stack}.json`));
+    const told = await last.read();
+    const message = form === "slack" ? slackMessage(run, told) : driftNotice(run, told);
+    if (message) {
+      await sendToWebhook(url, message, { env });
+      stderr.write(`${url.host} was told of it\n`);
+    }
+    await last.write(run);
+  };
 }
 
 async function searchOf(

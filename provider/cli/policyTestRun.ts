@@ -46,10 +46,10 @@ export async function hasPolicyTests(folder: string): Promise<boolean> {
 /**
  * Prints the result of a run, then that of the policy tests beside its program; as JSON both are one object. Where the
  * tests cannot be run, the result of the run is printed all the same.
- * @returns whether all tests hold
+ * @returns what came of the tests
  * @throws ConfigurationError, RequestError and others of the connection; EngineError of the stack's configuration
  */
-export async function printTested(io: Io, run: DoneRun, tested: Tested): Promise<boolean> {
+export async function printTested(io: Io, run: DoneRun, tested: Tested): Promise<TestedNamespace> {
   const { folder, result, shown } = run;
   const c = colours(io.stdout, io.env);
   const print = (text: string) => io.stdout.write(`${text}\n`);
@@ -61,7 +61,7 @@ export async function printTested(io: Io, run: DoneRun, tested: Tested): Promise
     throw error;
   });
   print(shown === undefined ? json(policyTests) : await testedText(c, policyTests, folder));
-  return policyTests.ok;
+  return policyTests;
 }
 
 async function test(io: Io, { folder, stack, result }: DoneRun, tested: Tested): Promise<TestedNamespace> {

@@ -12,6 +12,7 @@ import {
   withoutValues,
 } from "../engine/index.ts";
 import { OutdatedPlanError } from "../review/savedPlan/OutdatedPlanError.ts";
+import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { Io, Output } from "./io.ts";
 import { openOnService, requireService, type Service } from "./openOnService.ts";
@@ -70,6 +71,11 @@ interface RunOptions<R extends Result> {
    * @default changed resources, outputs, counts
    */
   readonly text?: (io: Io, result: R) => string | Promise<string>;
+  /**
+   * What is done when all of it is printed.
+   * @param tests what came of the policy tests, where they were run
+   */
+  readonly after?: (tests: TestedNamespace | undefined) => Promise<void>;
 }
 
 /**
@@ -82,7 +88,7 @@ export async function run<R extends Result>(
   folder: string,
   flags: RunFlags,
   work: (running: Running) => Promise<R>,
-  { tested, createNamespace, code = () => 0, text = textOf }: RunOptions<R> = {},
+  { tested, createNamespace, code = () => 0, text = textOf, after = async () => {} }: RunOptions<R> = {},
 ): Promise<number> {
   const { stdin, stdout, stderr, env } = io;
   const abort = new AbortController();
@@ -99,7 +105,7 @@ export async function run<R extends Result>(
   process.on("SIGINT", interrupt);
   process.on("SIGTERM", interrupt);
   const asks = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
-  let toTest: (() => Promise<boolean>) | undefined;
+  let toTest: (() => Promise<TestedNamespace | undefined>) | undefined;
   const ask: Ask = (question) => (asks ? { confirm: (plan) => confirm(io, plan, question) } : {});
   let service: Service | undefined;
   let exitCode: number;
@@ -127,8 +133,10 @@ export async function run<R extends Result>(
     };
     const result = await work({ io: opened.io, stack, service, told, ask, check, pin });
     const shown = flags.json ? undefined : await text(io, result);
-    if (withTests) toTest = () => printTested(opened.io, { folder, stack, result, shown }, tested);
-    else printResult(io, result, shown);
+    toTest = withTests
+      ? () => printTested(opened.io, { folder, stack, result, shown }, tested)
+      : async () => undefined;
+    if (!withTests) printResult(io, result, shown);
     exitCode = code(result);
   } catch (error) {
     const failed = report(io, await asEngineError(error), flags);
@@ -138,8 +146,10 @@ export async function run<R extends Result>(
     process.off("SIGINT", interrupt);
     process.off("SIGTERM", interrupt);
   }
-  if (toTest && !(await toTest())) return TESTS_FAILED;
-  return exitCode;
+  if (!toTest) return exitCode;
+  const tests = await toTest();
+  await after(tests);
+  return tests?.ok === false ? TESTS_FAILED : exitCode;
 }
 
 /** Errors of the service and of the settings as those of an engine; all others as they are. */

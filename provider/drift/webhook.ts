@@ -1,0 +1,107 @@
+import { ConfigurationError, type Environment, environmentValue } from "@gatehouse-access/sdk";
+import { EnvHttpProxyAgent, RetryAgent, request } from "undici";
+import { EngineError } from "../engine/index.ts";
+import { packageVersion } from "../packageFile.ts";
+
+/** The variable that holds the address of a webhook; `<variable>_FILE` names a file that does. */
+const WEBHOOK_VARIABLE = "GATEHOUSE_NOTIFY_URL";
+
+/** Milliseconds until a connection, an answer, and all attempts together have failed. */
+const [CONNECT, ANSWER, ALL] = [5_000, 10_000, 60_000];
+/** How often a message is sent again, and the pauses between, in milliseconds; each is twice the one before. */
+const [REPEATS, PAUSE, PAUSE_MAX] = [4, 1_000, 15_000];
+
+/** Errors of a connection after which a receiver may be there the next moment. */
+const PASSING = [
+  ...["ECONNRESET", "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETDOWN", "ENETUNREACH", "EHOSTDOWN"],
+  ...["EHOSTUNREACH", "ETIMEDOUT", "EPIPE"],
+  ...["UND_ERR_SOCKET", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT"],
+];
+
+/**
+ * The address of the webhook that the environment names. It is a secret: whoever has it may write to its channel.
+ * @throws ConfigurationError where there is none, or one to which nothing may be sent
+ */
+export function webhookAddress(env: Environment): URL {
+  const text = environmentValue(env, WEBHOOK_VARIABLE);
+  const refuse = (why: string) => new ConfigurationError(`${WEBHOOK_VARIABLE}: ${why}`);
+  if (text === undefined) {
+    throw refuse(
+      `the address that --notify sends to is missing; ${WEBHOOK_VARIABLE}_FILE may name a file with it`,
+    );
+  }
+  // The text is not repeated: it is the secret.
+  if (!URL.canParse(text)) throw refuse("it is not a URL; it looks like https://host/path");
+  const url = new URL(text);
+  const isHere = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isHere)) {
+    throw refuse("it must begin with https://, unless it is on this machine");
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw refuse("it must not hold a user name or password");
+  }
+  return url;
+}
+
+/** How a message is sent. */
+export interface Sending {
+  /** Names proxies: HTTPS_PROXY, HTTP_PROXY, NO_PROXY, also in small letters. */
+  readonly env: Environment;
+  /**
+   * Milliseconds before it is sent again.
+   * @default 1,000
+   */
+  readonly pause?: number;
+}
+
+/**
+ * Sends a message to a webhook, as JSON, until it is taken: again after answers that may be others the next moment (429,
+ * 500, 502, 503, 504; `Retry-After` is heeded) and after failures of the connection, for a minute at most. Redirects are
+ * not followed. A message whose answer is lost arrives twice.
+ * @throws EngineError (`notify`) where it was not taken; the text names the host alone
+ */
+export async function sendToWebhook(
+  url: URL,
+  message: unknown,
+  { env, pause = PAUSE }: Sending,
+): Promise<void> {
+  const connections = new RetryAgent(
+    new EnvHttpProxyAgent({ ...proxies(env), connect: { timeout: CONNECT } }),
+    {
+      methods: ["POST"],
+      errorCodes: PASSING,
+      maxRetries: REPEATS,
+      minTimeout: pause,
+      maxTimeout: PAUSE_MAX,
+      throwOnError: false,
+    },
+  );
+  const refuse = (why: string, options?: ErrorOptions) =>
+    new EngineError("notify", `${url.host} did not take the message about drift: ${why}`, options);
+  try {
+    const { statusCode, body } = await request(url, {
+      dispatcher: connections,
+      method: "POST",
+      headers: { "content-type": "application/json", "user-agent": `gatehouse/${packageVersion()}` },
+      body: JSON.stringify(message),
+      headersTimeout: ANSWER,
+      bodyTimeout: ANSWER,
+      signal: AbortSignal.timeout(ALL),
+    });
+    await body.dump();
+    if (statusCode < 200 || statusCode > 299) throw refuse(`it answered ${statusCode}`);
+  } catch (error) {
+    if (error instanceof EngineError) throw error;
+    const { code, name } = error as NodeJS.ErrnoException;
+    throw refuse(code ?? name, { cause: error });
+  } finally {
+    await connections.destroy();
+  }
+}
+
+/** The proxies that an environment names; those of this process are none of its. */
+const proxies = (env: Environment) => ({
+  httpProxy: env.http_proxy ?? env.HTTP_PROXY ?? "",
+  httpsProxy: env.https_proxy ?? env.HTTPS_PROXY ?? "",
+  noProxy: `localhost,127.0.0.1,::1,${env.no_proxy ?? env.NO_PROXY ?? ""}`,
+});

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sendToWebhook, webhookAddress } from "../../provider/drift/webhook.ts";
+import { startWebhook, type TestWebhook } from "../support/webhook.ts";
+
+describe("a message to a webhook", () => {
+  let hook: TestWebhook;
+  beforeAll(async () => {
+    hook = await startWebhook();
+  });
+  afterAll(() => hook.stop());
+
+  const send = (url = hook.url, env = {}) => sendToWebhook(new URL(url), { n: 1 }, { env, pause: 1 });
+  const sent = async (work: Promise<void>) => {
+    const before = hook.messages.length;
+    const error = await work.then(
+      () => undefined,
+      (reason: Error) => reason.message,
+    );
+    return { error, attempts: hook.messages.length - before };
+  };
+
+  it("is sent again while the receiver is busy or broken", async () => {
+    hook.answer({ status: 503 }, { status: 429, headers: { "retry-after": "0" } }, { status: 500 });
+    expect(await sent(send())).toEqual({ error: undefined, attempts: 4 });
+  });
+
+  it("is given up after five attempts, naming the host and not the address", async () => {
+    hook.answer(...Array.from({ length: 9 }, () => ({ status: 502 })));
+    const { host } = new URL(hook.url);
+    const error = `${host} did not take the message about drift: it answered 502`;
+    expect(await sent(send())).toEqual({ error, attempts: 5 });
+    hook.answer();
+  });
+
+  it("is not sent again where the receiver refuses it, nor to where it points", async () => {
+    hook.answer({ status: 404 });
+    expect(await sent(send())).toMatchObject({ error: expect.stringContaining("404"), attempts: 1 });
+    hook.answer({ status: 302, headers: { location: hook.url } });
+    expect(await sent(send())).toMatchObject({ error: expect.stringContaining("302"), attempts: 1 });
+  });
+
+  it("says that nobody is there", async () => {
+    const gone = await startWebhook();
+    await gone.stop();
+    const { host } = new URL(gone.url);
+    const error = `${host} did not take the message about drift: ECONNREFUSED`;
+    expect(await sent(send(gone.url))).toEqual({ error, attempts: 0 });
+  });
+
+  it("to this machine takes no proxy, and to another one does", async () => {
+    const proxy = await startWebhook();
+    await proxy.stop();
+    const env = { http_proxy: new URL("/", proxy.url).href, https_proxy: new URL("/", proxy.url).href };
+    expect(await sent(send(hook.url, env))).toEqual({ error: undefined, attempts: 1 });
+    const { error } = await sent(send("https://hooks.example.org/services/x", env));
+    expect(error).toBe("hooks.example.org did not take the message about drift: ECONNREFUSED");
+  });
+});
+
+describe("the address of a webhook", () => {
+  it.each([
+    [undefined, "is missing"],
+    ["hooks", "is not a URL"],
+    ["http://hooks.example.org/very-secret", "must begin with https://"],
+    ["ftp://127.0.0.1/very-secret", "must begin with https://"],
+    ["https://ana:very-secret@hooks.example.org/", "must not hold a user name or password"],
+  ])("%s is refused", (text, why) => {
+    const read = () => webhookAddress(text === undefined ? {} : { GATEHOUSE_NOTIFY_URL: text });
+    expect(read).toThrow(why);
+    expect(read).toThrow(/^GATEHOUSE_NOTIFY_URL: (?!.*very-secret)/);
+  });
+});
