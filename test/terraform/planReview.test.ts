@@ -5,6 +5,7 @@ import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
+import { startWebhook, type TestWebhook } from "../support/webhook.ts";
 import {
   type AttachedProvider,
   hasTerraform,
@@ -20,8 +21,10 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
   let provider: AttachedProvider;
   let root: RootModule;
   let planFile: string;
+  let hook: TestWebhook;
   beforeAll(async () => {
     fleet = await startFleet();
+    hook = await startWebhook();
     provider = await startProvider(fleet.env);
     for (const name of ["edge-01", "edge-02"]) await fleet.enrol(name);
   });
@@ -31,6 +34,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
   });
   afterAll(async () => {
     await provider.stop();
+    await hook.stop();
     await fleet.stop();
   });
 
@@ -52,7 +56,8 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     root.write({ ...configuration });
     writeFileSync(planFile, JSON.stringify(await root.plan(...flags)));
   };
-  const ask = (...args: readonly string[]) => gatehouse([...args, "--terraform", planFile], fleet.env);
+  const ask = (...args: readonly string[]) =>
+    gatehouse([...args, "--terraform", planFile], { ...fleet.env, GATEHOUSE_NOTIFY_URL: hook.url });
 
   it("is reviewed and asked for access before it is applied; what somebody changes by hand is drift", async () => {
     await plan(estate("^root$"));
@@ -103,7 +108,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     const { fingerprint } = await client.createPublicKey({ body: { name: "by hand", data, ...anywhere } });
     for (const flags of [[], ["-refresh-only"]]) {
       await plan(estate("^(root|ana)$", deny), ...flags);
-      const { code, stdout } = await ask("drift", root.folder);
+      const { code, stdout } = await ask("drift", root.folder, "--notify", "json");
       expect(code).toBe(2);
       expect(stdout).toContain('gatehouse_public_key.ana: username is ".*" (declared "^(root|ana)$")');
       expect(stdout).toContain("PublicKey by hand");
@@ -113,6 +118,9 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
       expect(stdout).toContain(`resource "gatehouse_public_key" "by_hand" {`);
       expect(stdout).toContain(`id = "${fleet.tenant}/${fingerprint}"`);
     }
+    expect(hook.messages).toMatchObject([
+      { event: "found", stack: "default", findings: [expect.any(String), expect.any(String)] },
+    ]);
     await root.must("destroy", "-auto-approve");
     await client.deletePublicKey({ params: { fingerprint } });
   });
