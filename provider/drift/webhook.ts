@@ -7,7 +7,7 @@ import { packageVersion } from "../packageFile.ts";
 const WEBHOOK_VARIABLE = "GATEHOUSE_NOTIFY_URL";
 
 /** Milliseconds until a connection, an answer, and all attempts together have failed. */
-const [CONNECT, ANSWER, ALL] = [5_000, 10_000, 60_000];
+const [CONNECT, ANSWER, DEADLINE] = [5_000, 10_000, 60_000];
 /** How often a message is sent again, and the pauses between, in milliseconds; each is twice the one before. */
 const [REPEATS, PAUSE, PAUSE_MAX] = [4, 1_000, 15_000];
 
@@ -52,6 +52,11 @@ export interface Sending {
    * @default 1,000
    */
   readonly pause?: number;
+  /**
+   * Milliseconds until all attempts together have failed.
+   * @default 60,000
+   */
+  readonly deadline?: number;
 }
 
 /**
@@ -63,7 +68,7 @@ export interface Sending {
 export async function sendToWebhook(
   url: URL,
   message: unknown,
-  { env, pause = PAUSE }: Sending,
+  { env, pause = PAUSE, deadline = DEADLINE }: Sending,
 ): Promise<void> {
   const connections = new RetryAgent(
     new EnvHttpProxyAgent({ ...proxies(env), connect: { timeout: CONNECT } }),
@@ -86,14 +91,14 @@ export async function sendToWebhook(
       body: JSON.stringify(message),
       headersTimeout: ANSWER,
       bodyTimeout: ANSWER,
-      signal: AbortSignal.timeout(ALL),
+      signal: AbortSignal.timeout(deadline),
     });
     await body.dump();
     if (statusCode < 200 || statusCode > 299) throw refuse(`it answered ${statusCode}`);
   } catch (error) {
     if (error instanceof EngineError) throw error;
-    const { code, name } = error as NodeJS.ErrnoException;
-    throw refuse(code ?? name, { cause: error });
+    const { code, name } = error as { readonly code?: unknown; readonly name: string };
+    throw refuse(typeof code === "string" ? code : name, { cause: error });
   } finally {
     await connections.destroy();
   }

@@ -1,5 +1,7 @@
+import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sendToWebhook, webhookAddress } from "../../provider/drift/webhook.ts";
+import { listening } from "../support/listening.ts";
 import { startWebhook, type TestWebhook } from "../support/webhook.ts";
 
 describe("a message to a webhook", () => {
@@ -45,6 +47,14 @@ describe("a message to a webhook", () => {
     const { host } = new URL(gone.url);
     const error = `${host} did not take the message about drift: ECONNREFUSED`;
     expect(await sent(send(gone.url))).toEqual({ error, attempts: 0 });
+  });
+
+  it("says that nobody answers", async () => {
+    const silent = await listening(createServer(() => {}));
+    const url = new URL(silent.url);
+    const work = sendToWebhook(url, {}, { env: {}, deadline: 50 });
+    await expect(work).rejects.toThrow(`${url.host} did not take the message about drift: TimeoutError`);
+    await silent.stop();
   });
 
   it("to this machine takes no proxy, and to another one does", async () => {
