@@ -24,6 +24,7 @@ import { internalOperationsPage } from "./internalOperationsPage.ts";
 import { jsonSchemas } from "./jsonSchemas.ts";
 import { lintPage } from "./lintPage.ts";
 import { reviewJsonPage } from "./reviewJsonPage.ts";
+import { supportedVersionsPage } from "./supportedVersionsPage.ts";
 import { table } from "./table.ts";
 import { terraformPages } from "./terraformPages.ts";
 
@@ -228,6 +229,7 @@ export function pages(): Record<string, string> {
     "internal-operations.md": internalOperationsPage(NOTE),
     "server-settings.md": serverSettings(),
     "embedded-engine.md": embeddedEngine(),
+    "supported-versions.md": supportedVersionsPage(NOTE),
   };
   const own = Object.entries(texts).map(([name, text]) => [name, `${text}\n`]);
   return { ...Object.fromEntries(own), ...terraformPages() };

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { definitions } from "../provider/resources/index.ts";
 import { providerFunctions } from "../provider/terraform/providerFunctions.ts";
 import { providerSchema } from "../provider/terraform/providerService.ts";
+import { TERRAFORM_VERSIONS } from "../provider/terraform/source.ts";
 import { typeNameOf } from "../provider/terraform/types.ts";
 
 /** An attribute, as Terraform is told of it. */
@@ -163,7 +164,7 @@ const ABOUT =
 export function terraformPages(): Readonly<Record<string, string>> {
   const { provider, resourceSchemas, dataSourceSchemas, ephemeralResourceSchemas } = providerSchema();
   const index = page("gatehouse Provider", ABOUT, [
-    "It has the same resources, with the same meaning, as the Pulumi classes and plugin: one definition makes all of them. It runs on Terraform 1.5 and newer on Linux and macOS, and needs Node.js 22.19 or newer as `node` on the PATH; `gatehouse terraform install` places it where Terraform finds it. Provider functions need Terraform 1.8, the ephemeral resource 1.10, the secret of an API key 1.11.",
+    `It has the same resources, with the same meaning, as the Pulumi classes and plugin: one definition makes all of them. It runs on Terraform ${TERRAFORM_VERSIONS.least} and newer on Linux and macOS, and needs Node.js 22.19 or newer as \`node\` on the PATH; \`gatehouse terraform install\` places it where Terraform finds it. Provider functions need Terraform ${TERRAFORM_VERSIONS.functions}, the ephemeral resource ${TERRAFORM_VERSIONS.ephemeral}, the secret of an API key ${TERRAFORM_VERSIONS.writeOnly}.`,
     "Guides: [an existing namespace](guides/existing-namespace.md), [review and drift](guides/review-and-drift.md), [API keys](guides/api-keys.md), [runs that were interrupted](guides/interrupted-runs.md).",
     example("provider/provider"),
     ...schemaText(provider as Schema),

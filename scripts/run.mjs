@@ -85,7 +85,7 @@ async function build() {
   await install();
   await Promise.all([generateClients(), generateClasses()]);
   await tsc("Building", "-b");
-  await step("Bundling the Terraform provider", node(), ["provider/terraform/bundle.ts"]);
+  await step("Bundling the Terraform provider", node(), ["scripts/release/bundle.ts"]);
 }
 
 const [command = "help", ...args] = process.argv.slice(2);
@@ -126,6 +126,7 @@ const commands = {
   "bench:policy": () => script("bench/policy.ts", args),
   "bench:terraform": () => script("bench/terraform.ts", args),
   "bench:gateway": () => script("bench/gateway.ts", args),
+  release: () => script("scripts/release.ts", args),
   fuzz: () => script("test/fuzz/run.ts", args),
   docs: () => script("docs/generate.ts"),
   async check() {

@@ -1,2 +1,10 @@
 /** The provider's address in configurations, as `required_providers` names it. */
 export const SOURCE = "gatehouse-access/gatehouse";
+
+/** The first versions of Terraform that have what the provider uses: the rest of it works from `least` on. */
+export const TERRAFORM_VERSIONS = {
+  least: "1.5",
+  functions: "1.8",
+  ephemeral: "1.10",
+  writeOnly: "1.11",
+} as const;

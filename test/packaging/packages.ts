@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -24,9 +24,19 @@ export const userEnv: NodeJS.ProcessEnv = Object.fromEntries(
 export const npm = (args: readonly string[], cwd: string, timeout = 0) =>
   run("npm", args, { cwd, env: userEnv, timeout, maxBuffer: 64 * 1024 * 1024 });
 
-/** Packs the workspaces as a release would; answers their archives. */
+/** The folder with what a release consists of, where that is what is to be tried. */
+export const RELEASE = process.env.GATEHOUSE_RELEASE;
+
+/** Packs the workspaces as a release would, or takes those of a release; answers their archives. */
 export const packAll = (folder: string): Promise<string[]> =>
-  Promise.all(PACKAGES.map((name) => pack(name, folder)));
+  Promise.all(PACKAGES.map((name) => (RELEASE === undefined ? pack(name, folder) : packed(name, RELEASE))));
+
+async function packed(name: string, folder: string): Promise<string> {
+  const { version } = JSON.parse(readFileSync(join(ROOT, name, "package.json"), "utf8"));
+  const file = join(folder, `gatehouse-access-${name}-${version}.tgz`);
+  expect(existsSync(file), file).toBe(true);
+  return file;
+}
 
 async function pack(name: string, folder: string): Promise<string> {
   const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], join(ROOT, name));

@@ -8,5 +8,5 @@ export default function setup(): void {
   const run = (...args: readonly string[]) =>
     execFileSync(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
   run(join(ROOT, "node_modules", "typescript-7", "bin", "tsc"), "-b");
-  run(join(ROOT, "provider", "terraform", "bundle.ts"));
+  run(join(ROOT, "scripts", "release", "bundle.ts"));
 }

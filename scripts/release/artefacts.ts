@@ -1,0 +1,221 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { promisify } from "node:util";
+import { create } from "tar";
+import { ZipFile } from "yazl";
+import { bundle, type Library, PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./bundle.ts";
+
+/** The packages that a release has, by their folders; the first ones are needed by the others. */
+export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
+
+/** The platforms that archives are named for: their content is one and the same, a script. Windows starts none. */
+const PLATFORMS = ["linux", "darwin"].flatMap((os) => ["amd64", "arm64"].map((arch) => [os, arch] as const));
+
+/** All files of archives have this time, which is npm's: two builds of the same sources are the same to the byte. */
+const TIME = new Date(1985, 9, 26, 8, 15);
+
+/** The version of Terraform's plugin protocol that the provider speaks. */
+const PROTOCOL = "6.0";
+
+const execute = promisify(execFile);
+
+/** As a user's: npm hands its own settings on to what it runs. */
+const environment = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
+
+/**
+ * Runs npm to its end.
+ * @returns what it wrote to its standard output
+ * @throws Error with what it wrote beside it
+ */
+export async function npm(args: readonly string[], cwd: string): Promise<string> {
+  const { stdout } = await execute("npm", args, { cwd, env: environment(), maxBuffer: 64 * 1024 * 1024 });
+  return stdout;
+}
+
+/** Runs work with a new folder, which is removed at the end. */
+export async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), "gatehouse-release-"));
+  try {
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** A package as it would be published. */
+export interface Packed {
+  readonly name: string;
+  /** The archive. */
+  readonly file: string;
+  /** The files in it. */
+  readonly files: readonly string[];
+}
+
+/** Packs the packages into a folder. */
+export async function pack(out: string): Promise<Packed[]> {
+  const packed: Packed[] = [];
+  for (const name of PACKAGES) {
+    const answer = await npm(["pack", "--json", "--pack-destination", out], join(ROOT, name));
+    const [{ filename, files }] = JSON.parse(answer) as [{ filename: string; files: { path: string }[] }];
+    packed.push({ name, file: join(out, filename), files: files.map(({ path }) => path) });
+  }
+  return packed;
+}
+
+/**
+ * Makes the plugin's archives, as the Pulumi CLI unpacks them: the program in the first folder, and beside it what it reads.
+ * @returns the libraries in the program
+ */
+export async function packPlugin(out: string, version: string): Promise<Library[]> {
+  return withFolder(async (folder) => {
+    const libraries = await bundle(PLUGIN, join(folder, PLUGIN.name));
+    const { name, license, peerDependencies } = await manifestOf("provider");
+    const own = { name, version, license, exports: { "./package.json": "./package.json" }, peerDependencies };
+    await writeFile(join(folder, "package.json"), `${JSON.stringify(own, null, 2)}\n`);
+    await mkdir(join(folder, "schemas"));
+    await copyFile(join(ROOT, "provider/schemas/pulumi.json"), join(folder, "schemas/pulumi.json"));
+    await copyFile(join(ROOT, "LICENSE"), join(folder, "LICENSE"));
+    const files = (await readdir(folder)).sort();
+    for (const [os, arch] of PLATFORMS) {
+      const file = join(out, `${PLUGIN.name}-v${version}-${os}-${arch}.tar.gz`);
+      await create({ gzip: true, portable: true, mtime: TIME, cwd: folder, file }, files);
+    }
+    return libraries;
+  });
+}
+
+/**
+ * Makes the Terraform provider's archives, and beside them the checksums and the manifest that its registry asks for.
+ * @returns the libraries in the program
+ */
+export async function packTerraformProvider(out: string, version: string): Promise<Library[]> {
+  const base = `${TERRAFORM_PROVIDER.name}_${version}`;
+  return withFolder(async (folder) => {
+    const program = join(folder, TERRAFORM_PROVIDER.name);
+    const libraries = await bundle(TERRAFORM_PROVIDER, program);
+    const names: string[] = [];
+    for (const [os, arch] of PLATFORMS) {
+      const zip = new ZipFile();
+      const add = (file: string, name: string, mode: number) =>
+        zip.addFile(file, name, { mtime: TIME, mode, forceDosTimestamp: true });
+      add(program, `${TERRAFORM_PROVIDER.name}_v${version}`, 0o100755);
+      add(join(ROOT, "LICENSE"), "LICENSE", 0o100644);
+      add(`${program}.LICENSES.txt`, "LICENSES.txt", 0o100644);
+      zip.end();
+      const name = `${base}_${os}_${arch}.zip`;
+      await pipeline(zip.outputStream, createWriteStream(join(out, name)));
+      names.push(name);
+    }
+    const manifest = `${base}_manifest.json`;
+    const content = { version: 1, metadata: { protocol_versions: [PROTOCOL] } };
+    await writeFile(join(out, manifest), `${JSON.stringify(content, null, 2)}\n`);
+    await writeFile(join(out, `${base}_SHA256SUMS`), await sums(out, [...names, manifest]));
+    return libraries;
+  });
+}
+
+/** Checksums as `sha256sum --check` reads them. */
+export async function sums(folder: string, names: readonly string[]): Promise<string> {
+  const lines = names.map(async (name) => `${await digest(join(folder, name))}  ${name}\n`);
+  return (await Promise.all(lines)).join("");
+}
+
+const digest = async (file: string) =>
+  createHash("sha256")
+    .update(await readFile(file))
+    .digest("hex");
+
+/** What a package.json says. */
+export interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly license: string;
+  readonly engines?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+}
+
+/** The package.json of a folder of the repository. */
+export const manifestOf = async (folder: string, root = ROOT): Promise<Manifest> =>
+  JSON.parse(await readFile(join(root, folder, "package.json"), "utf8")) as Manifest;
+
+/** A bill of materials in the form of CycloneDX, as far as it is looked at here. */
+interface Bill {
+  readonly components: readonly Component[];
+}
+
+/** A library in a bill of materials. */
+interface Component {
+  readonly name: string;
+  readonly version: string;
+  readonly licenses?: readonly {
+    readonly license?: { readonly id?: string; readonly name?: string };
+    readonly expression?: string;
+  }[];
+}
+
+/**
+ * Writes what a package brings with it when it is installed today, beside what a program declares itself, as CycloneDX.
+ * @returns the libraries
+ * @throws Error where npm's registry cannot be reached
+ */
+export async function billOfPackage(
+  out: string,
+  packed: readonly Packed[],
+  name: string,
+): Promise<Library[]> {
+  return withFolder(async (folder) => {
+    const { version } = await manifestOf(name);
+    await writeFile(
+      join(folder, "package.json"),
+      JSON.stringify({ name: `gatehouse-${name}-installed`, version, private: true }),
+    );
+    const own = packed.filter((one) => one.name === name || one.name === "sdk").map(({ file }) => file);
+    const quiet = ["--package-lock-only", "--no-audit", "--no-fund", "--loglevel=error"];
+    await npm(["install", ...quiet, ...own], folder);
+    const bill = JSON.parse(
+      await npm(["sbom", "--package-lock-only", "--sbom-format=cyclonedx"], folder),
+    ) as Bill;
+    await writeBill(out, name, bill);
+    return bill.components.map((component) => ({
+      ...{ name: component.name, version: component.version, license: licenceOf(component) },
+    }));
+  });
+}
+
+const licenceOf = ({ licenses = [] }: Component): string =>
+  licenses.map(({ license, expression }) => expression ?? license?.id ?? license?.name ?? "").join(" AND ");
+
+/** Writes what is in a program that is one file, as CycloneDX. */
+export const billOfProgram = (out: string, name: string, libraries: readonly Library[]): Promise<void> =>
+  writeBill(out, name, {
+    bomFormat: "CycloneDX",
+    specVersion: "1.5",
+    version: 1,
+    metadata: { component: { type: "application", name } },
+    components: libraries.map((library) => ({
+      type: "library",
+      ...{ name: library.name, version: library.version },
+      purl: `pkg:npm/${library.name.replace("@", "%40")}@${library.version}`,
+      licenses: [
+        /[ ()]/.test(library.license)
+          ? { expression: library.license }
+          : { license: { id: library.license } },
+      ],
+    })),
+  });
+
+/** Without what is another one each time: a serial number, the hour, and where the archives lay. */
+async function writeBill(out: string, name: string, bill: object): Promise<void> {
+  const { serialNumber: _, metadata = {}, ...rest } = bill as Record<string, unknown>;
+  const { timestamp: __, ...described } = metadata as Record<string, unknown>;
+  const text = JSON.stringify({ ...rest, metadata: described }, null, 2).replaceAll(`file:${out}/`, "file:");
+  await writeFile(join(out, `${name}.cdx.json`), `${text}\n`);
+}

@@ -1,0 +1,102 @@
+// Programs of the provider as one file each: `node scripts/release/bundle.ts` writes the Terraform provider into
+// provider/dist, which the build does; a release makes the plugin too.
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { build } from "esbuild";
+
+/** The repository. */
+export const ROOT = join(import.meta.dirname, "..", "..");
+
+/** A program that is one file. */
+interface Program {
+  /** What it is called in messages. */
+  readonly name: string;
+  /** What is run, as TypeScript in the folder `provider`. */
+  readonly source: string;
+}
+
+/** What Terraform starts. */
+export const TERRAFORM_PROVIDER: Program = {
+  name: "terraform-provider-gatehouse",
+  source: `import "./terraform/main.ts";`,
+};
+
+/** What the Pulumi CLI starts. Beside it must be package.json and schemas/pulumi.json. */
+export const PLUGIN: Program = {
+  name: "pulumi-resource-gatehouse",
+  source: `import { main } from "./plugin/main.ts"; main(process.argv.slice(2));`,
+};
+
+/** A library that is a part of a program. */
+export interface Library {
+  readonly name: string;
+  readonly version: string;
+  /** As SPDX names it. */
+  readonly license: string;
+}
+
+/**
+ * Around the bundle: it has no ending, so whether it is a CommonJS or an ECMAScript module depends on the folders that it
+ * is copied to. Within this function it is neither.
+ */
+const banner = (name: string) => `#!/usr/bin/env node
+const [major, minor] = process.versions.node.split(".").map(Number);
+if (major < 22 || (major === 22 && minor < 19)) {
+  console.error("${name} needs Node.js 22.19 or newer; this is " + process.versions.node + ".");
+  process.exit(1);
+}
+((require, ownUrl) => {`;
+const FOOTER = `})(
+  process.getBuiltinModule("node:module").createRequire(process.execPath),
+  process.getBuiltinModule("node:url").pathToFileURL(process.getBuiltinModule("node:fs").realpathSync(process.argv[1])).href,
+);`;
+
+/**
+ * Writes a program as one file, and beside it, as `<file>.LICENSES.txt`, the licences of the libraries in it.
+ * @returns the libraries
+ */
+export async function bundle({ name, source }: Program, file: string): Promise<Library[]> {
+  mkdirSync(dirname(file), { recursive: true });
+  const { metafile, outputFiles } = await build({
+    stdin: { contents: source, resolveDir: join(ROOT, "provider"), loader: "ts" },
+    outfile: file,
+    absWorkingDir: ROOT,
+    bundle: true,
+    platform: "node",
+    target: "node22",
+    format: "cjs",
+    minify: true,
+    legalComments: "none",
+    define: { "import.meta.url": "ownUrl" },
+    metafile: true,
+    write: false,
+    banner: { js: banner(name) },
+    footer: { js: FOOTER },
+  });
+  for (const { contents } of outputFiles) writeFileSync(file, contents);
+  chmodSync(file, 0o755);
+  const folders = Object.keys(metafile.inputs).flatMap(
+    (input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? [],
+  );
+  const found = [...new Set(folders)].sort();
+  writeFileSync(`${file}.LICENSES.txt`, found.map(licenceText).join(`\n${"-".repeat(80)}\n\n`));
+  return found.map(libraryIn);
+}
+
+function libraryIn(folder: string): Library {
+  const own = JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8"));
+  return { name: own.name, version: own.version, license: own.license };
+}
+
+function licenceText(folder: string): string {
+  const path = join(ROOT, folder);
+  const file = readdirSync(path).find((name) => /^licen[cs]e/i.test(name));
+  const text = file ? readFileSync(join(path, file), "utf8").trim() : `Licence: ${libraryIn(folder).license}`;
+  return `${relative("node_modules", folder)}\n\n${text}\n`;
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const folder = join(ROOT, "provider", "dist", "terraform");
+  if (!existsSync(folder)) throw new Error("provider/dist is missing: build first");
+  await bundle(TERRAFORM_PROVIDER, join(folder, TERRAFORM_PROVIDER.name));
+}

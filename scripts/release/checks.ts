@@ -1,0 +1,170 @@
+import { execFileSync } from "node:child_process";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Sqlite from "better-sqlite3";
+import { pages, schemaFiles } from "../../docs/pages.ts";
+import {
+  type AppliedMigration,
+  migrationsFolder,
+  pendingMigrations,
+  readMigrations,
+} from "../../server/db/migrations.ts";
+import { type Manifest, PACKAGES, type Packed } from "./artefacts.ts";
+import { type Library, ROOT } from "./bundle.ts";
+
+/** Something that stands against a release. */
+export interface Finding {
+  readonly what: string;
+  /** True for what is put right on the day itself: a trial run names it, and does not fail. */
+  readonly isOfTheDay?: boolean;
+}
+
+/** All manifests by their folder, the root's under `.`, and what the lock file has of them. */
+export interface Manifests {
+  readonly own: Readonly<Record<string, Manifest>>;
+  readonly locked: Readonly<Record<string, Manifest>>;
+}
+
+/** What is wrong with the versions of the packages, and with the ranges by which they need each other. */
+export function versionFindings({ own, locked }: Manifests, version: string): Finding[] {
+  const names = new Map(PACKAGES.map((folder) => [own[folder]?.name, folder]));
+  return Object.entries(own).flatMap(([folder, manifest]) => {
+    const found: string[] = [];
+    const file = join(folder, "package.json");
+    if (manifest.version !== version) found.push(`${file}: version is ${manifest.version}, not ${version}`);
+    const lock = locked[folder === "." ? "" : folder];
+    if (lock?.version !== manifest.version) {
+      found.push(`package-lock.json: ${folder} is of version ${lock?.version}, not ${manifest.version}`);
+    }
+    for (const [name, range] of Object.entries(manifest.dependencies ?? {})) {
+      if (names.has(name) && range !== `^${version}`) {
+        found.push(`${file}: ${name} is needed as ${range}, not as ^${version}`);
+      }
+    }
+    return found.map((what) => ({ what }));
+  });
+}
+
+/** What is wrong with the changelog: it must have a section for the version, with its day. */
+export function changelogFindings(text: string, version: string): Finding[] {
+  const titles = [...text.matchAll(/^## (.*)$/gm)].map(([, title = ""]) => title);
+  const own = titles.find((title) => title.split(" ")[0] === version);
+  if (own === undefined) {
+    const isOfTheDay = titles[0] === "Unreleased";
+    return [{ what: `CHANGELOG.md: there is no section "## ${version} (YYYY-MM-DD)"`, isOfTheDay }];
+  }
+  if (/^\S+ \(\d{4}-\d\d-\d\d\)$/.test(own)) return [];
+  return [{ what: `CHANGELOG.md: "## ${own}" is not written "## ${version} (YYYY-MM-DD)"` }];
+}
+
+/** Licences of libraries that go with an Apache-2.0 program, and ask for no more than that their text goes along. */
+const LICENCES = new Set([
+  ...[
+    "0BSD",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BlueOak-1.0.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+  ],
+  ...["Python-2.0", "Unlicense", "WTFPL", "Zlib", "CC-BY-3.0", "CC-BY-4.0"],
+]);
+
+/** Libraries whose package.json does not say as SPDX does what their file LICENSE says. */
+const IN_THEIR_FILES: Readonly<Record<string, string>> = {
+  "@logdna/tail-file": "MIT",
+  buildcheck: "MIT",
+  "cpu-features": "MIT",
+  ssh2: "MIT",
+};
+
+/** The libraries whose licences nobody has agreed to. */
+export function licenceFindings(libraries: readonly Library[]): Finding[] {
+  const isFine = (licence: string) =>
+    licence
+      .replaceAll(/[()]/g, "")
+      .split(" OR ")
+      .some((choice) => choice.split(" AND ").every((one) => LICENCES.has(one)));
+  const all = new Map(
+    libraries.map(({ name, version, license }) => [
+      `${name} ${version}`,
+      license || (IN_THEIR_FILES[name] ?? ""),
+    ]),
+  );
+  return [...all]
+    .filter(([, licence]) => !isFine(licence))
+    .map(([name, licence]) => ({
+      what: `${name}: its licence, ${licence || "none"}, is not among those agreed to`,
+    }));
+}
+
+/** What is in a package that should not be, or is not there. */
+export function packageFindings({ name, files }: Pick<Packed, "name" | "files">): Finding[] {
+  const missing = ["LICENSE", "README.md", "package.json"].filter((file) => !files.includes(file));
+  const strange = files.filter((file) =>
+    /\.test\.|\.tsbuildinfo|(^|\/)test\/|(?<!\.d)\.ts$|\.env/.test(file),
+  );
+  return [
+    ...missing.map((file) => ({ what: `${name}: ${file} is not in the package` })),
+    ...strange.map((file) => ({ what: `${name}: ${file} does not belong into the package` })),
+  ];
+}
+
+/**
+ * What is wrong with the fixtures of the version: later releases must go on with what this one leaves. They are made anew
+ * for a release; until then, those of an older state of the version try what an upgrade does.
+ */
+export function fixtureFindings(version: string, root = ROOT): Finding[] {
+  const folder = join("test/fixtures/releases", version);
+  const again = `node test/fixtures/make.ts ${version} makes them`;
+  const missing = ["state.json", "settings.yaml", "program.json", "gatehouse.db", "secret"]
+    .map((file) => join(folder, file))
+    .filter((file) => !existsSync(join(root, file)));
+  if (missing.length > 0) return missing.map((file) => ({ what: `${file} is missing; ${again}` }));
+  // To open a database writes files beside it.
+  const copies = mkdtempSync(join(tmpdir(), "gatehouse-release-"));
+  copyFileSync(join(root, folder, "gatehouse.db"), join(copies, "gatehouse.db"));
+  const sqlite = new Sqlite(join(copies, "gatehouse.db"));
+  try {
+    const applied = sqlite.prepare('SELECT name, checksum FROM "_migration" ORDER BY name').all();
+    const pending = pendingMigrations(
+      folder,
+      applied as AppliedMigration[],
+      readMigrations(migrationsFolder("sqlite")),
+    );
+    const [first] = pending;
+    if (!first) return [];
+    const what = `${folder}/gatehouse.db is older than the migration ${first.name}; ${again}`;
+    return [{ what, isOfTheDay: true }];
+  } finally {
+    sqlite.close();
+    rmSync(copies, { recursive: true });
+  }
+}
+
+/** The generated pages and schemas that are not what the definitions make of them now. */
+export function docsFindings(): Finding[] {
+  const made = [
+    ...Object.entries(pages()).map(([name, text]) => [join("docs", name), text] as const),
+    ...Object.entries(schemaFiles()).map(([name, text]) => [join("provider/schemas", name), text] as const),
+  ];
+  return made
+    .filter(
+      ([file, text]) => !existsSync(join(ROOT, file)) || readFileSync(join(ROOT, file), "utf8") !== text,
+    )
+    .map(([file]) => ({ what: `${file} is not what the definitions say; npm run docs writes it` }));
+}
+
+/** What git says against it: the tree must be what is tagged. */
+export function gitFindings(version: string): Finding[] {
+  const git = (...args: string[]) => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
+  const tag = `v${version}`;
+  return [
+    ...(git("status", "--porcelain") === "" ? [] : [`there are changes that are not committed`]),
+    ...(git("tag", "--points-at", "HEAD").split("\n").includes(tag) ? [] : [`the commit has no tag ${tag}`]),
+  ].map((what) => ({ what, isOfTheDay: true }));
+}
