@@ -16,8 +16,7 @@ const STARTS = 5;
 
 const { sizes, output } = readArguments();
 if (!hasTerraform) throw new Error("there is no terraform on the PATH");
-if (!existsSync(PROVIDER))
-  throw new Error("there is no provider: node scripts/release/bundle.ts makes it");
+if (!existsSync(PROVIDER)) throw new Error("there is no provider: node scripts/release/bundle.ts makes it");
 
 const folder = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
 const service = await startService(folder);

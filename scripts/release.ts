@@ -128,6 +128,7 @@ async function trial(out: string): Promise<Trial> {
       "--reporter=json",
       `--outputFile=${report}`,
       "test/packaging",
+      "test/deploy",
     ];
     const child = spawn(process.execPath, [join(ROOT, "node_modules/vitest/vitest.mjs"), ...args], {
       cwd: ROOT,

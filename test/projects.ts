@@ -1,6 +1,6 @@
 /** Tests that start processes of what was built, or read it: it is built before they run. */
 export const ofBuilt = [
-  "test/{agent,endToEnd,engine,gateway,packaging,pipelines,plugin,provider,review,terraform}/**/*.test.ts",
+  "test/{agent,deploy,endToEnd,engine,gateway,packaging,pipelines,plugin,provider,review,terraform}/**/*.test.ts",
   "test/server/{pages,process}/**/*.test.ts",
   "test/server/sqlite/{backup,restore,fullDisk,listFlood,secondProcess,memory}.test.ts",
   "test/sdk/service.test.ts",

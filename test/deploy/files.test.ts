@@ -1,0 +1,127 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { validate } from "dockerfile-utils";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { settings } from "../../server/settings/index.ts";
+import { readConfig } from "../../server/settings/readConfig.ts";
+import { RELEASE } from "../packaging/packages.ts";
+import { testFolder } from "../support/folder.ts";
+
+const DEPLOY = join(import.meta.dirname, "..", "..", "examples", "deploy");
+const read = (file: string) => readFileSync(join(DEPLOY, file), "utf8");
+
+const UNIT = "systemd/gatehouse-server@.service";
+const analyze = spawnSync("systemd-analyze", ["--version"], { encoding: "utf8" });
+const version = Number(/^systemd (\d+)/.exec(analyze.stdout ?? "")?.[1] ?? 0);
+const UNTRIED = version < 250 ? " (skipped: there is no systemd-analyze of version 250 or newer)" : "";
+
+describe.skipIf(UNTRIED !== "")(`the unit of the service, by systemd${UNTRIED}`, () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "gatehouse-unit-"));
+    // What it starts must be there.
+    const text = read(UNIT).replace("/usr/local/bin/gatehouse-server", process.execPath);
+    writeFileSync(join(folder, "gatehouse-server@.service"), `${text}\n${read("systemd/postgresql.conf")}`);
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const run = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
+    return { status, output: stdout + stderr };
+  };
+
+  it("is understood, and leaves little open", () => {
+    const unit = join(folder, "gatehouse-server@.service");
+    expect(run("verify", "--man=no", join(folder, "gatehouse-server@1.service"))).toEqual({
+      status: 0,
+      output: "",
+    });
+    const open = run("security", "--offline=yes", "--threshold=15", unit);
+    expect(open.output).toContain("Overall exposure level");
+    expect(open.status, open.output).toBe(0);
+  });
+});
+
+describe("the settings of the units", () => {
+  /** The environment that systemd gives an instance. */
+  const environmentOf = (index: number, credentials: string): Record<string, string> => {
+    const lines = [UNIT, "systemd/postgresql.conf"].map(read).join("\n");
+    const assignments = [...lines.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = ""]) =>
+      line.split(" "),
+    );
+    const common = [...read("systemd/gatehouse.env").matchAll(/^\w+=.*$/gm)].map(([line]) => line);
+    return Object.fromEntries(
+      [...assignments, ...common].map((assignment) => {
+        const [, name = "", value = ""] = /^(\w+)=(.*)$/.exec(assignment) ?? [];
+        const here = { i: String(index), d: credentials, S: "/var/lib" };
+        return [name, value.replaceAll(/%(\w)/g, (_, letter) => here[letter as keyof typeof here])];
+      }),
+    );
+  };
+
+  it("are settings of the service, and make of each instance another one", () => {
+    const credentials = testFolder();
+    const written = {
+      "database-url": "postgresql://gatehouse@127.0.0.1/gatehouse",
+      secret: "a secret of the instances of a test, which is long enough",
+      "internal-token": "a-token-of-the-instances-of-a-test-1234",
+      "ssh-host-key": "",
+    };
+    const loaded = [...read("systemd/postgresql.conf").matchAll(/^LoadCredential=([\w-]+):/gm)];
+    expect(loaded.map(([, name]) => name)).toEqual(Object.keys(written));
+    for (const [name, text] of Object.entries(written))
+      writeFileSync(join(credentials, name), text, { mode: 0o600 });
+
+    const known = new Set(Object.values(settings).map(({ variable }) => variable as string));
+    const configs = [1, 2].map((index) => {
+      const environment = environmentOf(index, credentials);
+      expect(
+        Object.keys(environment).filter((name) => !known.has(name.replace(/(?<!KEY)_FILE$/, ""))),
+      ).toEqual([]);
+      return readConfig(environment, {});
+    });
+    expect(configs).toMatchObject(
+      [1, 2].map((index) => ({
+        dataDir: `/var/lib/gatehouse/${index}`,
+        port: 8080 + index,
+        secret: written.secret,
+        internal: {
+          port: 9090 + index,
+          token: written["internal-token"],
+          peerUrl: `http://127.0.0.1:909${index}`,
+        },
+        ssh: { port: 2220 + index, hostKeyFile: join(credentials, "ssh-host-key") },
+      })),
+    );
+  });
+});
+
+/** What builds images, with the base image at hand; nothing is fetched. */
+const builder = (() => {
+  const [, base = ""] = /^ARG BASE=(.*)$/m.exec(read("container/Containerfile")) ?? [];
+  return ["podman", "buildah"].find(
+    (name) => spawnSync(name, ["inspect", "--type", "image", base]).status === 0,
+  );
+})();
+const UNBUILT =
+  builder === undefined
+    ? "there is no podman or buildah with its base image; it is linted"
+    : RELEASE === undefined && "npm run release builds it";
+const BUILT = `is built${UNBUILT ? ` (skipped: ${UNBUILT})` : ` by ${builder}`}`;
+
+describe("the container", () => {
+  it("has a file that is understood, a user that is not root, and no secret", () => {
+    const text = read("container/Containerfile");
+    const faults = validate(text);
+    expect(faults.map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
+    expect(/^USER (\d+):\d+$/m.exec(text)?.[1]).not.toBe("0");
+    expect(text).not.toMatch(/^(ENV|ARG) .*(SECRET|PASSWORD|TOKEN|DATABASE_URL)/m);
+  });
+
+  it.skipIf(UNBUILT !== false)(BUILT, { tags: ["long"], timeout: 600_000 }, () => {
+    const file = join(DEPLOY, "container", "Containerfile");
+    execFileSync(builder ?? "", ["build", "--pull-never", "--file", file, RELEASE ?? ""], { stdio: "pipe" });
+  });
+});

@@ -1,0 +1,193 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Agent, request } from "undici";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Client, createClient, passwordCredential } from "../../../sdk/index.ts";
+import { makeCertificate, openssl } from "../../support/certificate.ts";
+import { agentCall } from "../../support/fleet.ts";
+import { type Instances, startInstances } from "../../support/instances.ts";
+import { startNginx, type TestNginx, withoutNginx } from "../../support/nginx.ts";
+import { postgresqlAddress } from "../../support/postgresql/database.ts";
+import { type Relay, startRelay } from "../../support/relay.ts";
+import type { TestService } from "../../support/service.ts";
+import {
+  newKey,
+  openFolder,
+  publicHalf,
+  ssh,
+  sshPortOf,
+  startAgent,
+  type TestAgent,
+  withoutSsh,
+} from "../../support/sshFleet.ts";
+
+const EXAMPLE = join(import.meta.dirname, "..", "..", "..", "examples", "deploy", "nginx");
+const why = withoutNginx ?? withoutSsh ?? (openssl ? undefined : "openssl is not on the PATH");
+const portOf = (url: string): number => Number(new URL(url).port);
+
+describe.skipIf(why)(
+  `three instances behind nginx, as examples/deploy has them${why ? ` (${why})` : ""}`,
+  {
+    tags: ["long"],
+    timeout: 120_000,
+  },
+  () => {
+    const folder = openFolder();
+    const relays: Relay[] = [];
+    let instances: Instances;
+    let nginx: TestNginx;
+    let agent: TestAgent;
+    let client: Client;
+    let trusting: Agent;
+    let url: string;
+    let tenant: string;
+    let namespace: string;
+    let key: string;
+    let login: { readonly username: string; readonly password: string };
+
+    beforeAll(async () => {
+      const hostKey = newKey(folder.path, "host");
+      key = newKey(folder.path, "key");
+      const { cert, key: certificateKey } = makeCertificate(folder.path, "gate");
+      for (const index of [0, 1, 2]) {
+        const internal = () =>
+          (instances.services[index] as TestService)
+            .logs()
+            .find(({ msg }) => msg === "listening for internal operations")?.address;
+        relays.push(await startRelay(() => portOf(String(internal()))));
+      }
+      instances = await startInstances(postgresqlAddress() ?? "", 3, (index) => ({
+        GATEHOUSE_TRUSTED_PROXIES: "127.0.0.1",
+        GATEHOUSE_INTERNAL_PORT: "0",
+        GATEHOUSE_INTERNAL_TOKEN: "internal-token-of-the-instances-of-a-test",
+        GATEHOUSE_PEER_URL: relays[index]?.url ?? "",
+        GATEHOUSE_SSH_PORT: "0",
+        GATEHOUSE_SSH_HOST_KEY_FILE: hostKey,
+      }));
+      const { services } = instances;
+      const files = join(folder.path, "nginx");
+      mkdirSync(files);
+      nginx = await startNginx({
+        folder: files,
+        http: join(EXAMPLE, "gatehouse.conf"),
+        stream: join(EXAMPLE, "gatehouse-ssh.conf"),
+        ports: 3,
+        substitutes: ([http, https, tcp]) => [
+          [/listen 80;/g, `listen 127.0.0.1:${http};`],
+          [/listen 443 ssl;/g, `listen 127.0.0.1:${https} ssl;`],
+          [/listen 22;/g, `listen 127.0.0.1:${tcp};`],
+          [/gate\.example\.org\$request_uri/g, `localhost:${https}$request_uri`],
+          [/server_name gate\.example\.org/g, "server_name localhost"],
+          [/\/etc\/letsencrypt\S+fullchain\.pem/g, cert],
+          [/\/etc\/letsencrypt\S+privkey\.pem/g, certificateKey],
+          ...services.flatMap((service, index) => [
+            [new RegExp(`127\\.0\\.0\\.1:808${index + 1}`, "g"), `127.0.0.1:${portOf(service.url)}`] as const,
+            [new RegExp(`127\\.0\\.0\\.1:222${index + 1}`, "g"), `127.0.0.1:${sshPortOf(service)}`] as const,
+          ]),
+        ],
+      });
+      url = `https://localhost:${nginx.ports[1]}`;
+      const ca = readFileSync(cert, "utf8");
+      trusting = new Agent({ connect: { ca } });
+      login = await (services[0] as TestService).setup();
+      client = createClient({ url, ca, credential: passwordCredential(login) });
+      const [first] = await client.getNamespaces({});
+      tenant = first?.tenantId ?? "";
+      namespace = first?.name ?? "";
+      agent = await startAgent({
+        ...{ url, tenant, hostname: "edge-1", folder: folder.path },
+        env: { NODE_EXTRA_CA_CERTS: cert },
+      });
+      await client.acceptDevice({ params: { uid: agent.uid } });
+      await client.createPublicKey({
+        body: { name: "key", data: publicHalf(key), username: ".*", filter: { hostname: ".*" } },
+      });
+    }, 120_000);
+    afterAll(async () => {
+      await agent?.kill();
+      await client?.close();
+      await trusting?.close();
+      await nginx?.stop();
+      for (const relay of relays) relay.stop();
+      await instances?.stop();
+      folder.remove();
+    });
+
+    it("are HTTPS alone, and know their clients and their own address", async () => {
+      const plain = await request(`http://127.0.0.1:${nginx.ports[0]}/api/devices?page=2`, {
+        headers: { host: "localhost" },
+      });
+      await plain.body.dump();
+      expect([plain.statusCode, plain.headers.location]).toEqual([308, `${url}/api/devices?page=2`]);
+
+      const headers = {
+        "x-real-ip": "203.0.113.9",
+        "x-forwarded-for": "203.0.113.9",
+        "x-forwarded-host": "evil",
+      };
+      const info = await request(`${url}/info`, { dispatcher: trusting, headers });
+      expect(info.headers["strict-transport-security"]).toBe("max-age=31536000");
+      expect(await info.body.json()).toMatchObject({ endpoints: { api: `localhost:${nginx.ports[1]}` } });
+      const { uid } = await agentCall(client, "edge-2", "02:00:00:00:0e:02", tenant);
+      expect(await client.getDevice({ params: { uid } })).toMatchObject({ remoteAddr: "127.0.0.1" });
+    });
+
+    it("carry tunnels and logins, and firewall rules see where a client is", async () => {
+      const enter = (from: string) =>
+        ssh({
+          ...{ to: `root@${namespace}.edge-1`, port: nginx.ports[2] ?? 0, key, from },
+          command: "echo $GATEHOUSE_HOST",
+        });
+      expect(await enter("127.0.0.1")).toEqual({ code: 0, stdout: "edge-1\n", stderr: "" });
+      await client.createFirewallRule({
+        body: {
+          ...{ action: "deny", priority: 1, sourceIp: "^127\\.0\\.0\\.2$", username: ".*", active: true },
+          filter: { hostname: ".*" },
+        },
+      });
+      expect((await enter("127.0.0.2")).code).toBe(255);
+      // One for each instance.
+      for (let count = 0; count < 3; count += 1) expect((await enter("127.0.0.1")).code).toBe(0);
+    });
+
+    it("go on when one of them dies, without an error that a client sees", async () => {
+      const entered = await request(`${url}/api/login`, {
+        dispatcher: trusting,
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(login),
+      });
+      const { token } = (await entered.body.json()) as { readonly token: string };
+      const asked = { before: 0, after: 0 };
+      const statuses = new Set<number>();
+      let isDead = false;
+      // Not by the SDK, which would ask again.
+      const reader = async () => {
+        while (asked.after < 200) {
+          const when = isDead ? "after" : "before";
+          const headers = { authorization: `Bearer ${token}` };
+          const { statusCode, body } = await request(`${url}/api/devices`, { dispatcher: trusting, headers });
+          await body.dump();
+          statuses.add(statusCode);
+          asked[when] += 1;
+        }
+      };
+      const readers = Array.from({ length: 8 }, reader);
+      await expect.poll(() => asked.before).toBeGreaterThan(50);
+      await instances.services[1]?.kill();
+      isDead = true;
+      await Promise.all(readers);
+      expect([...statuses]).toEqual([200]);
+
+      // A new user of the same data, at the instances that are left.
+      const again = createClient({
+        url,
+        ca: readFileSync(join(folder.path, "gate.cert.pem"), "utf8"),
+        credential: passwordCredential(login),
+      });
+      const names = (await again.getDevices({ query: { perPage: 10 } })).map(({ name }) => name);
+      expect(names).toContain("edge-1");
+      await again.close();
+    });
+  },
+);
