@@ -36,7 +36,7 @@ checksums of all; checks versions, changelog, fixtures, documents and licences; 
 and does there what the README says. It publishes nothing (docs/releasing.md).
 
   --dry-run        name what is put right on the day of the release (the changelog's title, the tag), and go on
-  --out <folder>   where to put it; it is emptied (default: release/<version>)
+  --out <folder>   where to put it; it is emptied (default: dist/release/<version>)
   --no-trial       do not install and try what was made
 
 Exit codes: 0 fine; 2 something stands against a release; 1 an error.`;
@@ -191,7 +191,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const { version } = await manifestOf(".");
-  const out = resolve(values.out ?? join(ROOT, "release", version));
+  const out = resolve(values.out ?? join(ROOT, "dist", "release", version));
   const found = await step("Checking the repository", () => check(version));
   found.push(...(await make(out, version)));
   const tried = values.trial ? await step("Installing and trying it", () => trial(out)) : undefined;
