@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -160,11 +160,20 @@ export function docsFindings(): Finding[] {
 }
 
 /** What git says against it: the tree must be what is tagged. */
-export function gitFindings(version: string): Finding[] {
-  const git = (...args: string[]) => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
+export function gitFindings(version: string, root = ROOT): Finding[] {
+  const git = (...args: string[]) => {
+    const { status, stdout, stderr, error } = spawnSync("git", args, { cwd: root, encoding: "utf8" });
+    if (status !== 0) throw new Error((error?.message ?? stderr).trim());
+    return stdout.trim();
+  };
   const tag = `v${version}`;
-  return [
-    ...(git("status", "--porcelain") === "" ? [] : [`there are changes that are not committed`]),
-    ...(git("tag", "--points-at", "HEAD").split("\n").includes(tag) ? [] : [`the commit has no tag ${tag}`]),
-  ].map((what) => ({ what, isOfTheDay: true }));
+  const found: string[] = [];
+  try {
+    if (git("status", "--porcelain") !== "") found.push("there are changes that are not committed");
+    if (!git("tag", "--points-at", "HEAD").split("\n").includes(tag))
+      found.push(`the commit has no tag ${tag}`);
+  } catch (error) {
+    found.push(`git does not say what is released: ${(error as Error).message}`);
+  }
+  return found.map((what) => ({ what, isOfTheDay: true }));
 }
