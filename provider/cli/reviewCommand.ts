@@ -28,6 +28,7 @@ interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
   readonly protect: string[];
   readonly allowLockout: boolean;
   readonly allowUnmanaged: boolean;
+  readonly allowMissingRights: boolean;
   readonly soonDays?: number;
   readonly json: boolean;
   readonly markdown?: string;
@@ -68,6 +69,11 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
     )
     .option("--allow-lockout", "do not object to lock-outs", false)
     .option("--allow-unmanaged", "do not object to keys and rules in no program that widen access", false)
+    .option(
+      "--allow-missing-rights",
+      "do not object to what this credential may not do: another one applies the plan",
+      false,
+    )
     .option("--soon-days <n>", "name what expires within so many days (default 14)", positive("--soon-days"))
     .option("--json", "print the review as JSON", false)
     .option("--markdown <file>", "write it as a comment for a pull request; - for the standard output")

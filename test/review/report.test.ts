@@ -31,10 +31,11 @@ const review = (more: Partial<NamespaceReview> = {}): Review => ({
   ],
 });
 
+const NOTHING_ALLOWED = { allowLockout: false, allowUnmanaged: false, allowMissingRights: false };
+
 const markdown = (some: Review, max?: number) =>
-  reviewMarkdown(some, { allowLockout: false, allowUnmanaged: false, ...(max && { max }) });
-const text = (some: Review) =>
-  reviewText(pc.createColors(false), some, { allowLockout: false, allowUnmanaged: false });
+  reviewMarkdown(some, { ...NOTHING_ALLOWED, ...(max && { max }) });
+const text = (some: Review) => reviewText(pc.createColors(false), some, NOTHING_ALLOWED);
 
 describe("a review in words", () => {
   test("says that nobody gains or loses access where nobody does", () => {
@@ -61,7 +62,7 @@ describe("a review in words", () => {
     expect(words).toContain("Nobody else gains or loses access.");
   });
 
-  test("objects to lock-outs unless they are allowed, to failing tests, twins and missing rights always", () => {
+  test("objects to lock-outs and missing rights unless they are allowed, to failing tests and twins always", () => {
     const some = {
       ...review({
         lockouts: [{ code: "last-administrator", message: "no administrator is left beside the owner" }],
@@ -77,9 +78,12 @@ describe("a review in words", () => {
       }),
       twins: [{ object: "the key ana", urns: ["urn:a", "urn:b"] }],
     };
-    const all = objections(some, { allowLockout: false, allowUnmanaged: false });
+    const all = objections(some, NOTHING_ALLOWED);
     expect(all).toHaveLength(4);
-    expect(objections(some, { allowLockout: true, allowUnmanaged: false })).toHaveLength(3);
+    expect(objections(some, { ...NOTHING_ALLOWED, allowLockout: true })).toHaveLength(3);
+    const unable = objections(some, { ...NOTHING_ALLOWED, allowMissingRights: true }).join();
+    expect(unable).not.toContain("inviteMember");
+    expect(unable).toContain("no administrator is left");
     for (const words of ["the key ana", "no administrator is left", "inviteMember is for users", "no root"]) {
       expect(all.join("\n")).toContain(words);
       expect(text(some)).toContain(words);

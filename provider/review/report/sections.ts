@@ -93,19 +93,27 @@ export function planSections({ summary, changes, unknown }: Review, style: Style
 export interface Allowed {
   readonly allowLockout: boolean;
   readonly allowUnmanaged: boolean;
+  /** What the credential may not do: another one applies the plan. */
+  readonly allowMissingRights: boolean;
 }
 
 /** Why a change should not be made, as sentences; empty when nothing stands against it. */
-export function objections(review: Review, { allowLockout, allowUnmanaged }: Allowed): string[] {
+export function objections(
+  review: Review,
+  { allowLockout, allowUnmanaged, allowMissingRights }: Allowed,
+): string[] {
   // What is there besides is no part of what differs between two revisions.
   const isBeside = allowUnmanaged || review.revisions !== undefined;
   const ofNamespaces = review.namespaces.flatMap(({ name, lockouts, incapabilities, tests, coverage }) => [
     ...(allowLockout
       ? []
       : lockouts.map(({ message }) => `${name}: ${message} (--allow-lockout permits it)`)),
-    ...incapabilities.map(
-      ({ reason, resources }) => `${name}: ${reason}; needed by ${resources.slice(0, 5).join(", ")}`,
-    ),
+    ...(allowMissingRights
+      ? []
+      : incapabilities.map(
+          ({ reason, resources }) =>
+            `${name}: ${reason}; needed by ${resources.slice(0, 5).join(", ")} (--allow-missing-rights permits it)`,
+        )),
     ...(isBeside ? [] : wideningOf(coverage).map((sentence) => `${name}: ${sentence}`)),
     ...tests.filter(({ ok }) => !ok).map((test) => `${name}: the policy test "${test.name}" fails`),
   ]);
