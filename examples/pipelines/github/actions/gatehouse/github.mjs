@@ -1,0 +1,174 @@
+// What the action asks of GitHub's API. Needs Node.js 22, and nothing else. The token comes from GITHUB_TOKEN, and goes
+// nowhere but into the head of requests to GITHUB_API_URL.
+import { createHash } from "node:crypto";
+import { appendFileSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+
+const { env } = process;
+const [TRIES, TIME_LIMIT_MS, LONGEST_WAIT_S] = [4, 30_000, 60];
+const BY_HAND = "start this workflow by hand, which reviews and applies the branch as it is";
+
+/** What a job must have under `permissions`, for the requests that it makes. */
+const NEEDS = {
+  comment: "pull-requests: write",
+  issue: "issues: write",
+  "find-review": "contents: read, pull-requests: read and actions: read",
+};
+
+const commands = { comment, issue, "find-review": findReview, digest };
+const [command = "", ...words] = process.argv.slice(2);
+
+try {
+  if (!Object.hasOwn(commands, command)) throw new Error(`there is no command ${command}`);
+  await commands[command](...words);
+} catch (error) {
+  console.error(`::error::github.mjs ${command}: ${error.message}`);
+  process.exitCode = 1;
+}
+
+/** Makes the comment on the pull request, or updates the one that an earlier run of this job made. */
+async function comment(file) {
+  const { pull_request: pull } = JSON.parse(readFileSync(env.GITHUB_EVENT_PATH, "utf8"));
+  const review = readFileSync(file, "utf8");
+  const [marker] = review.split("\n", 1);
+  const body = `${review}\n_Of commit ${pull.head.sha}, by [this run](${runUrl()})._\n`;
+  const comments = await all(`/issues/${pull.number}/comments`);
+  const earlier = comments.find((one) => isOurs(one, marker));
+  const made = earlier
+    ? await ask("PATCH", `/issues/comments/${earlier.id}`, { body })
+    : await ask("POST", `/issues/${pull.number}/comments`, { body });
+  console.log(`${earlier ? "Updated" : "Made"} ${made.html_url}`);
+}
+
+/** Opens an issue where there is drift and none is open, updates it when the drift is another, closes it when it is gone. */
+async function issue(file, stack, code) {
+  const marker = `<!-- gatehouse drift ${stack.replaceAll(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
+  const open = (await all("/issues?state=open")).find((one) => !one.pull_request && isOurs(one, marker));
+  if (code === "0") {
+    if (!open) return console.log("No drift, and no issue.");
+    await ask("POST", `/issues/${open.number}/comments`, {
+      body: `The drift is gone, as [this run](${runUrl()}) saw.`,
+    });
+    await ask("PATCH", `/issues/${open.number}`, { state: "closed", state_reason: "completed" });
+    return console.log(`Closed ${open.html_url}`);
+  }
+  const found = `${marker}\n${readFileSync(file, "utf8")}\n`;
+  if (open && undated(open.body.replaceAll("\r\n", "\n")).startsWith(undated(found)))
+    return console.log(`As ${open.html_url} says.`);
+  const body = `${found}_Found by [this run](${runUrl()}). Where a policy test fails, its log says which._\n`;
+  const made = open
+    ? await ask("PATCH", `/issues/${open.number}`, { body })
+    : await ask("POST", "/issues", { title: `Access of ${stack} is not as declared`, body });
+  console.log(`${open ? "Updated" : "Opened"} ${made.html_url}`);
+}
+
+/**
+ * What of a report is of its run alone: where the service does not say who changed something, when it was first seen, which on
+ * a new runner is now; and the number of the request that asked for it.
+ */
+function undated(report) {
+  return report.replaceAll(/first seen [\d-]+ [\d:]+ UTC|request id [\w-]+/g, "");
+}
+
+/** Which run reviewed what is to be applied: that of the merged pull request's last commit, or, started by hand, this one. */
+async function findReview() {
+  let id = env.GITHUB_RUN_ID;
+  if (env.GITHUB_EVENT_NAME === "push") {
+    const pulls = await all(`/commits/${env.GITHUB_SHA}/pulls`);
+    const pull = pulls.find((one) => one.merged_at && one.merge_commit_sha === env.GITHUB_SHA);
+    if (!pull) throw new Error(`no pull request was merged as ${env.GITHUB_SHA}; ${BY_HAND}`);
+    const workflow = basename(env.GITHUB_WORKFLOW_REF.split("@", 1)[0]);
+    const query = `event=pull_request&status=success&head_sha=${pull.head.sha}`;
+    const runs = await all(`/actions/workflows/${workflow}/runs?${query}`, "workflow_runs");
+    const [latest] = runs.toSorted((one, other) => other.id - one.id);
+    if (!latest)
+      throw new Error(`no run has reviewed ${pull.head.sha} of #${pull.number} with success; ${BY_HAND}`);
+    console.log(`#${pull.number} was reviewed by ${latest.html_url}`);
+    id = latest.id;
+  }
+  appendFileSync(env.GITHUB_OUTPUT, `run-id=${id}\n`);
+}
+
+/** A fingerprint of what a plan of Terraform would do. */
+function digest(file) {
+  const { resource_changes: changes = [], output_changes: outputs = {} } = JSON.parse(
+    readFileSync(file, "utf8"),
+  );
+  console.log(
+    createHash("sha256")
+      .update(JSON.stringify([changes, outputs]))
+      .digest("hex"),
+  );
+}
+
+/** Anybody may write a comment with the marker, and change it later: only one's own counts. */
+function isOurs({ user, body }, marker) {
+  return user?.login === env.AUTHOR && body?.split(/\r?\n/, 1)[0] === marker;
+}
+
+function runUrl() {
+  return `${env.GITHUB_SERVER_URL}/${env.GITHUB_REPOSITORY}/actions/runs/${env.GITHUB_RUN_ID}`;
+}
+
+/** All pages of a list. */
+async function all(path, field) {
+  const found = [];
+  const next = new URL(repositoryUrl(path));
+  next.searchParams.set("per_page", "100");
+  for (let page = 1; ; page++) {
+    next.searchParams.set("page", String(page));
+    const { body, hasMore } = await request("GET", next);
+    found.push(...(field ? body[field] : body));
+    if (!hasMore) return found;
+  }
+}
+
+async function ask(method, path, body) {
+  return (await request(method, repositoryUrl(path), body)).body;
+}
+
+function repositoryUrl(path) {
+  return `${env.GITHUB_API_URL}/repos/${env.GITHUB_REPOSITORY}${path}`;
+}
+
+async function request(method, url, body) {
+  for (let tried = 1; ; tried++) {
+    const answer = await attempt(method, url, body);
+    // A POST whose answer was lost may have been done: the next one would do it twice. A limit has done nothing.
+    const isLimit = answer.status === 429 || (answer.status === 403 && answer.retryAfter);
+    const again = isLimit || (method !== "POST" && (answer.status >= 500 || answer.status === 0));
+    if (answer.status >= 200 && answer.status < 300) return answer;
+    if (!again || tried === TRIES) throw new Error(`${method} ${new URL(url).pathname}: ${reasonOf(answer)}`);
+    const seconds = Number(answer.retryAfter ?? 2 ** tried);
+    await new Promise((resolve) => setTimeout(resolve, Math.min(seconds, LONGEST_WAIT_S) * 1000));
+  }
+}
+
+async function attempt(method, url, body) {
+  try {
+    const response = await fetch(url, {
+      ...{ method, signal: AbortSignal.timeout(TIME_LIMIT_MS) },
+      headers: {
+        accept: "application/vnd.github+json",
+        authorization: `Bearer ${env.GITHUB_TOKEN}`,
+        "content-type": "application/json",
+        "x-github-api-version": "2022-11-28",
+      },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return {
+      status: response.status,
+      body: response.ok ? JSON.parse(text) : text.slice(0, 300),
+      hasMore: /rel="next"/.test(response.headers.get("link") ?? ""),
+      retryAfter: response.headers.get("retry-after"),
+    };
+  } catch (error) {
+    return { status: 0, body: error.cause?.message ?? error.message };
+  }
+}
+
+function reasonOf({ status, body }) {
+  const needs = `the job needs the permissions ${NEEDS[command]}`;
+  return [`${status || "no answer"}`, ...(status === 403 || status === 404 ? [needs] : []), body].join("; ");
+}

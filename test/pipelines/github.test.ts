@@ -1,0 +1,265 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { spawnGatehouse } from "../support/gatehouse.ts";
+import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
+import { type JobRun, PIPELINES, runAction } from "./support/action.ts";
+import { BOT, GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
+import { type Credentials, credentialsOf, PROGRAM_FILES, policyFile } from "./support/policyRepository.ts";
+
+type JobName = "review" | "apply" | "drift";
+
+const { jobs } = parse(readFileSync(join(PIPELINES, "github/workflows/access.yml"), "utf8")) as {
+  jobs: Record<JobName, { permissions: Record<string, string>; steps: { with?: { command?: string } }[] }>;
+};
+
+const MODULES = join(import.meta.dirname, "..", "..", "node_modules");
+const MARKER = "<!-- gatehouse review access/prod -->";
+
+// One repository's life: each test goes on where the one before has left it.
+describe.runIf(gitOnPath)(
+  `the action on GitHub, with ${gitLabel}`,
+  { tags: ["long"], timeout: 180_000 },
+  () => {
+    let fleet: Fleet;
+    let github: TestGithub;
+    let root: string;
+    let repository: TestRepository;
+    let credentials: Credentials;
+    let runs = 1000;
+
+    beforeAll(async () => {
+      fleet = await startFleet(["watcher", "keeper"]);
+      await fleet.enrol("web-1");
+      credentials = await credentialsOf(fleet);
+      github = await startGithub();
+      root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
+      repository = new TestRepository(root);
+      repository.write(PROGRAM_FILES("policy"));
+      repository.write({
+        ".gitignore": "node_modules\n/artifacts\n/states\n",
+        "artifacts/.keep": "",
+        "states/.keep": "",
+      });
+      cpSync(join(PIPELINES, "github"), join(root, ".github"), { recursive: true });
+      symlinkSync(MODULES, join(root, "policy", "node_modules"));
+      repository.write(policyFile("policy", { ana: "^root$" }));
+      const first = ["up", "policy", "--stack", "prod", "--engine", "embedded", "--skip-preview"];
+      expect(await spawnGatehouse(first, { ...fleet.env, ...states() }, root)).toMatchObject({
+        code: 0,
+        stderr: expect.any(String),
+      });
+      repository.commit("the first policy, applied by hand");
+    }, 120_000);
+    afterAll(async () => {
+      await github?.stop();
+      await fleet?.stop();
+      if (root) rmSync(root, { recursive: true, force: true });
+    });
+    afterEach(() => expect(github.faults).toEqual([]));
+
+    const states = () => ({
+      PULUMI_BACKEND_URL: `file://${join(root, "states")}`,
+      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+    });
+
+    /** Runs a job of the workflow: with the rights that it names, and a credential. */
+    async function job(
+      name: JobName,
+      credential: Readonly<Record<string, string>>,
+      more: { event: string; payload?: object; sha?: string },
+    ): Promise<JobRun & { id: number }> {
+      const id = runs++;
+      const command = jobs[name].steps.find((step) => step.with?.command)?.with?.command ?? "";
+      github.permissions = jobs[name].permissions;
+      const run = await runAction(
+        {
+          inputs: { command, folder: "policy", engine: "embedded" },
+          env: {
+            ...{ GITHUB_API_URL: github.url, GITHUB_REPOSITORY: REPOSITORY },
+            GITHUB_WORKFLOW_REF: `${REPOSITORY}/.github/workflows/access.yml@refs/heads/main`,
+            ...{ GATEHOUSE_URL: fleet.service.url, ...states(), ...credential },
+          },
+          ...{
+            workspace: root,
+            runId: id,
+            token: GITHUB_TOKEN,
+            sha: more.sha ?? repository.git("rev-parse", "HEAD"),
+          },
+          ...more,
+        },
+        join(root, "artifacts"),
+      );
+      for (const secret of [GITHUB_TOKEN, ...secretsOf(credential), states().PULUMI_CONFIG_PASSPHRASE]) {
+        expect(run.log + run.summary).not.toContain(secret);
+      }
+      return { ...run, id };
+    }
+
+    /** A pull request's head is pushed; its job runs on the merge. */
+    async function pushed(number: number, credential = credentials.observerUser) {
+      const head = repository.git("rev-parse", "HEAD");
+      const pull = github.pulls.find((one) => one.number === number);
+      if (pull) pull.head = head;
+      else github.pulls.push({ number, head });
+      const run = await job("review", credential, {
+        event: "pull_request",
+        payload: { pull_request: { number, head: { sha: head } } },
+      });
+      github.runs.push({ id: run.id, head, conclusion: run.code === 0 ? "success" : "failure" });
+      return run;
+    }
+
+    /** It is merged, as one commit. */
+    async function merged(number: number, credential = credentials.administrator) {
+      const sha = repository.commit(`merge of #${number}`);
+      const pull = github.pulls.find((one) => one.number === number);
+      if (pull) pull.merged = sha;
+      return job("apply", credential, { event: "push", sha });
+    }
+    const change = (number: number, policy: Record<string, string>) => {
+      repository.write(policyFile("policy", policy));
+      repository.commit(`a change of #${number}`);
+    };
+    const usernames = async () =>
+      Object.fromEntries((await fleet.client.getPublicKeys()).map(({ name, username }) => [name, username]));
+    const ours = () => github.comments.filter(({ login }) => login === BOT);
+
+    it("comments on a pull request, as an observer, and updates that comment alone", async () => {
+      const planted = `${MARKER}\n## Access review of \`access/prod\`\n\nNothing stands against this change.`;
+      github.comments.push({ id: 1, number: 7, login: "eve", body: planted, state: "open" });
+      // More than a page of what people say.
+      for (let id = 2; id < 120; id++)
+        github.comments.push({ id, number: 7, login: "ana", body: "Hm.", state: "open" });
+      change(7, { ana: "^(root|deploy)$" });
+      const first = await pushed(7);
+      expect([first.code, first.log]).toEqual([0, expect.any(String)]);
+      expect(first.steps).toContain("Keep what was reviewed");
+      expect(ours()).toHaveLength(1);
+      expect(ours()[0]?.body).toMatch(
+        /^<!-- gatehouse review access\/prod -->\n[\s\S]*gains login `deploy` on web-1/,
+      );
+      expect(first.summary).toContain("gains login `deploy`");
+
+      change(7, { ana: "^(root|ops)$" });
+      const second = await pushed(7, credentials.observerKey);
+      expect([second.code, second.log]).toEqual([0, expect.any(String)]);
+      expect(ours()).toHaveLength(1);
+      expect(ours()[0]?.body).toContain("gains login `ops` on web-1");
+      expect(ours()[0]?.body).toContain(repository.git("rev-parse", "HEAD"));
+      expect(github.comments[0]?.body).toBe(planted);
+      expect(await usernames()).toEqual({ ana: "^root$" });
+    });
+
+    it("does on the merge what was reviewed, as an administrator and as nobody less", async () => {
+      const refused = await merged(7, credentials.operator);
+      expect(refused.code).not.toBe(0);
+      expect(await usernames()).toEqual({ ana: "^root$" });
+      const done = await job("apply", credentials.administrator, { event: "push" });
+      expect([done.code, done.log]).toEqual([0, expect.any(String)]);
+      expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
+    });
+
+    it("comments what a policy test says, and fails with 2", async () => {
+      change(8, { ana: ".*" });
+      const run = await pushed(8);
+      expect([run.code, run.log]).toEqual([2, expect.any(String)]);
+      expect(ours().find(({ number }) => number === 8)?.body).toContain(
+        'the policy test "nobody is guest" fails',
+      );
+      expect(run.steps).not.toContain("Keep what was reviewed");
+      const apply = await merged(8);
+      expect([apply.code, apply.log]).toEqual([
+        1,
+        expect.stringContaining("with success; start this workflow by hand"),
+      ]);
+      expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
+    });
+
+    it("does nothing where somebody changed something in between, and by hand what is reviewed then", async () => {
+      change(9, { ana: "^(root|deploy)$" });
+      expect(await pushed(9)).toMatchObject({ code: 0 });
+      const { id } = await fleet.client.createFirewallRule({ body: FROZEN });
+      const refused = await merged(9);
+      expect([refused.code, refused.log]).toEqual([2, expect.stringContaining("is new on the service")]);
+      expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
+      await fleet.client.deleteFirewallRule({ params: { id } });
+
+      const again = await job("review", credentials.observerKey, { event: "workflow_dispatch" });
+      expect([again.code, again.log]).toEqual([0, expect.any(String)]);
+      expect(again.steps).not.toContain("Comment");
+      runs = again.id;
+      const done = await job("apply", credentials.administrator, { event: "workflow_dispatch" });
+      expect([done.code, done.log]).toEqual([0, expect.any(String)]);
+      expect(await usernames()).toEqual({ ana: "^(root|deploy)$" });
+    });
+
+    it("applies no push that was no pull request", async () => {
+      const run = await job("apply", credentials.administrator, { event: "push", sha: "0".repeat(40) });
+      expect([run.code, run.log]).toEqual([1, expect.stringContaining("no pull request was merged as 000")]);
+    });
+
+    it("opens one issue for drift, leaves it while nothing changes, and closes it", async () => {
+      const night = (credential = credentials.observerKey) => job("drift", credential, { event: "schedule" });
+      expect(await night()).toMatchObject({ code: 0 });
+      expect(github.issues).toEqual([]);
+
+      const data = Buffer.from(sshKeyLine("by hand")).toString("base64");
+      const backdoor = { name: "backdoor", data, username: "^root$", filter: { hostname: ".*" } };
+      const { fingerprint } = await fleet.client.createPublicKey({ body: backdoor });
+      const planted = {
+        id: 5,
+        number: 5,
+        login: "eve",
+        body: "<!-- gatehouse drift prod -->\nhm",
+        state: "open",
+      };
+      github.issues.push(planted);
+      const first = await night();
+      expect([first.code, first.log]).toEqual([2, expect.any(String)]);
+      const [, issue] = github.issues;
+      expect(issue).toMatchObject({ login: BOT, state: "open", title: "Access of prod is not as declared" });
+      expect(issue?.body).toContain("backdoor");
+
+      const before = github.requests.length;
+      expect(await night()).toMatchObject({ code: 2 });
+      expect(github.requests.slice(before)).toEqual([expect.stringMatching(/^GET /)]);
+
+      await fleet.client.createFirewallRule({ body: FROZEN });
+      expect(await night()).toMatchObject({ code: 2 });
+      expect(issue?.body).toContain("FirewallRule");
+      expect(github.issues).toHaveLength(2);
+
+      await fleet.client.deletePublicKey({ params: { fingerprint } });
+      for (const { id } of await fleet.client.getFirewallRules()) {
+        await fleet.client.deleteFirewallRule({ params: { id } });
+      }
+      expect(await night()).toMatchObject({ code: 0 });
+      expect(issue).toMatchObject({ state: "closed" });
+      expect(github.comments.at(-1)).toMatchObject({
+        number: issue?.number,
+        body: expect.stringContaining("gone"),
+      });
+      expect(planted).toMatchObject({ state: "open", body: expect.stringMatching(/hm$/) });
+    });
+
+    it("leaves the comment of an earlier push, and fails with 1, where nothing can be reviewed", async () => {
+      change(10, { ana: "^(root|deploy)$" });
+      const run = await pushed(10, { GATEHOUSE_API_KEY: "00000000-0000-4000-8000-000000000000" });
+      expect([run.code, run.steps]).toEqual([1, ["Review", "End as gatehouse did"]]);
+    });
+  },
+);
+
+/** What of a credential nobody may see: all but a user's name. */
+const secretsOf = ({ GATEHOUSE_USERNAME: _, ...secrets }: Readonly<Record<string, string>>) =>
+  Object.values(secrets);
+
+const FROZEN = {
+  ...{ action: "deny" as const, active: true, priority: 1, sourceIp: ".*", username: "^x$" },
+  filter: { hostname: "^web-1$" },
+};

@@ -1,0 +1,152 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { environmentWithout } from "../support/command.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { spawnGatehouse } from "../support/gatehouse.ts";
+import { gitLabel, gitOnPath } from "../support/git.ts";
+import { bash, PIPELINES } from "./support/action.ts";
+import { GITLAB_TOKEN, gitlabJob, startGitlab, type TestGitlab } from "./support/gitlab.ts";
+import { type Credentials, credentialsOf, PROGRAM_FILES, policyFile } from "./support/policyRepository.ts";
+
+const MODULES = join(import.meta.dirname, "..", "..", "node_modules");
+
+/** Where each job's pipeline comes from. */
+const SOURCES = { review: "merge_request_event", main: "push", apply: "push", drift: "schedule" };
+
+// One project's life: each test goes on where the one before has left it.
+describe.runIf(gitOnPath)(
+  `the jobs on GitLab, with ${gitLabel}`,
+  { tags: ["long"], timeout: 120_000 },
+  () => {
+    let fleet: Fleet;
+    let gitlab: TestGitlab;
+    let root: string;
+    let credentials: Credentials;
+
+    const write = (files: Readonly<Record<string, string>>) => {
+      mkdirSync(join(root, "policy"), { recursive: true });
+      for (const [path, text] of Object.entries(files)) writeFileSync(join(root, path), text);
+    };
+
+    beforeAll(async () => {
+      fleet = await startFleet(["watcher", "keeper"]);
+      await fleet.enrol("web-1");
+      credentials = await credentialsOf(fleet);
+      gitlab = await startGitlab();
+      root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
+      write({ ...PROGRAM_FILES("policy"), ...policyFile("policy", { ana: "^root$" }) });
+      write({ "gitlab.mjs": readFileSync(join(PIPELINES, "gitlab", "gitlab.mjs"), "utf8") });
+      for (const folder of ["states", "bin"]) mkdirSync(join(root, folder));
+      // The packages are there, and no job of a test is to install others.
+      writeFileSync(join(root, "bin", "npm"), '#!/bin/sh\necho "npm $*"\n', { mode: 0o755 });
+      symlinkSync(MODULES, join(root, "policy", "node_modules"));
+      const first = ["up", "policy", "--stack", "prod", "--engine", "embedded", "--skip-preview"];
+      expect(await spawnGatehouse(first, { ...fleet.env, ...states() }, root)).toMatchObject({
+        code: 0,
+        stderr: expect.any(String),
+      });
+    }, 120_000);
+    afterAll(async () => {
+      await gitlab?.stop();
+      await fleet?.stop();
+      if (root) rmSync(root, { recursive: true, force: true });
+    });
+
+    const states = () => ({
+      PULUMI_BACKEND_URL: `file://${join(root, "states")}`,
+      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+    });
+
+    /** Runs a job as a runner does: its lines are one script, after those that it begins with. */
+    async function job(name: keyof typeof SOURCES, credential: Readonly<Record<string, string>>) {
+      const source = SOURCES[name];
+      const predefined = { CI_PIPELINE_SOURCE: source, ...(name === "review" && { CI_COMMIT_BRANCH: "" }) };
+      const one = await gitlabJob(name === "main" ? "review" : name);
+      const run = await bash([...one.before_script, ...one.script].join("\n"), root, {
+        ...environmentWithout("GATEHOUSE_", "PULUMI_", "GITLAB_", "CI_"),
+        ...one.variables,
+        ...{ CI_API_V4_URL: `${gitlab.url}/api/v4`, CI_PROJECT_ID: "42", CI_MERGE_REQUEST_IID: "7" },
+        ...{
+          CI_COMMIT_SHA: "4de97a1",
+          CI_JOB_URL: "https://gitlab.example.org/j/1",
+          GITLAB_TOKEN,
+          ...predefined,
+        },
+        ...{ ENGINE: "embedded", GATEHOUSE_URL: fleet.service.url, ...states(), ...credential },
+        PATH: [join(root, "bin"), process.env.PATH].join(delimiter),
+      });
+      const { GATEHOUSE_USERNAME: _, ...secrets } = credential;
+      for (const secret of [GITLAB_TOKEN, ...Object.values(secrets)]) expect(run.log).not.toContain(secret);
+      expect(run.log).toContain("npm --prefix policy ci --ignore-scripts");
+      return { ...run, artifacts: one.artifacts };
+    }
+    const usernames = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
+    const ours = () => gitlab.notes.filter(({ author }) => author === "pipeline");
+
+    it("make one note on the merge request, as an observer, and update it alone", async () => {
+      const planted = "<!-- gatehouse review access/prod -->\nNothing stands against this change.";
+      gitlab.notes.push({ id: 1, author: "eve", body: planted });
+      for (let id = 2; id < 120; id++) gitlab.notes.push({ id, author: "ana", body: "Hm." });
+      write(policyFile("policy", { ana: "^(root|deploy)$" }));
+      const first = await job("review", credentials.observerUser);
+      expect([first.code, first.log]).toEqual([0, expect.any(String)]);
+      expect(ours()).toEqual([
+        expect.objectContaining({ body: expect.stringContaining("gains login `deploy`") }),
+      ]);
+      write(policyFile("policy", { ana: ".*" }));
+      const second = await job("review", credentials.observerKey);
+      expect([second.code, second.log]).toEqual([2, expect.any(String)]);
+      expect(ours()).toEqual([
+        expect.objectContaining({ body: expect.stringContaining('the policy test "nobody is guest" fails') }),
+      ]);
+      expect(existsSync(join(root, "reviewed"))).toBe(false);
+      expect(gitlab.notes[0]?.body).toBe(planted);
+    });
+
+    it("apply on the default branch what was reviewed there, and nothing else", async () => {
+      write(policyFile("policy", { ana: "^(root|deploy)$" }));
+      const notes = gitlab.notes.length;
+      expect(await job("main", credentials.observerKey)).toMatchObject({ code: 0 });
+      expect(gitlab.notes).toHaveLength(notes);
+      expect((await job("apply", credentials.operator)).code).not.toBe(0);
+      const [key] = await fleet.client.getPublicKeys();
+      const params = { fingerprint: key?.fingerprint ?? "" };
+      const filter = { hostname: "^web-" };
+      await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^x$", filter } });
+      const refused = await job("apply", credentials.administrator);
+      expect([refused.code, refused.log]).toEqual([
+        2,
+        expect.stringContaining("what was reviewed is not what"),
+      ]);
+      expect(await usernames()).toEqual(["^x$"]);
+      await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^root$", filter } });
+      const done = await job("apply", credentials.administrator);
+      expect([done.code, done.log]).toEqual([0, expect.any(String)]);
+      expect(await usernames()).toEqual(["^(root|deploy)$"]);
+    });
+
+    it("report drift as JUnit, and fail with 2", async () => {
+      const night = async () => {
+        const { artifacts, ...run } = await job("drift", credentials.observerKey);
+        const report = readFileSync(join(root, artifacts.reports?.junit ?? ""), "utf8");
+        return { ...run, report, failures: [...report.matchAll(/<failure/g)].length };
+      };
+      expect(await night()).toMatchObject({ code: 0, failures: 0 });
+      const [key] = await fleet.client.getPublicKeys();
+      await fleet.client.deletePublicKey({ params: { fingerprint: key?.fingerprint ?? "" } });
+      const found = await night();
+      expect([found.code, found.failures]).toEqual([2, 1]);
+      expect(found.report).toMatch(/^<\?xml [^>]*>\s*<testsuite [\s\S]*<\/testsuite>\s*$/);
+    });
+  },
+);

@@ -1,0 +1,145 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type CommandResult, environmentWithout, runCommand } from "../support/command.ts";
+import { testFolder } from "../support/folder.ts";
+import { PIPELINES } from "./support/action.ts";
+import { GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
+import { GITLAB_TOKEN, startGitlab, type TestGitlab } from "./support/gitlab.ts";
+
+const COMMENT = "<!-- gatehouse review fleet/prod -->\n## Access review\n";
+
+function fileWith(text: string, name = "comment.md"): string {
+  const folder = testFolder();
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+}
+
+describe("github.mjs", () => {
+  let github: TestGithub;
+  beforeAll(async () => {
+    github = await startGithub();
+  });
+  beforeEach(() => {
+    github.failing = undefined;
+    github.permissions = { "pull-requests": "write", issues: "write", actions: "read" };
+    for (const list of [github.comments, github.issues, github.requests, github.refusals]) list.length = 0;
+  });
+  afterEach(() => expect(github.faults).toEqual([]));
+  afterAll(() => github.stop());
+
+  const run = (args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> =>
+    runCommand([join(PIPELINES, "github/actions/gatehouse/github.mjs"), ...args], {
+      env: {
+        ...environmentWithout("GITHUB_"),
+        ...{ GITHUB_API_URL: github.url, GITHUB_REPOSITORY: REPOSITORY, GITHUB_TOKEN, GITHUB_RUN_ID: "5" },
+        ...{ GITHUB_SERVER_URL: "https://github.example.org", AUTHOR: "github-actions[bot]" },
+        GITHUB_EVENT_PATH: fileWith(
+          '{ "pull_request": { "number": 7, "head": { "sha": "abc" } } }',
+          "event.json",
+        ),
+        ...env,
+      },
+    });
+
+  it("waits as long as a limit says, and tries again", async () => {
+    github.refusals.push({ status: 429, headers: { "retry-after": "0" } });
+    github.refusals.push({ status: 403, headers: { "retry-after": "0" } });
+    expect(await run(["comment", fileWith(COMMENT)])).toMatchObject({ code: 0, stderr: "" });
+    expect(github.comments).toHaveLength(1);
+    expect(github.requests).toHaveLength(4);
+  });
+
+  it("makes no issue again whose answer was an error: it may have been made", async () => {
+    github.failing = "POST";
+    expect(await run(["issue", fileWith("## Drift"), "prod", "2"])).toMatchObject({ code: 1 });
+    expect(github.requests.map((line) => line.split(" ", 1)[0])).toEqual(["GET", "POST"]);
+  });
+
+  it("leaves an issue as it is where only the time is another at which something was first seen", async () => {
+    const report = (time: string) =>
+      fileWith(`## Drift\n\n- PublicKey ana is gone; first seen ${time} UTC\n`);
+    const night = (time: string) => run(["issue", report(time), "prod", "2"]);
+    expect(await night("2026-11-24 03:17")).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Opened/),
+    });
+    expect(await night("2026-11-25 03:17")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^As/) });
+    expect(github.issues).toHaveLength(1);
+  });
+
+  it("says which permission is missing, and never the token", async () => {
+    github.permissions = {};
+    for (const [args, needs] of [
+      [["comment", fileWith(COMMENT)], "pull-requests: write"],
+      [["issue", fileWith("## Drift"), "prod", "2"], "issues: write"],
+      [["find-review"], "contents: read, pull-requests: read and actions: read"],
+    ] as const) {
+      const { code, stdout, stderr } = await run(args, {
+        ...{ GITHUB_EVENT_NAME: "push", GITHUB_SHA: "abc" },
+        GITHUB_WORKFLOW_REF: `${REPOSITORY}/.github/workflows/access.yml@refs/heads/main`,
+      });
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringContaining(`403; the job needs the permissions ${needs}`),
+      ]);
+      expect(stdout + stderr).not.toContain(GITHUB_TOKEN);
+    }
+    const { code, stderr } = await run(["comment", fileWith(COMMENT)], { GITHUB_TOKEN: "wrong-token" });
+    expect([code, stderr]).toEqual([1, expect.stringContaining("401")]);
+    expect(stderr).not.toContain("wrong-token");
+  });
+
+  it("has one fingerprint for one plan of Terraform, whenever it was made", async () => {
+    const plan = (after: string, timestamp: string) =>
+      fileWith(
+        JSON.stringify({ timestamp, resource_changes: [{ address: "a", change: { after } }] }),
+        "plan.json",
+      );
+    const digest = async (file: string) => (await run(["digest", file])).stdout;
+    const first = await digest(plan("x", "1"));
+    expect(first).toMatch(/^[0-9a-f]{64}\n$/);
+    expect(await digest(plan("x", "2"))).toBe(first);
+    expect(await digest(plan("y", "1"))).not.toBe(first);
+  });
+});
+
+describe("gitlab.mjs", () => {
+  let gitlab: TestGitlab;
+  beforeAll(async () => {
+    gitlab = await startGitlab();
+  });
+  afterAll(() => gitlab.stop());
+
+  const note = (env: Record<string, string> = {}) =>
+    runCommand([join(PIPELINES, "gitlab", "gitlab.mjs"), "note", fileWith(COMMENT)], {
+      env: {
+        ...environmentWithout("GITLAB_", "CI_"),
+        ...{ CI_API_V4_URL: `${gitlab.url}/api/v4`, CI_PROJECT_ID: "42", CI_MERGE_REQUEST_IID: "7" },
+        ...{ CI_COMMIT_SHA: "abc", CI_JOB_URL: "https://gitlab.example.org/j/1", GITLAB_TOKEN, ...env },
+      },
+    });
+
+  it("tries again what may be tried again, and says what the token needs", async () => {
+    gitlab.refusals.push(503, 429);
+    expect(await note()).toMatchObject({ code: 0, stdout: "Made the note on !7\n", stderr: "" });
+    expect(await note()).toMatchObject({ code: 0, stdout: "Updated the note on !7\n" });
+    expect(gitlab.notes).toHaveLength(1);
+    gitlab.refusals.push(403);
+    const refused = await note();
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("needs the scope api")]);
+    const missing = await note({ GITLAB_TOKEN: "" });
+    expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining("GITLAB_TOKEN is missing")]);
+    expect(refused.stderr + missing.stderr).not.toContain(GITLAB_TOKEN);
+  });
+});
+
+it("the scripts need nothing that Node.js does not bring", () => {
+  for (const script of ["github/actions/gatehouse/github.mjs", "gitlab/gitlab.mjs"]) {
+    const text = readFileSync(join(PIPELINES, script), "utf8");
+    const imported = [...text.matchAll(/from "([^"]+)"/g)].map(([, name]) => name);
+    expect(imported.length).toBeGreaterThan(0);
+    expect(imported.filter((name) => !name?.startsWith("node:"))).toEqual([]);
+  }
+});

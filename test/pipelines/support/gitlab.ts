@@ -1,0 +1,114 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createServer, type IncomingMessage } from "node:http";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { parse } from "yaml";
+import { environmentWithout } from "../../support/command.ts";
+import { testFolder } from "../../support/folder.ts";
+import { TestRepository } from "../../support/git.ts";
+import { type Listening, listening } from "../../support/listening.ts";
+import { PIPELINES } from "./action.ts";
+
+const RUNNER = createRequire(import.meta.url).resolve("gitlab-ci-local");
+
+/** The file as it is to be copied. */
+export const GITLAB_CI = readFileSync(join(PIPELINES, "gitlab", ".gitlab-ci.yml"), "utf8");
+
+/** A job of a pipeline, with what it takes from others by `extends`. */
+export interface GitlabJob {
+  readonly name: string;
+  readonly script: readonly string[];
+  readonly before_script: readonly string[];
+  readonly variables: Readonly<Record<string, string>>;
+  readonly artifacts: { readonly paths: readonly string[]; readonly reports?: { readonly junit: string } };
+}
+
+/** What gitlab-ci-local says of a pipeline for which these variables are set, on the default branch unless they say so. */
+async function pipeline(
+  flag: "--list-json" | "--preview",
+  variables: Readonly<Record<string, string>>,
+  text: string,
+): Promise<string> {
+  const repository = new TestRepository(testFolder());
+  repository.write({ ".gitlab-ci.yml": text });
+  repository.commit("the pipeline");
+  repository.git("remote", "add", "origin", "git@gitlab.example.org:team/access.git");
+  const set = Object.entries({ CI_COMMIT_BRANCH: "main", CI_DEFAULT_BRANCH: "main", ...variables });
+  const flags = set.flatMap(([name, value]) => ["--variable", `${name}=${value}`]);
+  const ignored = set.map(([name]) => name).join();
+  const env = { ...environmentWithout("CI_", "GCL_"), GCL_IGNORE_PREDEFINED_VARS: ignored };
+  const options = { env, cwd: repository.root };
+  return (await promisify(execFile)(process.execPath, [RUNNER, flag, ...flags], options)).stdout;
+}
+
+/** The names of the jobs in a pipeline for which these variables are set; the file is held to GitLab's schema first. */
+export async function gitlabJobs(
+  variables: Readonly<Record<string, string>>,
+  text = GITLAB_CI,
+): Promise<readonly string[]> {
+  const listed = JSON.parse(await pipeline("--list-json", variables, text)) as {
+    name: string;
+    when: string;
+  }[];
+  return listed.filter(({ when }) => when !== "never").map(({ name }) => name);
+}
+
+/** A job, with the variables of all. */
+export async function gitlabJob(name: string): Promise<GitlabJob> {
+  const whole = parse(await pipeline("--preview", {}, GITLAB_CI)) as Record<string, GitlabJob>;
+  const job = whole[name];
+  if (!job) throw new Error(`the file has no job ${name}`);
+  return { ...job, name, variables: whole.variables as unknown as Record<string, string> };
+}
+
+/** The token that the stand-in takes. */
+export const GITLAB_TOKEN = "glpat-stand-in-0123456789";
+
+/** A stand-in for GitLab's API: the notes of one merge request, in pages. */
+export interface TestGitlab extends Listening {
+  readonly notes: { id: number; author: string; body: string }[];
+  /** Answers the next requests with these statuses, in place of what was asked for. */
+  readonly refusals: number[];
+}
+
+/** Starts it: what it takes and answers is the part of docs.gitlab.com/api/notes that scripts rely on. */
+export async function startGitlab(): Promise<TestGitlab> {
+  const notes: TestGitlab["notes"] = [];
+  const refusals: number[] = [];
+  const shown = ({ id, author, body }: TestGitlab["notes"][number]) => ({
+    ...{ id, body, author: { id: author.length, username: author }, system: false },
+    ...{ noteable_type: "MergeRequest", noteable_iid: 7 },
+  });
+  const NOTES = "/api/v4/projects/42/merge_requests/7/notes";
+  const answer = async (request: IncomingMessage): Promise<[number, unknown, Record<string, string>?]> => {
+    const { pathname, searchParams } = new URL(request.url ?? "", "http://stand-in");
+    const refusal = refusals.shift();
+    if (refusal !== undefined) return [refusal, { message: "refused" }, { "retry-after": "0" }];
+    if (request.headers["private-token"] !== GITLAB_TOKEN) return [401, { message: "401 Unauthorized" }];
+    if (request.method === "GET" && pathname === "/api/v4/user") return [200, { id: "pipeline".length }];
+    if (request.method === "GET" && pathname === NOTES) {
+      const [size, page] = [Number(searchParams.get("per_page")), Number(searchParams.get("page"))];
+      const next = notes.length > size * page ? String(page + 1) : "";
+      return [200, notes.slice((page - 1) * size, page * size).map(shown), { "x-next-page": next }];
+    }
+    const { body } = (await json(request)) as { body?: string };
+    if (typeof body !== "string") return [400, { error: "body is missing" }];
+    if (request.method === "POST" && pathname === NOTES) {
+      const note = { id: 1000 + notes.length, author: "pipeline", body };
+      notes.push(note);
+      return [201, shown(note)];
+    }
+    const note = notes.find(({ id }) => request.method === "PUT" && pathname === `${NOTES}/${id}`);
+    return note ? [200, shown(Object.assign(note, { body }))] : [404, { message: "404 Not found" }];
+  };
+  const server = createServer((request, response) => {
+    answer(request).then(
+      ([status, body, headers]) => response.writeHead(status, headers).end(JSON.stringify(body)),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  });
+  return Object.assign({ notes, refusals }, await listening(server));
+}

@@ -1,0 +1,169 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { build } from "esbuild";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { PIPELINES } from "./support/action.ts";
+import { isMet } from "./support/expressions.ts";
+import { gitlabJobs } from "./support/gitlab.ts";
+
+const textOf = (path: string) => readFileSync(join(PIPELINES, path), "utf8");
+const WORKFLOWS = ["access", "access-terraform"].map((name) => `github/workflows/${name}.yml`);
+const ACTION = "github/actions/gatehouse/action.yml";
+
+type Parser = typeof import("@actions/workflow-parser") &
+  typeof import("@actions/workflow-parser/actions/action-parser");
+
+let parser: Parser;
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "gatehouse-parser-"));
+  const outfile = join(folder, "parser.mjs");
+  const contents = `export * from "@actions/workflow-parser";
+export * from "@actions/workflow-parser/actions/action-parser";`;
+  // It imports its schemas as bundlers do, and as Node.js does not.
+  await build({
+    stdin: { contents, resolveDir: import.meta.dirname },
+    ...{ bundle: true, platform: "node", format: "esm", outfile },
+    banner: { js: 'import { createRequire } from "node:module"; const require = createRequire("/");' },
+  });
+  parser = await import(pathToFileURL(outfile).href);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What GitHub's own parser says of a workflow. */
+async function workflowErrors(content: string): Promise<string[]> {
+  const { convertWorkflowTemplate, NoOperationTraceWriter, parseWorkflow } = parser;
+  const { context, value } = parseWorkflow({ name: "access.yml", content }, new NoOperationTraceWriter());
+  if (value) await convertWorkflowTemplate(context, value);
+  return context.errors.getErrors().map(({ message }) => message);
+}
+
+const actionErrors = (content: string) =>
+  parser
+    .parseAction({ name: "action.yml", content }, new parser.NoOperationTraceWriter())
+    .context.errors.getErrors()
+    .map(({ message }) => message);
+
+describe("GitHub's parser", () => {
+  it.each(WORKFLOWS)("takes %s", async (path) => {
+    expect(await workflowErrors(textOf(path))).toEqual([]);
+  });
+
+  it("takes the action", () => {
+    expect(actionErrors(textOf(ACTION))).toEqual([]);
+  });
+
+  it("refuses what is wrong in them", async () => {
+    const text = textOf("github/workflows/access.yml");
+    expect(await workflowErrors(text.replace("issues: write", "issue: write"))).not.toEqual([]);
+    expect(await workflowErrors(text.replace("github.ref ==", "githb.ref =="))).not.toEqual([]);
+    expect(await workflowErrors(text.replace("needs: review", "needs: reviews"))).not.toEqual([]);
+    expect(actionErrors(textOf(ACTION).replace("shell: bash", "shel: bash"))).not.toEqual([]);
+  });
+});
+
+interface Workflow {
+  readonly jobs: Readonly<
+    Record<string, { readonly if?: string; readonly steps: readonly Record<string, string>[] }>
+  >;
+}
+
+describe.each(WORKFLOWS)("%s", (path) => {
+  const { jobs } = parse(textOf(path)) as Workflow;
+  const pull = (repository: string) => ({ pull_request: { head: { repo: { full_name: repository } } } });
+  const main = "refs/heads/main";
+
+  it.each([
+    [
+      "a pull request",
+      { event_name: "pull_request", event: pull("team/access"), ref: "refs/pull/7/merge" },
+      ["review"],
+    ],
+    [
+      "one of a fork",
+      { event_name: "pull_request", event: pull("eve/access"), ref: "refs/pull/8/merge" },
+      [],
+    ],
+    [
+      "one of Dependabot",
+      {
+        event_name: "pull_request",
+        event: pull("team/access"),
+        ref: "refs/pull/9/merge",
+        actor: "dependabot[bot]",
+      },
+      [],
+    ],
+    ["a merge", { event_name: "push", event: {}, ref: main }, ["apply"]],
+    ["the schedule", { event_name: "schedule", event: {}, ref: main }, ["drift"]],
+    ["a start by hand", { event_name: "workflow_dispatch", event: {}, ref: main }, ["review", "apply"]],
+    [
+      "a start by hand of another branch",
+      { event_name: "workflow_dispatch", event: {}, ref: "refs/heads/x" },
+      ["review"],
+    ],
+  ])("has its jobs on %s", (_, event, expected) => {
+    const github = { actor: "ana", repository: "team/access", ...event };
+    const ran: string[] = [];
+    for (const [name, job] of Object.entries(jobs)) {
+      const needs = { review: { result: ran.includes("review") ? "success" : "skipped" } };
+      if (isMet(job.if, { github, needs }, { failed: false })) ran.push(name);
+    }
+    expect(ran).toEqual(expected);
+  });
+
+  it("applies nothing by hand where the review found something", () => {
+    const github = {
+      event_name: "workflow_dispatch",
+      event: {},
+      ref: main,
+      actor: "ana",
+      repository: "team/access",
+    };
+    const needs = { review: { result: "failure" } };
+    expect(isMet(jobs.apply?.if, { github, needs }, { failed: true })).toBe(false);
+  });
+});
+
+it("no script has an expression in it, by which what people write would become a part of it", () => {
+  const steps = [
+    ...WORKFLOWS.flatMap((path) =>
+      Object.values((parse(textOf(path)) as Workflow).jobs).flatMap((job) => job.steps),
+    ),
+    ...(parse(textOf(ACTION)) as { runs: { steps: Record<string, string>[] } }).runs.steps,
+  ];
+  const scripts = steps.flatMap(({ run }) => (run === undefined ? [] : [run]));
+  expect(scripts.length).toBeGreaterThan(8);
+  expect(scripts.filter((script) => script.includes("${{"))).toEqual([]);
+});
+
+it("actions of others than GitHub are pinned by commit", () => {
+  const uses = [...WORKFLOWS, ACTION].flatMap((path) =>
+    [...textOf(path).matchAll(/uses: (\S+)/g)].map(([, name]) => name),
+  );
+  expect(uses.length).toBeGreaterThan(10);
+  const loose = uses.filter(
+    (name) => !/^(\.\/|actions\/[\w-]+@v\d+$|[\w-]+\/[\w-]+@[0-9a-f]{40}$)/.test(name ?? ""),
+  );
+  expect(loose).toEqual([]);
+});
+
+describe("GitLab's schema, and its rules as gitlab-ci-local reads them", () => {
+  it.each([
+    ["a merge request", { CI_PIPELINE_SOURCE: "merge_request_event", CI_COMMIT_BRANCH: "" }, ["review"]],
+    ["a push to the default branch", { CI_PIPELINE_SOURCE: "push" }, ["review", "apply"]],
+    ["a push to another branch", { CI_PIPELINE_SOURCE: "push", CI_COMMIT_BRANCH: "change" }, []],
+    ["the schedule", { CI_PIPELINE_SOURCE: "schedule" }, ["drift"]],
+  ])("take the file, on %s", async (_, variables, expected) => {
+    expect(await gitlabJobs(variables)).toEqual(expected);
+  });
+
+  it("refuse what is wrong in it", async () => {
+    const wrong = textOf("gitlab/.gitlab-ci.yml").replace("junit: drift.xml", "junitt: drift.xml");
+    await expect(gitlabJobs({}, wrong)).rejects.toThrow(/junitt/);
+  });
+});
