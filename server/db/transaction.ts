@@ -1,24 +1,18 @@
-import { setTimeout as wait } from "node:timers/promises";
-import { isWriteConflict } from "../errors.ts";
 import type { Services } from "../services.ts";
 import type { Prisma } from "./generated/sqlite/client.ts";
 import type { GroupCommit } from "./groupCommit.ts";
 import type { SqlClient } from "./readRows.ts";
+import { retryConflicts } from "./retryConflicts.ts";
 import { passGate } from "./transactionGate.ts";
 
 /** The client of an open transaction. */
 export type Transaction = Prisma.TransactionClient;
 
-/** Attempts at a transaction that conflicts with others. */
-const ATTEMPTS = 12;
 /**
  * Attempts that run beside other transactions; later ones run alone, and conflict with no other. PostgreSQL sees a
  * conflict even where two transactions only touch the same page of an index, so under load all of these may fail.
  */
 const TOGETHER = 2;
-/** Longest wait before the second attempt, in milliseconds; it doubles with each attempt. */
-const FIRST_WAIT = 4;
-const LONGEST_WAIT = 400;
 
 /** Clients of the transactions that are open. */
 const open = new WeakSet<object>();
@@ -46,7 +40,7 @@ export async function inTransaction<T>(
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
   if (isInTransaction(services)) return work(services.db);
-  return again((alone) => begin(services, work, alone));
+  return retryConflicts((attempt) => begin(services, work, attempt > TOGETHER));
 }
 
 /** What runs transactions of each client's database without the client, which costs ten times what the statements do. */
@@ -69,20 +63,7 @@ export async function inSqlTransaction<T>(
 ): Promise<T> {
   const groups = direct.get(services.db);
   if (groups === undefined) return inTransaction(services, work);
-  return again((alone) => groups.run(lane, work, alone));
-}
-
-/** Runs a transaction again, as long as it conflicts with others. */
-async function again<T>(run: (alone: boolean) => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await run(attempt > TOGETHER);
-    } catch (error) {
-      if (attempt === ATTEMPTS || !isWriteConflict(error)) throw error;
-      // Random, so that transactions that conflicted do not conflict again.
-      await wait(Math.random() * Math.min(FIRST_WAIT * 2 ** (attempt - 1), LONGEST_WAIT));
-    }
-  }
+  return retryConflicts((attempt) => groups.run(lane, work, attempt > TOGETHER));
 }
 
 function begin<T>(

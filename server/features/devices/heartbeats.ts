@@ -1,4 +1,5 @@
 import type { PrismaClient } from "../../db/generated/sqlite/client.ts";
+import { retryConflicts } from "../../db/retryConflicts.ts";
 
 /** How late a report without news may be written, in milliseconds; see `docs/server-settings.md`. */
 export const HEARTBEAT_DELAY = 2000;
@@ -54,10 +55,8 @@ export class Heartbeats {
     this.#pending = new Map();
     try {
       for (const { uids, time } of batchesOf(pending)) {
-        await this.#db.device.updateMany({
-          where: { uid: { in: uids }, lastSeen: { lt: time } },
-          data: { lastSeen: time },
-        });
+        const where = { uid: { in: uids }, lastSeen: { lt: time } };
+        await retryConflicts(() => this.#db.device.updateMany({ where, data: { lastSeen: time } }));
         for (const uid of uids) pending.delete(uid);
       }
     } catch (error) {
@@ -72,7 +71,7 @@ function batchesOf(reports: ReadonlyMap<string, Date>): { uids: string[]; time: 
   const seconds = Map.groupBy(reports, ([, time]) => Math.floor(time.getTime() / 1000));
   return [...seconds.values()].flatMap((group) => {
     const time = new Date(Math.max(...group.map(([, reported]) => reported.getTime())));
-    // In the same order everywhere, so that two instances do not wait for each other's rows.
+    // In the same order everywhere, so that two instances seldom wait for each other's rows.
     const uids = group.map(([uid]) => uid).sort();
     return Array.from({ length: Math.ceil(uids.length / BATCH) }, (_, index) => ({
       uids: uids.slice(index * BATCH, (index + 1) * BATCH),

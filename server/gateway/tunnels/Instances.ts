@@ -4,6 +4,7 @@ import { internal, liveConnections } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import { WebSocket } from "ws";
 import { providerOf } from "../../db/readRows.ts";
+import { retryConflicts } from "../../db/retryConflicts.ts";
 import type { Services } from "../../services.ts";
 import { streamOver, UnreachableError } from "./Tunnels.ts";
 
@@ -130,14 +131,12 @@ export class Instances {
   async #clear(ids: string[]): Promise<void> {
     const { db, now } = this.#services;
     const through = { instanceId: { in: ids } };
-    await db.session.updateMany({
-      where: { ...through, closedAt: null },
-      data: { closedAt: now(), instanceId: null },
-    });
-    await db.device.updateMany({
-      where: through,
-      data: { offline: true, instanceId: null, tunnelId: null },
-    });
+    const closed = { closedAt: now(), instanceId: null };
+    await retryConflicts(() =>
+      db.session.updateMany({ where: { ...through, closedAt: null }, data: closed }),
+    );
+    const offline = { offline: true, instanceId: null, tunnelId: null };
+    await retryConflicts(() => db.device.updateMany({ where: through, data: offline }));
     await db.instance.deleteMany({ where: { id: { in: ids } } });
   }
 }

@@ -5,7 +5,7 @@ import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { inTransaction } from "../../../server/db/transaction.ts";
 import { passGate } from "../../../server/db/transactionGate.ts";
 import { answerTo } from "../../../server/errors.ts";
-import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
 let ana: TestUser;
@@ -90,6 +90,27 @@ test("of many transactions that all conflict each one succeeds", async () => {
   await Promise.all(Array.from({ length: WRITERS }, add));
   const { maxDevices } = await app.services.db.namespace.findUniqueOrThrow({ where: { tenantId } });
   expect(maxDevices).toBe(-1 + WRITERS);
+});
+
+test("what changes many devices in one statement does so too: reports, and the end of an instance", async () => {
+  const { db, heartbeats } = app.services;
+  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  await db.device.update({ where: { uid }, data: { instanceId: app.gateway.instances.id } });
+  // As if every other change of devices met another one that holds their rows in another order.
+  await db.$executeRaw`CREATE SEQUENCE "deadlocks"`;
+  await db.$executeRaw`CREATE FUNCTION "deadlock"() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF nextval('deadlocks') % 2 = 1 THEN RAISE EXCEPTION 'deadlock detected' USING ERRCODE = '40P01'; END IF;
+      RETURN NULL;
+    END $$`;
+  await db.$executeRaw`CREATE TRIGGER "deadlock" BEFORE UPDATE ON "Device" EXECUTE FUNCTION "deadlock"()`;
+  const later = new Date(Date.now() + 60_000);
+  heartbeats.beat(uid, later);
+  await heartbeats.flush();
+  await app.gateway.stop();
+  const { lastSeen, instanceId, offline } = await db.device.findUniqueOrThrow({ where: { uid } });
+  expect({ lastSeen, instanceId, offline }).toEqual({ lastSeen: later, instanceId: null, offline: true });
+  expect(await db.$queryRaw`SELECT nextval('deadlocks')`).toEqual([{ nextval: 5n }]);
 });
 
 test("one that would run alone gives up when another does not end", async () => {
