@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import type { RunningService } from "../process/serve.ts";
 import { type Setting, settings } from "../settings/index.ts";
 import { type Flags, readConfig } from "../settings/readConfig.ts";
 import type { CommandIo } from "./CommandIo.ts";
@@ -14,26 +15,30 @@ export function serveCommand(io: CommandIo): Command {
   for (const setting of Object.values(settings)) addOption(command, setting);
   return command.action(async (flags: Flags) => {
     const config = readConfig(io.env, flags);
+    let service: RunningService | undefined;
+    // At a terminal, where nothing is to be read again, SIGHUP is the terminal's end, and ends the service; from
+    // elsewhere it never does, also while the service begins.
+    const hasFiles = config.tls !== undefined || config.geoipFile !== undefined;
+    if (hasFiles || !io.stdin.isTTY) process.on("SIGHUP", () => service?.reload());
     // Loaded on demand: the other commands start in a third of the time without it.
     const { serve } = await import("../process/serve.ts");
-    const service = await serve(config);
-    // Without files to reload SIGHUP keeps its default: the end of the terminal ends the service.
-    if (service.reload) process.on("SIGHUP", service.reload);
+    const running = await serve(config);
+    service = running;
     let exitCode: number | undefined;
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
       process.on(signal, async () => {
         if (exitCode !== undefined) process.exit(exitCode);
         exitCode = 1;
-        service.log.info({ signal }, "stopping");
-        await service.stop();
-        service.log.info("stopped");
+        running.log.info({ signal }, "stopping");
+        await running.stop();
+        running.log.info("stopped");
         exitCode = 0;
         // The log is written by another thread, and an exit would put the lines that wait before those being written.
         // So the process ends by itself, unless what a request left behind holds it.
         setTimeout(() => process.exit(), LEFT_BEHIND).unref();
       });
     }
-    service.announce();
+    running.announce();
   });
 }
 

@@ -27,14 +27,14 @@ import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddr
 import { readTls } from "./tls.ts";
 
 /** A service that accepts requests. */
-interface RunningService {
+export interface RunningService {
   readonly log: FastifyInstance["log"];
   /** Logs the address of the service. Signals must be handled before: a reader of that line may send one. */
   announce(): void;
   /** Lets requests in flight end, within the configured time, and releases all resources. */
   stop(): Promise<void>;
-  /** Reloads certificate, key and positions; invalid files leave the old ones in use. Undefined without such files. */
-  reload?(): void;
+  /** Reloads certificate, key and positions, where files of these are set; invalid files leave the old ones in use. */
+  reload(): void;
 }
 
 /**
@@ -123,8 +123,9 @@ export async function serve(config: Config): Promise<RunningService> {
     const reload = () => {
       if (tls) renewTls(app, servers, tls);
       if (positions) renewPositions(app, positions);
+      if (!tls && !positions) app.log.info("there are no files to read again");
     };
-    return { log: app.log, announce, stop, ...((tls || positions) && { reload }) };
+    return { log: app.log, announce, stop, reload };
   } catch (error) {
     await stop();
     throw error;

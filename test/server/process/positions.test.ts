@@ -20,6 +20,17 @@ test("SIGHUP reads the positions again, and goes on with the old ones when they 
   expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
 });
 
+test("SIGHUP without files to read again ends no service: a supervisor sends it for a reload", async () => {
+  const service = await startService();
+  onTestFinished(async () => void (await service.stop()));
+  process.kill(service.pid, "SIGHUP");
+  await vi.waitUntil(
+    () => service.logs().some(({ msg }) => msg === "there are no files to read again"),
+    20_000,
+  );
+  expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
+});
+
 test("a service does not start with a file of no use, and names it", async () => {
   const folder = testFolder();
   const file = join(folder, "city.mmdb");
