@@ -4,13 +4,15 @@ import { EngineError } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
 import type { Elsewhere } from "../review/coverage.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
+import type { PlannedWork } from "../terraform/plannedWork.ts";
 import { addStackFlags, collect, createOption, positive, type StackFlags } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { addWithStackFlag, otherResources, type WithStackFlags } from "./managedBy.ts";
 import { openForReview } from "./openForReview.ts";
 import { colours } from "./render.ts";
-import { saveReviewed } from "./reviewedPlan.ts";
+import { outdatedWork, saveReviewed } from "./reviewedPlan.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
+import { report } from "./run.ts";
 import { temporaryFolder } from "./temporaryFolder.ts";
 import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
 import { withConnection } from "./withConnection.ts";
@@ -34,10 +36,11 @@ interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
   readonly markdown?: string;
   readonly html?: string;
   readonly save?: string;
+  readonly sameAs?: string;
 }
 
 /** Flags about what only a Pulumi program has. */
-const OF_PULUMI = ["stack", "engine", "create", "base", "head", "save"];
+const OF_PULUMI = ["stack", "engine", "create", "base", "head"];
 
 /** Adds review, which says what `up` would mean for who can reach what. */
 export function addReviewCommand(program: Command, action: ActionOf): void {
@@ -81,17 +84,30 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--save <file>",
-        "write the plan, if nothing stands against it, for up --plan; encrypted as the state is",
+        "write the plan, if nothing stands against it, for up --plan; encrypted as the state is. Of Terraform: what tells " +
+          "it from other plans, for --same-as",
       ).conflicts(["base", "head"]),
+    )
+    .option(
+      "--same-as <file>",
+      "with --terraform: exit with 2 unless this plan does what the one did of which --save wrote this file",
     )
     .action(action(review));
 }
 
 async function review(io: Io, folder: string, flags: Flags): Promise<number> {
+  if (flags.sameAs !== undefined && flags.terraform === undefined) {
+    throw new EngineError("usage", "--same-as is for plans of Terraform; a Pulumi program has up --plan.");
+  }
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
   const { accessInquiry } = await import("../review/access/inquiry.ts");
   const { logins, addresses } = accessInquiry({ login: flags.login, from: flags.from }, "text");
-  return withPlans(io, folder, flags, async ({ plan, stack, configuration, io: onService, ...planned }) => {
+  return withPlans(io, folder, flags, async (all) => {
+    const { plan, stack, work, configuration, io: onService, ...planned } = all;
+    if (work && flags.sameAs !== undefined) {
+      const outdated = await outdatedWork(flags.sameAs, work);
+      if (outdated) return report(io, outdated, flags);
+    }
     const { reviewPlan } = await import("../review/reviewPlan.ts");
     const options: ReviewOptions = {
       ...{ ...planned, logins, addresses, protect: flags.protect },
@@ -108,12 +124,15 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
     await write(io, reviewed, flags);
     const { objections } = await import("../review/report/sections.ts");
     const isFree = objections(reviewed.review, flags).length === 0;
-    if (flags.save !== undefined && stack) {
-      if (isFree) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
+    if (flags.save !== undefined && !isFree) {
+      io.stderr.write(`${flags.save} was not written: something stands against this change\n`);
+    } else if (flags.save !== undefined) {
+      if (stack) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
+      if (work) await writeFile(flags.save, `${JSON.stringify(work, null, 2)}\n`);
       io.stderr.write(
-        isFree
+        stack
           ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`
-          : `${flags.save} was not written: something stands against this change\n`,
+          : `${flags.save} tells this plan from others; review --same-as ${flags.save} compares a later one with it\n`,
       );
     }
     return isFree ? 0 : OBJECTED;
@@ -131,7 +150,8 @@ async function elsewhereOf(io: Io, folder: string, flags: Flags, connection: Con
 }
 
 /** The plan that is reviewed; without a baseline it is compared with the live namespace. */
-type Planned = Omit<RevisionPlans, "baseline" | "stack"> & Partial<RevisionPlans>;
+type Planned = Omit<RevisionPlans, "baseline" | "stack"> &
+  Partial<RevisionPlans> & { readonly work?: PlannedWork };
 
 /** Works with a plan of what `up` would do, and with `--base`, also with the one that it is compared with. */
 async function withPlans<T>(
@@ -141,8 +161,8 @@ async function withPlans<T>(
   work: (planned: Planned) => Promise<T>,
 ): Promise<T> {
   if (terraform !== undefined) {
-    const { plan, settings } = await readTerraform(io, folder, terraform);
-    return work({ io, plan, configuration: settings, folder });
+    const { plan, settings, work: planned } = await readTerraform(io, folder, terraform);
+    return work({ io, plan, configuration: settings, folder, work: planned });
   }
   if (base !== undefined) {
     const { revisionPlans } = await import("./revisionPlans.ts");

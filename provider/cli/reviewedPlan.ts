@@ -1,8 +1,11 @@
 import { EngineError, type Plan, type Result, type Stack } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
 import type { ReviewedPlan } from "../review/reviewPlan.ts";
+import type { OutdatedPlanError } from "../review/savedPlan/OutdatedPlanError.ts";
 import type { ReviewedContent } from "../review/savedPlan/reviewedContent.ts";
+import type { PlannedWork } from "../terraform/plannedWork.ts";
 import type { Io } from "./io.ts";
+import { contentOf } from "./terraformPlan.ts";
 import { withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse up --plan` where what was reviewed is not what would be done. */
@@ -48,6 +51,17 @@ export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<
     return stack.up({ refresh, values: true, held: true, confirm });
   };
   return withConnection(io, work, await stack.config());
+}
+
+/**
+ * Compares the work of a plan of Terraform with what a review has kept; undefined where it is the same.
+ * @throws EngineError (`plan_file`) where the file is of no use
+ */
+export async function outdatedWork(file: string, work: PlannedWork): Promise<OutdatedPlanError | undefined> {
+  const { parseWork, workDifferences } = await import("../terraform/plannedWork.ts");
+  const { OutdatedPlanError } = await import("../review/savedPlan/OutdatedPlanError.ts");
+  const differences = workDifferences(parseWork(await contentOf(file), file), work);
+  return differences.length > 0 ? new OutdatedPlanError(differences) : undefined;
 }
 
 async function requireAsReviewed(

@@ -202,7 +202,12 @@ export function printResult({ stdout }: Io, result: Result, text: string | undef
   stdout.write(`${text ?? JSON.stringify(withoutValues(result), null, 2)}\n`);
 }
 
-function report(io: Io, error: unknown, flags: RunFlags): number {
+/**
+ * Prints an error of an engine.
+ * @returns the exit code
+ * @throws any other error
+ */
+export function report(io: Io, error: unknown, flags: Pick<RunFlags, "json">): number {
   if (!(error instanceof EngineError)) throw error;
   const result = error instanceof RunError ? error.result : undefined;
   if (result && (flags.json || result.steps.length > 0))

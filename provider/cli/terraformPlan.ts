@@ -36,7 +36,8 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
   return readTerraformPlan(written, { name, workspace: workspaceIn(folder, io.env) });
 }
 
-async function contentOf(file: string): Promise<string> {
+/** @throws EngineError (`plan_file`) where the file cannot be read */
+export async function contentOf(file: string): Promise<string> {
   return readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {
     throw new EngineError("plan_file", `can not read ${file} (${cause.code})`, { cause });
   });

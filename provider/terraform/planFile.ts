@@ -22,6 +22,7 @@ import {
   type ResourceChange,
   unspoken,
 } from "./planJson.ts";
+import { type PlannedWork, workOf } from "./plannedWork.ts";
 import { type Row, typeNameOf, valuesOf } from "./types.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -35,6 +36,8 @@ export interface TerraformPlan {
   readonly resources: readonly StateResource[];
   /** What the configuration says of the provider itself, as far as it is known: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
+  /** What an apply would do to resources of all providers, to be compared with what another plan would. */
+  readonly work: PlannedWork;
 }
 
 const kinds = new Map(
@@ -72,6 +75,7 @@ export function readTerraformPlan(text: string, { name, workspace: place }: Plan
     drift: resultOf("drift", place, [...drifted, ...unchanged]),
     resources: changes.flatMap((change) => reader.resource(change)),
     settings: reader.settings(),
+    work: workOf(json),
   };
 }
 

@@ -5,6 +5,8 @@ const values = z.record(z.string(), z.unknown());
 
 const resourceChange = z.object({
   address: z.string(),
+  /** Where it was, if it is moved. */
+  previous_address: z.string().optional(),
   mode: z.string().default("managed"),
   type: z.string(),
   change: z.object({
@@ -64,6 +66,7 @@ const planJson = z.looseObject({
   format_version: z.string().regex(/^1\./, { error: "must be 1.x: another Terraform wrote this" }),
   resource_changes: z.array(resourceChange).default([]),
   resource_drift: z.array(resourceChange).default([]),
+  output_changes: values.default({}),
   prior_state: z
     .looseObject({ values: z.looseObject({ root_module: stateModule.optional() }).optional() })
     .optional(),

@@ -41,14 +41,14 @@ const hex = (byte: number) => byte.toString(16).padStart(2, "0");
 export const isSparse = process.env.TEST_SERVICE === "sparse";
 
 /** What a device's agent calls to enrol, and to report; it waits to be accepted. */
-export function agentCall(client: Client, hostname: string, mac: string, tenantId: string) {
-  const info = {
-    id: "debian",
-    prettyName: "Debian",
-    version: "v0.19.0",
-    arch: "amd64",
-    platform: "native",
-  };
+export function agentCall(
+  client: Client,
+  hostname: string,
+  mac: string,
+  tenantId: string,
+  version = "v0.19.0",
+) {
+  const info = { id: "debian", prettyName: "Debian", version, arch: "amd64", platform: "native" };
   return client.authDevice({ body: { info, hostname, identity: { mac }, publicKey: AGENT_KEY, tenantId } });
 }
 

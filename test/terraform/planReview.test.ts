@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import { agentCall, type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { startWebhook, type TestWebhook } from "../support/webhook.ts";
@@ -125,6 +125,63 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     await client.deletePublicKey({ params: { fingerprint } });
   });
 
+  it("is told from other plans: what is applied can be held to what was reviewed", async () => {
+    const kept = join(root.folder, "reviewed");
+    const save = () => ask("review", root.folder, "--save", kept);
+    const compare = (...more: readonly string[]) => ask("review", root.folder, "--same-as", kept, ...more);
+    const mac = "02:00:00:00:0e:03";
+    await fleet.enrol("edge-03", mac);
+    const device = { gatehouse_device: { gate: { device: mac, name: "gate" } } };
+    const both = (username: string) => ({ resource: { ...estate(username).resource, ...device } });
+
+    await plan(both("^root$"));
+    expect(await save()).toMatchObject({ code: 0 });
+    expect(readFileSync(kept, "utf8")).not.toContain("^root$");
+    await plan(both("^root$"));
+    expect(await compare()).toMatchObject({ code: 0 });
+    await plan(both("^(root|ana)$"));
+    const other = await compare();
+    expect([other.code, other.stdout]).toEqual([2, ""]);
+    expect(other.stderr).toContain(
+      "the plan: changes the same resources, with other values, or other outputs",
+    );
+    await plan(estate("^root$"));
+    const fewer = JSON.parse((await compare("--json")).stdout);
+    const gone = "create gatehouse_device.gate: was reviewed, and is not planned any more";
+    expect(fewer).toMatchObject({
+      ok: false,
+      error: { code: "plan_outdated", differences: [{ message: gone }] },
+    });
+
+    await plan(both("^root$"));
+    await root.must("apply", "plan");
+    const [{ uid = "" } = {}] = (await fleet.client.getDevices()).filter(({ name }) => name === "gate");
+    const rename = (name: string) => fleet.client.renameDevice({ params: { uid }, body: { name } });
+    await rename("by-hand");
+    await plan(both("^root$"));
+    expect(await save()).toMatchObject({ code: 0 });
+    const before = readFileSync(planFile, "utf8");
+    // An agent reports, and says of its machine what it did not say before.
+    await agentCall(fleet.client, "edge-03", mac, fleet.tenant, "v0.19.9");
+    await plan(both("^root$"));
+    expect(before).not.toContain("v0.19.9");
+    expect(readFileSync(planFile, "utf8")).toContain("v0.19.9");
+    expect(await compare()).toMatchObject({ code: 0 });
+    await rename("by-another-hand");
+    await plan(both("^root$"));
+    expect(await compare()).toMatchObject({ code: 2 });
+
+    writeFileSync(kept, "{}");
+    const useless = await compare();
+    expect([useless.code, useless.stderr]).toEqual([
+      1,
+      expect.stringContaining("reviewed is not what a review of a plan of Terraform has kept"),
+    ]);
+    const pulumi = await gatehouse(["review", root.folder, "--same-as", kept], fleet.env);
+    expect([pulumi.code, pulumi.stderr]).toEqual([1, expect.stringContaining("--same-as")]);
+    await root.must("destroy", "-auto-approve");
+  });
+
   it("says what is not known before the apply, and guesses nothing", async () => {
     const data = { resource: { terraform_data: { who: { input: "^root$" } } } };
     const pattern = `\${terraform_data.who.output}`;
@@ -182,6 +239,6 @@ policyTest("nobody is root", ({ access }) => {
       fleet.env,
     );
     expect([code, stderr]).toEqual([1, expect.stringContaining("none.json (ENOENT)")]);
-    expect((await ask("review", root.folder, "--save", "x")).stderr).toContain("cannot be used with");
+    expect((await ask("review", root.folder, "--stack", "x")).stderr).toContain("cannot be used with");
   });
 });
