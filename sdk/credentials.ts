@@ -108,7 +108,11 @@ function contentOf(path: string, variable: string): string {
     content = readFileSync(path, "utf8");
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? "unknown error";
-    throw new ConfigurationError(`${variable}: can not read ${path} (${code})`, { cause });
+    // An address where the path of a file was meant is a secret itself.
+    const named = /^\w+:\/\//.test(path) ? "what should be the path of a file" : path;
+    throw new ConfigurationError(`${variable}: can not read ${named} (${code})`, {
+      ...(named === path && { cause }),
+    });
   }
   const text = content.replace(/\r?\n$/, "");
   if (text === "") {

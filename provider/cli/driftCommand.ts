@@ -1,5 +1,4 @@
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { type Command, Option } from "commander";
 import type { NotedRun } from "../drift/driftNotice.ts";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
@@ -146,7 +145,7 @@ async function drifting(running: Running, folder: string, flags: Flags): Promise
 
 /**
  * What tells a webhook of a run; undefined where nobody asks for it.
- * @throws ConfigurationError where the webhook's address is missing or wrong, before anything else is done
+ * @throws ConfigurationError where the address of the webhook or a proxy is missing or wrong, before anything else is done
  */
 async function notifyingOf(
   { env, stderr }: Io,
@@ -154,15 +153,18 @@ async function notifyingOf(
   { notify: form, notified }: Flags,
 ): Promise<((run: NotedRun) => Promise<void>) | undefined> {
   if (form === undefined) return undefined;
-  const { sendToWebhook, webhookAddress } = await import("../drift/webhook.ts");
+  const { proxiesOf, sendToWebhook, webhookAddress } = await import("../drift/webhook.ts");
   const { driftNotice, LastNotice, slackMessage } = await import("../drift/driftNotice.ts");
+  const { KeptFile, keptPath } = await import("../drift/KeptFile.ts");
   const url = webhookAddress(env);
+  const proxies = proxiesOf(env);
   return async (run) => {
-    const last = new LastNotice(notified ?? join(folder, `access.notified.${run.found.report.stack}.json`));
+    const { stack } = run.found.report;
+    const last = new LastNotice(new KeptFile(notified ?? keptPath(folder, "notified", stack)));
     const told = await last.read();
     const message = form === "slack" ? slackMessage(run, told) : driftNotice(run, told);
     if (message) {
-      await sendToWebhook(url, message, { env });
+      await sendToWebhook(url, message, { proxies });
       stderr.write(`${url.host} was told of it\n`);
     }
     await last.write(run);
@@ -194,10 +196,11 @@ async function besideOf(
 ): Promise<Pick<DriftSearch, "others" | "exceptions" | "seen">> {
   const { readExceptions } = await import("../inventory/exceptions.ts");
   const { FirstSeen } = await import("../drift/firstSeen.ts");
+  const { KeptFile, keptPath } = await import("../drift/KeptFile.ts");
   return {
     others: await otherResources(io, folder, flags, connection),
     exceptions: await readExceptions(folder),
-    seen: new FirstSeen(join(folder, `access.seen.${stack}.json`)),
+    seen: new FirstSeen(new KeptFile(keptPath(folder, "seen", stack))),
   };
 }
 

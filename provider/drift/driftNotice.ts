@@ -1,14 +1,13 @@
-import { createHash } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
-import { EngineError } from "../engine/index.ts";
+import { createHash, randomUUID } from "node:crypto";
 import type { LiveObject } from "../inventory/liveObjects.ts";
 import { PLAIN, type ReportStyle } from "../review/report/sections.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { counted } from "../review/words/phrases.ts";
 import { printable } from "../review/words/printable.ts";
 import { changedFields } from "./changedFields.ts";
-import { type DriftReport, openObjects } from "./driftReport.ts";
+import { type DriftReport, type FoundObject, openObjects } from "./driftReport.ts";
 import type { FoundDrift } from "./findDrift.ts";
+import type { KeptFile } from "./KeptFile.ts";
 import { summaryText } from "./report/reports.ts";
 import { driftedSentence, foundSentence } from "./report/sections.ts";
 
@@ -16,8 +15,10 @@ import { driftedSentence, foundSentence } from "./report/sections.ts";
 export interface DriftNotice {
   /** Raised by a change of this format that breaks programs which read it (docs/review-json.md). */
   readonly version: 1;
-  /** The same for the same findings: a receiver that gets a message twice knows it by this. */
+  /** Another one for each message: a receiver that gets one twice, as its answer was lost, knows it by this. */
   readonly id: string;
+  /** The same for the same findings, whenever they are found. */
+  readonly fingerprint: string;
   /** When it was found, RFC 3339 in UTC. */
   readonly at: string;
   readonly event: NoticeEvent;
@@ -31,12 +32,17 @@ export interface DriftNotice {
   readonly findings: readonly string[];
   /** How many findings there are beside these. */
   readonly more: number;
+  /** What could not be looked into, where there may be findings too, such as `the namespace lab`. */
+  readonly unread: readonly string[];
   /** The first of what `--repair` undid in this run, as sentences. */
   readonly repaired: readonly string[];
 }
 
-/** Findings where there were none, others than before, none any more, or the same as before but for what the run itself undid. */
-export type NoticeEvent = "found" | "changed" | "resolved" | "repaired";
+/**
+ * Findings where there were none, others than before, none any more, the same as before but for what the run itself undid, or
+ * none, where not all could be looked into.
+ */
+export type NoticeEvent = "found" | "changed" | "resolved" | "repaired" | "unclear";
 
 /** What a run of drift ended with. */
 export interface NotedRun {
@@ -47,90 +53,97 @@ export interface NotedRun {
   readonly repaired?: DriftReport | undefined;
 }
 
+/** What is kept of a notice between runs. */
+export type NoticeKept = Pick<DriftNotice, "fingerprint" | "at">;
+
 /** Most findings that a message names, and the longest of them, in characters. */
 const [FINDINGS_MAX, FINDING_MAX] = [20, 500];
 
 /**
  * What to tell of a run; undefined where it found the same as the one that was last told.
- * @param last the {@link DriftNotice.id} that was last told; undefined where nothing was
- * @param style how names are written
+ * @param last the fingerprint that was last told; undefined where nothing was
  */
-export function driftNotice(
-  run: NotedRun,
-  last: string | undefined,
-  style: ReportStyle = PLAIN_STYLE,
-): DriftNotice | undefined {
-  const { tests, repaired } = run;
-  const { report } = run.found;
-  const id = idOf(run);
+export const driftNotice = (run: NotedRun, last: string | undefined): DriftNotice | undefined =>
+  noticeOf(run, last, PLAIN_STYLE);
+
+function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): DriftNotice | undefined {
+  const { tests } = run;
+  const { report, unread } = run.found;
+  const fingerprint = fingerprintOf(run);
   const before = last ?? NOTHING;
-  const undone = repaired ? sentencesOf(repaired, style) : [];
-  if (id === before && undone.length === 0) return undefined;
-  const findings = [...sentencesOf(report, style), ...testSentences(tests, style)];
+  const undone = sentencesOf(undoneBy(run), style);
+  if (fingerprint === before && undone.length === 0) return undefined;
+  const findings = [...sentencesOf(countedOf(report), style), ...testSentences(tests, style)];
   const { project, stack, service } = report;
   return {
     version: 1,
-    id,
+    id: randomUUID(),
+    fingerprint,
     at: new Date().toISOString(),
-    event: eventOf(id, before),
+    event: eventOf(run, fingerprint, before),
     ...{ project, stack },
     ...(service !== undefined && { service }),
-    summary: summaryOf(report, tests),
-    findings: findings.slice(0, FINDINGS_MAX).map(shortened),
+    summary: summaryOf(run),
+    findings: findings.slice(0, FINDINGS_MAX).map((sentence) => shortened(sentence, FINDING_MAX)),
     more: Math.max(0, findings.length - FINDINGS_MAX),
-    repaired: undone.slice(0, FINDINGS_MAX).map(shortened),
+    unread: unread.map(style.text),
+    repaired: undone.slice(0, FINDINGS_MAX).map((sentence) => shortened(sentence, FINDING_MAX)),
   };
 }
 
+/** Most characters of a message in Slack's form, which Discord takes too, and cuts no longer one but refuses it. */
+const SLACK_MAX = 1_900;
+/** Longest sentence in it. */
+const SLACK_FINDING_MAX = 300;
+
 /** The same as {@link driftNotice}, as an incoming webhook of Slack takes it, and of others that understand Slack's form. */
 export function slackMessage(run: NotedRun, last: string | undefined): { readonly text: string } | undefined {
-  const notice = driftNotice(run, last, SLACK_STYLE);
+  const notice = noticeOf(run, last, SLACK_STYLE);
   if (!notice) return undefined;
-  const { event, project, stack, service, summary, findings, more, repaired } = notice;
-  const lines = [
+  const { event, project, stack, service, summary, findings, more, unread, repaired } = notice;
+  const head = [
     `*${TITLES[event]}: ${slackName(`${project}/${stack}`)}*`,
-    `${slackText(summary)}${service === undefined ? "" : ` (${slackText(service)})`}`,
-    ...findings.map((sentence) => `• ${sentence}`),
-    ...(more > 0 ? [`… and ${more} more`] : []),
-    ...(repaired.length > 0 ? ["Undone by this run:", ...repaired.map((sentence) => `• ${sentence}`)] : []),
-  ];
-  return { text: lines.join("\n") };
+    `${summary}${service === undefined ? "" : ` (${slackName(service)})`}`,
+    ...(unread.length > 0 ? [shortened(`Not looked into: ${unread.join(", ")}`, SLACK_FINDING_MAX)] : []),
+  ].join("\n");
+  // What is open comes first, and takes the room that there is.
+  const open = bulleted("", findings, more, SLACK_MAX - head.length);
+  const undone = bulleted("\nUndone by this run:", repaired, 0, SLACK_MAX - head.length - open.length);
+  return { text: head + open + undone };
+}
+
+/** As many of the sentences as there is room for, and how many are left out. */
+function bulleted(title: string, sentences: readonly string[], more: number, room: number): string {
+  if (sentences.length === 0) return "";
+  const rest = (count: number) => (count > 0 ? `\n… and ${count} more` : "");
+  let text = title;
+  for (const [index, sentence] of sentences.entries()) {
+    const next = `${text}\n• ${shortened(sentence, SLACK_FINDING_MAX)}`;
+    if (next.length + rest(9_999).length > room) return text + rest(more + sentences.length - index);
+    text = next;
+  }
+  return text + rest(more);
 }
 
 /** What was last told, kept in a file between runs. */
 export class LastNotice {
-  readonly #file: string;
+  readonly #file: KeptFile<NoticeKept>;
 
-  constructor(file: string) {
+  constructor(file: KeptFile<NoticeKept>) {
     this.#file = file;
   }
 
   /**
-   * The id of the notice that was last told; undefined where none was.
+   * The fingerprint of what was last told; undefined where nothing was, or by an earlier version.
    * @throws EngineError (`project`) where the file cannot be read or understood
    */
   async read(): Promise<string | undefined> {
-    try {
-      const { id } = JSON.parse(await readFile(this.#file, "utf8")) as Partial<DriftNotice>;
-      if (typeof id === "string") return id;
-      throw new Error("it has no id");
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      const why = `${(error as Error).message}; without the file, all findings are told as new`;
-      throw new EngineError("project", `${this.#file} cannot be read: ${why}`, { cause: error });
-    }
+    return (await this.#file.read())?.fingerprint;
   }
 
   /** @throws EngineError (`project`) where the file cannot be written */
   async write(run: NotedRun): Promise<void> {
-    const kept = { id: idOf(run), at: new Date().toISOString() };
-    try {
-      await writeFile(this.#file, `${JSON.stringify(kept)}\n`);
-    } catch (cause) {
-      throw new EngineError("project", `${this.#file} cannot be written: ${(cause as Error).message}`, {
-        cause,
-      });
-    }
+    await this.#file.write({ fingerprint: fingerprintOf(run), at: new Date().toISOString() });
   }
 }
 
@@ -139,25 +152,50 @@ const TITLES: Readonly<Record<NoticeEvent, string>> = {
   changed: "Drift, other than before",
   resolved: "No drift any more",
   repaired: "Drift repaired",
+  unclear: "Not all could be looked into",
 };
 
-function eventOf(id: string, before: string): NoticeEvent {
+function eventOf({ found, tests }: NotedRun, fingerprint: string, before: string): NoticeEvent {
   // Nobody would be told of the same again but for what was undone meanwhile.
-  if (id === before) return "repaired";
-  if (id === NOTHING) return "resolved";
+  if (fingerprint === before) return "repaired";
+  if (fingerprint === NOTHING) return "resolved";
+  const { drifted, open } = countedOf(found.report);
+  if (drifted.length + open.length + failing(tests).length === 0) return "unclear";
   return before === NOTHING ? "found" : "changed";
+}
+
+/** What of a report counts. */
+type Counted = { readonly drifted: DriftReport["drifted"]; readonly open: readonly FoundObject[] };
+
+const countedOf = (report: DriftReport): Counted => ({
+  drifted: report.drifted,
+  open: report.unmanagedCounts === "fail" ? openObjects(report) : [],
+});
+
+/** What a run found before its repair, and not after it: the credential may not remove everything. */
+function undoneBy({ found, repaired }: NotedRun): Counted {
+  if (!repaired) return { drifted: [], open: [] };
+  const [before, left] = [countedOf(repaired), countedOf(found.report)];
+  const urns = new Set(left.drifted.map(({ urn }) => urn));
+  const nameOf = ({ tenant, kind, id }: FoundObject) => JSON.stringify([tenant, kind, id]);
+  const names = new Set(left.open.map(nameOf));
+  return {
+    drifted: before.drifted.filter(({ urn }) => !urns.has(urn)),
+    open: before.open.filter((object) => !names.has(nameOf(object))),
+  };
 }
 
 /**
  * A digest of what was found: which objects, and how they are, but not what follows from them, which changes with every
  * device that comes.
  */
-function idOf({ found: { report, unmanaged }, tests }: NotedRun): string {
+function fingerprintOf({ found: { report, unmanaged, unread }, tests }: NotedRun): string {
   const open = report.unmanagedCounts === "fail" ? unmanaged : [];
   const found = [
     ...report.drifted.map((step) => ["drifted", step.urn, step.op, changedFields(step)]),
     ...open.map((object) => ["unmanaged", object.definition.name, object.id, declaredState(object)]),
     ...failing(tests).map(({ name, file }) => ["policy test", file, name]),
+    ...unread.map((what) => ["unread", what]),
   ];
   return digestOf(found.map((finding) => JSON.stringify(finding)).sort());
 }
@@ -173,26 +211,34 @@ const declaredState = ({ definition, state = {} }: LiveObject) =>
 
 const failing = (tests: TestedNamespace | undefined) => tests?.tests.filter(({ ok }) => !ok) ?? [];
 
-function summaryOf(report: DriftReport, tests: TestedNamespace | undefined): string {
+function summaryOf({ found: { report, unread }, tests }: NotedRun): string {
   const failed = failing(tests).length;
-  return `${summaryText(report)}${failed > 0 ? ` ${counted(failed, "policy test")} fail.` : ""}`;
+  return [
+    summaryText(report),
+    ...(failed > 0 ? [`${counted(failed, "policy test")} fail.`] : []),
+    ...(unread.length > 0 ? ["Not all could be looked into."] : []),
+  ].join(" ");
 }
 
 const PLAIN_STYLE: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
-function sentencesOf(report: DriftReport, style: ReportStyle): string[] {
-  const open = report.unmanagedCounts === "fail" ? openObjects(report) : [];
-  return [
-    ...report.drifted.map((one) => driftedSentence(one, style)),
-    ...open.map((one) => foundSentence(one, style)),
-  ];
-}
+const sentencesOf = ({ drifted, open }: Counted, style: ReportStyle): string[] => [
+  ...drifted.map((one) => driftedSentence(one, style)),
+  ...open.map((one) => foundSentence(one, style)),
+];
 
 const testSentences = (tests: TestedNamespace | undefined, style: ReportStyle): string[] =>
   failing(tests).map(({ name }) => `the policy test ${style.name(name)} fails`);
 
-const shortened = (sentence: string): string =>
-  sentence.length > FINDING_MAX ? `${sentence.slice(0, FINDING_MAX).toWellFormed()}…` : sentence;
+/** A sentence that is cut ends neither within an escape nor within a name in backticks. */
+function shortened(sentence: string, max: number): string {
+  if (sentence.length <= max) return sentence;
+  const cut = sentence
+    .slice(0, max)
+    .toWellFormed()
+    .replace(/&\w{0,3}$/, "");
+  return `${cut}…${(cut.match(/`/g) ?? []).length % 2 === 1 ? "`" : ""}`;
+}
 
 /** Nothing in it is a link, or calls somebody: neither for Slack nor for those that take its form. */
 const slackText = (text: string): string =>
@@ -200,7 +246,10 @@ const slackText = (text: string): string =>
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;")
-    .replaceAll(/(?<![\w.+-])@/g, "@ ");
+    .replaceAll(/@|(?<=:)\/\/|(?<=www)\./gi, `$&${NO_LINK}`);
+
+/** A space without width. */
+const NO_LINK = "\u200b";
 
 const slackName = (name: string): string => `\`${slackText(name).replaceAll("`", "'")}\``;
 

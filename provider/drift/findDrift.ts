@@ -53,6 +53,8 @@ export interface FoundDrift {
   readonly meanings: readonly DriftMeaning[];
   /** The objects that no program declares, without those that are excepted. */
   readonly unmanaged: readonly LiveObject[];
+  /** What could not be looked into, such as `objects of the kind PublicKey in fleet`; the report's notes say why. */
+  readonly unread: readonly string[];
 }
 
 /** Compares state and live objects alone, for a program without a service of its own. */
@@ -64,7 +66,7 @@ export async function stateDrift(stack: Stack, targets: TargetOptions): Promise<
   const acceptance = acceptanceOf(drifted, [], new Date(), result.engine);
   const nothing = { unmanaged: [], notApplied: [], namespaces: [], notes: [], acceptance };
   const report: DriftReport = { ...result, version: 1, drifted, ...nothing, unmanagedCounts: "ignore" };
-  return { report, meanings: [], unmanaged: [] };
+  return { report, meanings: [], unmanaged: [], unread: [] };
 }
 
 /**
@@ -84,12 +86,14 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const looking = { ...search, plan, drifted, managed, isWhole };
   const namespaces: NamespaceFound[] = [];
   const notes = [...unknown, ...result.steps.filter(hasMovedOn).map(movedOnNote)];
+  const unread: string[] = [];
   for (const tenant of namespacesOf(own, home)) {
     try {
       namespaces.push(await lookAt(looking, tenant));
     } catch (error) {
       const isUnreadable = error instanceof PermissionError || error instanceof NotFoundError;
       if (tenant === home || !isUnreadable) throw error;
+      unread.push(`the namespace ${tenant}`);
       notes.push(`the namespace ${tenant} could not be read: ${error.message}`);
     }
   }
@@ -122,6 +126,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     report,
     meanings: namespaces.map(({ meaning }) => meaning),
     unmanaged: open,
+    unread: [...unread, ...namespaces.flatMap((found) => found.unread)],
   };
 }
 
@@ -158,6 +163,7 @@ interface NamespaceFound {
   readonly unmanaged: readonly Unmanaged[];
   readonly originOf: (name: ObjectName) => Pick<Known, "by" | "firstSeen">;
   readonly notes: readonly string[];
+  readonly unread: readonly string[];
 }
 
 interface Looking extends DriftSearch {
@@ -189,6 +195,7 @@ async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound>
     unmanaged,
     originOf,
     notes: [...meaning.unknown, ...inventory.unknown, ...notes],
+    unread: inventory.unread.map((kind) => `objects of the kind ${kind} in ${meaning.namespace.name}`),
   };
 }
 

@@ -8,8 +8,8 @@ const WEBHOOK_VARIABLE = "GATEHOUSE_NOTIFY_URL";
 
 /** Milliseconds until a connection, an answer, and all attempts together have failed. */
 const [CONNECT, ANSWER, DEADLINE] = [5_000, 10_000, 60_000];
-/** How often a message is sent again, and the pauses between, in milliseconds; each is twice the one before. */
-const [REPEATS, PAUSE, PAUSE_MAX] = [4, 1_000, 15_000];
+/** How often a message is sent again, and the first pause between, in milliseconds; each is twice the one before. */
+const [REPEATS, PAUSE] = [4, 1_000];
 
 /** Errors of a connection after which a receiver may be there the next moment. */
 const PASSING = [
@@ -43,10 +43,38 @@ export function webhookAddress(env: Environment): URL {
   return url;
 }
 
+/** The proxies on the way to a webhook. */
+export interface Proxies {
+  readonly httpProxy: string;
+  readonly httpsProxy: string;
+  readonly noProxy: string;
+}
+
+/**
+ * The proxies that an environment names, by HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in small letters; those of this
+ * process are none of its.
+ * @throws ConfigurationError where one is no address; the text does not repeat it, since it may hold a password
+ */
+export function proxiesOf(env: Environment): Proxies {
+  const address = (name: string): string => {
+    const [found = name] = [name.toLowerCase(), name].filter((one) => env[one]);
+    const text = env[found] ?? "";
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (text !== "" && !["http:", "https:"].includes(url?.protocol ?? "")) {
+      throw new ConfigurationError(`${found}: it is not a URL; it looks like http://host:port`);
+    }
+    return text;
+  };
+  return {
+    httpProxy: address("HTTP_PROXY"),
+    httpsProxy: address("HTTPS_PROXY"),
+    noProxy: `localhost,127.0.0.1,::1,${env.no_proxy ?? env.NO_PROXY ?? ""}`,
+  };
+}
+
 /** How a message is sent. */
 export interface Sending {
-  /** Names proxies: HTTPS_PROXY, HTTP_PROXY, NO_PROXY, also in small letters. */
-  readonly env: Environment;
+  readonly proxies: Proxies;
   /**
    * Milliseconds before it is sent again.
    * @default 1,000
@@ -68,19 +96,16 @@ export interface Sending {
 export async function sendToWebhook(
   url: URL,
   message: unknown,
-  { env, pause = PAUSE, deadline = DEADLINE }: Sending,
+  { proxies, pause = PAUSE, deadline = DEADLINE }: Sending,
 ): Promise<void> {
-  const connections = new RetryAgent(
-    new EnvHttpProxyAgent({ ...proxies(env), connect: { timeout: CONNECT } }),
-    {
-      methods: ["POST"],
-      errorCodes: PASSING,
-      maxRetries: REPEATS,
-      minTimeout: pause,
-      maxTimeout: PAUSE_MAX,
-      throwOnError: false,
-    },
-  );
+  const connections = new RetryAgent(new EnvHttpProxyAgent({ ...proxies, connect: { timeout: CONNECT } }), {
+    methods: ["POST"],
+    errorCodes: PASSING,
+    maxRetries: REPEATS,
+    minTimeout: pause,
+    maxTimeout: deadline,
+    throwOnError: false,
+  });
   const refuse = (why: string, options?: ErrorOptions) =>
     new EngineError("notify", `${url.host} did not take the message about drift: ${why}`, options);
   try {
@@ -90,10 +115,10 @@ export async function sendToWebhook(
       headers: { "content-type": "application/json", "user-agent": `gatehouse/${packageVersion()}` },
       body: JSON.stringify(message),
       headersTimeout: ANSWER,
-      bodyTimeout: ANSWER,
       signal: AbortSignal.timeout(deadline),
     });
-    await body.dump();
+    // The status says all. A body that breaks off would have the message sent again.
+    body.on("error", () => {}).destroy();
     if (statusCode < 200 || statusCode > 299) throw refuse(`it answered ${statusCode}`);
   } catch (error) {
     if (error instanceof EngineError) throw error;
@@ -103,10 +128,3 @@ export async function sendToWebhook(
     await connections.destroy();
   }
 }
-
-/** The proxies that an environment names; those of this process are none of its. */
-const proxies = (env: Environment) => ({
-  httpProxy: env.http_proxy ?? env.HTTP_PROXY ?? "",
-  httpsProxy: env.https_proxy ?? env.HTTPS_PROXY ?? "",
-  noProxy: `localhost,127.0.0.1,::1,${env.no_proxy ?? env.NO_PROXY ?? ""}`,
-});

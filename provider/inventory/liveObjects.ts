@@ -17,6 +17,8 @@ export interface Inventory {
   readonly objects: readonly LiveObject[];
   /** What the credential may not read of it, as sentences. */
   readonly unknown: readonly string[];
+  /** The kinds of which it may not read the objects. */
+  readonly unread: readonly string[];
 }
 
 /** The kinds whose objects somebody may have made by hand, and which decide who can reach what or who may change that. */
@@ -51,22 +53,25 @@ export async function inventoryOf(
   tenant: string,
   kinds: readonly string[],
 ): Promise<Inventory> {
-  const unknown: string[] = [];
+  const unreadable = new Map<string, string>();
   const lists = await Promise.all(
     kinds.map(async (kind) => {
       const definition = definitionNamed(kind);
-      const list = await readList(definition, connection, tenant, unknown);
+      const list = await readList(definition, connection, tenant, unreadable);
       return list.map((object) => ({ ...object, definition }));
     }),
   );
-  return { objects: lists.flat(), unknown };
+  const unknown = [...unreadable].map(
+    ([kind, why]) => `objects of the kind ${kind} could not be read: ${why}`,
+  );
+  return { objects: lists.flat(), unknown, unread: [...unreadable.keys()] };
 }
 
 async function readList(
   { name, list }: ResourceDefinition,
   connection: Connection,
   tenant: string,
-  unknown: string[],
+  unreadable: Map<string, string>,
 ): Promise<readonly Listed[]> {
   try {
     return (await list?.(connection, tenant)) ?? [];
@@ -74,7 +79,7 @@ async function readList(
     // Services without a part of the interface, such as a firewall, say so with 404: there is nothing of that kind.
     if (error instanceof NotFoundError && name === "FirewallRule" && !isSilent(error)) return [];
     if (!(error instanceof PermissionError || error instanceof NotFoundError)) throw error;
-    unknown.push(`objects of the kind ${name} could not be read: ${error.message}`);
+    unreadable.set(name, error.message);
     return [];
   }
 }

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { sendToWebhook, webhookAddress } from "../../provider/drift/webhook.ts";
+import { proxiesOf, sendToWebhook, webhookAddress } from "../../provider/drift/webhook.ts";
 import { listening } from "../support/listening.ts";
 import { startWebhook, type TestWebhook } from "../support/webhook.ts";
 
@@ -11,7 +11,8 @@ describe("a message to a webhook", () => {
   });
   afterAll(() => hook.stop());
 
-  const send = (url = hook.url, env = {}) => sendToWebhook(new URL(url), { n: 1 }, { env, pause: 1 });
+  const send = (url = hook.url, env = {}) =>
+    sendToWebhook(new URL(url), { n: 1 }, { proxies: proxiesOf(env), pause: 1 });
   const sent = async (work: Promise<void>) => {
     const before = hook.messages.length;
     const error = await work.then(
@@ -52,9 +53,23 @@ describe("a message to a webhook", () => {
   it("says that nobody answers", async () => {
     const silent = await listening(createServer(() => {}));
     const url = new URL(silent.url);
-    const work = sendToWebhook(url, {}, { env: {}, deadline: 50 });
+    const work = sendToWebhook(url, {}, { proxies: proxiesOf({}), deadline: 50 });
     await expect(work).rejects.toThrow(`${url.host} did not take the message about drift: TimeoutError`);
     await silent.stop();
+  });
+
+  it("is taken where the answer says so, though it breaks off", async () => {
+    let count = 0;
+    const breaking = await listening(
+      createServer((_, response) => {
+        count += 1;
+        response.writeHead(200, { "content-length": "10" }).write("ok");
+        response.socket?.end();
+      }),
+    );
+    await send(breaking.url);
+    expect(count).toBe(1);
+    await breaking.stop();
   });
 
   it("to this machine takes no proxy, and to another one does", async () => {
@@ -64,6 +79,28 @@ describe("a message to a webhook", () => {
     expect(await sent(send(hook.url, env))).toEqual({ error: undefined, attempts: 1 });
     const { error } = await sent(send("https://hooks.example.org/services/x", env));
     expect(error).toBe("hooks.example.org did not take the message about drift: ECONNREFUSED");
+  });
+});
+
+describe("the address of a proxy", () => {
+  it.each([
+    [{ HTTPS_PROXY: "proxy.example.org:3128" }, "HTTPS_PROXY"],
+    [{ HTTP_PROXY: "http://ana:very-secret@proxy:99999" }, "HTTP_PROXY"],
+    [{ https_proxy: "very-secret" }, "https_proxy"],
+  ])("%j is refused, and not repeated", (env, name) => {
+    expect(() => proxiesOf(env)).toThrow(`${name}: it is not a URL; it looks like http://host:port`);
+  });
+
+  it("is taken by either name, the small letters first", () => {
+    const env = {
+      HTTPS_PROXY: "http://a:1",
+      https_proxy: "http://b:2",
+      HTTP_PROXY: "http://c:3",
+      NO_PROXY: "x",
+    };
+    expect(proxiesOf(env)).toEqual({
+      ...{ httpProxy: "http://c:3", httpsProxy: "http://b:2", noProxy: "localhost,127.0.0.1,::1,x" },
+    });
   });
 });
 
@@ -78,5 +115,12 @@ describe("the address of a webhook", () => {
     const read = () => webhookAddress(text === undefined ? {} : { GATEHOUSE_NOTIFY_URL: text });
     expect(read).toThrow(why);
     expect(read).toThrow(/^GATEHOUSE_NOTIFY_URL: (?!.*very-secret)/);
+  });
+
+  it("is not repeated where it stands in place of the file with it", () => {
+    const env = { GATEHOUSE_NOTIFY_URL_FILE: "https://hooks.example.org/very-secret" };
+    expect(() => webhookAddress(env)).toThrow(
+      "GATEHOUSE_NOTIFY_URL_FILE: can not read what should be the path of a file (ENOENT)",
+    );
   });
 });

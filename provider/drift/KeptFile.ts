@@ -1,0 +1,49 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { EngineError, writeDurably } from "../engine/index.ts";
+
+/** Where a run of drift keeps something of a stack beside its program; of `organisation/project/stack` the last part counts. */
+export const keptPath = (folder: string, what: "seen" | "notified", stack: string): string =>
+  join(folder, `access.${what}.${stack.split("/").at(-1)}.json`);
+
+/** What a run of drift keeps for the next one: an object, as JSON. */
+export class KeptFile<T extends object> {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /**
+   * What the run before has kept; undefined where none has.
+   * @throws EngineError (`project`) where the file cannot be read or understood
+   */
+  async read(): Promise<Partial<T> | undefined> {
+    try {
+      const kept: unknown = JSON.parse(await readFile(this.#path, "utf8"));
+      if (typeof kept !== "object" || kept === null) throw new Error("it holds no object");
+      return kept as Partial<T>;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw this.#cannot("read", error);
+    }
+  }
+
+  /**
+   * Keeps it whole, or leaves what was kept.
+   * @throws EngineError (`project`) where the file cannot be written
+   */
+  async write(kept: T): Promise<void> {
+    try {
+      await writeDurably(this.#path, `${JSON.stringify(kept, null, 2)}\n`);
+    } catch (error) {
+      throw this.#cannot("written", error);
+    }
+  }
+
+  #cannot(what: string, cause: unknown): EngineError {
+    return new EngineError("project", `${this.#path} cannot be ${what}: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+}

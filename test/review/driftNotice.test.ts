@@ -1,0 +1,137 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  type DriftNotice,
+  driftNotice,
+  type NotedRun,
+  slackMessage,
+} from "../../provider/drift/driftNotice.ts";
+import type { DriftReport, FoundObject } from "../../provider/drift/driftReport.ts";
+import { KeptFile, keptPath } from "../../provider/drift/KeptFile.ts";
+import { definitionNamed } from "../../provider/inventory/liveObjects.ts";
+import { testFolder } from "../support/folder.ts";
+
+const key = (name: string, meaning: readonly string[] = []): FoundObject => ({
+  ...{ kind: "PublicKey", id: name, name, tenant: "t", meaning },
+});
+
+const report = (unmanaged: readonly FoundObject[]): DriftReport => ({
+  ...{ engine: "embedded", command: "refresh", project: "access", stack: "prod", version: 1 as const },
+  ...{ ok: true, planned: true, createdStack: false, steps: [], diagnostics: [], durationMs: 1, outputs: {} },
+  summary: { create: 0, update: 0, replace: 0, delete: 0, same: 3, read: 0, import: 0 } as never,
+  ...{ drifted: [], unmanaged, unmanagedCounts: "fail", notApplied: [], namespaces: [], notes: [] },
+  acceptance: { program: "", changes: [], exceptions: [] } as never,
+});
+
+const run = (
+  names: readonly string[],
+  more: { unread?: string[]; repaired?: readonly string[] } = {},
+): NotedRun => ({
+  found: {
+    report: report(names.map((name) => key(name))),
+    unmanaged: names.map((name) => ({
+      definition: definitionNamed("PublicKey"),
+      id: name,
+      state: { name },
+    })) as never,
+    meanings: [],
+    unread: more.unread ?? [],
+  },
+  ...(more.repaired && { repaired: report(more.repaired.map((name) => key(name))) }),
+});
+
+const told = (one: NotedRun, last?: string) => driftNotice(one, last) as DriftNotice;
+
+describe("a notice of drift", () => {
+  test("has the fingerprint of its findings, and an id of its own", () => {
+    const [first, again] = [told(run(["a", "b"])), told(run(["b", "a"]))];
+    expect(again.fingerprint).toBe(first.fingerprint);
+    expect(again.id).not.toBe(first.id);
+    expect(driftNotice(run(["a", "b"]), first.fingerprint)).toBeUndefined();
+    expect(told(run(["a"]), first.fingerprint)).toMatchObject({ event: "changed" });
+    expect(told(run([]), first.fingerprint)).toMatchObject({ event: "resolved" });
+    expect(driftNotice(run([]), undefined)).toBeUndefined();
+  });
+
+  test("does not say that drift is gone where it could not be looked for", () => {
+    const before = told(run(["a"])).fingerprint;
+    const unclear = told(run([], { unread: ["the namespace lab"] }), before);
+    expect(unclear).toMatchObject({ event: "unclear", findings: [], unread: ["the namespace lab"] });
+    expect(unclear.summary).toMatch(/Not all could be looked into\.$/);
+    expect(driftNotice(run([], { unread: ["the namespace lab"] }), unclear.fingerprint)).toBeUndefined();
+    expect(told(run([]), unclear.fingerprint)).toMatchObject({ event: "resolved", unread: [] });
+    const { text } = slackMessage(run([], { unread: ["the namespace lab"] }), before) ?? { text: "" };
+    expect(text).toContain("Not looked into: the namespace lab");
+  });
+
+  test("names as undone what is not there any more, and no more of what was found", () => {
+    const before = told(run(["a", "b"])).fingerprint;
+    expect(told(run(["b"], { repaired: ["a", "b"] }), before)).toMatchObject({
+      ...{ event: "changed", findings: [expect.stringContaining("PublicKey b")] },
+      repaired: [expect.stringContaining("PublicKey a")],
+    });
+    const nothingHelped = run(["a", "b"], { repaired: ["a", "b"] });
+    expect(driftNotice(nothingHelped, before)).toBeUndefined();
+  });
+});
+
+test("whatever names people choose, Slack's form calls nobody, links nowhere, and is short enough for all", () => {
+  const part = fc.constantFrom(
+    "<!channel>",
+    "@here",
+    "x@y",
+    "`",
+    "*",
+    "&",
+    "https://evil.example",
+    "www.evil.example",
+    "ü",
+    "😀",
+    "a",
+    "\u202e",
+    "\n",
+  );
+  const name = fc.array(part, { minLength: 1, maxLength: 120 }).map((parts) => parts.join(""));
+  fc.assert(
+    fc.property(fc.uniqueArray(name, { minLength: 1, maxLength: 60 }), (names) => {
+      const { text } = slackMessage(run(names, { repaired: [...names, "gone"] }), undefined) ?? { text: "" };
+      expect(text.length).toBeLessThanOrEqual(1_900);
+      expect(text.isWellFormed()).toBe(true);
+      expect(text).not.toMatch(/[<>]|@(?!\u200b)|:\/\/(?!\u200b)|www\.(?!\u200b)/);
+      for (const line of text.split("\n")) expect((line.match(/`/g) ?? []).length % 2, line).toBe(0);
+      expect(text.replaceAll(/&(amp|lt|gt);/g, "")).not.toContain("&");
+      const shown = text.split("\n").filter((line) => line.startsWith("• PublicKey")).length;
+      const more = [...text.matchAll(/^… and (\d+) more$/gm)].reduce(
+        (sum, [, count]) => sum + Number(count),
+        0,
+      );
+      expect(shown + more).toBe(names.length + 1);
+    }),
+  );
+});
+
+describe("what a run of drift keeps", () => {
+  const file = (folder: string) =>
+    new KeptFile<{ n: number }>(keptPath(folder, "notified", "acme/access/prod"));
+
+  test("stands beside the program, by the last part of the stack's name", async () => {
+    const folder = testFolder();
+    expect(await file(folder).read()).toBeUndefined();
+    await file(folder).write({ n: 1 });
+    expect(await file(folder).read()).toEqual({ n: 1 });
+    expect(keptPath(folder, "seen", "prod")).toBe(join(folder, "access.seen.prod.json"));
+  });
+
+  test("is an error that names the file, where it is of no use", async () => {
+    const folder = testFolder();
+    for (const text of ["", "null", "{"]) {
+      writeFileSync(join(folder, "access.notified.prod.json"), text);
+      await expect(file(folder).read()).rejects.toThrow(/access\.notified\.prod\.json cannot be read: /);
+    }
+    mkdirSync(join(folder, "access.seen.prod.json"));
+    const there = new KeptFile(keptPath(folder, "seen", "prod"));
+    await expect(there.write({})).rejects.toThrow(/access\.seen\.prod\.json cannot be written: /);
+  });
+});
