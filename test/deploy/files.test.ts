@@ -34,10 +34,15 @@ describe.skipIf(UNTRIED !== "")(`the unit of the service, by systemd${UNTRIED}`,
 
   it("is understood, and leaves little open", () => {
     const unit = join(folder, "gatehouse-server@.service");
-    expect(run("verify", "--man=no", join(folder, "gatehouse-server@1.service"))).toEqual({
-      status: 0,
-      output: "",
-    });
+    // Units of this machine that it needs may have faults of their own.
+    const verified = run(
+      "verify",
+      "--man=no",
+      "--recursive-errors=no",
+      join(folder, "gatehouse-server@1.service"),
+    );
+    expect(verified.output.split("\n").filter((line) => line.includes("gatehouse"))).toEqual([]);
+    expect(verified.status, verified.output).toBe(0);
     const open = run("security", "--offline=yes", "--threshold=15", unit);
     expect(open.output).toContain("Overall exposure level");
     expect(open.status, open.output).toBe(0);
@@ -116,12 +121,24 @@ describe("the container", () => {
     const text = read("container/Containerfile");
     const faults = validate(text);
     expect(faults.map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
-    expect(/^USER (\d+):\d+$/m.exec(text)?.[1]).not.toBe("0");
+    expect(/^USER (\d+):\d+$/m.exec(text)?.[1]).toMatch(/^[1-9]\d*$/);
     expect(text).not.toMatch(/^(ENV|ARG) .*(SECRET|PASSWORD|TOKEN|DATABASE_URL)/m);
   });
 
   it.skipIf(UNBUILT !== false)(BUILT, { tags: ["long"], timeout: 600_000 }, () => {
     const file = join(DEPLOY, "container", "Containerfile");
-    execFileSync(builder ?? "", ["build", "--pull-never", "--file", file, RELEASE ?? ""], { stdio: "pipe" });
+    const image = `gatehouse-server-test-${process.pid}`;
+    const flags = ["--format", "docker", "--pull-never", "--tag", image, "--file", file];
+    const asked = (...args: string[]) =>
+      execFileSync(builder ?? "", args, { encoding: "utf8", stdio: "pipe" });
+    asked("build", ...flags, RELEASE ?? "");
+    try {
+      // The one says `Config`, the other `config`, and buildah has it within its description of the image.
+      const described = asked("inspect", "--type", "image", image);
+      expect(described).toMatch(/"User": "10001:10001"/);
+      expect(described).toMatch(/"Healthcheck": \{\s*"Test"/);
+    } finally {
+      asked("rmi", image);
+    }
   });
 });

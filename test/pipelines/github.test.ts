@@ -80,7 +80,7 @@ describe.runIf(gitOnPath)(
         {
           inputs: { command, folder: "policy", engine: "embedded" },
           env: {
-            ...{ GITHUB_API_URL: github.url, GITHUB_REPOSITORY: REPOSITORY },
+            ...{ GITHUB_API_URL: github.url, GITHUB_REPOSITORY: REPOSITORY, GATEHOUSE_AGAIN_S: "0 0" },
             GITHUB_WORKFLOW_REF: `${REPOSITORY}/.github/workflows/access.yml@refs/heads/main`,
             ...{ GATEHOUSE_URL: fleet.service.url, ...states(), ...credential },
           },
@@ -159,6 +159,7 @@ describe.runIf(gitOnPath)(
       const refused = await merged(7, credentials.operator);
       expect(refused.code).not.toBe(0);
       expect(await usernames()).toEqual({ ana: "^root$" });
+      github.unknowing = 2;
       const done = await job("apply", credentials.administrator, { event: "push" });
       expect([done.code, done.log]).toEqual([0, expect.any(String)]);
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
@@ -215,14 +216,18 @@ describe.runIf(gitOnPath)(
         id: 5,
         number: 5,
         login: "eve",
-        body: "<!-- gatehouse drift prod -->\nhm",
+        body: "<!-- gatehouse drift policy/prod -->\nhm",
         state: "open",
       };
       github.issues.push(planted);
       const first = await night();
       expect([first.code, first.log]).toEqual([2, expect.any(String)]);
       const [, issue] = github.issues;
-      expect(issue).toMatchObject({ login: BOT, state: "open", title: "Access of prod is not as declared" });
+      expect(issue).toMatchObject({
+        login: BOT,
+        state: "open",
+        title: "Access of policy/prod is not as declared",
+      });
       expect(issue?.body).toContain("backdoor");
 
       const before = github.requests.length;
@@ -250,7 +255,7 @@ describe.runIf(gitOnPath)(
     it("leaves the comment of an earlier push, and fails with 1, where nothing can be reviewed", async () => {
       change(10, { ana: "^(root|deploy)$" });
       const run = await pushed(10, { GATEHOUSE_API_KEY: "00000000-0000-4000-8000-000000000000" });
-      expect([run.code, run.steps]).toEqual([1, ["Review", "End as gatehouse did"]]);
+      expect([run.code, run.steps]).toEqual([1, ["Name what is kept", "Review", "End as gatehouse did"]]);
     });
   },
 );

@@ -15,7 +15,7 @@ import { type Fleet, startFleet } from "../support/fleet.ts";
 import { spawnGatehouse } from "../support/gatehouse.ts";
 import { gitLabel, gitOnPath } from "../support/git.ts";
 import { bash, PIPELINES } from "./support/action.ts";
-import { GITLAB_TOKEN, gitlabJob, startGitlab, type TestGitlab } from "./support/gitlab.ts";
+import { GITLAB_CI, GITLAB_TOKEN, gitlabJob, startGitlab, type TestGitlab } from "./support/gitlab.ts";
 import { type Credentials, credentialsOf, PROGRAM_FILES, policyFile } from "./support/policyRepository.ts";
 
 const MODULES = join(import.meta.dirname, "..", "..", "node_modules");
@@ -71,12 +71,13 @@ describe.runIf(gitOnPath)(
     async function job(name: keyof typeof SOURCES, credential: Readonly<Record<string, string>>) {
       const source = SOURCES[name];
       const predefined = { CI_PIPELINE_SOURCE: source, ...(name === "review" && { CI_COMMIT_BRANCH: "" }) };
-      const one = await gitlabJob(name === "main" ? "review" : name);
+      const one = await gitlabJob(name === "main" ? "review" : name, GITLAB_CI.pulumi);
       const run = await bash([...one.before_script, ...one.script].join("\n"), root, {
         ...environmentWithout("GATEHOUSE_", "PULUMI_", "GITLAB_", "CI_"),
         ...one.variables,
-        ...{ CI_API_V4_URL: `${gitlab.url}/api/v4`, CI_PROJECT_ID: "42", CI_MERGE_REQUEST_IID: "7" },
+        ...{ CI_API_V4_URL: `${gitlab.url}/api/v4`, CI_MERGE_REQUEST_IID: "7" },
         ...{
+          CI_MERGE_REQUEST_PROJECT_ID: "42",
           CI_COMMIT_SHA: "4de97a1",
           CI_JOB_URL: "https://gitlab.example.org/j/1",
           GITLAB_TOKEN,

@@ -91,17 +91,16 @@ describe("github.mjs", () => {
     expect(stderr).not.toContain("wrong-token");
   });
 
-  it("has one fingerprint for one plan of Terraform, whenever it was made", async () => {
-    const plan = (after: string, timestamp: string) =>
-      fileWith(
-        JSON.stringify({ timestamp, resource_changes: [{ address: "a", change: { after } }] }),
-        "plan.json",
-      );
-    const digest = async (file: string) => (await run(["digest", file])).stdout;
-    const first = await digest(plan("x", "1"));
-    expect(first).toMatch(/^[0-9a-f]{64}\n$/);
-    expect(await digest(plan("x", "2"))).toBe(first);
-    expect(await digest(plan("y", "1"))).not.toBe(first);
+  it("has an issue for each program: one without drift closes no other's", async () => {
+    const night = (program: string, code: string) => run(["issue", fileWith("## Drift"), program, code]);
+    expect(await night("policy/prod", "2")).toMatchObject({ code: 0 });
+    expect(await night("lab/prod", "0")).toMatchObject({ code: 0, stdout: "No drift, and no issue.\n" });
+    expect(await night("lab/prod", "2")).toMatchObject({ code: 0 });
+    expect(await night("policy/prod", "0")).toMatchObject({ code: 0 });
+    expect(github.issues.map(({ title, state }) => [title, state])).toEqual([
+      ["Access of policy/prod is not as declared", "closed"],
+      ["Access of lab/prod is not as declared", "open"],
+    ]);
   });
 });
 
@@ -116,8 +115,14 @@ describe("gitlab.mjs", () => {
     runCommand([join(PIPELINES, "gitlab", "gitlab.mjs"), "note", fileWith(COMMENT)], {
       env: {
         ...environmentWithout("GITLAB_", "CI_"),
-        ...{ CI_API_V4_URL: `${gitlab.url}/api/v4`, CI_PROJECT_ID: "42", CI_MERGE_REQUEST_IID: "7" },
-        ...{ CI_COMMIT_SHA: "abc", CI_JOB_URL: "https://gitlab.example.org/j/1", GITLAB_TOKEN, ...env },
+        ...{ CI_API_V4_URL: `${gitlab.url}/api/v4`, CI_MERGE_REQUEST_IID: "7" },
+        ...{
+          CI_MERGE_REQUEST_PROJECT_ID: "42",
+          CI_COMMIT_SHA: "abc",
+          CI_JOB_URL: "https://gitlab.example.org/j/1",
+          GITLAB_TOKEN,
+          ...env,
+        },
       },
     });
 
@@ -125,7 +130,13 @@ describe("gitlab.mjs", () => {
     gitlab.refusals.push(503, 429);
     expect(await note()).toMatchObject({ code: 0, stdout: "Made the note on !7\n", stderr: "" });
     expect(await note()).toMatchObject({ code: 0, stdout: "Updated the note on !7\n" });
-    expect(gitlab.notes).toHaveLength(1);
+    expect(gitlab.notes).toEqual([
+      expect.objectContaining({ body: expect.stringContaining("_Of commit abc, by ") }),
+    ]);
+    expect(await note({ CI_MERGE_REQUEST_SOURCE_BRANCH_SHA: "def" })).toMatchObject({ code: 0 });
+    expect(gitlab.notes).toEqual([
+      expect.objectContaining({ body: expect.stringContaining("_Of commit def, by ") }),
+    ]);
     gitlab.refusals.push(403);
     const refused = await note();
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("needs the scope api")]);

@@ -1,9 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
+import { environmentWithout } from "../support/command.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
+import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
+import { startWebhook } from "../support/webhook.ts";
 import {
   type AttachedProvider,
   hasTerraform,
@@ -11,12 +14,25 @@ import {
   SOURCE,
   startProvider,
 } from "../terraform/support/terraform.ts";
-import { runAction } from "./support/action.ts";
+import { bash, PIPELINES, runAction } from "./support/action.ts";
 import { GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
+import { GITLAB_CI, GITLAB_TOKEN, gitlabJob, startGitlab } from "./support/gitlab.ts";
 import { type Credentials, credentialsOf } from "./support/policyRepository.ts";
 
 const BIN = join(import.meta.dirname, "..", "..", "node_modules", ".bin");
 const KEY = sshKeyLine("ana");
+const IGNORED = "Member * until 2999-12-31: nobody minds\nApiKey * until 2999-12-31: nobody minds\n";
+
+/** A configuration with one key. */
+const configuration = (username: string) =>
+  JSON.stringify({
+    terraform: { required_providers: { gatehouse: { source: SOURCE } } },
+    resource: {
+      gatehouse_public_key: {
+        ana: { name: "ana", data: KEY, username, filter: { hostname: "^web-1$" } },
+      },
+    },
+  });
 
 describe.runIf(hasTerraform)(`the action with ${LABEL}`, { tags: ["long"], timeout: 180_000 }, () => {
   let fleet: Fleet;
@@ -30,8 +46,7 @@ describe.runIf(hasTerraform)(`the action with ${LABEL}`, { tags: ["long"], timeo
     github = await startGithub();
     github.permissions = { "pull-requests": "write", issues: "write", actions: "read" };
     root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
-    const ignored = "Member * until 2999-12-31: nobody minds\nApiKey * until 2999-12-31: nobody minds\n";
-    writeFileSync(join(root, "access.ignore"), ignored);
+    writeFileSync(join(root, "access.ignore"), IGNORED);
   });
   afterAll(async () => {
     await github?.stop();
@@ -61,12 +76,7 @@ describe.runIf(hasTerraform)(`the action with ${LABEL}`, { tags: ["long"], timeo
       await provider.stop();
     }
   }
-  const configure = (username: string) => {
-    const key = { name: "ana", data: KEY, username, filter: { hostname: "^web-1$" } };
-    const terraform = { required_providers: { gatehouse: { source: SOURCE } } };
-    const resource = { gatehouse_public_key: { ana: key } };
-    writeFileSync(join(root, "main.tf.json"), JSON.stringify({ terraform, resource }));
-  };
+  const configure = (username: string) => writeFileSync(join(root, "main.tf.json"), configuration(username));
 
   it("reviews as an observer, applies as an administrator what is still the same, and finds drift", async () => {
     configure("^root$");
@@ -75,13 +85,15 @@ describe.runIf(hasTerraform)(`the action with ${LABEL}`, { tags: ["long"], timeo
     expect(github.comments).toEqual([
       expect.objectContaining({ body: expect.stringContaining("gains login `root` on web-1") }),
     ]);
-    expect(readFileSync(join(root, "run-1", "gatehouse-reviewed", "reviewed"), "utf8")).toMatch(
-      /^[0-9a-f]{64}\n$/,
-    );
+    const reviewed = readFileSync(join(root, "run-1", "gatehouse-reviewed-._prod", "reviewed"), "utf8");
+    expect(JSON.parse(reviewed)).toMatchObject({ changes: ["create gatehouse_public_key.ana"] });
 
     configure("^(root|deploy)$");
     const refused = await job("apply", "workflow_dispatch", credentials.administrator, 1);
-    expect([refused.code, refused.log]).toEqual([2, expect.stringContaining("is not what was reviewed")]);
+    expect([refused.code, refused.log]).toEqual([
+      2,
+      expect.stringContaining("what was reviewed is not what"),
+    ]);
     expect(await fleet.client.getPublicKeys()).toEqual([]);
     configure("^root$");
     const done = await job("apply", "workflow_dispatch", credentials.administrator, 1);
@@ -99,3 +111,132 @@ describe.runIf(hasTerraform)(`the action with ${LABEL}`, { tags: ["long"], timeo
     expect(github.faults).toEqual([]);
   });
 });
+
+// The provider is installed as a user installs it, and started by Terraform with the job's own environment.
+describe.runIf(hasTerraform && gitOnPath)(
+  `jobs with ${LABEL}, with ${gitLabel}`,
+  { tags: ["long"], timeout: 180_000 },
+  () => {
+    let fleet: Fleet;
+    let root: string;
+    let credentials: Credentials;
+    beforeAll(async () => {
+      fleet = await startFleet(["watcher", "keeper"]);
+      await fleet.enrol("web-1");
+      credentials = await credentialsOf(fleet);
+      root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
+      mkdirSync(join(root, "bin"));
+      // The packages are there, and no job of a test is to install others.
+      writeFileSync(join(root, "bin", "npm"), '#!/bin/sh\necho "npm $*"\n', { mode: 0o755 });
+    });
+    afterAll(async () => {
+      await fleet?.stop();
+      if (root) rmSync(root, { recursive: true, force: true });
+    });
+    const environment = (): Record<string, string> => ({
+      ...environmentWithout("GATEHOUSE_", "TF_", "CI_", "GITLAB_"),
+      ...{ HOME: root, CHECKPOINT_DISABLE: "1", GATEHOUSE_URL: fleet.service.url },
+      PATH: [join(root, "bin"), BIN, dirname(process.execPath), process.env.PATH].join(delimiter),
+    });
+    const keys = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
+
+    it("on GitLab review as an observer, apply as an administrator what is still the same, and find drift", async () => {
+      const gitlab = await startGitlab();
+      const project = join(root, "project");
+      mkdirSync(join(project, "policy"), { recursive: true });
+      cpSync(join(PIPELINES, "gitlab", "gitlab.mjs"), join(project, "gitlab.mjs"));
+      writeFileSync(join(project, "policy", "access.ignore"), IGNORED);
+      const configure = (username: string) =>
+        writeFileSync(join(project, "policy", "main.tf.json"), configuration(username));
+      const job = async (name: string, source: string, credential: Readonly<Record<string, string>>) => {
+        const one = await gitlabJob(name, GITLAB_CI.terraform);
+        const env = {
+          ...{
+            ...environment(),
+            ...one.variables,
+            PLAN: join(root, "plan"),
+            GATEHOUSE_URL: fleet.service.url,
+          },
+          ...{ CI_API_V4_URL: `${gitlab.url}/api/v4`, CI_MERGE_REQUEST_PROJECT_ID: "42", GITLAB_TOKEN },
+          ...{
+            CI_MERGE_REQUEST_IID: "7",
+            CI_COMMIT_SHA: "abc",
+            CI_JOB_URL: "https://gitlab.example.org/j/1",
+          },
+          ...{ CI_PIPELINE_SOURCE: source, ...credential },
+        };
+        const run = await bash([...one.before_script, ...one.script].join("\n"), project, env);
+        await bash((one.after_script ?? []).join("\n"), project, env);
+        expect([existsSync(env.PLAN), existsSync(`${env.PLAN}.json`)]).toEqual([false, false]);
+        expect(run.log).not.toContain(GITLAB_TOKEN);
+        return run;
+      };
+
+      configure("^root$");
+      const review = await job("review", "merge_request_event", credentials.observerKey);
+      expect([review.code, review.log]).toEqual([0, expect.any(String)]);
+      expect(gitlab.notes).toEqual([
+        expect.objectContaining({ body: expect.stringContaining("gains login `root` on web-1") }),
+      ]);
+      configure("^(root|deploy)$");
+      const refused = await job("apply", "push", credentials.administrator);
+      expect([refused.code, refused.log]).toEqual([
+        2,
+        expect.stringContaining("what was reviewed is not what"),
+      ]);
+      configure("^root$");
+      expect(await job("review", "push", credentials.observerUser)).toMatchObject({ code: 0 });
+      const done = await job("apply", "push", credentials.administrator);
+      expect([done.code, done.log]).toEqual([0, expect.stringContaining("Apply complete")]);
+      expect(await keys()).toEqual(["^root$"]);
+      expect(gitlab.notes).toHaveLength(1);
+
+      const [key] = await fleet.client.getPublicKeys();
+      const params = { fingerprint: key?.fingerprint ?? "" };
+      await fleet.client.deletePublicKey({ params });
+      expect(await job("drift", "schedule", credentials.observerKey)).toMatchObject({ code: 2 });
+      expect(readFileSync(join(project, "drift.xml"), "utf8")).toContain("<failure");
+      await gitlab.stop();
+    });
+
+    it("every night tell a webhook of drift", async () => {
+      const hook = await startWebhook();
+      mkdirSync(join(root, "origin"));
+      const origin = new TestRepository(join(root, "origin"));
+      origin.write({
+        "main.tf.json": JSON.stringify({
+          terraform: { required_providers: { gatehouse: { source: SOURCE } } },
+        }),
+        "access.ignore": IGNORED,
+        ".gitignore": ".terraform*\nterraform.tfstate*\naccess.notified.*\n",
+      });
+      origin.commit("a configuration of nothing");
+      const clone = join(root, "clone");
+      origin.git("clone", "--quiet", origin.root, clone);
+      const secrets = join(root, "credentials");
+      mkdirSync(secrets);
+      const { GATEHOUSE_API_KEY = "" } = credentials.observerKey;
+      const files = { "api-key": GATEHOUSE_API_KEY, passphrase: "", webhook: hook.url };
+      for (const [name, secret] of Object.entries(files)) writeFileSync(join(secrets, name), secret);
+      await bash("gatehouse terraform install", root, environment());
+      const night = () =>
+        bash(join(PIPELINES, "timer", "gatehouse-drift.sh"), root, {
+          ...{ ...environment(), POLICY: clone, TERRAFORM: "true", NOTIFY: "json" },
+          CREDENTIALS_DIRECTORY: secrets,
+        });
+
+      expect(await night()).toEqual({ code: 0, log: "" });
+      const rule = { action: "allow" as const, active: true, priority: 1, sourceIp: ".*", username: ".*" };
+      await fleet.client.createFirewallRule({ body: { ...rule, filter: { hostname: ".*" } } });
+      expect(await night()).toEqual({ code: 2, log: "" });
+      expect(await night()).toEqual({ code: 2, log: "" });
+      expect(hook.messages).toMatchObject([
+        { event: "found", findings: [expect.stringContaining("FirewallRule")] },
+      ]);
+      writeFileSync(join(secrets, "api-key"), "4d6e1d2c-0000-4000-8000-000000000000");
+      const failed = await night();
+      expect([failed.code, failed.log]).toEqual([1, expect.stringMatching(/credential|API key/i)]);
+      await hook.stop();
+    });
+  },
+);

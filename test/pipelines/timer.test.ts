@@ -212,7 +212,10 @@ describe.skipIf(version < 250)(
 
     it("are understood, and leave little open", () => {
       const units = ["gatehouse-drift.service", "gatehouse-drift.timer"].map((name) => join(folder, name));
-      expect(run("verify", "--man=no", ...units)).toEqual({ status: 0, output: "" });
+      // Units of this machine that they need may have faults of their own.
+      const verified = run("verify", "--man=no", "--recursive-errors=no", ...units);
+      expect(verified.output.split("\n").filter((line) => line.includes("gatehouse"))).toEqual([]);
+      expect(verified.status, verified.output).toBe(0);
       const open = run("security", "--offline=yes", "--threshold=20", units[0] ?? "");
       expect(open.output).toContain("Overall exposure level");
       expect(open.status, open.output).toBe(0);

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { PIPELINES } from "./support/action.ts";
 import { isMet } from "./support/expressions.ts";
-import { gitlabJobs } from "./support/gitlab.ts";
+import { GITLAB_CI, gitlabJobs } from "./support/gitlab.ts";
 
 const textOf = (path: string) => readFileSync(join(PIPELINES, path), "utf8");
 const WORKFLOWS = ["access", "access-terraform"].map((name) => `github/workflows/${name}.yml`);
@@ -152,18 +152,21 @@ it("actions of others than GitHub are pinned by commit", () => {
   expect(loose).toEqual([]);
 });
 
-describe("GitLab's schema, and its rules as gitlab-ci-local reads them", () => {
-  it.each([
-    ["a merge request", { CI_PIPELINE_SOURCE: "merge_request_event", CI_COMMIT_BRANCH: "" }, ["review"]],
-    ["a push to the default branch", { CI_PIPELINE_SOURCE: "push" }, ["review", "apply"]],
-    ["a push to another branch", { CI_PIPELINE_SOURCE: "push", CI_COMMIT_BRANCH: "change" }, []],
-    ["the schedule", { CI_PIPELINE_SOURCE: "schedule" }, ["drift"]],
-  ])("take the file, on %s", async (_, variables, expected) => {
-    expect(await gitlabJobs(variables)).toEqual(expected);
-  });
+describe.each(Object.entries(GITLAB_CI))(
+  "GitLab's schema, and its rules as gitlab-ci-local reads them: for %s, they",
+  (_, text) => {
+    it.each([
+      ["a merge request", { CI_PIPELINE_SOURCE: "merge_request_event", CI_COMMIT_BRANCH: "" }, ["review"]],
+      ["a push to the default branch", { CI_PIPELINE_SOURCE: "push" }, ["review", "apply"]],
+      ["a push to another branch", { CI_PIPELINE_SOURCE: "push", CI_COMMIT_BRANCH: "change" }, []],
+      ["the schedule", { CI_PIPELINE_SOURCE: "schedule" }, ["drift"]],
+    ])("take the file, on %s", async (_, variables, expected) => {
+      expect(await gitlabJobs(variables, text)).toEqual(expected);
+    });
 
-  it("refuse what is wrong in it", async () => {
-    const wrong = textOf("gitlab/.gitlab-ci.yml").replace("junit: drift.xml", "junitt: drift.xml");
-    await expect(gitlabJobs({}, wrong)).rejects.toThrow(/junitt/);
-  });
-});
+    it("refuse what is wrong in it", async () => {
+      const wrong = text.replace("junit: drift.xml", "junitt: drift.xml");
+      await expect(gitlabJobs({}, wrong)).rejects.toThrow(/junitt/);
+    });
+  },
+);

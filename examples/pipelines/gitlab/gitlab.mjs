@@ -19,9 +19,11 @@ async function note() {
   if (!env.GITLAB_TOKEN) throw new Error("GITLAB_TOKEN is missing: a CI_JOB_TOKEN may write no notes");
   const review = readFileSync(file, "utf8");
   const [marker] = review.split("\n", 1);
-  const body = `${review}\n_Of commit ${env.CI_COMMIT_SHA}, by [this job](${env.CI_JOB_URL})._\n`;
+  // Of a pipeline for the merged result, CI_COMMIT_SHA is a commit that nobody finds.
+  const commit = env.CI_MERGE_REQUEST_SOURCE_BRANCH_SHA || env.CI_COMMIT_SHA;
+  const body = `${review}\n_Of commit ${commit}, by [this job](${env.CI_JOB_URL})._\n`;
   const { body: self } = await request("GET", "/user");
-  const notes = `/projects/${env.CI_PROJECT_ID}/merge_requests/${env.CI_MERGE_REQUEST_IID}/notes`;
+  const notes = `/projects/${env.CI_MERGE_REQUEST_PROJECT_ID}/merge_requests/${env.CI_MERGE_REQUEST_IID}/notes`;
   // Anybody may write a note with the marker, and change it later: only one's own counts.
   const earlier = (await all(notes)).find(
     (one) => one.author.id === self.id && one.body.split(/\r?\n/, 1)[0] === marker,

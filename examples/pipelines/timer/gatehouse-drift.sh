@@ -8,27 +8,42 @@
 set -eu
 if [ $# -gt 0 ]; then
   set -a
+  # shellcheck source=/dev/null
   . "$1"
   set +a
 fi
-: "${POLICY:?is the folder of the clone}" "${STACK:?is the name of the stack}"
+: "${POLICY:?is the folder of the clone}"
+[ "${TERRAFORM:-}" = true ] || : "${STACK:?is the name of the stack}"
 
 # systemd says where credentials are; cron does not.
 secrets=${CREDENTIALS_DIRECTORY:-/etc/gatehouse-drift/credentials}
-export GATEHOUSE_API_KEY_FILE="$secrets/api-key"
-export PULUMI_CONFIG_PASSPHRASE_FILE="$secrets/passphrase"
-export GATEHOUSE_NOTIFY_URL_FILE="$secrets/webhook"
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+umask 077
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+log=$temporary/log
+
+# Where the secrets are, programs are told that need them, and no other command.
+with_secrets() {
+  GATEHOUSE_API_KEY_FILE="$secrets/api-key" GATEHOUSE_NOTIFY_URL_FILE="$secrets/webhook" \
+    PULUMI_CONFIG_PASSPHRASE_FILE="$secrets/passphrase" "$@"
+}
 
 drift() {
   cd "$POLICY"
   git pull --quiet --ff-only
-  npm ci --no-audit --no-fund --loglevel=error
+  if [ "${TERRAFORM:-}" = true ]; then
+    terraform init -input=false -no-color
+    with_secrets terraform plan -input=false -no-color -lock=false -out="$temporary/plan"
+    terraform show -json "$temporary/plan" >"$temporary/plan.json"
+    set -- gatehouse drift . --terraform "$temporary/plan.json"
+  else
+    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+    set -- npx --no-install gatehouse drift . --stack "$STACK"
+  fi
   # Flags are several words.
   # shellcheck disable=SC2086
-  npx --no-install gatehouse drift . --stack "$STACK" --notify "${NOTIFY:-slack}" ${FLAGS:-}
+  with_secrets "$@" --notify "${NOTIFY:-slack}" ${FLAGS:-}
 }
 
 code=0

@@ -78,6 +78,8 @@ export interface TestGithub extends Listening {
   readonly comments: Written[];
   readonly issues: Written[];
   readonly pulls: { number: number; head: string; merged?: string }[];
+  /** How often it is still asked in vain which pull request a commit is of. */
+  unknowing: number;
   readonly runs: { id: number; head: string; conclusion: string }[];
   /** The requests so far, as `METHOD /path` below the repository. */
   readonly requests: string[];
@@ -107,6 +109,7 @@ export async function startGithub(): Promise<TestGithub> {
       requests: [],
       refusals: [],
     },
+    unknowing: 0,
     ...{ faults: [] as string[], permissions: {} as Readonly<Record<string, string>> },
   } as unknown as TestGithub;
   const { faults } = state;
@@ -153,7 +156,7 @@ export async function startGithub(): Promise<TestGithub> {
       issue(Object.assign(found(state.issues, "number", number), changed)),
     "GET /commits/{commit_sha}/pulls": ({ commit_sha: sha }) =>
       state.pulls
-        .filter(({ head, merged }) => [head, merged].includes(sha ?? ""))
+        .filter(({ head, merged }) => [head, merged].includes(sha ?? "") && !(state.unknowing-- > 0))
         .map(({ number, head, merged }) => ({
           ...{ number, head: { sha: head }, state: merged ? "closed" : "open" },
           ...{ merge_commit_sha: merged ?? null, merged_at: merged ? "2026-11-24T00:00:00Z" : null },

@@ -14,14 +14,18 @@ import { PIPELINES } from "./action.ts";
 
 const RUNNER = createRequire(import.meta.url).resolve("gitlab-ci-local");
 
-/** The file as it is to be copied. */
-export const GITLAB_CI = readFileSync(join(PIPELINES, "gitlab", ".gitlab-ci.yml"), "utf8");
+/** The files as they are to be copied: for a Pulumi program, and for Terraform. */
+export const GITLAB_CI = {
+  pulumi: readFileSync(join(PIPELINES, "gitlab", ".gitlab-ci.yml"), "utf8"),
+  terraform: readFileSync(join(PIPELINES, "gitlab", "terraform", ".gitlab-ci.yml"), "utf8"),
+};
 
 /** A job of a pipeline, with what it takes from others by `extends`. */
 export interface GitlabJob {
   readonly name: string;
   readonly script: readonly string[];
   readonly before_script: readonly string[];
+  readonly after_script?: readonly string[];
   readonly variables: Readonly<Record<string, string>>;
   readonly artifacts: { readonly paths: readonly string[]; readonly reports?: { readonly junit: string } };
 }
@@ -47,7 +51,7 @@ async function pipeline(
 /** The names of the jobs in a pipeline for which these variables are set; the file is held to GitLab's schema first. */
 export async function gitlabJobs(
   variables: Readonly<Record<string, string>>,
-  text = GITLAB_CI,
+  text: string,
 ): Promise<readonly string[]> {
   const listed = JSON.parse(await pipeline("--list-json", variables, text)) as {
     name: string;
@@ -57,8 +61,8 @@ export async function gitlabJobs(
 }
 
 /** A job, with the variables of all. */
-export async function gitlabJob(name: string): Promise<GitlabJob> {
-  const whole = parse(await pipeline("--preview", {}, GITLAB_CI)) as Record<string, GitlabJob>;
+export async function gitlabJob(name: string, text: string): Promise<GitlabJob> {
+  const whole = parse(await pipeline("--preview", {}, text)) as Record<string, GitlabJob>;
   const job = whole[name];
   if (!job) throw new Error(`the file has no job ${name}`);
   return { ...job, name, variables: whole.variables as unknown as Record<string, string> };

@@ -1,10 +1,10 @@
+import { generateKeyPairSync } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Client, createClient, passwordCredential } from "../../../sdk/index.ts";
 import { makeCertificate, openssl } from "../../support/certificate.ts";
-import { agentCall } from "../../support/fleet.ts";
 import { type Instances, startInstances } from "../../support/instances.ts";
 import { startNginx, type TestNginx, withoutNginx } from "../../support/nginx.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
@@ -23,6 +23,9 @@ import {
 
 const EXAMPLE = join(import.meta.dirname, "..", "..", "..", "examples", "deploy", "nginx");
 const why = withoutNginx ?? withoutSsh ?? (openssl ? undefined : "openssl is not on the PATH");
+/** The public half of a key, as agents send it. */
+const agentKey = () =>
+  generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ type: "pkcs1", format: "pem" });
 const portOf = (url: string): number => Number(new URL(url).port);
 
 describe.skipIf(why)(
@@ -40,6 +43,7 @@ describe.skipIf(why)(
     let client: Client;
     let trusting: Agent;
     let url: string;
+    let cert: string;
     let tenant: string;
     let namespace: string;
     let key: string;
@@ -48,7 +52,8 @@ describe.skipIf(why)(
     beforeAll(async () => {
       const hostKey = newKey(folder.path, "host");
       key = newKey(folder.path, "key");
-      const { cert, key: certificateKey } = makeCertificate(folder.path, "gate");
+      const certificate = makeCertificate(folder.path, "gate");
+      cert = certificate.cert;
       for (const index of [0, 1, 2]) {
         const internal = () =>
           (instances.services[index] as TestService)
@@ -79,7 +84,7 @@ describe.skipIf(why)(
           [/gate\.example\.org\$request_uri/g, `localhost:${https}$request_uri`],
           [/server_name gate\.example\.org/g, "server_name localhost"],
           [/\/etc\/letsencrypt\S+fullchain\.pem/g, cert],
-          [/\/etc\/letsencrypt\S+privkey\.pem/g, certificateKey],
+          [/\/etc\/letsencrypt\S+privkey\.pem/g, certificate.key],
           ...services.flatMap((service, index) => [
             [new RegExp(`127\\.0\\.0\\.1:808${index + 1}`, "g"), `127.0.0.1:${portOf(service.url)}`] as const,
             [new RegExp(`127\\.0\\.0\\.1:222${index + 1}`, "g"), `127.0.0.1:${sshPortOf(service)}`] as const,
@@ -121,15 +126,41 @@ describe.skipIf(why)(
       expect([plain.statusCode, plain.headers.location]).toEqual([308, `${url}/api/devices?page=2`]);
 
       const headers = {
-        "x-real-ip": "203.0.113.9",
-        "x-forwarded-for": "203.0.113.9",
-        "x-forwarded-host": "evil",
+        ...{ "x-real-ip": "203.0.113.9", "x-forwarded-for": "203.0.113.9", "x-forwarded-host": "evil" },
+        "content-type": "application/json",
       };
       const info = await request(`${url}/info`, { dispatcher: trusting, headers });
       expect(info.headers["strict-transport-security"]).toBe("max-age=31536000");
       expect(await info.body.json()).toMatchObject({ endpoints: { api: `localhost:${nginx.ports[1]}` } });
-      const { uid } = await agentCall(client, "edge-2", "02:00:00:00:0e:02", tenant);
-      expect(await client.getDevice({ params: { uid } })).toMatchObject({ remoteAddr: "127.0.0.1" });
+      const elsewhere = new Agent({ connect: { ca: readFileSync(cert, "utf8") }, localAddress: "127.0.0.2" });
+      const device = { hostname: "edge-2", identity: { mac: "02:00:00:00:0e:02" }, tenant_id: tenant };
+      const machine = {
+        id: "debian",
+        pretty_name: "Debian",
+        version: "v0.19.0",
+        arch: "amd64",
+        platform: "native",
+      };
+      const enrolled = await request(`${url}/api/devices/auth`, {
+        ...{ dispatcher: elsewhere, headers, method: "POST" },
+        body: JSON.stringify({ ...device, info: machine, public_key: agentKey() }),
+      });
+      const { uid } = (await enrolled.body.json()) as { readonly uid: string };
+      expect(await client.getDevice({ params: { uid } })).toMatchObject({ remoteAddr: "127.0.0.2" });
+      await elsewhere.close();
+    });
+
+    it("pass on whatever the service takes: long filters, and large records of sessions", async () => {
+      const asked = async (path: string, options: object = {}) => {
+        const { statusCode, body } = await request(`${url}${path}`, { dispatcher: trusting, ...options });
+        await body.dump();
+        return statusCode;
+      };
+      // Without a credential, the service says 401, and nginx something else.
+      expect(await asked(`/api/devices?filter=${"a".repeat(20_000)}`)).toBe(401);
+      const record = { method: "POST", body: JSON.stringify({ data: "a".repeat(190_000) }) };
+      const type = { headers: { "content-type": "application/json" } };
+      expect(await asked("/api/sessions/a/records/0", { ...record, ...type })).toBe(401);
     });
 
     it("carry tunnels and logins, and firewall rules see where a client is", async () => {
@@ -182,7 +213,7 @@ describe.skipIf(why)(
       // A new user of the same data, at the instances that are left.
       const again = createClient({
         url,
-        ca: readFileSync(join(folder.path, "gate.cert.pem"), "utf8"),
+        ca: readFileSync(cert, "utf8"),
         credential: passwordCredential(login),
       });
       const names = (await again.getDevices({ query: { perPage: 10 } })).map(({ name }) => name);

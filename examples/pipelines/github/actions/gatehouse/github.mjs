@@ -1,11 +1,12 @@
 // What the action asks of GitHub's API. Needs Node.js 22, and nothing else. The token comes from GITHUB_TOKEN, and goes
 // nowhere but into the head of requests to GITHUB_API_URL.
-import { createHash } from "node:crypto";
 import { appendFileSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 
 const { env } = process;
 const [TRIES, TIME_LIMIT_MS, LONGEST_WAIT_S] = [4, 30_000, 60];
+/** How often, and after which seconds, GitHub is asked again for what it may not know yet. */
+const AGAIN_S = (env.GATEHOUSE_AGAIN_S ?? "2 4 8 16 30").split(" ").map(Number);
 const BY_HAND = "start this workflow by hand, which reviews and applies the branch as it is";
 
 /** What a job must have under `permissions`, for the requests that it makes. */
@@ -15,7 +16,7 @@ const NEEDS = {
   "find-review": "contents: read, pull-requests: read and actions: read",
 };
 
-const commands = { comment, issue, "find-review": findReview, digest };
+const commands = { comment, issue, "find-review": findReview };
 const [command = "", ...words] = process.argv.slice(2);
 
 try {
@@ -41,8 +42,8 @@ async function comment(file) {
 }
 
 /** Opens an issue where there is drift and none is open, updates it when the drift is another, closes it when it is gone. */
-async function issue(file, stack, code) {
-  const marker = `<!-- gatehouse drift ${stack.replaceAll(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
+async function issue(file, program, code) {
+  const marker = `<!-- gatehouse drift ${program.replaceAll(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
   const open = (await all("/issues?state=open")).find((one) => !one.pull_request && isOurs(one, marker));
   if (code === "0") {
     if (!open) return console.log("No drift, and no issue.");
@@ -58,7 +59,7 @@ async function issue(file, stack, code) {
   const body = `${found}_Found by [this run](${runUrl()}). Where a policy test fails, its log says which._\n`;
   const made = open
     ? await ask("PATCH", `/issues/${open.number}`, { body })
-    : await ask("POST", "/issues", { title: `Access of ${stack} is not as declared`, body });
+    : await ask("POST", "/issues", { title: `Access of ${program} is not as declared`, body });
   console.log(`${open ? "Updated" : "Opened"} ${made.html_url}`);
 }
 
@@ -74,8 +75,7 @@ function undated(report) {
 async function findReview() {
   let id = env.GITHUB_RUN_ID;
   if (env.GITHUB_EVENT_NAME === "push") {
-    const pulls = await all(`/commits/${env.GITHUB_SHA}/pulls`);
-    const pull = pulls.find((one) => one.merged_at && one.merge_commit_sha === env.GITHUB_SHA);
+    const pull = await mergedPull();
     if (!pull) throw new Error(`no pull request was merged as ${env.GITHUB_SHA}; ${BY_HAND}`);
     const workflow = basename(env.GITHUB_WORKFLOW_REF.split("@", 1)[0]);
     const query = `event=pull_request&status=success&head_sha=${pull.head.sha}`;
@@ -89,16 +89,14 @@ async function findReview() {
   appendFileSync(env.GITHUB_OUTPUT, `run-id=${id}\n`);
 }
 
-/** A fingerprint of what a plan of Terraform would do. */
-function digest(file) {
-  const { resource_changes: changes = [], output_changes: outputs = {} } = JSON.parse(
-    readFileSync(file, "utf8"),
-  );
-  console.log(
-    createHash("sha256")
-      .update(JSON.stringify([changes, outputs]))
-      .digest("hex"),
-  );
+/** The pull request that was merged as this commit; GitHub knows it only some time after the push. */
+async function mergedPull() {
+  for (const seconds of [...AGAIN_S, undefined]) {
+    const pulls = await all(`/commits/${env.GITHUB_SHA}/pulls`);
+    const pull = pulls.find((one) => one.merged_at && one.merge_commit_sha === env.GITHUB_SHA);
+    if (pull || seconds === undefined) return pull;
+    await pause(seconds);
+  }
 }
 
 /** Anybody may write a comment with the marker, and change it later: only one's own counts. */
@@ -140,8 +138,12 @@ async function request(method, url, body) {
     if (answer.status >= 200 && answer.status < 300) return answer;
     if (!again || tried === TRIES) throw new Error(`${method} ${new URL(url).pathname}: ${reasonOf(answer)}`);
     const seconds = Number(answer.retryAfter ?? 2 ** tried);
-    await new Promise((resolve) => setTimeout(resolve, Math.min(seconds, LONGEST_WAIT_S) * 1000));
+    await pause(Math.min(seconds, LONGEST_WAIT_S));
   }
+}
+
+function pause(seconds) {
+  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 }
 
 async function attempt(method, url, body) {
