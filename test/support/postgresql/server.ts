@@ -36,6 +36,9 @@ function newFolder(parent: string): string {
 
 const isRoot = process.getuid?.() === 0;
 
+/** A folder with the programs of another PostgreSQL, which the tests are to be run with. */
+const OTHER_PROGRAMS = process.env.GATEHOUSE_POSTGRESQL_PROGRAMS;
+
 /**
  * The programs of the package for this machine, in a copy: the package leaves out the links between its libraries
  * (its installation script would make them), and another user must be able to read them.
@@ -111,7 +114,7 @@ export async function startPostgresql(
   const settings = { ...TEST_SETTINGS, ...changed };
   const asUser = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
   const folder = newFolder(tmpdir());
-  const programs = copyPrograms(folder);
+  const programs = OTHER_PROGRAMS || copyPrograms(folder);
   const data = newFolder(settings.fsync === "off" ? folderForData(ROOM) : folder);
   const initialise = ["-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"];
   const made = spawnSync(join(programs, "initdb"), initialise, { ...asUser, cwd: folder, encoding: "utf8" });
