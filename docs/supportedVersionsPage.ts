@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { TERRAFORM_VERSIONS } from "../provider/terraform/source.ts";
 import { table } from "./table.ts";
 
@@ -12,12 +12,44 @@ interface Manifest {
 const manifest = (folder: string): Manifest =>
   JSON.parse(readFileSync(new URL(`../${folder}/package.json`, import.meta.url), "utf8"));
 
-/** `>=22.19`, `^3.260.0` and `>=5.8.0 <7` in words. */
-function rangeText(range: string): string {
+/** The version of Terraform that the tests of this release ran with: `npm run release` compares it with the one it finds. */
+export const TERRAFORM_TRIED = "1.11.4";
+
+/** The supported versions of Pulumi: its CLI and its SDK are released together. */
+export const PULUMI_RANGE = manifest("provider").peerDependencies["@pulumi/pulumi"] ?? "";
+
+/** Where `>=22.19`, `^3.260.0` and `>=5.8.0 <7` begin, and which versions are too new. */
+export function boundsOf(range: string): { readonly from: string; readonly below?: string | undefined } {
   const [, from = range] = /^(?:>=|\^)([\d.]+)/.exec(range) ?? [];
   const [, below] = /<([\d.]+)$/.exec(range) ?? [];
-  const next = below ?? (range.startsWith("^") ? String(Number(from.split(".")[0]) + 1) : undefined);
-  return `${from.replace(/(?<=\.\d+)\.0$/, "")} and newer${next === undefined ? "" : `, before ${next}`}`;
+  return {
+    from,
+    below: below ?? (range.startsWith("^") ? String(Number.parseInt(from, 10) + 1) : undefined),
+  };
+}
+
+/** A range in words. */
+export function rangeText(range: string): string {
+  const { from, below } = boundsOf(range);
+  return `${from.replace(/(?<=\.\d+)\.0$/, "")} and newer${below === undefined ? "" : `, before ${below}`}`;
+}
+
+const testFolder = (folder: string) => new URL(`../test/${folder}/`, import.meta.url);
+
+/** The versions that recordings have in their names. */
+const namedBy = (folder: string, name: RegExp): string =>
+  readdirSync(testFolder(folder))
+    .flatMap((file) => name.exec(file)?.[1] ?? [])
+    .sort()
+    .join(", ");
+
+/** The versions of the Pulumi CLI that the plugin's tests replay. */
+function recordedClis(): string {
+  const folder = testFolder("plugin/recorded");
+  const clis = readdirSync(folder).map(
+    (file) => (JSON.parse(readFileSync(new URL(file, folder), "utf8")) as { readonly cli: string }).cli,
+  );
+  return [...new Set(clis)].sort().join(", ");
 }
 
 /** The page of what this works with, from the packages' own files where they say it. */
@@ -25,6 +57,8 @@ export function supportedVersionsPage(note: string): string {
   const root = manifest(".");
   const provider = manifest("provider");
   const tested = (name: string) => root.devDependencies[name] ?? provider.devDependencies[name] ?? "";
+  const service = namedBy("fixtures", /^recorded-(.+)\.jsonl$/);
+  const agent = namedBy("gateway/recorded", /^agent-(.+)\.jsonl$/);
   const rows = [
     [
       "Node.js",
@@ -34,14 +68,14 @@ export function supportedVersionsPage(note: string): string {
     ],
     [
       "Pulumi's SDK for Node.js",
-      rangeText(provider.peerDependencies["@pulumi/pulumi"] ?? ""),
+      rangeText(PULUMI_RANGE),
       tested("@pulumi/pulumi"),
       "programs with the classes",
     ],
     [
       "Pulumi CLI",
-      "3.260 and newer, before 4",
-      "3.260",
+      rangeText(PULUMI_RANGE),
+      recordedClis(),
       "all commands; not needed for the embedded engine. Where the tests find no `pulumi`, what needs it is skipped, and what one said is replayed",
     ],
     [
@@ -53,7 +87,7 @@ export function supportedVersionsPage(note: string): string {
     [
       "Terraform",
       `${TERRAFORM_VERSIONS.least} and newer`,
-      "1.11.4",
+      TERRAFORM_TRIED,
       `functions from ${TERRAFORM_VERSIONS.functions} on, the ephemeral resource from ${TERRAFORM_VERSIONS.ephemeral}, the secret of an API key from ${TERRAFORM_VERSIONS.writeOnly}; others than the one tried were not`,
     ],
     [
@@ -65,13 +99,13 @@ export function supportedVersionsPage(note: string): string {
     [
       "Services",
       "0.19 of the interface: this service, and others of that version",
-      "this service; one of 0.27 by what was recorded of it",
+      `this service; one of ${service} by what was recorded of it`,
       "`gatehouse`, the resources, the SDK; the first error of a run at another version says which one it is",
     ],
     [
       "Agents",
-      "0.19, and gatehouse-agent",
-      "gatehouse-agent; one of 0.19 by what was recorded of it",
+      `${agent}, and gatehouse-agent`,
+      `gatehouse-agent; one of ${agent} by what was recorded of it`,
       "the service",
     ],
     [

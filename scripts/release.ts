@@ -2,8 +2,9 @@
 // docs/releasing.md says how a person does.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { join, relative, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import {
   billOfPackage,
@@ -17,7 +18,7 @@ import {
   sums,
   withFolder,
 } from "./release/artefacts.ts";
-import { type Library, PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./release/bundle.ts";
+import { PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./release/bundle.ts";
 import {
   changelogFindings,
   docsFindings,
@@ -26,8 +27,11 @@ import {
   gitFindings,
   licenceFindings,
   packageFindings,
+  toolFindings,
+  toolVersions,
   versionFindings,
 } from "./release/checks.ts";
+import { type Trial, trialOf } from "./release/trial.ts";
 
 const HELP = `Usage: npm run release -- [--dry-run] [--out <folder>] [--no-trial]
 
@@ -36,7 +40,8 @@ checksums of all; checks versions, changelog, fixtures, documents and licences; 
 and does there what the README says. It publishes nothing (docs/releasing.md).
 
   --dry-run        name what is put right on the day of the release (the changelog's title, the tag), and go on
-  --out <folder>   where to put it; it is emptied (default: dist/release/<version>)
+  --out <folder>   where to put it: a new or an empty folder, or an earlier release's, which is replaced
+                   (default: dist/release/<version>, whatever it has)
   --no-trial       do not install and try what was made
 
 Exit codes: 0 fine; 2 something stands against a release; 1 an error.`;
@@ -60,18 +65,19 @@ async function make(out: string, version: string): Promise<Finding[]> {
   await rm(out, { recursive: true, force: true });
   await mkdir(out, { recursive: true });
   const packed = await step("Packing the packages", () => pack(out));
-  const libraries: Library[] = [];
-  const programs = [
-    [PLUGIN.name, packPlugin],
-    [TERRAFORM_PROVIDER.name, packTerraformProvider],
-  ] as const;
-  for (const [name, make] of programs) {
-    const inside = await step(`Making ${name}`, () => make(out, version));
-    await billOfProgram(out, name, inside);
-    libraries.push(...inside);
-  }
+  const program = async (name: string, pack: typeof packPlugin) => {
+    const inside = await step(`Making ${name}`, () => pack(out, version));
+    await billOfProgram(out, name, version, inside);
+    return inside;
+  };
+  const inPlugin = await program(PLUGIN.name, packPlugin);
+  const inTerraformProvider = await program(TERRAFORM_PROVIDER.name, packTerraformProvider);
+  const libraries = [...inPlugin, ...inTerraformProvider];
   for (const name of PACKAGES) {
-    const brought = await step(`Asking what ${name} brings with it`, () => billOfPackage(out, packed, name));
+    const inside = name === "provider" ? inTerraformProvider : [];
+    const brought = await step(`Asking what ${name} brings with it`, () =>
+      billOfPackage(out, packed, name, inside),
+    );
     libraries.push(...brought.filter((library) => !library.name.startsWith("@gatehouse-access/")));
   }
   await writeFile(join(out, "SHA256SUMS"), await sums(out, (await readdir(out)).sort()));
@@ -93,29 +99,8 @@ async function check(version: string): Promise<Finding[]> {
     ...fixtureFindings(version),
     ...docsFindings(),
     ...gitFindings(version),
+    ...toolFindings(toolVersions()),
   ];
-}
-
-/** What a trial came to. */
-interface Trial {
-  readonly findings: readonly Finding[];
-  readonly passed: number;
-  /** What could not be tried here, with the reason where one was given. */
-  readonly untried: readonly string[];
-}
-
-/** A report of Vitest, as far as it is looked at. */
-interface TestReport {
-  readonly testResults: readonly {
-    readonly message: string;
-    readonly status: string;
-    readonly name: string;
-    readonly assertionResults: readonly {
-      readonly fullName: string;
-      readonly status: string;
-      readonly failureMessages?: readonly string[];
-    }[];
-  }[];
 }
 
 /** Installs what was made into empty folders, and does what the README says. */
@@ -135,29 +120,25 @@ async function trial(out: string): Promise<Trial> {
       stdio: ["ignore", "ignore", "inherit"],
       env: { ...process.env, GATEHOUSE_RELEASE: out },
     });
-    await once(child, "close");
-    const { testResults } = JSON.parse(await readFile(report, "utf8")) as TestReport;
-    const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
-    const failed = tests.filter(({ status }) => status === "failed");
-    const broken = testResults.filter(
-      ({ status, assertionResults }) =>
-        status === "failed" && assertionResults.every((test) => test.status !== "failed"),
-    );
-    return {
-      passed: tests.filter(({ status }) => status === "passed").length,
-      findings: [
-        ...failed.map(({ fullName, failureMessages: [why = ""] = [] }) => ({
-          what: `${fullName}: ${why.split("\n")[0]}`,
-        })),
-        ...broken.map(({ name, message }) => ({
-          what: `${relative(ROOT, name)}: ${message.split("\n")[0]}`,
-        })),
-      ],
-      untried: tests
-        .filter(({ status }) => !["passed", "failed"].includes(status))
-        .map(({ fullName }) => fullName),
-    };
+    const [exitCode] = (await once(child, "close")) as [number | null];
+    const read = existsSync(report) ? JSON.parse(await readFile(report, "utf8")) : undefined;
+    return trialOf(read, exitCode);
   });
+}
+
+/**
+ * Refuses a folder whose files nobody would expect to lose.
+ * @throws Error
+ */
+async function assertReplaceable(out: string): Promise<void> {
+  if (!existsSync(out) || (await readdir(out)).length === 0) return;
+  const checksums = join(out, "SHA256SUMS");
+  const made = existsSync(checksums) ? await readFile(checksums, "utf8") : "";
+  if (/ gatehouse-access-sdk-\S+\.tgz$/m.test(made)) return;
+  throw new Error(
+    `--out ${out}: this folder is not empty, and no release's (it has no SHA256SUMS of one); ` +
+      "name a new or an empty folder, or one with an earlier release, which is replaced",
+  );
 }
 
 /** Prints what was made. */
@@ -192,6 +173,7 @@ async function main(): Promise<number> {
   }
   const { version } = await manifestOf(".");
   const out = resolve(values.out ?? join(ROOT, "dist", "release", version));
+  if (values.out !== undefined) await assertReplaceable(out);
   const found = await step("Checking the repository", () => check(version));
   found.push(...(await make(out, version)));
   const tried = values.trial ? await step("Installing and trying it", () => trial(out)) : undefined;

@@ -8,7 +8,8 @@ import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import { create } from "tar";
 import { ZipFile } from "yazl";
-import { bundle, type Library, PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./bundle.ts";
+import { bundle, PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./bundle.ts";
+import { type Library, licenceOf } from "./libraries.ts";
 
 /** The packages that a release has, by their folders; the first ones are needed by the others. */
 export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
@@ -16,8 +17,11 @@ export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
 /** The platforms that archives are named for: their content is one and the same, a script. Windows starts none. */
 const PLATFORMS = ["linux", "darwin"].flatMap((os) => ["amd64", "arm64"].map((arch) => [os, arch] as const));
 
-/** All files of archives have this time, which is npm's: two builds of the same sources are the same to the byte. */
-const TIME = new Date(1985, 9, 26, 8, 15);
+/**
+ * All files of archives have this time, which is npm's: two builds of the same sources are the same to the byte. A tar has
+ * it in UTC, a zip as the clock on the wall shows it.
+ */
+const TIME = { tar: new Date(Date.UTC(1985, 9, 26, 8, 15)), zip: new Date(1985, 9, 26, 8, 15) };
 
 /** The version of Terraform's plugin protocol that the provider speaks. */
 const PROTOCOL = "6.0";
@@ -84,7 +88,7 @@ export async function packPlugin(out: string, version: string): Promise<Library[
     const files = (await readdir(folder)).sort();
     for (const [os, arch] of PLATFORMS) {
       const file = join(out, `${PLUGIN.name}-v${version}-${os}-${arch}.tar.gz`);
-      await create({ gzip: true, portable: true, mtime: TIME, cwd: folder, file }, files);
+      await create({ gzip: true, portable: true, mtime: TIME.tar, cwd: folder, file }, files);
     }
     return libraries;
   });
@@ -103,7 +107,7 @@ export async function packTerraformProvider(out: string, version: string): Promi
     for (const [os, arch] of PLATFORMS) {
       const zip = new ZipFile();
       const add = (file: string, name: string, mode: number) =>
-        zip.addFile(file, name, { mtime: TIME, mode, forceDosTimestamp: true });
+        zip.addFile(file, name, { mtime: TIME.zip, mode, forceDosTimestamp: true });
       add(program, `${TERRAFORM_PROVIDER.name}_v${version}`, 0o100755);
       add(join(ROOT, "LICENSE"), "LICENSE", 0o100644);
       add(`${program}.LICENSES.txt`, "LICENSES.txt", 0o100644);
@@ -136,6 +140,7 @@ export interface Manifest {
   readonly name: string;
   readonly version: string;
   readonly license: string;
+  readonly bin?: Readonly<Record<string, string>>;
   readonly engines?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
@@ -149,73 +154,127 @@ export const manifestOf = async (folder: string, root = ROOT): Promise<Manifest>
 /** A bill of materials in the form of CycloneDX, as far as it is looked at here. */
 interface Bill {
   readonly components: readonly Component[];
+  readonly dependencies?: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
+  readonly metadata: { readonly component: Component };
 }
 
-/** A library in a bill of materials. */
+/** A library in a bill of materials, or what the bill is of. */
 interface Component {
+  readonly "bom-ref": string;
+  readonly type: "library" | "application";
   readonly name: string;
   readonly version: string;
-  readonly licenses?: readonly {
-    readonly license?: { readonly id?: string; readonly name?: string };
-    readonly expression?: string;
-  }[];
+  readonly purl: string;
+  readonly licenses?: readonly Licence[];
+}
+
+interface Licence {
+  readonly license?: { readonly id: string };
+  readonly expression?: string;
 }
 
 /**
  * Writes what a package brings with it when it is installed today, beside what a program declares itself, as CycloneDX.
- * @returns the libraries
+ * @param inside libraries in a program that the package carries
+ * @returns the libraries that are installed
  * @throws Error where npm's registry cannot be reached
  */
 export async function billOfPackage(
   out: string,
   packed: readonly Packed[],
-  name: string,
+  folder: string,
+  inside: readonly Library[],
 ): Promise<Library[]> {
-  return withFolder(async (folder) => {
-    const { version } = await manifestOf(name);
-    await writeFile(
-      join(folder, "package.json"),
-      JSON.stringify({ name: `gatehouse-${name}-installed`, version, private: true }),
-    );
-    const own = packed.filter((one) => one.name === name || one.name === "sdk").map(({ file }) => file);
-    const quiet = ["--package-lock-only", "--no-audit", "--no-fund", "--loglevel=error"];
-    await npm(["install", ...quiet, ...own], folder);
-    const bill = JSON.parse(
-      await npm(["sbom", "--package-lock-only", "--sbom-format=cyclonedx"], folder),
-    ) as Bill;
-    await writeBill(out, name, bill);
-    return bill.components.map((component) => ({
-      ...{ name: component.name, version: component.version, license: licenceOf(component) },
-    }));
+  const { name, bin } = await manifestOf(folder);
+  const { components, dependencies = [], ...bill } = await billOfInstalled(packed, folder);
+  const own = components.find((component) => component.name === name);
+  if (!own) throw new Error(`npm does not say that ${name} is installed`);
+  const libraries = components.filter((component) => component !== own).map(withLicence);
+  const there = new Set(libraries.map(({ purl }) => purl));
+  const carried = componentsOf(inside).filter(({ purl }) => !there.has(purl));
+  const carriedRefs = carried.map((component) => component["bom-ref"]);
+  await writeBill(out, folder, {
+    ...bill,
+    metadata: { component: { ...own, type: bin ? "application" : "library" } },
+    components: [...libraries, ...carried],
+    dependencies: [
+      ...dependencies
+        // What npm was run in depends on the package, and is no part of it.
+        .filter(({ ref }) => ref !== bill.metadata.component["bom-ref"])
+        .map(({ ref, dependsOn }) => ({
+          ref,
+          dependsOn: ref === own["bom-ref"] ? [...dependsOn, ...carriedRefs] : dependsOn,
+        })),
+      ...carriedRefs.map((ref) => ({ ref, dependsOn: [] })),
+    ],
   });
+  return libraries.map(({ name, version, licenses }) => ({ name, version, license: expressionOf(licenses) }));
 }
 
-const licenceOf = ({ licenses = [] }: Component): string =>
-  licenses.map(({ license, expression }) => expression ?? license?.id ?? license?.name ?? "").join(" AND ");
+/** What npm would install of a package now, from an empty folder. */
+const billOfInstalled = (packed: readonly Packed[], name: string): Promise<Bill> =>
+  withFolder(async (folder) => {
+    const own = { name: "installed", version: "0.0.0", private: true };
+    await writeFile(join(folder, "package.json"), JSON.stringify(own));
+    const files = packed.filter((one) => one.name === name || one.name === "sdk").map(({ file }) => file);
+    const quiet = ["--package-lock-only", "--no-audit", "--no-fund", "--loglevel=error"];
+    await npm(["install", ...quiet, ...files], folder);
+    return JSON.parse(await npm(["sbom", "--package-lock-only", "--sbom-format=cyclonedx"], folder));
+  });
+
+const expressionOf = (licences: readonly Licence[] = []): string =>
+  licences.map(({ license, expression }) => expression ?? license?.id ?? "").join(" AND ");
+
+/** npm leaves out the licences that are not written as SPDX says. */
+const withLicence = (component: Component): Component => ({
+  ...component,
+  licenses: licencesOf(licenceOf(component.name, component.version, expressionOf(component.licenses))),
+});
+
+function licencesOf(licence: string): Licence[] {
+  if (licence === "") return [];
+  return [/[ ()]/.test(licence) ? { expression: licence } : { license: { id: licence } }];
+}
 
 /** Writes what is in a program that is one file, as CycloneDX. */
-export const billOfProgram = (out: string, name: string, libraries: readonly Library[]): Promise<void> =>
-  writeBill(out, name, {
+export async function billOfProgram(
+  out: string,
+  name: string,
+  version: string,
+  libraries: readonly Library[],
+): Promise<void> {
+  const { license } = await manifestOf("provider");
+  const own: Component = {
+    "bom-ref": `${name}@${version}`,
+    ...{ type: "application", name, version },
+    purl: `pkg:generic/${name}@${version}`,
+    licenses: licencesOf(license),
+  };
+  await writeBill(out, name, {
     bomFormat: "CycloneDX",
     specVersion: "1.5",
     version: 1,
-    metadata: { component: { type: "application", name } },
-    components: libraries.map((library) => ({
-      type: "library",
-      ...{ name: library.name, version: library.version },
-      purl: `pkg:npm/${library.name.replace("@", "%40")}@${library.version}`,
-      licenses: [
-        /[ ()]/.test(library.license)
-          ? { expression: library.license }
-          : { license: { id: library.license } },
-      ],
-    })),
+    metadata: { component: own },
+    components: componentsOf(libraries),
   });
+}
 
-/** Without what is another one each time: a serial number, the hour, and where the archives lay. */
+/** Without those that are in it as several copies. */
+function componentsOf(libraries: readonly Library[]): Component[] {
+  const components = libraries.map(
+    ({ name, version, license }): Component => ({
+      "bom-ref": `${name}@${version}`,
+      ...{ type: "library", name, version },
+      purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
+      licenses: licencesOf(license),
+    }),
+  );
+  return [...new Map(components.map((component) => [component.purl, component])).values()];
+}
+
+/** Without what is another one each time: a serial number, and where the archives lay. */
 async function writeBill(out: string, name: string, bill: object): Promise<void> {
-  const { serialNumber: _, metadata = {}, ...rest } = bill as Record<string, unknown>;
-  const { timestamp: __, ...described } = metadata as Record<string, unknown>;
-  const text = JSON.stringify({ ...rest, metadata: described }, null, 2).replaceAll(`file:${out}/`, "file:");
+  const { serialNumber: _, ...lasting } = bill as Record<string, unknown>;
+  const text = JSON.stringify(lasting, null, 2).replaceAll(/"file:[^"]*\/([^"/]+)"/g, '"file:$1"');
   await writeFile(join(out, `${name}.cdx.json`), `${text}\n`);
 }

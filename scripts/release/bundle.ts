@@ -1,8 +1,9 @@
 // Programs of the provider as one file each: `node scripts/release/bundle.ts` writes the Terraform provider into
 // provider/dist, which the build does; a release makes the plugin too.
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
+import { type Library, libraryIn, licenceTexts } from "./libraries.ts";
 
 /** The repository. */
 export const ROOT = join(import.meta.dirname, "..", "..");
@@ -26,14 +27,6 @@ export const PLUGIN: Program = {
   name: "pulumi-resource-gatehouse",
   source: `import { main } from "./plugin/main.ts"; main(process.argv.slice(2));`,
 };
-
-/** A library that is a part of a program. */
-export interface Library {
-  readonly name: string;
-  readonly version: string;
-  /** As SPDX names it. */
-  readonly license: string;
-}
 
 /**
  * Around the bundle: it has no ending, so whether it is a CommonJS or an ECMAScript module depends on the folders that it
@@ -80,20 +73,11 @@ export async function bundle({ name, source }: Program, file: string): Promise<L
   );
   const found = [...new Set(folders)].sort();
   writeFileSync(`${file}.LICENSES.txt`, found.map(licenceText).join(`\n${"-".repeat(80)}\n\n`));
-  return found.map(libraryIn);
+  return found.map((folder) => libraryIn(join(ROOT, folder)));
 }
 
-function libraryIn(folder: string): Library {
-  const own = JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8"));
-  return { name: own.name, version: own.version, license: own.license };
-}
-
-function licenceText(folder: string): string {
-  const path = join(ROOT, folder);
-  const file = readdirSync(path).find((name) => /^licen[cs]e/i.test(name));
-  const text = file ? readFileSync(join(path, file), "utf8").trim() : `Licence: ${libraryIn(folder).license}`;
-  return `${relative("node_modules", folder)}\n\n${text}\n`;
-}
+const licenceText = (folder: string): string =>
+  `${[relative("node_modules", folder), ...licenceTexts(join(ROOT, folder))].join("\n\n")}\n`;
 
 if (process.argv[1] === import.meta.filename) {
   const folder = join(ROOT, "provider", "dist", "terraform");

@@ -3,7 +3,9 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
+import satisfies from "spdx-satisfies";
 import { pages, schemaFiles } from "../../docs/pages.ts";
+import { boundsOf, PULUMI_RANGE, rangeText, TERRAFORM_TRIED } from "../../docs/supportedVersionsPage.ts";
 import {
   type AppliedMigration,
   migrationsFolder,
@@ -11,7 +13,8 @@ import {
   readMigrations,
 } from "../../server/db/migrations.ts";
 import { type Manifest, PACKAGES, type Packed } from "./artefacts.ts";
-import { type Library, ROOT } from "./bundle.ts";
+import { ROOT } from "./bundle.ts";
+import type { Library } from "./libraries.ts";
 
 /** Something that stands against a release. */
 export interface Finding {
@@ -59,7 +62,7 @@ export function changelogFindings(text: string, version: string): Finding[] {
 }
 
 /** Licences of libraries that go with an Apache-2.0 program, and ask for no more than that their text goes along. */
-const LICENCES = new Set([
+const LICENCES = [
   ...[
     "0BSD",
     "Apache-2.0",
@@ -72,34 +75,28 @@ const LICENCES = new Set([
     "MIT-0",
   ],
   ...["Python-2.0", "Unlicense", "WTFPL", "Zlib", "CC-BY-3.0", "CC-BY-4.0"],
-]);
+];
 
-/** Libraries whose package.json does not say as SPDX does what their file LICENSE says. */
-const IN_THEIR_FILES: Readonly<Record<string, string>> = {
-  "@logdna/tail-file": "MIT",
-  buildcheck: "MIT",
-  "cpu-features": "MIT",
-  ssh2: "MIT",
-};
-
-/** The libraries whose licences nobody has agreed to. */
+/** The libraries whose licences nobody has agreed to, or whose licence has no text to go along. */
 export function licenceFindings(libraries: readonly Library[]): Finding[] {
-  const isFine = (licence: string) =>
-    licence
-      .replaceAll(/[()]/g, "")
-      .split(" OR ")
-      .some((choice) => choice.split(" AND ").every((one) => LICENCES.has(one)));
-  const all = new Map(
-    libraries.map(({ name, version, license }) => [
-      `${name} ${version}`,
-      license || (IN_THEIR_FILES[name] ?? ""),
-    ]),
-  );
-  return [...all]
-    .filter(([, licence]) => !isFine(licence))
-    .map(([name, licence]) => ({
-      what: `${name}: its licence, ${licence || "none"}, is not among those agreed to`,
-    }));
+  const found = libraries.flatMap(({ name, version, license, hasText = true }) => {
+    const library = `${name} ${version}`;
+    const is = `its licence, ${license || "none"}, is not among those agreed to`;
+    return [
+      ...(isAgreedTo(license) ? [] : [`${library}: ${is}`]),
+      ...(hasText ? [] : [`${library}: it has no licence text to go along`]),
+    ];
+  });
+  return [...new Set(found)].map((what) => ({ what }));
+}
+
+function isAgreedTo(licence: string): boolean {
+  try {
+    return satisfies(licence, LICENCES);
+  } catch {
+    // It is not written as SPDX says.
+    return false;
+  }
 }
 
 /** What is in a package that should not be, or is not there. */
@@ -108,9 +105,17 @@ export function packageFindings({ name, files }: Pick<Packed, "name" | "files">)
   const strange = files.filter((file) =>
     /\.test\.|\.tsbuildinfo|(^|\/)test\/|(?<!\.d)\.ts$|\.env/.test(file),
   );
+  // The compiler leaves what it made of a file that is deleted since.
+  const stale = files.filter((file) => {
+    const [, source] = /^dist\/(.*)\.js$/.exec(file) ?? [];
+    return source !== undefined && !existsSync(join(ROOT, name, `${source}.ts`));
+  });
   return [
     ...missing.map((file) => ({ what: `${name}: ${file} is not in the package` })),
     ...strange.map((file) => ({ what: `${name}: ${file} does not belong into the package` })),
+    ...stale.map((file) => ({
+      what: `${name}: ${file} is made of a source that is gone: remove dist, and build anew`,
+    })),
   ];
 }
 
@@ -157,6 +162,46 @@ export function docsFindings(): Finding[] {
       ([file, text]) => !existsSync(join(ROOT, file)) || readFileSync(join(ROOT, file), "utf8") !== text,
     )
     .map(([file]) => ({ what: `${file} is not what the definitions say; npm run docs writes it` }));
+}
+
+/** The versions of tools on the PATH, for those that are there. */
+export interface ToolVersions {
+  readonly terraform?: string | undefined;
+  readonly pulumi?: string | undefined;
+}
+
+/** Asks the tools on the PATH which versions they are of. */
+export function toolVersions(env = process.env): ToolVersions {
+  const ask = (tool: string, ...args: string[]) => {
+    const { error, stdout } = spawnSync(tool, args, {
+      env: { ...env, CHECKPOINT_DISABLE: "1", PULUMI_SKIP_UPDATE_CHECK: "true" },
+      encoding: "utf8",
+    });
+    return error ? undefined : (/\d+\.\d+\.\d+[^\s"]*/.exec(stdout)?.[0] ?? "unknown");
+  };
+  return { terraform: ask("terraform", "version", "-json"), pulumi: ask("pulumi", "version") };
+}
+
+/** The tools that are not of the versions that docs/supported-versions.md says were tried, or are supported. */
+export function toolFindings({ terraform, pulumi }: ToolVersions): Finding[] {
+  const found: string[] = [];
+  if (terraform !== undefined && terraform !== TERRAFORM_TRIED) {
+    found.push(
+      `terraform on the PATH is of version ${terraform}, and docs/supportedVersionsPage.ts says ${TERRAFORM_TRIED}`,
+    );
+  }
+  if (pulumi !== undefined && !isWithin(pulumi, PULUMI_RANGE)) {
+    found.push(
+      `pulumi on the PATH is of version ${pulumi}, and what is supported is ${rangeText(PULUMI_RANGE)}`,
+    );
+  }
+  return found.map((what) => ({ what, isOfTheDay: true }));
+}
+
+function isWithin(version: string, range: string): boolean {
+  const { from, below } = boundsOf(range);
+  const isBelow = (bound: string) => version.localeCompare(bound, "en", { numeric: true }) < 0;
+  return !isBelow(from) && (below === undefined || isBelow(below));
 }
 
 /** What git says against it: the tree must be what is tagged. */

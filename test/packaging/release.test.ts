@@ -1,15 +1,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import type providerProto from "@pulumi/pulumi/proto/provider_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import Sqlite from "better-sqlite3";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import { x as extract } from "tar";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PULUMI_RANGE, TERRAFORM_TRIED } from "../../docs/supportedVersionsPage.ts";
 import { type Manifest, PACKAGES } from "../../scripts/release/artefacts.ts";
 import {
   changelogFindings,
@@ -18,8 +20,13 @@ import {
   gitFindings,
   licenceFindings,
   packageFindings,
+  toolFindings,
+  toolVersions,
   versionFindings,
 } from "../../scripts/release/checks.ts";
+import { libraryIn, licenceOf, licenceTexts } from "../../scripts/release/libraries.ts";
+import { trialOf } from "../../scripts/release/trial.ts";
+import { migrationsFolder, readMigrations } from "../../server/db/migrations.ts";
 import { environmentWithout, runCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
 import { gitOnPath, TestRepository } from "../support/git.ts";
@@ -31,6 +38,20 @@ const MINUTE = 60_000;
 const manifest = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8"));
 const { version } = manifest(".");
+
+/** A bill of materials, as far as it is looked at. */
+interface Bill {
+  readonly metadata: { readonly component: Component };
+  readonly components: readonly Component[];
+  readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
+}
+interface Component {
+  readonly "bom-ref": string;
+  readonly name: string;
+  readonly version: string;
+  readonly purl: string;
+  readonly licenses?: unknown;
+}
 
 describe("what stands against a release", () => {
   const own = Object.fromEntries([".", ...PACKAGES].map((folder) => [folder, manifest(folder)]));
@@ -65,24 +86,59 @@ describe("what stands against a release", () => {
     ]);
   });
 
-  it("is a licence that nobody agreed to", () => {
+  it("is a licence that nobody agreed to, or that is not written as SPDX says", () => {
     const library = (license: string) => ({ name: "lib", version: "1.0.0", license });
-    const fine = ["MIT", "(MIT OR GPL-3.0)", "(BSD-3-Clause AND Apache-2.0)", "(GPL-3.0 OR CC0-1.0)"];
+    const fine = ["MIT", "(MIT OR GPL-3.0)", "(BSD-3-Clause AND Apache-2.0)", "(GPL-3.0-only OR CC0-1.0)"];
     expect(licenceFindings(fine.map(library))).toEqual([]);
-    for (const license of ["GPL-3.0", "MIT AND GPL-3.0", ""]) {
+    const others = ["GPL-3.0", "MIT AND GPL-3.0-only", "(MIT OR Apache-2.0) AND GPL-3.0-only", "MIT OR", ""];
+    for (const license of [...others, "SEE LICENSE IN LICENSE", "Apache-2.0 WITH LLVM-exception"]) {
       expect(texts(licenceFindings([library(license)]))).toEqual([
         `lib 1.0.0: its licence, ${license || "none"}, is not among those agreed to`,
       ]);
     }
   });
 
+  it("is a library without a text of its licence, of which all files are taken that are one", () => {
+    const folder = testFolder();
+    const write = (own: object) => writeFileSync(join(folder, "package.json"), JSON.stringify(own));
+    write({ name: "lib", version: "1.0.0", license: { type: "MIT" } });
+    expect(texts(licenceFindings([libraryIn(folder)]))).toEqual([
+      'lib 1.0.0: its licence, {"type":"MIT"}, is not among those agreed to',
+      "lib 1.0.0: it has no licence text to go along",
+    ]);
+    write({ name: "lib", version: "1.0.0", license: "MIT" });
+    for (const name of [
+      "LICENSE.md",
+      "license-asserts",
+      "NOTICE",
+      "Copying",
+      "CopyrightNotice.txt",
+      "README",
+    ]) {
+      writeFileSync(join(folder, name), `${name}\n`);
+    }
+    mkdirSync(join(folder, "licences"));
+    expect(licenceFindings([libraryIn(folder)])).toEqual([]);
+    expect(licenceTexts(folder).sort()).toEqual(
+      ["LICENSE.md", "license-asserts", "NOTICE", "Copying", "CopyrightNotice.txt"].sort(),
+    );
+  });
+
+  it("is a licence that somebody read in the file of another version", () => {
+    expect(licenceOf("ssh2", "1.17.0", "")).toBe("MIT");
+    expect(licenceOf("ssh2", "99.0.0", undefined)).toBe("");
+  });
+
   it("is a file that is missing in a package, or does not belong there", () => {
     const files = ["LICENSE", "README.md", "package.json", "dist/index.js", "dist/index.d.ts"];
     expect(packageFindings({ name: "sdk", files })).toEqual([]);
-    const strange = ["dist/a.test.js", "client.ts", "dist/.tsbuildinfo", ".env"];
+    const strange = ["dist/index.test.js.map", "client.ts", "dist/.tsbuildinfo", ".env"];
     expect(texts(packageFindings({ name: "sdk", files: [...files.slice(1), ...strange] }))).toEqual([
       "sdk: LICENSE is not in the package",
       ...strange.map((file) => `sdk: ${file} does not belong into the package`),
+    ]);
+    expect(texts(packageFindings({ name: "sdk", files: [...files, "dist/policy/gone.js"] }))).toEqual([
+      "sdk: dist/policy/gone.js is made of a source that is gone: remove dist, and build anew",
     ]);
   });
 
@@ -91,7 +147,91 @@ describe("what stands against a release", () => {
     expect(texts(fixtureFindings("9.9.9", root))).toContain(
       "test/fixtures/releases/9.9.9/state.json is missing; node test/fixtures/make.ts 9.9.9 makes them",
     );
+    const fixtures = "test/fixtures/releases/0.1.0";
+    cpSync(join(ROOT, fixtures), join(root, fixtures), { recursive: true });
+    const migrations = readMigrations(migrationsFolder("sqlite"));
+    const newest = migrations.at(-1)?.name ?? "";
+    const change = (sql: string, rows: readonly (readonly string[])[]) => {
+      const sqlite = new Sqlite(join(root, fixtures, "gatehouse.db"));
+      const statement = sqlite.prepare(sql);
+      for (const row of rows) statement.run(...row);
+      sqlite.close();
+    };
+    const all = migrations.map(({ name, checksum }) => [name, checksum]);
+    change(`INSERT OR IGNORE INTO "_migration" VALUES (?, ?, '2026-01-01')`, all);
+    expect(fixtureFindings("0.1.0", root)).toEqual([]);
+    change('DELETE FROM "_migration" WHERE name = ?', [[newest]]);
+    const what = `${fixtures}/gatehouse.db is older than the migration ${newest}; node test/fixtures/make.ts 0.1.0 makes them`;
+    expect(fixtureFindings("0.1.0", root)).toEqual([{ what, isOfTheDay: true }]);
     expect(texts(fixtureFindings(version)).join()).not.toContain("is missing");
+  });
+
+  it("is a tool on the PATH of another version than the documents say", () => {
+    const found = (terraform?: string, pulumi?: string) => toolFindings({ terraform, pulumi });
+    expect([
+      ...found(),
+      ...found(TERRAFORM_TRIED, PULUMI_RANGE.slice(1)),
+      ...found(undefined, "3.1000.0"),
+    ]).toEqual([]);
+    expect(found("1.999.0", "4.0.0")).toEqual(
+      [
+        `terraform on the PATH is of version 1.999.0, and docs/supportedVersionsPage.ts says ${TERRAFORM_TRIED}`,
+        "pulumi on the PATH is of version 4.0.0, and what is supported is 3.260 and newer, before 4",
+      ].map((what) => ({ what, isOfTheDay: true })),
+    );
+    expect(found(undefined, "3.99.0")).toHaveLength(1);
+
+    const folder = testFolder();
+    const env = { PATH: folder };
+    expect(toolVersions(env)).toEqual({});
+    const tool = (name: string, output: string) =>
+      writeFileSync(join(folder, name), `#!/bin/sh\necho '${output}'\n`, { mode: 0o755 });
+    tool("terraform", '{"terraform_version": "1.12.0-rc1", "provider_selections": {"a": "2.0.0"}}');
+    tool("pulumi", "v3.260.0");
+    expect(toolVersions(env)).toEqual({ terraform: "1.12.0-rc1", pulumi: "3.260.0" });
+    tool("pulumi", "I am broken");
+    expect(texts(toolFindings(toolVersions(env))).join()).toContain(
+      "pulumi on the PATH is of version unknown",
+    );
+  });
+
+  it("is a trial that failed, that ended without a word, or in which nothing was tried", () => {
+    const file = (name: string, statuses: readonly string[], status = "passed", message = "") => ({
+      name: join(ROOT, "test", name),
+      ...{ status, message },
+      assertionResults: statuses.map((status, index) => ({
+        fullName: `${name} ${index}`,
+        status,
+        failureMessages: status === "failed" ? ["It broke\n  at once"] : [],
+      })),
+    });
+    const trial = (exitCode: number | null, ...testResults: ReturnType<typeof file>[]) =>
+      trialOf({ testResults }, exitCode);
+    const fine = file("packaging/install.test.ts", ["passed", "skipped"]);
+
+    expect(trial(0, fine, file("deploy/files.test.ts", ["skipped"]))).toEqual({
+      ...{ findings: [], passed: 1 },
+      untried: ["packaging/install.test.ts 1", "deploy/files.test.ts 0"],
+    });
+    const failed = file("packaging/readme.test.ts", ["failed"], "failed");
+    const broken = file("deploy/files.test.ts", [], "failed", "No such module\n  at all");
+    expect(trial(1, fine, failed, broken).findings).toEqual([
+      { what: "packaging/readme.test.ts 0: It broke" },
+      { what: "test/deploy/files.test.ts: No such module" },
+    ]);
+    expect(trial(1, fine).findings).toEqual([
+      { what: "Vitest ended with exit code 1, and no test says why" },
+    ]);
+    expect(trial(0, fine, file("packaging/readme.test.ts", ["skipped"])).findings).toEqual([
+      { what: "test/packaging/readme.test.ts: none of its tests ran", isOfTheDay: true },
+    ]);
+    expect(texts(trial(1).findings)).toEqual([
+      "Vitest ended with exit code 1, and no test says why",
+      "no test of the trial passed",
+    ]);
+    expect(texts(trialOf(undefined, null).findings)).toEqual([
+      "Vitest ended with exit code none, and without a report",
+    ]);
   });
 
   it.skipIf(!gitOnPath)("is a tree that is not committed and tagged, and where git cannot tell, that", () => {
@@ -111,13 +251,31 @@ describe("what stands against a release", () => {
   });
 });
 
+it("a release does not take the place of files that are none", async () => {
+  const folder = testFolder();
+  const make = () =>
+    runCommand([join(ROOT, "scripts/release.ts"), "--dry-run", "--no-trial", "--out", folder]);
+  writeFileSync(join(folder, "thesis.txt"), "Years of work");
+  for (const checksums of [undefined, `${"0".repeat(64)}  debian-12.iso\n`]) {
+    if (checksums !== undefined) writeFileSync(join(folder, "SHA256SUMS"), checksums);
+    const { code, stderr } = await make();
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining(`error: --out ${folder}: this folder is not empty, and no release's`),
+    });
+    expect(readFileSync(join(folder, "thesis.txt"), "utf8")).toBe("Years of work");
+  }
+});
+
 describe("what a release consists of", { tags: ["long"] }, () => {
   let out = "";
-  const make = (folder: string) =>
+  const make = (folder: string, env: NodeJS.ProcessEnv = {}) =>
     runCommand([join(ROOT, "scripts/release.ts"), "--dry-run", "--no-trial", "--out", folder], {
-      env: environmentWithout("npm_", "GATEHOUSE_"),
+      env: { ...environmentWithout("npm_", "GATEHOUSE_"), ...env },
     });
   const sumsIn = (folder: string) => readFileSync(join(folder, "SHA256SUMS"), "utf8").split("\n");
+  const billIn = (folder: string, name: string): Bill =>
+    JSON.parse(readFileSync(join(folder, `${name}.cdx.json`), "utf8"));
   let reached = true;
 
   beforeAll(async () => {
@@ -155,20 +313,58 @@ describe("what a release consists of", { tags: ["long"] }, () => {
     for (const name of ["SHA256SUMS", `terraform-provider-gatehouse_${version}_SHA256SUMS`]) {
       await run("sha256sum", ["--check", "--quiet", name], { cwd: out });
     }
-    const named = (bill: string) => {
-      const { bomFormat, components } = JSON.parse(readFileSync(join(out, bill), "utf8"));
-      expect(bomFormat).toBe("CycloneDX");
-      return components.map(({ name }: { name: string }) => name);
-    };
-    expect(named("server.cdx.json")).toEqual(expect.arrayContaining(["fastify", "@prisma/client"]));
-    expect(named("pulumi-resource-gatehouse.cdx.json")).toContain("@grpc/grpc-js");
     if (RELEASE !== undefined) return;
 
     const again = join(testFolder(), "again");
-    await make(again);
+    // East of the first one by hours, or west of it.
+    await make(again, { TZ: process.env.TZ === "America/New_York" ? "Asia/Tokyo" : "America/New_York" });
+    const billed = (folder: string, name: string) =>
+      billIn(folder, name).components.map((one) => `${one.name}@${one.version}`);
     // What a package brings with it may have been published in between.
-    const lasting = (line: string) => !/ (sdk|provider|server|agent)\.cdx\.json$/.test(line);
+    const renewed = PACKAGES.filter((name) => `${billed(again, name)}` !== `${billed(out, name)}`);
+    const lasting = (line: string) => !renewed.some((name) => line.endsWith(` ${name}.cdx.json`));
     expect(sumsIn(again).filter(lasting)).toEqual(sumsIn(out).filter(lasting));
+  });
+
+  it("has bills of what each package and program is, what it brings with it, and by which licence", ({
+    skip,
+  }) => {
+    if (!reached) skip(OFFLINE);
+    for (const name of PACKAGES) {
+      const bill = billIn(out, name);
+      const own = `@gatehouse-access/${name}`;
+      expect(bill).toMatchObject({
+        bomFormat: "CycloneDX",
+        metadata: {
+          component: {
+            "bom-ref": `${own}@${version}`,
+            type: name === "sdk" ? "library" : "application",
+            ...{ name: own, version, licenses: [{ license: { id: "Apache-2.0" } }] },
+            purl: `pkg:npm/${own.replace("@", "%40")}@${version}`,
+          },
+        },
+      });
+      const refs = [bill.metadata.component, ...bill.components].map((one) => one["bom-ref"]);
+      expect(new Set(refs).size).toBe(refs.length);
+      expect(bill.dependencies.map(({ ref }) => ref).sort()).toEqual(refs.sort());
+      expect(refs).toEqual(expect.arrayContaining(bill.dependencies.flatMap(({ dependsOn }) => dependsOn)));
+    }
+    const programs = ["pulumi-resource-gatehouse", "terraform-provider-gatehouse"] as const;
+    const [plugin, terraformProvider] = programs.map((name) => {
+      const bill = billIn(out, name);
+      expect(bill.metadata.component).toMatchObject({ type: "application", name, version });
+      return bill.components;
+    });
+    expect(plugin?.map(({ name }) => name)).toContain("@grpc/grpc-js");
+    const purls = billIn(out, "provider").components.map(({ purl }) => purl);
+    expect(new Set(purls).size).toBe(purls.length);
+    expect(purls).toEqual(expect.arrayContaining(terraformProvider?.map(({ purl }) => purl) ?? []));
+    expect(purls.join()).toContain("%40msgpack/msgpack@");
+    const server = billIn(out, "server").components;
+    expect(server.map(({ name }) => name)).toEqual(expect.arrayContaining(["fastify", "@prisma/client"]));
+    // Of the version that somebody has read; npm's registry may have a newer one since.
+    for (const one of server.filter(({ name, version: of }) => `${name}@${of}` === "ssh2@1.17.0"))
+      expect(one.licenses).toEqual([{ license: { id: "MIT" } }]);
   });
 
   it.runIf(hasTerraform)(
@@ -220,6 +416,10 @@ describe("what a release consists of", { tags: ["long"] }, () => {
       "pulumi-resource-gatehouse.LICENSES.txt",
       "schemas",
     ]);
+    // google-protobuf has another file before that one.
+    expect(readFileSync(join(folder, "pulumi-resource-gatehouse.LICENSES.txt"), "utf8")).toContain(
+      "BSD 3-Clause License\n\nCopyright (c) 2022, Google Inc.",
+    );
     const child = spawn(join(folder, "pulumi-resource-gatehouse"), [], {
       stdio: ["ignore", "pipe", "inherit"],
     });
