@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
-import type { NotedRun } from "../drift/driftNotice.ts";
+import type { NotedRun, NoticeKept } from "../drift/driftNotice.ts";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
 import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
 import { EngineError, type Plan } from "../engine/index.ts";
@@ -154,20 +154,20 @@ async function notifyingOf(
 ): Promise<((run: NotedRun) => Promise<void>) | undefined> {
   if (form === undefined) return undefined;
   const { proxiesOf, sendToWebhook, webhookAddress } = await import("../drift/webhook.ts");
-  const { driftNotice, LastNotice, slackMessage } = await import("../drift/driftNotice.ts");
+  const { driftNotice, keptOf, slackMessage } = await import("../drift/driftNotice.ts");
   const { KeptFile, keptPath } = await import("../drift/KeptFile.ts");
   const url = webhookAddress(env);
   const proxies = proxiesOf(env);
   return async (run) => {
     const { stack } = run.found.report;
-    const last = new LastNotice(new KeptFile(notified ?? keptPath(folder, "notified", stack)));
-    const told = await last.read();
+    const kept = new KeptFile<NoticeKept>(notified ?? keptPath(folder, "notified", stack));
+    const told = (await kept.read())?.fingerprint;
     const message = form === "slack" ? slackMessage(run, told) : driftNotice(run, told);
     if (message) {
       await sendToWebhook(url, message, { proxies });
       stderr.write(`${url.host} was told of it\n`);
     }
-    await last.write(run);
+    await kept.write(keptOf(run));
   };
 }
 

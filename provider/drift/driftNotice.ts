@@ -7,7 +7,6 @@ import { printable } from "../review/words/printable.ts";
 import { changedFields } from "./changedFields.ts";
 import { type DriftReport, type FoundObject, openObjects } from "./driftReport.ts";
 import type { FoundDrift } from "./findDrift.ts";
-import type { KeptFile } from "./KeptFile.ts";
 import { summaryText } from "./report/reports.ts";
 import { driftedSentence, foundSentence } from "./report/sections.ts";
 
@@ -125,27 +124,11 @@ function bulleted(title: string, sentences: readonly string[], more: number, roo
   return text + rest(more);
 }
 
-/** What was last told, kept in a file between runs. */
-export class LastNotice {
-  readonly #file: KeptFile<NoticeKept>;
-
-  constructor(file: KeptFile<NoticeKept>) {
-    this.#file = file;
-  }
-
-  /**
-   * The fingerprint of what was last told; undefined where nothing was, or by an earlier version.
-   * @throws EngineError (`project`) where the file cannot be read or understood
-   */
-  async read(): Promise<string | undefined> {
-    return (await this.#file.read())?.fingerprint;
-  }
-
-  /** @throws EngineError (`project`) where the file cannot be written */
-  async write(run: NotedRun): Promise<void> {
-    await this.#file.write({ fingerprint: fingerprintOf(run), at: new Date().toISOString() });
-  }
-}
+/** What is kept of a run for the next one. */
+export const keptOf = (run: NotedRun): NoticeKept => ({
+  fingerprint: fingerprintOf(run),
+  at: new Date().toISOString(),
+});
 
 const TITLES: Readonly<Record<NoticeEvent, string>> = {
   found: "Drift",
