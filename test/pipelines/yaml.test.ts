@@ -154,6 +154,7 @@ it("actions of others than GitHub are pinned by commit", () => {
 
 describe.each(Object.entries(GITLAB_CI))(
   "GitLab's schema, and its rules as gitlab-ci-local reads them: for %s, they",
+  { tags: ["long"] },
   (_, text) => {
     it.each([
       ["a merge request", { CI_PIPELINE_SOURCE: "merge_request_event", CI_COMMIT_BRANCH: "" }, ["review"]],

@@ -45,6 +45,10 @@ describe("a review in words", () => {
     }
   });
 
+  test("says what it was evaluated for apart from the list before", () => {
+    expect(markdown(review({ access: [line("ana")] }))).toMatch(/^- [^\n]*\n\n_Evaluated for [^\n]*_\n$/m);
+  });
+
   test("names keys, logins, addresses and devices, and that this is all", () => {
     const access = [
       line("ana", { change: "lost", logins: ["root", "deploy"], where: "14 devices tagged prod" }),

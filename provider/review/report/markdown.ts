@@ -46,7 +46,7 @@ export function reviewMarkdown(
     }),
     ...planSections(review, MARKDOWN),
   ].filter(({ items }) => items.length > 0);
-  const foot = review.namespaces.map((namespace) => `\n_${domainSentence(namespace, MARKDOWN)}_`).join("\n");
+  const foot = review.namespaces.map((namespace) => `\n\n_${domainSentence(namespace, MARKDOWN)}_`).join("");
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}${foot}\n`;
 }
 
