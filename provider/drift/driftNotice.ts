@@ -35,6 +35,8 @@ export interface DriftNotice {
   readonly unread: readonly string[];
   /** The first of what `--repair` undid in this run, as sentences. */
   readonly repaired: readonly string[];
+  /** How many more it undid. */
+  readonly moreRepaired: number;
 }
 
 /**
@@ -87,6 +89,7 @@ function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): 
     more: Math.max(0, findings.length - FINDINGS_MAX),
     unread: unread.map(style.text),
     repaired: undone.slice(0, FINDINGS_MAX).map((sentence) => shortened(sentence, FINDING_MAX)),
+    moreRepaired: Math.max(0, undone.length - FINDINGS_MAX),
   };
 }
 
@@ -99,29 +102,36 @@ const SLACK_FINDING_MAX = 300;
 export function slackMessage(run: NotedRun, last: string | undefined): { readonly text: string } | undefined {
   const notice = noticeOf(run, last, SLACK_STYLE);
   if (!notice) return undefined;
-  const { event, project, stack, service, summary, findings, more, unread, repaired } = notice;
+  const { event, project, stack, service, summary, findings, more, unread, repaired, moreRepaired } = notice;
   const head = [
     `*${TITLES[event]}: ${slackName(`${project}/${stack}`)}*`,
     `${summary}${service === undefined ? "" : ` (${slackName(service)})`}`,
-    ...(unread.length > 0 ? [shortened(`Not looked into: ${unread.join(", ")}`, SLACK_FINDING_MAX)] : []),
-  ].join("\n");
-  // What is open comes first, and takes the room that there is.
-  const open = bulleted("", findings, more, SLACK_MAX - head.length);
-  const undone = bulleted("\nUndone by this run:", repaired, 0, SLACK_MAX - head.length - open.length);
-  return { text: head + open + undone };
+    ...(unread.length > 0 ? [`Not looked into: ${unread.join(", ")}`] : []),
+  ];
+  const title = head.map((line) => shortened(line, SLACK_FINDING_MAX)).join("\n");
+  const room = SLACK_MAX - title.length;
+  // What is open comes first, and leaves room for how much was undone.
+  const open = bulleted("", findings, more, room - (repaired.length > 0 ? UNDONE.length + REST_MAX : 0));
+  return { text: title + open + bulleted(UNDONE, repaired, moreRepaired, room - open.length) };
 }
+
+const UNDONE = "\nUndone by this run:";
+
+const restText = (count: number): string => (count > 0 ? `\n… and ${count} more` : "");
+
+/** The room that is left for what {@link restText} says. */
+const REST_MAX = restText(999_999).length;
 
 /** As many of the sentences as there is room for, and how many are left out. */
 function bulleted(title: string, sentences: readonly string[], more: number, room: number): string {
   if (sentences.length === 0) return "";
-  const rest = (count: number) => (count > 0 ? `\n… and ${count} more` : "");
   let text = title;
   for (const [index, sentence] of sentences.entries()) {
     const next = `${text}\n• ${shortened(sentence, SLACK_FINDING_MAX)}`;
-    if (next.length + rest(9_999).length > room) return text + rest(more + sentences.length - index);
+    if (next.length + REST_MAX > room) return text + restText(more + sentences.length - index);
     text = next;
   }
-  return text + rest(more);
+  return text + restText(more);
 }
 
 /** What is kept of a run for the next one. */
@@ -213,13 +223,13 @@ const sentencesOf = ({ drifted, open }: Counted, style: ReportStyle): string[] =
 const testSentences = (tests: TestedNamespace | undefined, style: ReportStyle): string[] =>
   failing(tests).map(({ name }) => `the policy test ${style.name(name)} fails`);
 
-/** A sentence that is cut ends neither within an escape nor within a name in backticks. */
+/** A sentence that is cut ends neither within what {@link slackText} writes for a character, nor within a name in backticks. */
 function shortened(sentence: string, max: number): string {
   if (sentence.length <= max) return sentence;
   const cut = sentence
     .slice(0, max)
     .toWellFormed()
-    .replace(/&\w{0,3}$/, "");
+    .replace(/(&\w{0,3}|@|:\/\/|www\.)$/i, "");
   return `${cut}…${(cut.match(/`/g) ?? []).length % 2 === 1 ? "`" : ""}`;
 }
 

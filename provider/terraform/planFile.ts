@@ -65,6 +65,7 @@ export function readTerraformPlan(text: string, { name, workspace: place }: Plan
     changes.filter(({ mode, type }) => mode === "managed" && kinds.has(type));
   const changes = own([...json.resource_changes, ...unspoken(json)]);
   const steps = changes.map((change) => reader.step(change));
+  const settings = reader.settings();
   const drifted = own(json.resource_drift).flatMap((change) => reader.drift(change));
   const isDrifted = new Set(drifted.map(({ urn }) => urn));
   const unchanged = steps
@@ -74,8 +75,8 @@ export function readTerraformPlan(text: string, { name, workspace: place }: Plan
     plan: resultOf("preview", place, steps),
     drift: resultOf("drift", place, [...drifted, ...unchanged]),
     resources: changes.flatMap((change) => reader.resource(change)),
-    settings: reader.settings(),
-    work: workOf(json),
+    settings,
+    work: workOf(json, settings),
   };
 }
 

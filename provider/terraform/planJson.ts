@@ -3,17 +3,23 @@ import { EngineError } from "../engine/index.ts";
 
 const values = z.record(z.string(), z.unknown());
 
-const resourceChange = z.object({
+/** Which values are sensitive: `true`, or the fields and items that are. */
+const mask = z.unknown().optional();
+
+const resourceChange = z.looseObject({
   address: z.string(),
   /** Where it was, if it is moved. */
   previous_address: z.string().optional(),
   mode: z.string().default("managed"),
   type: z.string(),
-  change: z.object({
+  action_reason: z.string().optional(),
+  change: z.looseObject({
     actions: z.array(z.string()),
     before: values.nullable().default(null),
     after: values.nullable().default(null),
     after_unknown: z.union([values, z.boolean()]).default({}),
+    before_sensitive: mask,
+    after_sensitive: mask,
     replace_paths: z.array(z.array(z.unknown())).default([]),
     importing: z.looseObject({}).nullish(),
   }),
@@ -66,7 +72,20 @@ const planJson = z.looseObject({
   format_version: z.string().regex(/^1\./, { error: "must be 1.x: another Terraform wrote this" }),
   resource_changes: z.array(resourceChange).default([]),
   resource_drift: z.array(resourceChange).default([]),
-  output_changes: values.default({}),
+  output_changes: z
+    .record(
+      z.string(),
+      z.looseObject({
+        actions: z.array(z.string()),
+        before: z.unknown().optional(),
+        after: z.unknown().optional(),
+        before_sensitive: mask,
+        after_sensitive: mask,
+      }),
+    )
+    .default({}),
+  /** What is to be done beside resources: actions of providers. */
+  action_invocations: z.array(z.unknown()).default([]),
   prior_state: z
     .looseObject({ values: z.looseObject({ root_module: stateModule.optional() }).optional() })
     .optional(),

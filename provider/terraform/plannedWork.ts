@@ -6,10 +6,10 @@ import { attributesOf } from "./attributes.ts";
 import type { PlanJson, ResourceChange } from "./planJson.ts";
 import { typeNameOf } from "./types.ts";
 
-/** What a plan would do, as far as it is kept for a comparison: no value can be read from it. */
+/** What a plan would do, as far as it is kept for a comparison. No value stands in it, and none that is sensitive is behind it. */
 const plannedWork = z.strictObject({
   version: z.literal(1),
-  /** Of everything that the plan would do, with all values. */
+  /** Of all that the plan would do, but for sensitive values and those that only the apply knows. */
   digest: z.string(),
   /** `update gatehouse_public_key.ana`. */
   changes: z.array(z.string()),
@@ -20,19 +20,28 @@ export type PlannedWork = z.output<typeof plannedWork>;
 /**
  * What a plan would do. Two plans of one configuration have the same, whenever they were made, unless what they would do
  * differs: objects that stay as they are do not count, nor what the service alone changes, such as when a key was used.
+ * @param settings what the configuration says of the provider itself
  */
-export function workOf({ resource_changes: resources, output_changes: outputs }: PlanJson): PlannedWork {
-  const done = resources.filter(isDone);
-  const content = done.map(({ change, ...resource }) => ({
-    ...{ ...resource, ...change },
-    before: lasting(resource.type, change.before),
-    after: lasting(resource.type, change.after),
-  }));
+export function workOf(plan: PlanJson, settings: ReadonlyMap<string, string>): PlannedWork {
+  const done = plan.resource_changes.filter(isDone);
+  const resources = done.map(({ change, ...resource }) => {
+    const { before_sensitive: beforeMask, after_sensitive: afterMask, ...rest } = change;
+    return {
+      ...{ ...resource, ...rest },
+      before: masked(lasting(resource.type, change.before), beforeMask),
+      after: masked(lasting(resource.type, change.after), afterMask),
+    };
+  });
+  const outputs = Object.entries(plan.output_changes)
+    .filter(([, { actions }]) => actions.join() !== "no-op")
+    .map(([name, { before, after, before_sensitive: beforeMask, after_sensitive: afterMask }]) => ({
+      ...{ name, before: masked(before, beforeMask), after: masked(after, afterMask) },
+    }));
+  // Values that only the apply knows are held to the expressions that make them.
+  const all = [resources, outputs, plan.action_invocations, plan.configuration, [...settings].sort()];
   return {
     version: 1,
-    digest: createHash("sha256")
-      .update(JSON.stringify([content, outputs]))
-      .digest("hex"),
+    digest: createHash("sha256").update(JSON.stringify(all)).digest("hex"),
     changes: done.map(({ change, address }) => `${change.actions.join(" and ")} ${address}`),
   };
 }
@@ -64,7 +73,7 @@ export function workDifferences(reviewed: PlannedWork, now: PlannedWork): WorkDi
     ),
   ];
   if (differences.length > 0) return differences;
-  return of(["the plan"], "changes the same resources, with other values, or other outputs");
+  return of(["the plan"], "changes the same resources, by another configuration or with other values");
 }
 
 /**
@@ -86,20 +95,34 @@ export function parseWork(text: string, name: string): PlannedWork {
   }
 }
 
-const isDone = ({ change, previous_address: previous }: ResourceChange): boolean =>
-  change.actions.join() !== "no-op" || change.importing != null || previous !== undefined;
+function isDone({ change, previous_address: previous, action_reason: reason }: ResourceChange): boolean {
+  // What a check looks at is read by every plan.
+  if (reason === "read_because_check_nested") return false;
+  return change.actions.join() !== "no-op" || change.importing != null || previous !== undefined;
+}
 
-const volatile = new Map(
+/** A value without what is sensitive in it. */
+function masked(value: unknown, mask: unknown): unknown {
+  if (mask === true) return "(sensitive)";
+  if (typeof mask !== "object" || mask === null) return value;
+  if (Array.isArray(value)) return value.map((item, index) => masked(item, (mask as unknown[])[index]));
+  if (typeof value !== "object" || value === null) return value;
+  const masks = mask as Readonly<Record<string, unknown>>;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, masked(inner, masks[name])]));
+}
+
+/** The outputs that the service changes by itself. */
+const passing = new Map(
   definitions.map((definition) => [
     typeNameOf(definition),
     attributesOf(definition).flatMap((one) =>
-      one.role === "output" && one.field.volatile ? [one.name] : [],
+      one.role === "output" && (one.field.volatile || one.field.mutable) ? [one.name] : [],
     ),
   ]),
 );
 
 /** The values of a resource without what the service alone changes. */
 function lasting(type: string, values: ResourceChange["change"]["before"]): unknown {
-  const names = volatile.get(type) ?? [];
+  const names = passing.get(type) ?? [];
   return values && Object.fromEntries(Object.entries(values).filter(([name]) => !names.includes(name)));
 }

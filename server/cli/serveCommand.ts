@@ -16,10 +16,15 @@ export function serveCommand(io: CommandIo): Command {
   return command.action(async (flags: Flags) => {
     const config = readConfig(io.env, flags);
     let service: RunningService | undefined;
+    let reloadsFirst = false;
+    const reload = () => {
+      if (service) service.reload();
+      else reloadsFirst = true;
+    };
     // At a terminal, where nothing is to be read again, SIGHUP is the terminal's end, and ends the service; from
     // elsewhere it never does, also while the service begins.
     const hasFiles = config.tls !== undefined || config.geoipFile !== undefined;
-    if (hasFiles || !io.stdin.isTTY) process.on("SIGHUP", () => service?.reload());
+    if (hasFiles || !io.stdin.isTTY) process.on("SIGHUP", reload);
     // Loaded on demand: the other commands start in a third of the time without it.
     const { serve } = await import("../process/serve.ts");
     const running = await serve(config);
@@ -39,6 +44,7 @@ export function serveCommand(io: CommandIo): Command {
       });
     }
     running.announce();
+    if (reloadsFirst) running.reload();
   });
 }
 

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -128,6 +129,9 @@ describe.runIf(hasTerraform && gitOnPath)(
       mkdirSync(join(root, "bin"));
       // The packages are there, and no job of a test is to install others.
       writeFileSync(join(root, "bin", "npm"), '#!/bin/sh\necho "npm $*"\n', { mode: 0o755 });
+      const found = execFileSync("/bin/sh", ["-c", "command -v terraform"], { encoding: "utf8" }).trim();
+      const tattling = `#!/bin/sh\nenv | grep "_TOKEN=" >> "${root}/tokens"\nexec "${found}" "$@"\n`;
+      writeFileSync(join(root, "bin", "terraform"), tattling, { mode: 0o755 });
     });
     afterAll(async () => {
       await fleet?.stop();
@@ -196,6 +200,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       await fleet.client.deletePublicKey({ params });
       expect(await job("drift", "schedule", credentials.observerKey)).toMatchObject({ code: 2 });
       expect(readFileSync(join(project, "drift.xml"), "utf8")).toContain("<failure");
+      expect(readFileSync(join(root, "tokens"), "utf8")).toBe("");
       await gitlab.stop();
     });
 
@@ -208,7 +213,7 @@ describe.runIf(hasTerraform && gitOnPath)(
           terraform: { required_providers: { gatehouse: { source: SOURCE } } },
         }),
         "access.ignore": IGNORED,
-        ".gitignore": ".terraform*\nterraform.tfstate*\naccess.notified.*\n",
+        ".gitignore": ".terraform/\nterraform.tfstate*\naccess.notified.*\n",
       });
       origin.commit("a configuration of nothing");
       const clone = join(root, "clone");
@@ -229,7 +234,12 @@ describe.runIf(hasTerraform && gitOnPath)(
       const rule = { action: "allow" as const, active: true, priority: 1, sourceIp: ".*", username: ".*" };
       await fleet.client.createFirewallRule({ body: { ...rule, filter: { hostname: ".*" } } });
       expect(await night()).toEqual({ code: 2, log: "" });
+      // What a run writes beside the configuration is in the repository, the next day.
+      const lock = ".terraform.lock.hcl";
+      origin.write({ [lock]: readFileSync(join(clone, lock), "utf8"), "README.md": "What there is\n" });
+      const merged = origin.commit("versions of providers");
       expect(await night()).toEqual({ code: 2, log: "" });
+      expect(new TestRepository(clone).git("rev-parse", "HEAD")).toBe(merged);
       expect(hook.messages).toMatchObject([
         { event: "found", findings: [expect.stringContaining("FirewallRule")] },
       ]);

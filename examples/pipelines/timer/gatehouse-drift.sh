@@ -31,6 +31,9 @@ with_secrets() {
 
 drift() {
   cd "$POLICY"
+  # A run may have changed what Terraform and gatehouse keep in the repository, which a pull would stop at.
+  git reset --quiet --hard
+  git clean --quiet --force -- .terraform.lock.hcl
   git pull --quiet --ff-only
   if [ "${TERRAFORM:-}" = true ]; then
     terraform init -input=false -no-color
@@ -48,7 +51,11 @@ drift() {
 
 code=0
 # In a shell of its own, which set -e ends: in a function before || it would go on.
-(set -eu; drift) >"$log" 2>&1 & wait $! || code=$?
+(set -eu; drift) >"$log" 2>&1 &
+child=$!
+# Nothing runs on, and no plan stays behind.
+trap 'kill "$child" 2>/dev/null; exit 143' HUP INT TERM
+wait "$child" || code=$?
 case $code in
   0 | 2) ;;
   *) cat "$log" >&2 ;;
