@@ -53,7 +53,7 @@ code=0
 # In a shell of its own, which set -e ends: in a function before || it would go on.
 (set -eu; drift) >"$log" 2>&1 &
 child=$!
-# Nothing runs on, and no plan stays behind.
+# No other step begins, and no plan stays behind.
 trap 'kill "$child" 2>/dev/null; exit 143' HUP INT TERM
 wait "$child" || code=$?
 case $code in
