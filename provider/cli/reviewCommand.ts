@@ -105,7 +105,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
   return withPlans(io, folder, flags, async (all) => {
     const { plan, stack, work, configuration, io: onService, ...planned } = all;
     if (work && flags.sameAs !== undefined) {
-      const outdated = await outdatedWork(flags.sameAs, work);
+      const outdated = await outdatedWork(flags.sameAs, work());
       if (outdated) return report(io, outdated, flags);
     }
     const { reviewPlan } = await import("../review/reviewPlan.ts");
@@ -128,7 +128,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
       io.stderr.write(`${flags.save} was not written: something stands against this change\n`);
     } else if (flags.save !== undefined) {
       if (stack) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
-      if (work) await writeFile(flags.save, `${JSON.stringify(work, null, 2)}\n`);
+      if (work) await writeFile(flags.save, `${JSON.stringify(work(), null, 2)}\n`);
       io.stderr.write(
         stack
           ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`
@@ -151,7 +151,7 @@ async function elsewhereOf(io: Io, folder: string, flags: Flags, connection: Con
 
 /** The plan that is reviewed; without a baseline it is compared with the live namespace. */
 type Planned = Omit<RevisionPlans, "baseline" | "stack"> &
-  Partial<RevisionPlans> & { readonly work?: PlannedWork };
+  Partial<RevisionPlans> & { readonly work?: () => PlannedWork };
 
 /** Works with a plan of what `up` would do, and with `--base`, also with the one that it is compared with. */
 async function withPlans<T>(

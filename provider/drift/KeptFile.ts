@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { EngineError, writeDurably } from "../engine/index.ts";
+import { EngineError, isNoSuchFile, writeDurably } from "../engine/index.ts";
 
 /** Where a run of drift keeps something of a stack beside its program; of `organisation/project/stack` the last part counts. */
 export const keptPath = (folder: string, what: "seen" | "notified", stack: string): string =>
@@ -24,7 +24,7 @@ export class KeptFile<T extends object> {
       if (typeof kept !== "object" || kept === null) throw new Error("it holds no object");
       return kept as Partial<T>;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      if (isNoSuchFile(error)) return undefined;
       throw this.#cannot("read", error);
     }
   }

@@ -15,6 +15,6 @@ export type {
   StateResource,
   UpOptions,
 } from "./stack.ts";
-export { writeDurably } from "./state/durableFile.ts";
+export { isNoSuchFile, writeDurably } from "./state/durableFile.ts";
 export type { TargetOptions } from "./targets.ts";
 export { makeUrn, OWN_DYNAMIC, OWN_PLUGIN, ownTypeName, typeName, urnName, urnType } from "./urn.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { EngineError } from "../engine/index.ts";
+import { EngineError, isNoSuchFile } from "../engine/index.ts";
 import { idWithin, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
 /** The file beside a program that says which objects may be on the service although no program declares them. */
@@ -33,7 +33,7 @@ export async function readExceptions(folder: string): Promise<Exception[]> {
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    if (isNoSuchFile(error)) return [];
     throw new EngineError("project", `${file} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   return text.split("\n").flatMap((line, index) => {

@@ -36,8 +36,8 @@ export interface TerraformPlan {
   readonly resources: readonly StateResource[];
   /** What the configuration says of the provider itself, as far as it is known: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
-  /** What an apply would do to resources of all providers, to be compared with what another plan would. */
-  readonly work: PlannedWork;
+  /** What an apply would do to resources of all providers, to be compared with what another plan would; few ask for it. */
+  readonly work: () => PlannedWork;
 }
 
 const kinds = new Map(
@@ -76,7 +76,7 @@ export function readTerraformPlan(text: string, { name, workspace: place }: Plan
     drift: resultOf("drift", place, [...drifted, ...unchanged]),
     resources: changes.flatMap((change) => reader.resource(change)),
     settings,
-    work: workOf(json, settings),
+    work: () => workOf(json, settings, (type) => kinds.get(type)?.attributes ?? []),
   };
 }
 

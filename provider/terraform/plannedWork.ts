@@ -1,10 +1,8 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { EngineError } from "../engine/index.ts";
-import { definitions } from "../resources/index.ts";
-import { attributesOf } from "./attributes.ts";
+import type { Attribute } from "./attributes.ts";
 import type { PlanJson, ResourceChange } from "./planJson.ts";
-import { typeNameOf } from "./types.ts";
 
 /** What a plan would do, as far as it is kept for a comparison. No value stands in it, and none that is sensitive is behind it. */
 const plannedWork = z.strictObject({
@@ -21,15 +19,21 @@ export type PlannedWork = z.output<typeof plannedWork>;
  * What a plan would do. Two plans of one configuration have the same, whenever they were made, unless what they would do
  * differs: objects that stay as they are do not count, nor what the service alone changes, such as when a key was used.
  * @param settings what the configuration says of the provider itself
+ * @param attributesOf the attributes of a type of resource; none where it is another provider's
  */
-export function workOf(plan: PlanJson, settings: ReadonlyMap<string, string>): PlannedWork {
+export function workOf(
+  plan: PlanJson,
+  settings: ReadonlyMap<string, string>,
+  attributesOf: (type: string) => readonly Attribute[],
+): PlannedWork {
   const done = plan.resource_changes.filter(isDone);
   const resources = done.map(({ change, ...resource }) => {
     const { before_sensitive: beforeMask, after_sensitive: afterMask, ...rest } = change;
+    const attributes = attributesOf(resource.type);
     return {
       ...{ ...resource, ...rest },
-      before: masked(lasting(resource.type, change.before), beforeMask),
-      after: masked(lasting(resource.type, change.after), afterMask),
+      before: masked(lasting(attributes, change.before), beforeMask),
+      after: masked(lasting(attributes, change.after), afterMask),
     };
   });
   const outputs = Object.entries(plan.output_changes)
@@ -111,18 +115,13 @@ function masked(value: unknown, mask: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, masked(inner, masks[name])]));
 }
 
-/** The outputs that the service changes by itself. */
-const passing = new Map(
-  definitions.map((definition) => [
-    typeNameOf(definition),
-    attributesOf(definition).flatMap((one) =>
-      one.role === "output" && (one.field.volatile || one.field.mutable) ? [one.name] : [],
-    ),
-  ]),
-);
-
 /** The values of a resource without what the service alone changes. */
-function lasting(type: string, values: ResourceChange["change"]["before"]): unknown {
-  const names = passing.get(type) ?? [];
-  return values && Object.fromEntries(Object.entries(values).filter(([name]) => !names.includes(name)));
+function lasting(
+  attributes: readonly Attribute[],
+  values: ResourceChange["change"]["before"],
+): ResourceChange["change"]["before"] {
+  const passing = attributes.flatMap((one) =>
+    one.role === "output" && (one.field.volatile || one.field.mutable) ? [one.name] : [],
+  );
+  return values && Object.fromEntries(Object.entries(values).filter(([name]) => !passing.includes(name)));
 }

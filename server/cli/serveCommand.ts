@@ -15,36 +15,30 @@ export function serveCommand(io: CommandIo): Command {
   for (const setting of Object.values(settings)) addOption(command, setting);
   return command.action(async (flags: Flags) => {
     const config = readConfig(io.env, flags);
-    let service: RunningService | undefined;
-    let reloadsFirst = false;
-    const reload = () => {
-      if (service) service.reload();
-      else reloadsFirst = true;
-    };
+    const listening = Promise.withResolvers<RunningService>();
     // At a terminal, where nothing is to be read again, SIGHUP is the terminal's end, and ends the service; from
     // elsewhere it never does, also while the service begins.
     const hasFiles = config.tls !== undefined || config.geoipFile !== undefined;
-    if (hasFiles || !io.stdin.isTTY) process.on("SIGHUP", reload);
+    if (hasFiles || !io.stdin.isTTY) process.on("SIGHUP", async () => (await listening.promise).reload());
     // Loaded on demand: the other commands start in a third of the time without it.
     const { serve } = await import("../process/serve.ts");
-    const running = await serve(config);
-    service = running;
+    const service = await serve(config);
     let exitCode: number | undefined;
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
       process.on(signal, async () => {
         if (exitCode !== undefined) process.exit(exitCode);
         exitCode = 1;
-        running.log.info({ signal }, "stopping");
-        await running.stop();
-        running.log.info("stopped");
+        service.log.info({ signal }, "stopping");
+        await service.stop();
+        service.log.info("stopped");
         exitCode = 0;
         // The log is written by another thread, and an exit would put the lines that wait before those being written.
         // So the process ends by itself, unless what a request left behind holds it.
         setTimeout(() => process.exit(), LEFT_BEHIND).unref();
       });
     }
-    running.announce();
-    if (reloadsFirst) running.reload();
+    service.announce();
+    listening.resolve(service);
   });
 }
 

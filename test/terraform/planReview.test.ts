@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { parsePlan } from "../../provider/terraform/planJson.ts";
-import { workOf } from "../../provider/terraform/plannedWork.ts";
+import { readTerraformPlan } from "../../provider/terraform/planFile.ts";
+import { workspaceIn } from "../../provider/terraform/workspace.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { agentCall, type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
@@ -201,7 +201,8 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     }
     const read = JSON.parse(readFileSync(planFile, "utf8"));
     expect(JSON.stringify(read)).toContain("1234");
-    const digest = () => workOf(parsePlan(JSON.stringify(read), "a plan"), new Map()).digest;
+    const origin = { name: "a plan", workspace: workspaceIn(root.folder, {}) };
+    const digest = () => readTerraformPlan(JSON.stringify(read), origin).work().digest;
     const first = digest();
     for (const { change } of read.resource_changes)
       change.after = JSON.parse(JSON.stringify(change.after).replaceAll("1234", "4321"));
