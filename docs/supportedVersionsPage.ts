@@ -18,20 +18,12 @@ export const TERRAFORM_TRIED = "1.11.4";
 /** The supported versions of Pulumi: its CLI and its SDK are released together. */
 export const PULUMI_RANGE = manifest("provider").peerDependencies["@pulumi/pulumi"] ?? "";
 
-/** Where `>=22.19`, `^3.260.0` and `>=5.8.0 <7` begin, and which versions are too new. */
-export function boundsOf(range: string): { readonly from: string; readonly below?: string | undefined } {
+/** `>=22.19`, `^3.260.0` and `>=5.8.0 <7` in words. */
+export function rangeText(range: string): string {
   const [, from = range] = /^(?:>=|\^)([\d.]+)/.exec(range) ?? [];
   const [, below] = /<([\d.]+)$/.exec(range) ?? [];
-  return {
-    from,
-    below: below ?? (range.startsWith("^") ? String(Number.parseInt(from, 10) + 1) : undefined),
-  };
-}
-
-/** A range in words. */
-export function rangeText(range: string): string {
-  const { from, below } = boundsOf(range);
-  return `${from.replace(/(?<=\.\d+)\.0$/, "")} and newer${below === undefined ? "" : `, before ${below}`}`;
+  const next = below ?? (range.startsWith("^") ? String(Number.parseInt(from, 10) + 1) : undefined);
+  return `${from.replace(/(?<=\.\d+)\.0$/, "")} and newer${next === undefined ? "" : `, before ${next}`}`;
 }
 
 const testFolder = (folder: string) => new URL(`../test/${folder}/`, import.meta.url);

@@ -9,7 +9,6 @@ import { parseArgs } from "node:util";
 import {
   billOfPackage,
   billOfProgram,
-  type Manifest,
   manifestOf,
   PACKAGES,
   pack,
@@ -27,6 +26,7 @@ import {
   gitFindings,
   licenceFindings,
   packageFindings,
+  readManifests,
   toolFindings,
   toolVersions,
   versionFindings,
@@ -86,15 +86,8 @@ async function make(out: string, version: string): Promise<Finding[]> {
 
 /** What the repository itself says against a release. */
 async function check(version: string): Promise<Finding[]> {
-  const folders = [".", ...PACKAGES];
-  const own = Object.fromEntries(
-    await Promise.all(folders.map(async (folder) => [folder, await manifestOf(folder)] as const)),
-  );
-  const { packages: locked } = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8")) as {
-    packages: Record<string, Manifest>;
-  };
   return [
-    ...versionFindings({ own, locked }, version),
+    ...versionFindings(await readManifests(), version),
     ...changelogFindings(await readFile(join(ROOT, "CHANGELOG.md"), "utf8"), version),
     ...fixtureFindings(version),
     ...docsFindings(),

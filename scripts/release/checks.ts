@@ -3,16 +3,17 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
+import { satisfies as isWithin } from "semver";
 import satisfies from "spdx-satisfies";
 import { pages, schemaFiles } from "../../docs/pages.ts";
-import { boundsOf, PULUMI_RANGE, rangeText, TERRAFORM_TRIED } from "../../docs/supportedVersionsPage.ts";
+import { PULUMI_RANGE, rangeText, TERRAFORM_TRIED } from "../../docs/supportedVersionsPage.ts";
 import {
   type AppliedMigration,
   migrationsFolder,
   pendingMigrations,
   readMigrations,
 } from "../../server/db/migrations.ts";
-import { type Manifest, PACKAGES, type Packed } from "./artefacts.ts";
+import { type Manifest, manifestOf, PACKAGES, type Packed } from "./artefacts.ts";
 import { ROOT } from "./bundle.ts";
 import type { Library } from "./libraries.ts";
 
@@ -27,6 +28,13 @@ export interface Finding {
 export interface Manifests {
   readonly own: Readonly<Record<string, Manifest>>;
   readonly locked: Readonly<Record<string, Manifest>>;
+}
+
+/** Reads them. */
+export async function readManifests(): Promise<Manifests> {
+  const own = [".", ...PACKAGES].map(async (folder) => [folder, await manifestOf(folder)] as const);
+  const { packages: locked } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
+  return { own: Object.fromEntries(await Promise.all(own)), locked };
 }
 
 /** What is wrong with the versions of the packages, and with the ranges by which they need each other. */
@@ -190,18 +198,12 @@ export function toolFindings({ terraform, pulumi }: ToolVersions): Finding[] {
       `terraform on the PATH is of version ${terraform}, and docs/supportedVersionsPage.ts says ${TERRAFORM_TRIED}`,
     );
   }
-  if (pulumi !== undefined && !isWithin(pulumi, PULUMI_RANGE)) {
+  if (pulumi !== undefined && !isWithin(pulumi, PULUMI_RANGE, { includePrerelease: true })) {
     found.push(
       `pulumi on the PATH is of version ${pulumi}, and what is supported is ${rangeText(PULUMI_RANGE)}`,
     );
   }
   return found.map((what) => ({ what, isOfTheDay: true }));
-}
-
-function isWithin(version: string, range: string): boolean {
-  const { from, below } = boundsOf(range);
-  const isBelow = (bound: string) => version.localeCompare(bound, "en", { numeric: true }) < 0;
-  return !isBelow(from) && (below === undefined || isBelow(below));
 }
 
 /** What git says against it: the tree must be what is tagged. */

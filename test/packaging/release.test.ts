@@ -1,43 +1,24 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import type providerProto from "@pulumi/pulumi/proto/provider_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
-import Sqlite from "better-sqlite3";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import { x as extract } from "tar";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PULUMI_RANGE, TERRAFORM_TRIED } from "../../docs/supportedVersionsPage.ts";
-import { type Manifest, PACKAGES } from "../../scripts/release/artefacts.ts";
-import {
-  changelogFindings,
-  docsFindings,
-  fixtureFindings,
-  gitFindings,
-  licenceFindings,
-  packageFindings,
-  toolFindings,
-  toolVersions,
-  versionFindings,
-} from "../../scripts/release/checks.ts";
-import { libraryIn, licenceOf, licenceTexts } from "../../scripts/release/libraries.ts";
-import { trialOf } from "../../scripts/release/trial.ts";
-import { migrationsFolder, readMigrations } from "../../server/db/migrations.ts";
+import { manifestOf, PACKAGES } from "../../scripts/release/artefacts.ts";
 import { environmentWithout, runCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
-import { gitOnPath, TestRepository } from "../support/git.ts";
 import { PluginClient } from "../support/pluginClient.ts";
 import { hasTerraform, LABEL } from "../terraform/support/terraform.ts";
 import { OFFLINE, RELEASE, ROOT, reachesRegistry, run } from "./packages.ts";
 
 const MINUTE = 60_000;
-const manifest = (folder: string): Manifest =>
-  JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8"));
-const { version } = manifest(".");
+const { version } = await manifestOf(".");
 
 /** A bill of materials, as far as it is looked at. */
 interface Bill {
@@ -52,204 +33,6 @@ interface Component {
   readonly purl: string;
   readonly licenses?: unknown;
 }
-
-describe("what stands against a release", () => {
-  const own = Object.fromEntries([".", ...PACKAGES].map((folder) => [folder, manifest(folder)]));
-  const { packages: locked } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
-  const texts = (found: readonly { readonly what: string }[]) => found.map(({ what }) => what);
-
-  it("is a version that disagrees, and a range that another release would fit", () => {
-    expect(versionFindings({ own, locked }, version)).toEqual([]);
-    const sdk = own.sdk as Manifest;
-    const wrong = { ...own, sdk: { ...sdk, version: "0.0.9" } };
-    expect(texts(versionFindings({ own: wrong, locked }, version))).toEqual([
-      `sdk/package.json: version is 0.0.9, not ${version}`,
-      `package-lock.json: sdk is of version ${version}, not 0.0.9`,
-    ]);
-    const loose = { ...own, agent: { ...(own.agent as Manifest), dependencies: { [sdk.name]: "*" } } };
-    expect(texts(versionFindings({ own: loose, locked }, version))).toEqual([
-      `agent/package.json: ${sdk.name} is needed as *, not as ^${version}`,
-    ]);
-  });
-
-  it("is a changelog without the version; one that is still to be named is for the day itself", () => {
-    const missing = 'CHANGELOG.md: there is no section "## 1.2.3 (YYYY-MM-DD)"';
-    expect(changelogFindings("# Changelog\n\n## 1.2.3 (2027-01-31)\n", "1.2.3")).toEqual([]);
-    expect(changelogFindings("## Unreleased\n\n## 1.2.2 (2026-01-31)\n", "1.2.3")).toEqual([
-      { what: missing, isOfTheDay: true },
-    ]);
-    expect(changelogFindings("## 1.2.2 (2026-01-31)\n", "1.2.3")).toEqual([
-      { what: missing, isOfTheDay: false },
-    ]);
-    expect(texts(changelogFindings("## 1.2.3 of today\n", "1.2.3"))).toEqual([
-      'CHANGELOG.md: "## 1.2.3 of today" is not written "## 1.2.3 (YYYY-MM-DD)"',
-    ]);
-  });
-
-  it("is a licence that nobody agreed to, or that is not written as SPDX says", () => {
-    const library = (license: string) => ({ name: "lib", version: "1.0.0", license });
-    const fine = ["MIT", "(MIT OR GPL-3.0)", "(BSD-3-Clause AND Apache-2.0)", "(GPL-3.0-only OR CC0-1.0)"];
-    expect(licenceFindings(fine.map(library))).toEqual([]);
-    const others = ["GPL-3.0", "MIT AND GPL-3.0-only", "(MIT OR Apache-2.0) AND GPL-3.0-only", "MIT OR", ""];
-    for (const license of [...others, "SEE LICENSE IN LICENSE", "Apache-2.0 WITH LLVM-exception"]) {
-      expect(texts(licenceFindings([library(license)]))).toEqual([
-        `lib 1.0.0: its licence, ${license || "none"}, is not among those agreed to`,
-      ]);
-    }
-  });
-
-  it("is a library without a text of its licence, of which all files are taken that are one", () => {
-    const folder = testFolder();
-    const write = (own: object) => writeFileSync(join(folder, "package.json"), JSON.stringify(own));
-    write({ name: "lib", version: "1.0.0", license: { type: "MIT" } });
-    expect(texts(licenceFindings([libraryIn(folder)]))).toEqual([
-      'lib 1.0.0: its licence, {"type":"MIT"}, is not among those agreed to',
-      "lib 1.0.0: it has no licence text to go along",
-    ]);
-    write({ name: "lib", version: "1.0.0", license: "MIT" });
-    for (const name of [
-      "LICENSE.md",
-      "license-asserts",
-      "NOTICE",
-      "Copying",
-      "CopyrightNotice.txt",
-      "README",
-    ]) {
-      writeFileSync(join(folder, name), `${name}\n`);
-    }
-    mkdirSync(join(folder, "licences"));
-    expect(licenceFindings([libraryIn(folder)])).toEqual([]);
-    expect(licenceTexts(folder).sort()).toEqual(
-      ["LICENSE.md", "license-asserts", "NOTICE", "Copying", "CopyrightNotice.txt"].sort(),
-    );
-  });
-
-  it("is a licence that somebody read in the file of another version", () => {
-    expect(licenceOf("ssh2", "1.17.0", "")).toBe("MIT");
-    expect(licenceOf("ssh2", "99.0.0", undefined)).toBe("");
-  });
-
-  it("is a file that is missing in a package, or does not belong there", () => {
-    const files = ["LICENSE", "README.md", "package.json", "dist/index.js", "dist/index.d.ts"];
-    expect(packageFindings({ name: "sdk", files })).toEqual([]);
-    const strange = ["dist/index.test.js.map", "client.ts", "dist/.tsbuildinfo", ".env"];
-    expect(texts(packageFindings({ name: "sdk", files: [...files.slice(1), ...strange] }))).toEqual([
-      "sdk: LICENSE is not in the package",
-      ...strange.map((file) => `sdk: ${file} does not belong into the package`),
-    ]);
-    expect(texts(packageFindings({ name: "sdk", files: [...files, "dist/policy/gone.js"] }))).toEqual([
-      "sdk: dist/policy/gone.js is made of a source that is gone: remove dist, and build anew",
-    ]);
-  });
-
-  it("is a release without fixtures, or with those of an older schema", () => {
-    const root = testFolder();
-    expect(texts(fixtureFindings("9.9.9", root))).toContain(
-      "test/fixtures/releases/9.9.9/state.json is missing; node test/fixtures/make.ts 9.9.9 makes them",
-    );
-    const fixtures = "test/fixtures/releases/0.1.0";
-    cpSync(join(ROOT, fixtures), join(root, fixtures), { recursive: true });
-    const migrations = readMigrations(migrationsFolder("sqlite"));
-    const newest = migrations.at(-1)?.name ?? "";
-    const change = (sql: string, rows: readonly (readonly string[])[]) => {
-      const sqlite = new Sqlite(join(root, fixtures, "gatehouse.db"));
-      const statement = sqlite.prepare(sql);
-      for (const row of rows) statement.run(...row);
-      sqlite.close();
-    };
-    const all = migrations.map(({ name, checksum }) => [name, checksum]);
-    change(`INSERT OR IGNORE INTO "_migration" VALUES (?, ?, '2026-01-01')`, all);
-    expect(fixtureFindings("0.1.0", root)).toEqual([]);
-    change('DELETE FROM "_migration" WHERE name = ?', [[newest]]);
-    const what = `${fixtures}/gatehouse.db is older than the migration ${newest}; node test/fixtures/make.ts 0.1.0 makes them`;
-    expect(fixtureFindings("0.1.0", root)).toEqual([{ what, isOfTheDay: true }]);
-    expect(texts(fixtureFindings(version)).join()).not.toContain("is missing");
-  });
-
-  it("is a tool on the PATH of another version than the documents say", () => {
-    const found = (terraform?: string, pulumi?: string) => toolFindings({ terraform, pulumi });
-    expect([
-      ...found(),
-      ...found(TERRAFORM_TRIED, PULUMI_RANGE.slice(1)),
-      ...found(undefined, "3.1000.0"),
-    ]).toEqual([]);
-    expect(found("1.999.0", "4.0.0")).toEqual(
-      [
-        `terraform on the PATH is of version 1.999.0, and docs/supportedVersionsPage.ts says ${TERRAFORM_TRIED}`,
-        "pulumi on the PATH is of version 4.0.0, and what is supported is 3.260 and newer, before 4",
-      ].map((what) => ({ what, isOfTheDay: true })),
-    );
-    expect(found(undefined, "3.99.0")).toHaveLength(1);
-
-    const folder = testFolder();
-    const env = { PATH: folder };
-    expect(toolVersions(env)).toEqual({});
-    const tool = (name: string, output: string) =>
-      writeFileSync(join(folder, name), `#!/bin/sh\necho '${output}'\n`, { mode: 0o755 });
-    tool("terraform", '{"terraform_version": "1.12.0-rc1", "provider_selections": {"a": "2.0.0"}}');
-    tool("pulumi", "v3.260.0");
-    expect(toolVersions(env)).toEqual({ terraform: "1.12.0-rc1", pulumi: "3.260.0" });
-    tool("pulumi", "I am broken");
-    expect(texts(toolFindings(toolVersions(env))).join()).toContain(
-      "pulumi on the PATH is of version unknown",
-    );
-  });
-
-  it("is a trial that failed, that ended without a word, or in which nothing was tried", () => {
-    const file = (name: string, statuses: readonly string[], status = "passed", message = "") => ({
-      name: join(ROOT, "test", name),
-      ...{ status, message },
-      assertionResults: statuses.map((status, index) => ({
-        fullName: `${name} ${index}`,
-        status,
-        failureMessages: status === "failed" ? ["It broke\n  at once"] : [],
-      })),
-    });
-    const trial = (exitCode: number | null, ...testResults: ReturnType<typeof file>[]) =>
-      trialOf({ testResults }, exitCode);
-    const fine = file("packaging/install.test.ts", ["passed", "skipped"]);
-
-    expect(trial(0, fine, file("deploy/files.test.ts", ["skipped"]))).toEqual({
-      ...{ findings: [], passed: 1 },
-      untried: ["packaging/install.test.ts 1", "deploy/files.test.ts 0"],
-    });
-    const failed = file("packaging/readme.test.ts", ["failed"], "failed");
-    const broken = file("deploy/files.test.ts", [], "failed", "No such module\n  at all");
-    expect(trial(1, fine, failed, broken).findings).toEqual([
-      { what: "packaging/readme.test.ts 0: It broke" },
-      { what: "test/deploy/files.test.ts: No such module" },
-    ]);
-    expect(trial(1, fine).findings).toEqual([
-      { what: "Vitest ended with exit code 1, and no test says why" },
-    ]);
-    expect(trial(0, fine, file("packaging/readme.test.ts", ["skipped"])).findings).toEqual([
-      { what: "test/packaging/readme.test.ts: none of its tests ran", isOfTheDay: true },
-    ]);
-    expect(texts(trial(1).findings)).toEqual([
-      "Vitest ended with exit code 1, and no test says why",
-      "no test of the trial passed",
-    ]);
-    expect(texts(trialOf(undefined, null).findings)).toEqual([
-      "Vitest ended with exit code none, and without a report",
-    ]);
-  });
-
-  it.skipIf(!gitOnPath)("is a tree that is not committed and tagged, and where git cannot tell, that", () => {
-    const repository = new TestRepository(testFolder());
-    repository.write({ "a.txt": "a" });
-    const found = () => texts(gitFindings("1.2.3", repository.root));
-    expect(found()).toContain("there are changes that are not committed");
-    repository.commit("All");
-    expect(found()).toEqual(["the commit has no tag v1.2.3"]);
-    repository.git("tag", "v1.2.3");
-    expect(found()).toEqual([]);
-    expect(texts(gitFindings("1.2.3", join(testFolder(), "nowhere"))).join()).toMatch(/^git does not say/);
-  });
-
-  it("is none of the generated pages", () => {
-    expect(docsFindings()).toEqual([]);
-  });
-});
 
 it("a release does not take the place of files that are none", async () => {
   const folder = testFolder();
