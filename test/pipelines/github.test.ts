@@ -1,15 +1,21 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
-import { spawnGatehouse } from "../support/gatehouse.ts";
+import type { Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import { type JobRun, PIPELINES, runAction } from "./support/action.ts";
 import { BOT, GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
-import { type Credentials, credentialsOf, PROGRAM_FILES, policyFile } from "./support/policyRepository.ts";
+import {
+  applyByHand,
+  type Credentials,
+  PROGRAM_FILES,
+  policyFile,
+  startPolicyFleet,
+  statesIn,
+} from "./support/policyRepository.ts";
 
 type JobName = "review" | "apply" | "drift";
 
@@ -17,7 +23,6 @@ const { jobs } = parse(readFileSync(join(PIPELINES, "github/workflows/access.yml
   jobs: Record<JobName, { permissions: Record<string, string>; steps: { with?: { command?: string } }[] }>;
 };
 
-const MODULES = join(import.meta.dirname, "..", "..", "node_modules");
 const MARKER = "<!-- gatehouse review access/prod -->";
 
 // One repository's life: each test goes on where the one before has left it.
@@ -33,9 +38,7 @@ describe.runIf(gitOnPath)(
     let runs = 1000;
 
     beforeAll(async () => {
-      fleet = await startFleet(["watcher", "keeper"]);
-      await fleet.enrol("web-1");
-      credentials = await credentialsOf(fleet);
+      ({ fleet, credentials } = await startPolicyFleet());
       github = await startGithub();
       root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
       repository = new TestRepository(root);
@@ -46,13 +49,8 @@ describe.runIf(gitOnPath)(
         "states/.keep": "",
       });
       cpSync(join(PIPELINES, "github"), join(root, ".github"), { recursive: true });
-      symlinkSync(MODULES, join(root, "policy", "node_modules"));
       repository.write(policyFile("policy", { ana: "^root$" }));
-      const first = ["up", "policy", "--stack", "prod", "--engine", "embedded", "--skip-preview"];
-      expect(await spawnGatehouse(first, { ...fleet.env, ...states() }, root)).toMatchObject({
-        code: 0,
-        stderr: expect.any(String),
-      });
+      await applyByHand(root, fleet);
       repository.commit("the first policy, applied by hand");
     }, 120_000);
     afterAll(async () => {
@@ -61,11 +59,6 @@ describe.runIf(gitOnPath)(
       if (root) rmSync(root, { recursive: true, force: true });
     });
     afterEach(() => expect(github.faults).toEqual([]));
-
-    const states = () => ({
-      PULUMI_BACKEND_URL: `file://${join(root, "states")}`,
-      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
-    });
 
     /** Runs a job of the workflow: with the rights that it names, and a credential. */
     async function job(
@@ -82,7 +75,7 @@ describe.runIf(gitOnPath)(
           env: {
             ...{ GITHUB_API_URL: github.url, GITHUB_REPOSITORY: REPOSITORY, GATEHOUSE_AGAIN_S: "0 0" },
             GITHUB_WORKFLOW_REF: `${REPOSITORY}/.github/workflows/access.yml@refs/heads/main`,
-            ...{ GATEHOUSE_URL: fleet.service.url, ...states(), ...credential },
+            ...{ GATEHOUSE_URL: fleet.service.url, ...statesIn(root), ...credential },
           },
           ...{
             workspace: root,
@@ -94,7 +87,11 @@ describe.runIf(gitOnPath)(
         },
         join(root, "artifacts"),
       );
-      for (const secret of [GITHUB_TOKEN, ...secretsOf(credential), states().PULUMI_CONFIG_PASSPHRASE]) {
+      for (const secret of [
+        GITHUB_TOKEN,
+        ...secretsOf(credential),
+        statesIn(root).PULUMI_CONFIG_PASSPHRASE,
+      ]) {
         expect(run.log + run.summary).not.toContain(secret);
       }
       return { ...run, id };

@@ -1,24 +1,26 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { environmentWithout } from "../support/command.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
-import { spawnGatehouse } from "../support/gatehouse.ts";
+import type { Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath } from "../support/git.ts";
-import { bash, PIPELINES } from "./support/action.ts";
-import { GITLAB_CI, GITLAB_TOKEN, gitlabJob, startGitlab, type TestGitlab } from "./support/gitlab.ts";
-import { type Credentials, credentialsOf, PROGRAM_FILES, policyFile } from "./support/policyRepository.ts";
-
-const MODULES = join(import.meta.dirname, "..", "..", "node_modules");
+import { PIPELINES } from "./support/action.ts";
+import {
+  GITLAB_CI,
+  gitlabJob,
+  npmStub,
+  runGitlabJob,
+  startGitlab,
+  type TestGitlab,
+} from "./support/gitlab.ts";
+import {
+  applyByHand,
+  type Credentials,
+  PROGRAM_FILES,
+  policyFile,
+  startPolicyFleet,
+  statesIn,
+} from "./support/policyRepository.ts";
 
 /** Where each job's pipeline comes from. */
 const SOURCES = { review: "merge_request_event", main: "push", apply: "push", drift: "schedule" };
@@ -31,6 +33,7 @@ describe.runIf(gitOnPath)(
     let fleet: Fleet;
     let gitlab: TestGitlab;
     let root: string;
+    let bin: string;
     let credentials: Credentials;
 
     const write = (files: Readonly<Record<string, string>>) => {
@@ -39,22 +42,14 @@ describe.runIf(gitOnPath)(
     };
 
     beforeAll(async () => {
-      fleet = await startFleet(["watcher", "keeper"]);
-      await fleet.enrol("web-1");
-      credentials = await credentialsOf(fleet);
+      ({ fleet, credentials } = await startPolicyFleet());
       gitlab = await startGitlab();
       root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
       write({ ...PROGRAM_FILES("policy"), ...policyFile("policy", { ana: "^root$" }) });
       write({ "gitlab.mjs": readFileSync(join(PIPELINES, "gitlab", "gitlab.mjs"), "utf8") });
-      for (const folder of ["states", "bin"]) mkdirSync(join(root, folder));
-      // The packages are there, and no job of a test is to install others.
-      writeFileSync(join(root, "bin", "npm"), '#!/bin/sh\necho "npm $*"\n', { mode: 0o755 });
-      symlinkSync(MODULES, join(root, "policy", "node_modules"));
-      const first = ["up", "policy", "--stack", "prod", "--engine", "embedded", "--skip-preview"];
-      expect(await spawnGatehouse(first, { ...fleet.env, ...states() }, root)).toMatchObject({
-        code: 0,
-        stderr: expect.any(String),
-      });
+      mkdirSync(join(root, "states"));
+      bin = npmStub(root);
+      await applyByHand(root, fleet);
     }, 120_000);
     afterAll(async () => {
       await gitlab?.stop();
@@ -62,32 +57,14 @@ describe.runIf(gitOnPath)(
       if (root) rmSync(root, { recursive: true, force: true });
     });
 
-    const states = () => ({
-      PULUMI_BACKEND_URL: `file://${join(root, "states")}`,
-      PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
-    });
-
-    /** Runs a job as a runner does: its lines are one script, after those that it begins with. */
+    /** Runs a job of the file that is to be copied. */
     async function job(name: keyof typeof SOURCES, credential: Readonly<Record<string, string>>) {
-      const source = SOURCES[name];
-      const predefined = { CI_PIPELINE_SOURCE: source, ...(name === "review" && { CI_COMMIT_BRANCH: "" }) };
       const one = await gitlabJob(name === "main" ? "review" : name, GITLAB_CI.pulumi);
-      const run = await bash([...one.before_script, ...one.script].join("\n"), root, {
-        ...environmentWithout("GATEHOUSE_", "PULUMI_", "GITLAB_", "CI_"),
-        ...one.variables,
-        ...{ CI_API_V4_URL: `${gitlab.url}/api/v4`, CI_MERGE_REQUEST_IID: "7" },
-        ...{
-          CI_MERGE_REQUEST_PROJECT_ID: "42",
-          CI_COMMIT_SHA: "4de97a1",
-          CI_JOB_URL: "https://gitlab.example.org/j/1",
-          GITLAB_TOKEN,
-          ...predefined,
-        },
-        ...{ ENGINE: "embedded", GATEHOUSE_URL: fleet.service.url, ...states(), ...credential },
-        PATH: [join(root, "bin"), process.env.PATH].join(delimiter),
-      });
-      const { GATEHOUSE_USERNAME: _, ...secrets } = credential;
-      for (const secret of [GITLAB_TOKEN, ...Object.values(secrets)]) expect(run.log).not.toContain(secret);
+      const env = {
+        ...{ ENGINE: "embedded", GATEHOUSE_URL: fleet.service.url, ...statesIn(root) },
+        PATH: [bin, process.env.PATH].join(delimiter),
+      };
+      const run = await runGitlabJob({ gitlab, project: root, env }, one, SOURCES[name], credential);
       expect(run.log).toContain("npm --prefix policy ci --ignore-scripts");
       return { ...run, artifacts: one.artifacts };
     }

@@ -1,18 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import type { Fleet } from "../support/fleet.ts";
 import { Stack } from "../support/gatehouse.ts";
 import type { Policy } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { type Credentials, credentialsOf } from "./support/policyRepository.ts";
+import { type Credentials, startPolicyFleet } from "./support/policyRepository.ts";
 
 /** What an apply needs at least, as the table of examples/pipelines/README.md has it; reviews and drift are tried by their jobs. */
 describe("the rights of an apply", { tags: ["long"], timeout: 120_000 }, () => {
   let fleet: Fleet;
   let credentials: Credentials;
   beforeAll(async () => {
-    fleet = await startFleet(["watcher", "keeper", "carla"]);
-    await fleet.enrol("web-1");
-    credentials = await credentialsOf(fleet);
+    ({ fleet, credentials } = await startPolicyFleet("carla"));
   });
   afterAll(() => fleet?.stop());
 

@@ -5,7 +5,7 @@ import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import type { Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import { startWebhook } from "../support/webhook.ts";
 import {
@@ -17,8 +17,8 @@ import {
 } from "../terraform/support/terraform.ts";
 import { bash, PIPELINES, runAction } from "./support/action.ts";
 import { GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
-import { GITLAB_CI, GITLAB_TOKEN, gitlabJob, startGitlab } from "./support/gitlab.ts";
-import { type Credentials, credentialsOf } from "./support/policyRepository.ts";
+import { GITLAB_CI, gitlabJob, npmStub, runGitlabJob, startGitlab } from "./support/gitlab.ts";
+import { type Credentials, startPolicyFleet } from "./support/policyRepository.ts";
 
 const BIN = join(import.meta.dirname, "..", "..", "node_modules", ".bin");
 const KEY = sshKeyLine("ana");
@@ -41,9 +41,7 @@ describe.runIf(hasTerraform)(`the action with ${LABEL}`, { tags: ["long"], timeo
   let root: string;
   let credentials: Credentials;
   beforeAll(async () => {
-    fleet = await startFleet(["watcher", "keeper"]);
-    await fleet.enrol("web-1");
-    credentials = await credentialsOf(fleet);
+    ({ fleet, credentials } = await startPolicyFleet());
     github = await startGithub();
     github.permissions = { "pull-requests": "write", issues: "write", actions: "read" };
     root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
@@ -120,18 +118,15 @@ describe.runIf(hasTerraform && gitOnPath)(
   () => {
     let fleet: Fleet;
     let root: string;
+    let bin: string;
     let credentials: Credentials;
     beforeAll(async () => {
-      fleet = await startFleet(["watcher", "keeper"]);
-      await fleet.enrol("web-1");
-      credentials = await credentialsOf(fleet);
+      ({ fleet, credentials } = await startPolicyFleet());
       root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
-      mkdirSync(join(root, "bin"));
-      // The packages are there, and no job of a test is to install others.
-      writeFileSync(join(root, "bin", "npm"), '#!/bin/sh\necho "npm $*"\n', { mode: 0o755 });
+      bin = npmStub(root);
       const found = execFileSync("/bin/sh", ["-c", "command -v terraform"], { encoding: "utf8" }).trim();
       const tattling = `#!/bin/sh\nenv | grep "_TOKEN=" >> "${root}/tokens"\nexec "${found}" "$@"\n`;
-      writeFileSync(join(root, "bin", "terraform"), tattling, { mode: 0o755 });
+      writeFileSync(join(bin, "terraform"), tattling, { mode: 0o755 });
     });
     afterAll(async () => {
       await fleet?.stop();
@@ -140,7 +135,7 @@ describe.runIf(hasTerraform && gitOnPath)(
     const environment = (): Record<string, string> => ({
       ...environmentWithout("GATEHOUSE_", "TF_", "CI_", "GITLAB_"),
       ...{ HOME: root, CHECKPOINT_DISABLE: "1", GATEHOUSE_URL: fleet.service.url },
-      PATH: [join(root, "bin"), BIN, dirname(process.execPath), process.env.PATH].join(delimiter),
+      PATH: [bin, BIN, dirname(process.execPath), process.env.PATH].join(delimiter),
     });
     const keys = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
 
@@ -154,25 +149,9 @@ describe.runIf(hasTerraform && gitOnPath)(
         writeFileSync(join(project, "policy", "main.tf.json"), configuration(username));
       const job = async (name: string, source: string, credential: Readonly<Record<string, string>>) => {
         const one = await gitlabJob(name, GITLAB_CI.terraform);
-        const env = {
-          ...{
-            ...environment(),
-            ...one.variables,
-            PLAN: join(root, "plan"),
-            GATEHOUSE_URL: fleet.service.url,
-          },
-          ...{ CI_API_V4_URL: `${gitlab.url}/api/v4`, CI_MERGE_REQUEST_PROJECT_ID: "42", GITLAB_TOKEN },
-          ...{
-            CI_MERGE_REQUEST_IID: "7",
-            CI_COMMIT_SHA: "abc",
-            CI_JOB_URL: "https://gitlab.example.org/j/1",
-          },
-          ...{ CI_PIPELINE_SOURCE: source, ...credential },
-        };
-        const run = await bash([...one.before_script, ...one.script].join("\n"), project, env);
-        await bash((one.after_script ?? []).join("\n"), project, env);
+        const env = { ...environment(), PLAN: join(root, "plan") };
+        const run = await runGitlabJob({ gitlab, project, env }, one, source, credential);
         expect([existsSync(env.PLAN), existsSync(`${env.PLAN}.json`)]).toEqual([false, false]);
-        expect(run.log).not.toContain(GITLAB_TOKEN);
         return run;
       };
 

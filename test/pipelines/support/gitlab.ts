@@ -1,16 +1,17 @@
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { promisify } from "node:util";
+import { expect } from "vitest";
 import { parse } from "yaml";
 import { environmentWithout } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
 import { TestRepository } from "../../support/git.ts";
 import { type Listening, listening } from "../../support/listening.ts";
-import { PIPELINES } from "./action.ts";
+import { bash, PIPELINES } from "./action.ts";
 
 const RUNNER = createRequire(import.meta.url).resolve("gitlab-ci-local");
 
@@ -66,6 +67,54 @@ export async function gitlabJob(name: string, text: string): Promise<GitlabJob> 
   const job = whole[name];
   if (!job) throw new Error(`the file has no job ${name}`);
   return { ...job, name, variables: whole.variables as unknown as Record<string, string> };
+}
+
+/** A runner of a project's jobs. */
+export interface GitlabRunner {
+  readonly gitlab: TestGitlab;
+  /** The folder of the project. */
+  readonly project: string;
+  /** The environment of all its jobs. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/**
+ * Runs a job as a runner does: its lines are one script, after those that it begins with; then what it ends with. No secret
+ * may be in its log.
+ * @param source what the pipeline was started by
+ */
+export async function runGitlabJob(
+  { gitlab, project, env }: GitlabRunner,
+  job: GitlabJob,
+  source: string,
+  credential: Readonly<Record<string, string>>,
+): Promise<{ readonly code: number; readonly log: string }> {
+  const predefined = {
+    ...{
+      CI_API_V4_URL: `${gitlab.url}/api/v4`,
+      CI_MERGE_REQUEST_PROJECT_ID: "42",
+      CI_MERGE_REQUEST_IID: "7",
+    },
+    ...{ CI_COMMIT_SHA: "4de97a1", CI_JOB_URL: "https://gitlab.example.org/j/1", CI_JOB_TOKEN: "job-token" },
+    ...{ CI_PIPELINE_SOURCE: source, GITLAB_TOKEN },
+  };
+  const all = {
+    ...environmentWithout("GATEHOUSE_", "PULUMI_", "TF_", "GITLAB_", "CI_"),
+    ...{ ...job.variables, ...predefined, ...env, ...credential },
+  };
+  const run = await bash([...job.before_script, ...job.script].join("\n"), project, all);
+  await bash((job.after_script ?? []).join("\n"), project, all);
+  const { GATEHOUSE_USERNAME: _, ...secrets } = credential;
+  for (const secret of [GITLAB_TOKEN, ...Object.values(secrets)]) expect(run.log).not.toContain(secret);
+  return run;
+}
+
+/** A folder for the PATH, in which npm only says what it was asked for: no job of a test is to install packages. */
+export function npmStub(root: string): string {
+  const bin = join(root, "bin");
+  mkdirSync(bin);
+  writeFileSync(join(bin, "npm"), '#!/bin/sh\necho "npm $*"\n', { mode: 0o755 });
+  return bin;
 }
 
 /** The token that the stand-in takes. */

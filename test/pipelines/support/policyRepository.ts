@@ -1,5 +1,9 @@
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
 import { sshKeyLine } from "../../provider/support/programs.ts";
-import type { Fleet } from "../../support/fleet.ts";
+import { type Fleet, startFleet } from "../../support/fleet.ts";
+import { spawnGatehouse } from "../../support/gatehouse.ts";
 
 const KEY = sshKeyLine("ana");
 
@@ -28,14 +32,47 @@ export const policyFile = (folder: string, policy: Readonly<Record<string, strin
   [`${folder}/policy.json`]: JSON.stringify(policy),
 });
 
+const MODULES = join(import.meta.dirname, "..", "..", "..", "node_modules");
+
+/** Where the states of a repository's stack are, and what opens their secrets. */
+export const statesIn = (root: string) => ({
+  PULUMI_BACKEND_URL: `file://${join(root, "states")}`,
+  PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+});
+
+/** Gives the program in the folder `policy` its packages, and applies it for the first time, as a person does. */
+export async function applyByHand(root: string, fleet: Fleet): Promise<void> {
+  symlinkSync(MODULES, join(root, "policy", "node_modules"));
+  const first = ["up", "policy", "--stack", "prod", "--engine", "embedded", "--skip-preview"];
+  expect(await spawnGatehouse(first, { ...fleet.env, ...statesIn(root) }, root)).toMatchObject({
+    code: 0,
+    stderr: expect.any(String),
+  });
+}
+
 /** What a pipeline may have as credential, as the variables of its job. */
 export type Credentials = Record<
   "observerUser" | "observerKey" | "operator" | "administrator",
   Readonly<Record<string, string>>
 >;
 
-/** Credentials of each role; the fleet has the users `watcher` and `keeper`. */
-export async function credentialsOf({ client, tenant }: Fleet): Promise<Credentials> {
+/** A service with the device `web-1`, and credentials of each role. */
+export interface PolicyFleet {
+  readonly fleet: Fleet;
+  readonly credentials: Credentials;
+}
+
+/**
+ * Starts it.
+ * @param users further users, of whom no credential is made
+ */
+export async function startPolicyFleet(...users: readonly string[]): Promise<PolicyFleet> {
+  const fleet = await startFleet(["watcher", "keeper", ...users]);
+  await fleet.enrol("web-1");
+  return { fleet, credentials: await credentialsOf(fleet) };
+}
+
+async function credentialsOf({ client, tenant }: Fleet): Promise<Credentials> {
   const user = async (name: string, role: "observer" | "administrator") => {
     await client.inviteMember({ params: { tenant }, body: { email: `${name}@example.com`, role } });
     return { GATEHOUSE_USERNAME: name, GATEHOUSE_PASSWORD: "correct-horse" };
