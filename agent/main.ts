@@ -1,7 +1,11 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { createClient } from "@gatehouse-access/sdk";
 import { devices, tenantId } from "@gatehouse-access/sdk/contract";
 import { Command, CommanderError, Option } from "commander";
 import { z } from "zod";
@@ -11,11 +15,11 @@ import { hashPassword, passwordCheck } from "./password.ts";
 
 const wrongUsage = 2;
 
-/** The version of the package, as agents report it. */
-function version(): string {
+/** The version of the package. It is read at the start, because the agent's user may not be allowed to read the package. */
+const version = (() => {
   const file = join(import.meta.dirname, import.meta.filename.endsWith(".ts") ? "" : "..", "package.json");
   return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
-}
+})();
 
 const settings = z.object({
   url: z.url({
@@ -118,7 +122,7 @@ function runCommand(): Command {
 export async function main(args: readonly string[]): Promise<number> {
   const program = new Command("gatehouse-agent")
     .description("Agent of a device of the remote SSH access service")
-    .version(version())
+    .version(version)
     .showHelpAfterError("(--help says more)");
   program.addCommand(runCommand().action(run));
   program
@@ -147,16 +151,33 @@ function readSettings(flags: object): z.output<typeof settings> {
   );
 }
 
+/**
+ * Sends a request to this process, because the HTTP client loads its parser with the first answer. The agent's user
+ * may not be allowed to read the folder that the package is in.
+ */
+async function loadHttpParser(): Promise<void> {
+  const server = createServer((_, response) => response.end()).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = createClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+  try {
+    await client.healthcheck();
+  } finally {
+    await client.close();
+    server.close();
+  }
+}
+
 async function run(flags: object): Promise<void> {
   const { user, dataDir, mac, logins, shell, ...rest } = readSettings(flags);
   const passwordFits = passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH);
   checkUser(user);
+  await loadHttpParser();
   // Before root's rights are given up: who logs in must not be able to read it.
   const key = deviceKey(dataDir);
   const { username, home, shell: usualShell } = becomeUser(user);
   const agent = new Agent({
     ...rest,
-    version: `v${version()}`,
+    version: `v${version}`,
     key,
     mac: mac ?? machineAddress(key),
     logins: logins ?? [username],
