@@ -9,11 +9,17 @@ import type { Stack, StackOptions } from "./stack.ts";
  * @throws NoEngineError, ProjectError, BackendError, StackSelectionError, UnsupportedError
  */
 export async function openStack(options: StackOptions = {}): Promise<Stack> {
-  const env = options.env ?? process.env;
+  const env = withDirectGrpc(options.env ?? process.env);
   const project = await readProject(options.folder ?? ".");
-  if (options.engine === "embedded") return EmbeddedStack.open(project, options);
+  if (options.engine === "embedded") return EmbeddedStack.open(project, { ...options, env });
   if (findOnPath("pulumi", env) === undefined) throw new NoEngineError(project.runtime);
   // The CLI's side of the SDK is large: not loaded where it is not needed.
   const { CliStack } = await import("./cli/cliStack.ts");
-  return CliStack.open(project, options);
+  return CliStack.open(project, { ...options, env });
+}
+
+/** The environment, except that gRPC ignores its proxies on this machine. A program calls its engine at 127.0.0.1. */
+function withDirectGrpc(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const others = env.no_grpc_proxy || env.no_proxy;
+  return { ...env, no_grpc_proxy: others ? `${others},127.0.0.1` : "127.0.0.1" };
 }

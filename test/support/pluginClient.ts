@@ -13,7 +13,9 @@ export class PluginClient {
   readonly #client: Client;
 
   constructor(port: number) {
-    this.#client = new rpc.ResourceProviderClient(`127.0.0.1:${port}`, grpc.credentials.createInsecure());
+    this.#client = new rpc.ResourceProviderClient(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), {
+      "grpc.enable_http_proxy": 0,
+    });
   }
 
   /** Calls a method; rejects with the error of gRPC. */

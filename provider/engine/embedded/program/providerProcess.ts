@@ -191,7 +191,8 @@ export class ProviderProcess {
     const client = new rpc.ResourceProviderClient(
       `127.0.0.1:${await this.#port()}`,
       grpc.credentials.createInsecure(),
-      MESSAGE_LIMITS,
+      // It is on this machine: a proxy of the environment does not lead there.
+      { ...MESSAGE_LIMITS, "grpc.enable_http_proxy": 0 },
     );
     const { config } = this.#settings;
     const request = new proto.ConfigureRequest();
