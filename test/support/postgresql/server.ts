@@ -1,7 +1,17 @@
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  lchownSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -56,6 +66,11 @@ function copyPrograms(folder: string): string {
       const link = join(folder, target);
       if (!existsSync(link)) symlinkSync(basename(source), link);
     }
+  }
+  // With a umask of 077 the copy, like the installed package, is for its owner alone.
+  if (isRoot) {
+    const copied = ["", ...readdirSync(native, { recursive: true, encoding: "utf8" })];
+    for (const path of copied) lchownSync(join(native, path), NOBODY, NOBODY);
   }
   return join(native, "bin");
 }
