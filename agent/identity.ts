@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { createPrivateKey, createPublicKey, generateKeyPairSync, hash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { networkInterfaces, userInfo } from "node:os";
+import { networkInterfaces, type UserInfo, userInfo } from "node:os";
 import { join } from "node:path";
 
 /** The command is called wrongly. */
@@ -41,6 +41,15 @@ function idsOf(user: string): Ids {
 
 const isRoot = (): boolean => process.getuid?.() === 0;
 
+/** The user of this process. Containers run processes under ids without an entry among the system's users. */
+function ownUser(): Pick<UserInfo<string>, "username" | "homedir" | "shell"> {
+  try {
+    return userInfo();
+  } catch {
+    return { username: `${process.getuid?.()}`, homedir: process.env.HOME || "/", shell: null };
+  }
+}
+
 /** @throws UsageError no user, or root, is named */
 function unprivileged(user: string | undefined): Ids {
   if (user === undefined) throw new UsageError("--user: must name the user to become, since this is root");
@@ -72,10 +81,10 @@ export function becomeUser(user: string | undefined): {
     process.setgroups?.(groups);
     process.setgid?.(gid);
     process.setuid?.(uid);
-  } else if (user !== undefined && user !== userInfo().username) {
+  } else if (user !== undefined && user !== ownUser().username) {
     throw new UsageError(`--user: only root can become ${user}`);
   }
-  const { username, homedir, shell } = userInfo();
+  const { username, homedir, shell } = ownUser();
   const usable = shell && existsSync(shell) && !/\/(nologin|false)$/.test(shell);
   return { username, home: existsSync(homedir) ? homedir : "/", shell: usable ? shell : "/bin/sh" };
 }

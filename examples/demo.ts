@@ -10,11 +10,10 @@ import { parseArgs } from "node:util";
 import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
 import picocolors from "picocolors";
 import { changeBehindTheBack } from "./demo/changes.ts";
-import { copyKeys, hasSsh, logIn, startAgent } from "./demo/logins.ts";
+import { copyProgram, logIn, startAgent, withoutSsh } from "./demo/logins.ts";
 import { createUser, enrol, type Login, macOf, type Service, setUp, startService } from "./demo/service.ts";
 
 const GATEHOUSE = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.meta.url));
-const PROGRAM = fileURLToPath(new URL("./fleet-access", import.meta.url));
 /** The picture that the demo leaves behind. */
 const MAP = "access-map.html";
 /** The device that an agent of its own serves. */
@@ -25,7 +24,6 @@ const LOGINS = [
   ["web-01", 2],
   ["edge-08", 2],
 ] as const;
-const STACK_SETTINGS = join(PROGRAM, "Pulumi.demo.yaml");
 
 const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep]
 
@@ -40,8 +38,13 @@ const options = readOptions();
 const engine = options.engine ?? (pulumiOnPath() ? "cli" : "embedded");
 const started = Date.now();
 let step = 0;
+/** Rejects when the service or the agent ends before the demo does. */
+const childDeath = Promise.withResolvers<never>();
+childDeath.promise.catch(() => {});
+/** Folder of the program: a copy of `examples/fleet-access`. */
+let program = "";
 let running: ChildProcess | undefined;
-let agent: { stop(): Promise<void> } | undefined;
+let agent: Awaited<ReturnType<typeof startAgent>> | undefined;
 
 function heading(text: string): void {
   step += 1;
@@ -80,7 +83,7 @@ async function gatehouse(
   ...more: string[]
 ): Promise<void> {
   const flags = ["--stack", "demo", "--engine", engine, ...more];
-  await run(env, expected, [command, PROGRAM, ...flags], [command, "examples/fleet-access", ...flags]);
+  await run(env, expected, [command, program, ...flags], [command, "examples/fleet-access", ...flags]);
 }
 
 /** @param shown the arguments as they are printed */
@@ -100,7 +103,9 @@ async function run(
   const code = await new Promise((resolve, reject) => child.on("error", reject).on("exit", resolve));
   running = undefined;
   if (code !== expected) {
-    throw new Error(`gatehouse ${args[0]} ended with ${code}, expected ${expected}`);
+    throw new Error(
+      `gatehouse ${args[0]} ended with exit code ${code}, expected ${expected}. Its output above has the reason.`,
+    );
   }
 }
 
@@ -137,6 +142,7 @@ async function prepareFleet(client: Client, service: Service, folder: string): P
 /** Starts the agent of the device that the logins reach, and accepts it. */
 async function enrolServed(client: Client, service: Service, device: ServedDevice): Promise<void> {
   agent = await startAgent(device.folder, service, { ...device, name: SERVED });
+  agent.died.catch(childDeath.reject);
   const [pending] = await client.getDevices({ query: { status: "pending" } });
   if (!pending) throw new Error("the agent's device has not enrolled");
   await client.acceptDevice({ params: { uid: pending.uid } });
@@ -144,10 +150,11 @@ async function enrolServed(client: Client, service: Service, device: ServedDevic
 
 /** Three logins with the contractor's key, each beside what the policy says of it. */
 async function logInThrice(env: NodeJS.ProcessEnv, service: Service, folder: string): Promise<void> {
-  if (!hasSsh()) console.log("There is no ssh on the PATH: here is what the policy says of each login.");
+  if (withoutSsh)
+    console.log(`Skipped the logins: ${withoutSsh}. The policy's decision for each login follows.`);
   for (const [device, code] of LOGINS) {
     const target = `support@ana.${device}`;
-    if (hasSsh()) {
+    if (!withoutSsh) {
       console.log(pc.dim(`$ ssh -p ${service.sshPort} -i contractor ${target}@127.0.0.1`));
       console.log(logIn(folder, service, target));
     }
@@ -180,12 +187,12 @@ async function story(service: Service, folder: string): Promise<Login> {
   const client = createClient({ url: service.url, credential });
   try {
     const fleet = await prepareFleet(client, service, folder);
+    program = copyProgram(folder);
     const env = {
       ...process.env,
       GATEHOUSE_URL: service.url,
       GATEHOUSE_USERNAME: login.username,
       GATEHOUSE_PASSWORD: login.password,
-      FLEET_KEYS: copyKeys(folder),
       PULUMI_BACKEND_URL: `file://${folder}`,
       // What the TypeScript compiler caches goes with the rest.
       TMPDIR: folder,
@@ -228,41 +235,38 @@ async function main(): Promise<void> {
     `Engine: ${engine}${options.engine ? "" : ` (pulumi is ${pulumiOnPath() ? "" : "not "}on the PATH)`}`,
   );
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-demo-"));
-  heading("Start the bundled service");
-  const service = await startService(folder);
-  console.log(`${service.url}, data in a temporary folder`);
+  let service: Service | undefined;
   let kept = false;
-  const stop = async () => {
-    await agent?.stop();
-    if (kept) return;
-    await service.stop();
-    rmSync(folder, { recursive: true, force: true });
-    rmSync(STACK_SETTINGS, { force: true });
-  };
   // The command under way finishes its steps and writes its state first.
-  const interrupted = async (signal: NodeJS.Signals) => {
-    if (running && running.exitCode === null) {
+  const stop = async (signal: NodeJS.Signals) => {
+    if (running && running.exitCode === null && running.signalCode === null) {
       running.kill(signal);
       await once(running, "exit");
     }
-    await stop();
+    await agent?.stop();
+    if (kept) return;
+    await service?.stop();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => void interrupted(signal).finally(() => process.exit(130)));
+    process.once(signal, () => void stop(signal).finally(() => process.exit(130)));
   }
   try {
-    const login = await story(service, folder);
+    heading("Start the bundled service");
+    service = await startService(folder);
+    service.died.catch(childDeath.reject);
+    console.log(`${service.url}, data in a temporary folder`);
+    const login = await Promise.race([story(service, folder), childDeath.promise]);
     const seconds = ((Date.now() - started) / 1000).toFixed(1);
     console.log(`\n${pc.green(`Done in ${seconds} s.`)}`);
     if (options.keep) {
       kept = true;
       service.release();
-      rmSync(STACK_SETTINGS, { force: true });
       console.log(`The service goes on at ${service.url}; log in as ${login.username} / ${login.password}`);
       console.log(`Data: ${folder}. End it with: kill ${service.pid}; rm -r ${folder}`);
     }
   } finally {
-    await stop();
+    await stop("SIGTERM");
   }
 }
 
@@ -271,6 +275,7 @@ if (options.help) {
 } else {
   main().catch((error: unknown) => {
     console.error(pc.red(`\nThe demo failed: ${error instanceof Error ? error.message : String(error)}`));
-    process.exitCode = 1;
+    // After the death of a child, the steps that wait for it would go on.
+    process.exit(1);
   });
 }

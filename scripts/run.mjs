@@ -3,7 +3,20 @@
 // command with that Node first on the PATH.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { connect, createServer } from "node:net";
+import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -64,10 +77,31 @@ const tsc = (title, ...args) => step(title, node(), [join(modules, "typescript-7
 /** The command's own work, with the project's Node. */
 const script = (file, args = []) => run(node(), [file, ...args]);
 
+/** Whether this process may create a folder, or write to it where it exists. */
+function isWritable(folder) {
+  let existing = folder;
+  while (!existsSync(existing)) existing = dirname(existing);
+  try {
+    accessSync(existing, constants.W_OK);
+    return statSync(existing).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
 const install = () =>
-  once("install", digest("package-lock.json", "package.json"), () =>
-    step("Installing dependencies", "npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]),
-  );
+  once("install", digest("package-lock.json", "package.json"), async () => {
+    const ci = ["ci", "--no-audit", "--no-fund", "--loglevel=error"];
+    const title = "Installing dependencies";
+    const home = join(homedir(), ".npm");
+    if (process.env.npm_config_cache || windows || isWritable(home)) return step(title, "npm", ci);
+    process.stderr.write(
+      `Cannot write npm's cache, ${home}: using a temporary one. npm_config_cache sets another.\n`,
+    );
+    const cache = mkdtempSync(join(tmpdir(), "gatehouse-npm-"));
+    process.once("exit", () => rmSync(cache, { recursive: true, force: true }));
+    await step(title, "npm", [...ci, `--cache=${cache}`]);
+  });
 
 const generateClients = () => {
   const schema = ["server/db/models.prisma", "server/db/sqlite.prisma", "server/db/postgresql.prisma"];
@@ -79,6 +113,47 @@ const generateClients = () => {
 async function generateClasses() {
   await tsc("Building the contract", "-b", "sdk");
   await step("Generating resource classes", node(), ["provider/pulumi/generate.ts"]);
+}
+
+/**
+ * Does work that only one process at a time may do in this clone: others wait. The lock is a local socket, which the
+ * system closes with the process that holds it.
+ */
+async function exclusively(work) {
+  const name = `gatehouse-setup-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`;
+  const onDisk = process.platform !== "linux" && !windows;
+  const path = windows ? `\\\\.\\pipe\\${name}` : onDisk ? join(tmpdir(), name) : `\0${name}`;
+  const waiting = new Set();
+  const lock = createServer((socket) => {
+    waiting.add(socket);
+    socket.on("error", () => {}).on("close", () => waiting.delete(socket));
+  });
+  let hasWaited = false;
+  for (;;) {
+    const error = await new Promise((resolve) => {
+      lock.once("error", resolve).listen(path, () => resolve(undefined));
+    });
+    if (!error) break;
+    if (error.code !== "EADDRINUSE") throw error;
+    await new Promise((resolve) => {
+      const holder = connect(path);
+      holder.on("connect", () => {
+        if (!hasWaited) process.stderr.write("Waiting for another run that sets this clone up …\n");
+        hasWaited = true;
+      });
+      holder.on("error", ({ code }) => {
+        // A socket file stays where its process was killed.
+        if (onDisk && code === "ECONNREFUSED") rmSync(path, { force: true });
+      });
+      holder.on("close", resolve).resume();
+    });
+  }
+  try {
+    await work();
+  } finally {
+    lock.close();
+    for (const socket of waiting) socket.destroy();
+  }
 }
 
 async function build() {
@@ -139,5 +214,5 @@ if (!(command in commands)) {
   console.error(`Usage: node scripts/run.mjs ${Object.keys(commands).join("|")}`);
   process.exit(1);
 }
-await build();
+await exclusively(build);
 await commands[command]();

@@ -1,32 +1,38 @@
 // The logins at the end of the demo: OpenSSH's own client, the service, and an agent of a device.
-import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { cpSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Service } from "./service.ts";
+import { type Child, startChild } from "./startChild.ts";
 
 const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
-const KEYS = fileURLToPath(new URL("../fleet-access/keys", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../fleet-access", import.meta.url));
+const PACKAGES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 /** Whom the agent serves logins as, where the demo is root's. */
 const UNPRIVILEGED = "nobody";
 
-/** Whether OpenSSH's client is on the PATH. */
-export const hasSsh = (): boolean => spawnSync("ssh", ["-V"], { stdio: "ignore" }).error === undefined;
+/** Why OpenSSH's client cannot be used; undefined where it can. */
+export const withoutSsh: string | undefined = (() => {
+  const { error, status, stderr } = spawnSync("ssh", ["-V"], { encoding: "utf8" });
+  if (error) return "there is no ssh on the PATH";
+  return status === 0 ? undefined : `ssh ended with exit code ${status}: ${stderr.trim()}`;
+})();
 
 /**
- * Copies the keys that the program declares, with a new one for the contractor, whose private half stays there.
- * @returns the folder
+ * Copies the program with a new key for the contractor, whose private key stays in the folder. A run of the demo then
+ * writes nothing into the repository, and several can run at once.
+ * @returns the copy's folder
  */
-export function copyKeys(folder: string): string {
-  const keys = join(folder, "keys");
-  cpSync(KEYS, keys, { recursive: true });
-  if (!hasSsh()) return keys;
+export function copyProgram(folder: string): string {
+  const program = join(folder, "fleet-access");
+  cpSync(PROGRAM, program, { recursive: true });
+  symlinkSync(PACKAGES, join(program, "node_modules"), "junction");
+  if (withoutSsh) return program;
   const pair = join(folder, "contractor");
   execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "contractor", "-f", pair]);
-  cpSync(`${pair}.pub`, join(keys, "contractor.pub"));
-  return keys;
+  cpSync(`${pair}.pub`, join(program, "keys", "contractor.pub"));
+  return program;
 }
 
 /** Logs in with the contractor's key; what came of it in a line. */
@@ -50,38 +56,18 @@ export function logIn(folder: string, { sshPort }: Service, target: string): str
   return (stdout || stderr).trim();
 }
 
-/** Runs the agent of a device until it is stopped; resolves once it has its tunnel. */
-export async function startAgent(
+/** Runs the agent of a device. @throws ChildError with the agent's last lines when it opens no tunnel */
+export function startAgent(
   folder: string,
   { url }: Service,
-  device: { readonly tenant: string; readonly name: string; readonly mac: string },
-): Promise<{ stop(): Promise<void> }> {
-  const { tenant, name, mac } = device;
+  { tenant, name, mac }: { readonly tenant: string; readonly name: string; readonly mac: string },
+): Promise<Child<true>> {
   const user = process.getuid?.() === 0 ? ["--user", UNPRIVILEGED] : [];
-  const identity = [
-    "--tenant",
-    tenant,
-    "--hostname",
-    name,
-    "--mac",
-    mac,
-    "--data-dir",
-    join(folder, "agent"),
-  ];
-  const args = ["run", "--url", url, ...identity, "--logins", "*", "--shell", "/bin/sh", ...user];
-  const child = spawn(process.execPath, [AGENT, ...args], { stdio: ["ignore", "pipe", "inherit"] });
-  let ready = false;
-  for await (const line of createInterface({ input: child.stdout })) {
-    ready = line.includes('"tunnel open"');
-    if (ready) break;
-  }
-  if (!ready) throw new Error("the agent did not start");
-  child.stdout.resume();
-  return {
-    async stop() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      child.kill("SIGTERM");
-      await once(child, "exit");
-    },
-  };
+  const identity = ["--tenant", tenant, "--hostname", name, "--mac", mac];
+  const dataDir = ["--data-dir", join(folder, "agent")];
+  const logins = ["--logins", "*", "--shell", "/bin/sh"];
+  return startChild([AGENT, "run", "--url", url, ...identity, ...dataDir, ...logins, ...user], {
+    name: `The agent of ${name}`,
+    ready: (line) => line.includes('"tunnel open"') || undefined,
+  });
 }

@@ -1,14 +1,12 @@
 // Starts the bundled service for the demo and makes what a fleet has before its policy is code: a first user,
 // more users, and devices that enrolled themselves.
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { generateKeyPairSync, randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { createWriteStream } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type Client, createClient } from "@gatehouse-access/sdk";
+import { type Child, startChild } from "./startChild.ts";
 
 const COMMAND = fileURLToPath(new URL("../../server/bin/gatehouse-server.js", import.meta.url));
 
@@ -17,10 +15,11 @@ export interface Service {
   /** Port of SSH to devices. */
   readonly sshPort: string;
   readonly pid: number;
-  readonly logFile: string;
+  /** Rejects with the service's last lines when it ends before `stop`. */
+  readonly died: Promise<never>;
   admin(...args: string[]): Promise<string>;
   adminWithPassword(password: string, ...args: string[]): Promise<string>;
-  /** Ends the service and waits until it is gone. */
+  /** Ends the service and waits for its end. */
   stop(): Promise<void>;
   /** Lets the service go on after the demo. */
   release(): void;
@@ -28,65 +27,44 @@ export interface Service {
 
 /**
  * Runs `gatehouse-server serve` on a free loopback port, with its data in `folder`.
- * @throws Error with the service's last lines when it does not come up
+ * @throws ChildError with the service's last lines when it does not start
  */
 export async function startService(folder: string): Promise<Service> {
   const dataFolder = join(folder, "data");
-  const logFile = join(folder, "service.log");
   const env = { ...process.env, GATEHOUSE_DATA_DIR: dataFolder, GATEHOUSE_LOG_LEVEL: "info" };
   const ports = ["--host", "127.0.0.1", "--port", "0", "--ssh-host", "127.0.0.1", "--ssh-port", "0"];
-  const child = spawn(process.execPath, [COMMAND, "serve", ...ports], {
+  let sshPort = "";
+  const child: Child<string> = await startChild([COMMAND, "serve", ...ports], {
+    name: "The service",
     env,
     detached: true,
-    stdio: ["ignore", "pipe", "pipe"],
+    ready(line) {
+      const { msg, address, port } = entryIn(line);
+      if (msg === "listening for SSH") sshPort = String(port);
+      return msg === "listening" ? address : undefined;
+    },
   });
-  const log = createWriteStream(logFile);
-  child.stdout.pipe(log);
-  child.stderr.pipe(log);
-  const { url, sshPort } = await firstAddresses(child);
   const run = promisify(execFile);
   const admin = async (...args: string[]) =>
     (await run(process.execPath, [COMMAND, "admin", ...args], { env })).stdout.trim();
   return {
-    url,
+    url: child.ready,
     sshPort,
-    pid: child.pid ?? 0,
-    logFile,
+    pid: child.process.pid ?? 0,
+    died: child.died,
     admin,
     async adminWithPassword(password, ...args) {
       const running = run(process.execPath, [COMMAND, "admin", ...args, "--password-stdin"], { env });
       running.child.stdin?.end(`${password}\n`);
       return (await running).stdout.trim();
     },
-    async stop() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      child.kill("SIGTERM");
-      await once(child, "exit");
-    },
+    stop: child.stop,
     release() {
-      child.stdout.unpipe();
-      child.stdout.destroy();
-      child.stderr.destroy();
-      child.unref();
+      child.process.stdout?.destroy();
+      child.process.stderr?.destroy();
+      child.process.unref();
     },
   };
-}
-
-type Addresses = Pick<Service, "url" | "sshPort">;
-
-async function firstAddresses(child: ReturnType<typeof spawn>): Promise<Addresses> {
-  const lines: string[] = [];
-  const { stdout, stderr } = child;
-  if (!stdout || !stderr) throw new Error("the service has no output to read its address from");
-  stderr.on("data", (chunk) => lines.push(String(chunk)));
-  let sshPort = "";
-  for await (const line of createInterface({ input: stdout })) {
-    lines.push(line);
-    const { msg, address, port } = entryIn(line);
-    if (msg === "listening for SSH") sshPort = String(port);
-    if (msg === "listening" && address) return { url: address, sshPort };
-  }
-  throw new Error(`the service did not start:\n${lines.slice(-20).join("\n")}`);
 }
 
 function entryIn(line: string): { readonly msg?: string; readonly address?: string; readonly port?: number } {

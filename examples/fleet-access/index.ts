@@ -2,9 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DeviceTags, FirewallRule, Member, Namespace, PublicKey } from "@gatehouse-access/provider";
 
-// FLEET_KEYS names another folder of public keys, for whoever tries this with keys of their own.
-const folder = process.env.FLEET_KEYS ?? join(__dirname, "keys");
-const key = (owner: string) => readFileSync(join(folder, `${owner}.pub`), "utf8");
+const key = (owner: string) => readFileSync(join(__dirname, "keys", `${owner}.pub`), "utf8");
 const hosts = (role: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${role}-${String(index + 1).padStart(2, "0")}`);
 

@@ -1,6 +1,6 @@
 // Programs of the provider as one file each: `node scripts/release/bundle.ts` writes the Terraform provider into
 // provider/dist, which the build does; a release makes the plugin too.
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
 import { type Library, libraryIn, licenceTexts } from "./libraries.ts";
@@ -66,8 +66,11 @@ export async function bundle({ name, source }: Program, file: string): Promise<L
     banner: { js: banner(name) },
     footer: { js: FOOTER },
   });
-  for (const { contents } of outputFiles) writeFileSync(file, contents);
-  chmodSync(file, 0o755);
+  // By a rename, because a program that runs meanwhile may start the old file.
+  const written = `${file}.${process.pid}`;
+  for (const { contents } of outputFiles) writeFileSync(written, contents);
+  chmodSync(written, 0o755);
+  renameSync(written, file);
   const folders = Object.keys(metafile.inputs).flatMap(
     (input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? [],
   );

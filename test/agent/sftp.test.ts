@@ -96,6 +96,7 @@ it("overwrites nothing by a rename", async () => {
 it("holds no more than 256 files open, and none of a client that is gone", async () => {
   const folder = writable();
   writeFileSync(join(folder, "file"), "");
+  chmodSync(join(folder, "file"), 0o644);
   const open = () =>
     call<Buffer>((done) => sftp.open(join(folder, "file"), "r", done as never)).then(
       () => "opened",

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { validate } from "dockerfile-utils";
@@ -20,8 +20,10 @@ describe.skipIf(why)(`the unit of the service, by systemd${why ?? ""}`, () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-unit-"));
-    // What it starts must be there.
-    const text = read(UNIT).replace("/usr/local/bin/gatehouse-server", process.execPath);
+    // What it starts must be there, at a path that a unit need not quote.
+    const program = join(folder, "gatehouse-server");
+    symlinkSync(process.execPath, program);
+    const text = read(UNIT).replace("/usr/local/bin/gatehouse-server", program);
     writeFileSync(join(folder, "gatehouse-server@.service"), `${text}\n${read("systemd/postgresql.conf")}`);
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

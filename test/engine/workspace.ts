@@ -21,7 +21,7 @@ import {
 } from "../../provider/engine/index.ts";
 import { gatehouseBy } from "../support/gatehouse.ts";
 
-const ROOT = new URL("../..", import.meta.url).pathname;
+const ROOT = join(import.meta.dirname, "..", "..");
 
 /** A thing a fixture program declares; see fixtures/cloud/index.js. */
 export type Thing = {
@@ -65,7 +65,7 @@ export class Workspace {
     this.folder = join(this.root, fixture);
     this.state = join(this.root, "state");
     this.cloud = join(this.root, "objects");
-    cpSync(new URL(`fixtures/${fixture}`, import.meta.url).pathname, this.folder, { recursive: true });
+    cpSync(join(import.meta.dirname, "fixtures", fixture), this.folder, { recursive: true });
     symlinkSync(join(ROOT, "node_modules"), join(this.folder, "node_modules"));
     mkdirSync(this.state);
     mkdirSync(this.cloud);

@@ -190,10 +190,13 @@ describe.skipIf(why)(`the units${why ?? ""}`, () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-units-"));
+    // At a path that a unit need not quote.
+    const recipe = join(folder, "recipe");
+    symlinkSync(RECIPE, recipe);
     for (const name of ["gatehouse-drift.service", "gatehouse-drift.timer"]) {
       const text = readFileSync(join(RECIPE, name), "utf8").replaceAll(
         /\/usr\/local\/lib\/gatehouse-drift/g,
-        RECIPE,
+        recipe,
       );
       writeFileSync(join(folder, name), text);
     }

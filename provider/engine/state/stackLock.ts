@@ -68,6 +68,15 @@ export async function findLocks(folder: string): Promise<FoundLock[]> {
   return found;
 }
 
+/** Name of the process's user. Containers run processes under ids without an entry among the system's users. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `${process.getuid?.()}`;
+  }
+}
+
 /**
  * Locks a stack. Locks of dead gatehouse processes do not stand in the way; they stay until `removeLocks`.
  * @throws LockedError where anybody else holds the stack
@@ -78,7 +87,7 @@ export async function takeLock(folder: string): Promise<HeldLock> {
   const path = join(folder, `${randomUUID()}.json`);
   const content: LockContent = {
     ...ownIdentity(),
-    username: userInfo().username,
+    username: userName(),
     hostname: hostname(),
     timestamp: new Date().toISOString(),
     program: PROGRAM,

@@ -36,6 +36,7 @@ export async function startPlugin(args: readonly string[], env: NodeJS.ProcessEn
   const client = new grpc.Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), {
     "grpc.max_receive_message_length": -1,
     "grpc.max_send_message_length": -1,
+    "grpc.enable_http_proxy": 0,
   });
   return {
     child,

@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+
+/** Milliseconds that a process has to get ready. */
+const READY_WITHIN = 120_000;
+/** Lines of a process's output that an error shows. */
+const LAST_LINES = 20;
+
+/** A process that the demo runs in the background. */
+export interface Child<Ready> {
+  readonly process: ChildProcess;
+  /** What the line that reported readiness holds. */
+  readonly ready: Ready;
+  /** Rejects with a {@link ChildError} when the process ends before `stop`. It never resolves. */
+  readonly died: Promise<never>;
+  /** Ends the process and waits for its end. */
+  stop(): Promise<void>;
+}
+
+/** A process of the demo ended, or never got ready. The message has its last lines and the remedy. */
+export class ChildError extends Error {
+  constructor(name: string, happened: string, lines: readonly string[]) {
+    const output = lines.length === 0 ? "It printed nothing." : `Its last lines:\n  ${lines.join("\n  ")}`;
+    super(
+      `${name} ${happened}. ${output}\nFix what its output reports, then run the demo again. ` +
+        "If the output does not help, report it with the versions of the system and of Node.",
+    );
+    this.name = "ChildError";
+  }
+}
+
+interface StartOptions<Ready> {
+  /** Name for messages, such as `The service`. */
+  readonly name: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Lets the process outlive the demo. */
+  readonly detached?: boolean;
+  /** Reads a line of output; undefined until the process is ready. */
+  ready(line: string): Ready | undefined;
+}
+
+/**
+ * Starts a Node.js program and waits until it is ready.
+ * @throws ChildError it ends first, or is not ready in time
+ */
+export async function startChild<Ready>(
+  args: readonly string[],
+  { name, env, detached = false, ready }: StartOptions<Ready>,
+): Promise<Child<Ready>> {
+  const child = spawn(process.execPath, args, { env, detached, stdio: ["ignore", "pipe", "pipe"] });
+  const lines: string[] = [];
+  let stopped = false;
+  const died = new Promise<never>((_, reject) => {
+    const fail = (happened: string) => reject(new ChildError(name, happened, lines));
+    child.once("error", (error) => fail(`could not be started: ${error.message}`));
+    // "close" comes after the last line of the output.
+    child.once("close", (code, signal) => {
+      if (!stopped) fail(`ended with ${signal === null ? `exit code ${code}` : `signal ${signal}`}`);
+    });
+  });
+  died.catch(() => {});
+  const isReady = new Promise<Ready>((resolve) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface({ input: stream }).on("line", (line) => {
+        lines.push(line);
+        if (lines.length > LAST_LINES) lines.shift();
+        const value = ready(line);
+        if (value !== undefined) resolve(value);
+      });
+    }
+  });
+  const stop = async () => {
+    stopped = true;
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGTERM");
+    await once(child, "exit");
+  };
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const happened = `is not ready after ${READY_WITHIN / 1000} s`;
+    timer = setTimeout(() => reject(new ChildError(name, happened, lines)), READY_WITHIN);
+  });
+  try {
+    return { process: child, ready: await Promise.race([isReady, died, late]), died, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
