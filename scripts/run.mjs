@@ -93,10 +93,10 @@ const install = () =>
   once("install", digest("package-lock.json", "package.json"), async () => {
     const ci = ["ci", "--no-audit", "--no-fund", "--loglevel=error"];
     const title = "Installing dependencies";
-    const home = join(homedir(), ".npm");
-    if (process.env.npm_config_cache || windows || isWritable(home)) return step(title, "npm", ci);
+    const usual = process.env.npm_config_cache ?? join(homedir(), ".npm");
+    if (windows || isWritable(usual)) return step(title, "npm", ci);
     process.stderr.write(
-      `Cannot write npm's cache, ${home}: using a temporary one. npm_config_cache sets another.\n`,
+      `Cannot write npm's cache ${usual}: using a temporary one. Set npm_config_cache to keep it.\n`,
     );
     const cache = mkdtempSync(join(tmpdir(), "gatehouse-npm-"));
     process.once("exit", () => rmSync(cache, { recursive: true, force: true }));
