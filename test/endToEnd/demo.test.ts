@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,15 +16,23 @@ interface Ended {
 }
 
 /** Runs the demo as `npm run demo` does after its set-up, with a folder of its own for temporary files. */
-async function demo(folder: string, ...args: string[]): Promise<Ended> {
+const demo = (folder: string, ...args: string[]): Promise<Ended> => runDemo({ TMPDIR: folder }, args);
+
+/** @param onOutput called with all output so far, and the demo's process id */
+async function runDemo(
+  env: NodeJS.ProcessEnv,
+  args: readonly string[] = [],
+  onOutput: (output: string, pid: number) => void = () => {},
+): Promise<Ended> {
   const child = spawn(process.execPath, ["examples/demo.ts", "--engine", "embedded", ...args], {
     cwd: ROOT,
-    env: { ...process.env, TMPDIR: folder },
+    env: { ...process.env, ...env },
   });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (chunk: string) => {
       output += chunk;
+      onOutput(output, child.pid ?? 0);
     });
   }
   const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
@@ -75,7 +83,9 @@ it("the demo finds what was changed by hand, repairs and destroys it, and leaves
   // No colours where the output is no terminal.
   expect(output).not.toContain("\u001b[");
   expect(readdirSync(folder)).toEqual([]);
-  expect(existsSync(join(ROOT, "examples/fleet-access/Pulumi.demo.yaml"))).toBe(false);
+  expect(readdirSync(join(ROOT, "examples/fleet-access")).filter((name) => /^Pulumi\../.test(name))).toEqual([
+    "Pulumi.yaml",
+  ]);
 });
 
 it("kept, the service goes on and takes the login that was printed", {
@@ -98,3 +108,44 @@ it("kept, the service goes on and takes the login that was printed", {
     process.kill(pid);
   }
 });
+
+it("shows the last lines of an agent that does not start, and the remedy", {
+  timeout: 60_000,
+  tags: ["long"],
+}, async () => {
+  const folder = temporaryFolder();
+  const { code, output } = await runDemo({ TMPDIR: folder, GATEHOUSE_AGENT_ALLOW_FORWARDING: "perhaps" });
+  expect(code, output).toBe(1);
+  expect(output).toContain(
+    "The demo failed: The agent of edge-01 ended with exit code 2. Its last lines:\n" +
+      "  gatehouse-agent: --allow-forwarding: must be on or off\n" +
+      "Fix what its output reports, then run the demo again.",
+  );
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+it.runIf(process.platform === "linux")(
+  "ends when the service is killed, and leaves nothing behind",
+  {
+    timeout: 60_000,
+    tags: ["long"],
+  },
+  async () => {
+    const folder = temporaryFolder();
+    let killed = false;
+    const { code, output } = await runDemo({ TMPDIR: folder }, [], (soFar, pid) => {
+      if (killed || !soFar.includes("devices enrolled")) return;
+      killed = true;
+      const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
+      const service = children.find((child) =>
+        readFileSync(`/proc/${child}/cmdline`, "utf8").includes("gatehouse-server"),
+      );
+      process.kill(Number(service), "SIGKILL");
+    });
+    expect(code, output).toBe(1);
+    expect(output).toMatch(
+      /The demo failed: The service ended with signal SIGKILL\. Its last lines:\n {2}\{/,
+    );
+    expect(readdirSync(folder)).toEqual([]);
+  },
+);
