@@ -36,7 +36,8 @@ export default defineConfig({
     reporters: ["default"],
     setupFiles: ["test/support/properties.ts"],
     testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Hooks install packages, apply programs and remove folders of 50,000 files, also on a slow disk.
+    hookTimeout: 300_000,
     // What is waited for comes at once where the machine has time; one second is too short where it has none.
     expect: { poll: { timeout: 20_000 } },
     execArgv: SHORT_LIVED,

@@ -70,7 +70,7 @@ describe("a webhook is told of drift", { timeout: 120_000 }, () => {
   let world: World;
   beforeAll(async () => {
     world = await startWorld();
-  }, 120_000);
+  });
   afterAll(() => world?.stop());
 
   it("when there is some, when it changes, and when there is none any more", async () => {

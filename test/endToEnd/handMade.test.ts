@@ -57,7 +57,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
       }).forTenant(fleet.tenant),
     ) as [Client, Client];
     await changeByHand();
-  }, 120_000);
+  });
   afterAll(async () => {
     await Promise.all([dave?.close(), carla?.close()]);
     program?.remove();

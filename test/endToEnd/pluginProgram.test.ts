@@ -106,7 +106,7 @@ describe.skipIf(missing.length > 0)(
       });
       declare({});
       await stack.result(["preview", "--create", "--offline"]);
-    }, 120_000);
+    });
     afterAll(async () => {
       if (root) rmSync(root, { recursive: true, force: true });
       await Promise.all([here?.stop(), there?.stop()]);

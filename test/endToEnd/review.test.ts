@@ -56,7 +56,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
     await stack.result(["up", "--skip-preview"], policyEnv(base));
     before = [JSON.stringify(await fleet.client.getPublicKeys()), stack.stateText("commonjs-program")];
-  }, 120_000);
+  });
   afterAll(async () => {
     stack?.dispose();
     if (folder) rmSync(folder, { recursive: true, force: true });

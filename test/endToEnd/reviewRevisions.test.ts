@@ -176,7 +176,7 @@ describe.each(engines)(
       });
       repository.write(program(merged));
       repository.commit("What is merged");
-    }, 120_000);
+    });
     afterAll(async () => {
       if (folder) rmSync(folder, { recursive: true, force: true });
       await fleet?.stop();

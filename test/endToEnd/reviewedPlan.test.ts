@@ -36,7 +36,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     plan = join(folder, "plan.json");
     stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
     await stack.result(["up", "--skip-preview"], policyEnv(policyOf("^root$")));
-  }, 120_000);
+  });
   afterAll(async () => {
     stack?.dispose();
     if (folder) rmSync(folder, { recursive: true, force: true });

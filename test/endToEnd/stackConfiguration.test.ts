@@ -37,7 +37,7 @@ beforeAll(async () => {
     'import { expect, policyTest } from "@gatehouse-access/provider/policy";\n' +
       'policyTest("one device", ({ policy }) => expect(policy.devices.length).toSatisfy((n) => n === 1));\n',
   );
-}, 120_000);
+});
 afterAll(async () => {
   program?.remove();
   await fleet?.stop();

@@ -68,7 +68,7 @@ describe.each(engines)(
       untested = stackOf(fleet.env, { spawned: false });
       await untested.result(["up", "--skip-preview"], env(base));
       program.write("access.policy.ts", TESTS);
-    }, 120_000);
+    });
     afterAll(async () => {
       program?.remove();
       await fleet?.stop();

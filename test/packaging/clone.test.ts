@@ -15,6 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
+import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { environmentWithout } from "../support/command.ts";
 import { gitOnPath } from "../support/git.ts";
@@ -62,7 +63,7 @@ async function type(
     text(child.stdout),
     once(child, "close") as Promise<[number | null]>,
   ]);
-  return { code, output };
+  return { code, output: stripVTControlCharacters(output) };
 }
 
 function expectDone({ code, output }: Typed): void {
@@ -106,7 +107,7 @@ describe.skipIf(!gitOnPath || process.platform === "win32")(
       chmodSync(folder, 0o700);
       clone = join(folder, "clone");
       cloneTo(clone);
-    }, 2 * MINUTE);
+    });
     afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
     it("npm run demo and npm test pass, with a umask of 077", { timeout: 15 * MINUTE }, async ({ skip }) => {
@@ -114,7 +115,7 @@ describe.skipIf(!gitOnPath || process.platform === "win32")(
       expectDone(await type(clone, "npm run demo"));
       const { code, output } = await type(clone, `npm test -- ${ONE_FILE_EACH.join(" ")}`);
       expect(code, output).toBe(0);
-      expect(output).toMatch(/Test Files\W+\d*m?\W*3 passed/);
+      expect(output).toMatch(/Test Files +3 passed/);
     });
 
     it("npm run demo passes with a space and non-ASCII letters in the path, without ssh, and with a HOME that is no folder", {

@@ -139,7 +139,7 @@ describe.skipIf(!ready)(
       terminal.substitute(/^npm install/, `npm install ${INSTALL_FLAGS.join(" ")} --cache=${quoted(cache)}`);
       terminal.substitute(/\/run\/secrets/g, join(folder, "secrets"));
       if (!pulumiOnPath) terminal.substitute(/(--stack prod)/, "$1 --engine embedded");
-    }, 5 * MINUTE);
+    });
     beforeEach(({ skip }) => {
       if (!reached) skip(OFFLINE);
     });

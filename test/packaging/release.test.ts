@@ -71,7 +71,7 @@ describe("what a release consists of", { tags: ["long"] }, () => {
     const against = stdout.split("\n").filter((line) => /^Against it: (?!.* its licence, )/.test(line));
     expect(against).toEqual([]);
     expect(stdout, stderr).toMatch(new RegExp(`against release ${version.replaceAll(".", "\\.")}\\.`));
-  }, 5 * MINUTE);
+  });
   afterAll(() => {
     if (out !== "" && out !== RELEASE) rmSync(out, { recursive: true, force: true });
   });

@@ -52,7 +52,7 @@ describe.runIf(gitOnPath)(
       repository.write(policyFile("policy", { ana: "^root$" }));
       await applyByHand(root, fleet);
       repository.commit("the first policy, applied by hand");
-    }, 120_000);
+    });
     afterAll(async () => {
       await github?.stop();
       await fleet?.stop();

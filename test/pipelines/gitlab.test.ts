@@ -50,7 +50,7 @@ describe.runIf(gitOnPath)(
       mkdirSync(join(root, "states"));
       bin = npmStub(root);
       await applyByHand(root, fleet);
-    }, 120_000);
+    });
     afterAll(async () => {
       await gitlab?.stop();
       await fleet?.stop();

@@ -44,7 +44,7 @@ describe.skipIf(!gitOnPath)(`drift every night, by ${gitLabel}`, { timeout: 180_
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
     await makeOrigin();
     await placeRecipe();
-  }, 180_000);
+  });
   afterAll(async () => {
     rmSync(folder, { recursive: true, force: true });
     await hook?.stop();

@@ -81,7 +81,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
     await fleet.enrol("gatekeeper", "02:00:00:00:bb:01");
     const uid = await fleet.enrol("anchor");
     await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["zone1"] } });
-  }, 120_000);
+  });
   afterAll(async () => {
     await fleet?.stop();
     machine?.remove();

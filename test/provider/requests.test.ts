@@ -91,7 +91,7 @@ for (const { keys: KEYS, devices: DEVICES, options } of SIZES)
         keys[`key-${index}`] = { type: "PublicKey", args };
       }
       await harness.up(keys);
-    }, 300_000);
+    });
     afterAll(async () => {
       await harness.close();
       await fleet.stop();

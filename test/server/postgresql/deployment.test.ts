@@ -107,7 +107,7 @@ describe.skipIf(why)(
       await client.createPublicKey({
         body: { name: "key", data: publicHalf(key), username: ".*", filter: { hostname: ".*" } },
       });
-    }, 120_000);
+    });
     afterAll(async () => {
       await agent?.kill();
       await client?.close();

@@ -35,7 +35,7 @@ beforeAll(async () => {
   const others = Array.from({ length: NAMESPACES - 1 }, (_, n) => app.user(`user-${n}`, `space-${n}`));
   for (const user of [ana, ...(await Promise.all(others))]) await fill(app, user, ROWS);
   await app.services.db.$executeRaw`ANALYZE`;
-}, 120_000);
+});
 afterAll(async () => {
   await internal.stop();
   await app.stop();

@@ -30,7 +30,7 @@ beforeAll(async () => {
     INSERT INTO "Session" ("uid", "tenantId", "deviceUid", "username", "ipAddress", "type", "term", "startedAt", "lastSeen")
     SELECT printf('%064d', n), ${ana.tenant}, ${deviceUid}, 'root', '', '', '',
       strftime(${TIME}, ${now} - n / 2, 'unixepoch'), strftime(${TIME}, ${now}, 'unixepoch') FROM numbers`;
-}, 120_000);
+});
 afterAll(() => app.stop());
 
 /** Makes as many devices, in place of the only one, whose sessions are gone with it. */
