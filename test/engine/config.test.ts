@@ -77,7 +77,7 @@ describe("the configuration of a stack, by what answers as the Pulumi CLI", () =
     const cases = Object.entries({ version: 'say("v3.270.0")', select: "", config: "", ...answers });
     writeFileSync(
       join(bin, "pulumi"),
-      `#!${process.execPath}\nconst say = (text) => process.stdout.write(text);\n` +
+      `#!/usr/bin/env node\nconst say = (text) => process.stdout.write(text);\n` +
         "const fail = (text, out = '') => { process.stdout.write(out); process.stderr.write(text); process.exitCode = 255; };\n" +
         `const work = { ${cases.map(([name, code]) => `${name}() { ${code} }`).join(", ")} };\n` +
         "const words = process.argv.slice(2);\nconst name = Object.keys(work).find((word) => words.includes(word));\n" +
