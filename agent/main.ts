@@ -172,7 +172,7 @@ async function run(flags: object): Promise<void> {
   const passwordFits = passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH);
   checkUser(user);
   await loadHttpParser();
-  // Before root's rights are given up: who logs in must not be able to read it.
+  // The agent reads the key before it gives up root's rights: users who log in must not be able to read it.
   const key = deviceKey(dataDir);
   const { username, home, shell: usualShell } = becomeUser(user);
   const agent = new Agent({

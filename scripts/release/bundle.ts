@@ -66,7 +66,7 @@ export async function bundle({ name, source }: Program, file: string): Promise<L
     banner: { js: banner(name) },
     footer: { js: FOOTER },
   });
-  // By a rename, because a program that runs meanwhile may start the old file.
+  // The rename is atomic: a process that starts the program meanwhile reads a complete file.
   const written = `${file}.${process.pid}`;
   for (const { contents } of outputFiles) writeFileSync(written, contents);
   chmodSync(written, 0o755);

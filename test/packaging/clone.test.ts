@@ -122,7 +122,7 @@ describe.skipIf(!gitOnPath || process.platform === "win32")(
       expect(output).toMatch(/Test Files +3 passed/);
     });
 
-    // Side by side, because each takes a minute.
+    // The two run side by side, because each takes a minute.
     it("npm run demo passes twice at once: without ssh and HOME, and as an ordinary user with a proxy", {
       timeout: 5 * MINUTE,
     }, async ({ skip }) => {
