@@ -110,7 +110,7 @@ it("kept, the service goes on and takes the login that was printed", {
 });
 
 it("shows the last lines of an agent that does not start, and the remedy", {
-  timeout: 60_000,
+  timeout: 180_000,
   tags: ["long"],
 }, async () => {
   const folder = temporaryFolder();
@@ -127,7 +127,7 @@ it("shows the last lines of an agent that does not start, and the remedy", {
 it.runIf(process.platform === "linux")(
   "ends when the service is killed, and leaves nothing behind",
   {
-    timeout: 60_000,
+    timeout: 180_000,
     tags: ["long"],
   },
   async () => {
