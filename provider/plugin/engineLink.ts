@@ -20,7 +20,7 @@ export const noEngine: EngineLink = { log: (message) => console.error(message) }
  * @param gone called once the engine cannot be reached any more, as when it was killed
  */
 export function linkToEngine(address: string, gone: () => void): EngineLink {
-  // It is on this machine: a proxy of the environment does not lead there.
+  // The engine runs on this machine: no proxy leads to it.
   const client = new rpc.EngineClient(address, grpc.credentials.createInsecure(), {
     "grpc.enable_http_proxy": 0,
   });

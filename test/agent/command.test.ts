@@ -5,11 +5,11 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { passwordCheck } from "../../agent/password.ts";
 import { environmentWithout, runCommand } from "../support/command.ts";
+import { isRoot } from "../support/nobody.ts";
 import { openFolder, startAgent } from "../support/sshFleet.ts";
 import { DEVICE, FakeGateway, TENANT } from "./FakeGateway.ts";
 
 const COMMAND = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
-const isRoot = process.getuid?.() === 0;
 
 let gateway: FakeGateway;
 let folder: ReturnType<typeof openFolder>;

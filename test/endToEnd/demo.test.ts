@@ -10,6 +10,8 @@ import { withoutSsh } from "../support/sshFleet.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
+const SLOW = { timeout: 180_000, tags: ["long"] };
+
 interface Ended {
   readonly code: number | null;
   readonly output: string;
@@ -45,53 +47,51 @@ function temporaryFolder(): string {
   return folder;
 }
 
-it("the demo finds what was changed by hand, repairs and destroys it, and leaves nothing behind", {
-  timeout: 180_000,
-  tags: ["long"],
-}, async () => {
-  const folder = temporaryFolder();
-  const { code, output } = await demo(folder, "--destroy");
-  expect(code, output).toBe(0);
-  expect(output).toContain("36 to create");
-  expect(output).toContain("36 unchanged");
-  expect(output).toMatch(
-    /PublicKey contractor: .*username is "\.\*" \(declared "\^support\$"\).*; last by user ana from/,
-  );
-  expect(output).toMatch(
-    /PublicKey backdoor \([0-9a-f:]+\), in no program; gives .*; last by user carla from/,
-  );
-  expect(output).toMatch(/DeviceTags edge-03: tags is .*; last by user bob from/);
-  expect(output).toContain(
-    "3 changed by hand, 1 deleted by hand, 2 in no program; 32 resources as declared.",
-  );
-  expect(output).toMatch(/PublicKey backdoor .*\(--allow-unmanaged permits it\)/);
-  expect(output).toContain("No drift: 36 resources as declared.");
-  // Three logins, and what the policy says of each: the same.
-  if (!withoutSsh) {
-    const said = output.split("\n").filter((line) => /^(logged in|support@|ALLOWED|REFUSED)/.test(line));
-    expect(said).toEqual([
-      "logged in on edge-01",
-      expect.stringMatching(/^ALLOWED: key Contractor.* as support from 127\.0\.0\.1 on edge-01$/),
-      "support@ana.web-01@127.0.0.1: Permission denied (publickey,password).",
-      expect.stringMatching(/^REFUSED: key Contractor.* on web-01$/),
-      "support@ana.edge-08@127.0.0.1: Permission denied (publickey,password).",
-      expect.stringMatching(/^REFUSED: key Contractor.* on edge-08$/),
-    ]);
-  }
-  expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies it/);
-  expect(output).toContain("36 deleted");
-  // No colours where the output is no terminal.
-  expect(output).not.toContain("\u001b[");
-  expect(readdirSync(folder)).toEqual([]);
-  expect(readdirSync(join(ROOT, "examples/fleet-access")).filter((name) => /^Pulumi\../.test(name))).toEqual([
-    "Pulumi.yaml",
-  ]);
-});
+it(
+  "the demo finds what was changed by hand, repairs and destroys it, and leaves nothing behind",
+  SLOW,
+  async () => {
+    const folder = temporaryFolder();
+    const { code, output } = await demo(folder, "--destroy");
+    expect(code, output).toBe(0);
+    expect(output).toContain("36 to create");
+    expect(output).toContain("36 unchanged");
+    expect(output).toMatch(
+      /PublicKey contractor: .*username is "\.\*" \(declared "\^support\$"\).*; last by user ana from/,
+    );
+    expect(output).toMatch(
+      /PublicKey backdoor \([0-9a-f:]+\), in no program; gives .*; last by user carla from/,
+    );
+    expect(output).toMatch(/DeviceTags edge-03: tags is .*; last by user bob from/);
+    expect(output).toContain(
+      "3 changed by hand, 1 deleted by hand, 2 in no program; 32 resources as declared.",
+    );
+    expect(output).toMatch(/PublicKey backdoor .*\(--allow-unmanaged permits it\)/);
+    expect(output).toContain("No drift: 36 resources as declared.");
+    // Three logins, and what the policy says of each: the same.
+    if (!withoutSsh) {
+      const said = output.split("\n").filter((line) => /^(logged in|support@|ALLOWED|REFUSED)/.test(line));
+      expect(said).toEqual([
+        "logged in on edge-01",
+        expect.stringMatching(/^ALLOWED: key Contractor.* as support from 127\.0\.0\.1 on edge-01$/),
+        "support@ana.web-01@127.0.0.1: Permission denied (publickey,password).",
+        expect.stringMatching(/^REFUSED: key Contractor.* on web-01$/),
+        "support@ana.edge-08@127.0.0.1: Permission denied (publickey,password).",
+        expect.stringMatching(/^REFUSED: key Contractor.* on edge-08$/),
+      ]);
+    }
+    expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies it/);
+    expect(output).toContain("36 deleted");
+    // No colours where the output is no terminal.
+    expect(output).not.toContain("\u001b[");
+    expect(readdirSync(folder)).toEqual([]);
+    expect(
+      readdirSync(join(ROOT, "examples/fleet-access")).filter((name) => /^Pulumi\../.test(name)),
+    ).toEqual(["Pulumi.yaml"]);
+  },
+);
 
-it("kept, the service goes on and takes the login that was printed", {
-  timeout: 180_000,
-  tags: ["long"],
-}, async () => {
+it("kept, the service goes on and takes the login that was printed", SLOW, async () => {
   const folder = temporaryFolder();
   const { code, output } = await demo(folder, "--keep");
   expect(code, output).toBe(0);
@@ -109,10 +109,7 @@ it("kept, the service goes on and takes the login that was printed", {
   }
 });
 
-it("shows the last lines of an agent that does not start, and the remedy", {
-  timeout: 180_000,
-  tags: ["long"],
-}, async () => {
+it("shows the last lines of an agent that does not start, and the remedy", SLOW, async () => {
   const folder = temporaryFolder();
   const { code, output } = await runDemo({ TMPDIR: folder, GATEHOUSE_AGENT_ALLOW_FORWARDING: "perhaps" });
   expect(code, output).toBe(1);
@@ -126,10 +123,7 @@ it("shows the last lines of an agent that does not start, and the remedy", {
 
 it.runIf(process.platform === "linux")(
   "ends when the service is killed, and leaves nothing behind",
-  {
-    timeout: 180_000,
-    tags: ["long"],
-  },
+  SLOW,
   async () => {
     const folder = temporaryFolder();
     let killed = false;

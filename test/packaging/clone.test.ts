@@ -4,7 +4,6 @@ import {
   chmodSync,
   cpSync,
   existsSync,
-  lchownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -19,12 +18,10 @@ import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { environmentWithout } from "../support/command.ts";
 import { gitOnPath } from "../support/git.ts";
+import { giveToNobody, isRoot, NOBODY } from "../support/nobody.ts";
 import { OFFLINE, ROOT, reachesRegistry } from "./packages.ts";
 
 const MINUTE = 60_000;
-const isRoot = process.getuid?.() === 0;
-/** `nobody` on every common system. */
-const ORDINARY_USER = 65_534;
 /** Nothing listens there. */
 const DEAD_PROXY = "http://127.0.0.1:9";
 const PROXIES = ["http_proxy", "https_proxy", "all_proxy"].flatMap((name) => [name, name.toUpperCase()]);
@@ -51,7 +48,7 @@ interface Typed {
 async function type(
   clone: string,
   command: string,
-  { env = environment, user }: { readonly env?: NodeJS.ProcessEnv; readonly user?: number } = {},
+  { env = environment, user }: { readonly env?: NodeJS.ProcessEnv; readonly user?: number | undefined } = {},
 ): Promise<Typed> {
   const child = spawn("/bin/sh", ["-c", `umask 077; exec ${command} 2>&1`], {
     cwd: clone,
@@ -93,9 +90,8 @@ function pathWithoutSsh(folder: string): string {
   return folder;
 }
 
-/** True where only root can run Node, for example because Node is in root's home. */
-const privateNode = () =>
-  spawnSync("node", ["--version"], { env: environment, uid: ORDINARY_USER }).error !== undefined;
+/** The user id of processes that root does not run; by default the user of the tests, who is not root. */
+const ordinaryUser = isRoot ? NOBODY : undefined;
 
 describe.skipIf(!gitOnPath || process.platform === "win32")(
   "a new user's two commands, in a clone that only its owner may read",
@@ -122,32 +118,39 @@ describe.skipIf(!gitOnPath || process.platform === "win32")(
       expect(output).toMatch(/Test Files +3 passed/);
     });
 
-    // The two run side by side, because each takes a minute.
-    it("npm run demo passes twice at once: without ssh and HOME, and as an ordinary user with a proxy", {
+    // These tests run side by side, in one clone.
+    describe.concurrent("at a path with a space and non-ASCII letters, beside another", {
       timeout: 5 * MINUTE,
-    }, async ({ skip }) => {
-      skip(!reached, OFFLINE);
-      const renamed = join(folder, "mes accès ø");
-      renameSync(clone, renamed);
-      clone = renamed;
-      const user = isRoot && !privateNode() ? ORDINARY_USER : undefined;
-      if (user !== undefined) {
+    }, () => {
+      beforeAll(() => {
+        const renamed = join(folder, "mes accès ø");
+        renameSync(clone, renamed);
+        clone = renamed;
+        if (!isRoot) return;
         chmodSync(folder, 0o711);
-        for (const path of ["", ...readdirSync(clone, { recursive: true, encoding: "utf8" })]) {
-          lchownSync(join(clone, path), user, user);
-        }
-      }
-      const { HOME: _, ...homeless } = environment;
-      const withProxy = { ...environment, ...Object.fromEntries(PROXIES.map((name) => [name, DEAD_PROXY])) };
-      const [withoutSsh, behindProxy] = await Promise.all([
-        type(clone, "npm run demo", {
-          env: { ...homeless, PATH: pathWithoutSsh(join(folder, "programs")) },
-        }),
-        type(clone, "npm run demo", { env: { ...withProxy, HOME: "/dev/null" }, user }),
-      ]);
-      expectDone(withoutSsh);
-      expect(withoutSsh.output).toContain("Skipped the logins: there is no ssh on the PATH.");
-      expectDone(behindProxy);
+        giveToNobody(clone);
+      });
+
+      it("npm run demo passes without ssh and HOME", async ({ skip }) => {
+        skip(!reached, OFFLINE);
+        const { HOME: _, ...env } = environment;
+        const demo = await type(clone, "npm run demo", {
+          env: { ...env, PATH: pathWithoutSsh(join(folder, "programs")) },
+        });
+        expectDone(demo);
+        expect(demo.output).toContain("Skipped the logins: there is no ssh on the PATH.");
+      });
+
+      it("npm run demo passes for an ordinary user, with a proxy and a HOME that is no folder", async ({
+        skip,
+      }) => {
+        skip(!reached, OFFLINE);
+        const node = spawnSync("node", ["--version"], { env: environment, uid: ordinaryUser });
+        skip(node.error !== undefined, "only root can run this machine's Node");
+        const proxies = Object.fromEntries(PROXIES.map((name) => [name, DEAD_PROXY]));
+        const env = { ...environment, ...proxies, HOME: "/dev/null" };
+        expectDone(await type(clone, "npm run demo", { env, user: ordinaryUser }));
+      });
     });
   },
 );

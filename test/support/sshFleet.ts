@@ -8,6 +8,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
 import { environmentWithout } from "./command.ts";
+import { isRoot } from "./nobody.ts";
 import { type ServiceOptions, startService, type TestService } from "./service.ts";
 
 /** The command of the agent, as an installed package has it. */
@@ -122,7 +123,7 @@ const macOf = (name: string): string =>
 export async function startAgent(options: AgentOptions): Promise<TestAgent> {
   const { url, tenant, hostname, folder, env = {}, flags = [] } = options;
   const dataDir = join(folder, hostname);
-  const user = process.getuid?.() === 0 ? ["--user", UNPRIVILEGED] : [];
+  const user = isRoot ? ["--user", UNPRIVILEGED] : [];
   const named = ["--url", url, "--tenant", tenant, "--hostname", hostname, "--mac", macOf(hostname)];
   const child = spawn(
     process.execPath,

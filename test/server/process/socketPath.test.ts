@@ -20,6 +20,7 @@ import {
   socketPath,
 } from "../../../server/admin/socketPath.ts";
 import { testFolder } from "../../support/folder.ts";
+import { isRoot, NOBODY } from "../../support/nobody.ts";
 
 async function listenOn(path: string) {
   const server = createServer().listen(path);
@@ -108,15 +109,15 @@ test("a link in the place of the folder is not followed", () => {
 });
 
 // Only root can give a folder to somebody else.
-test.runIf(process.getuid?.() === 0)("a folder of another user is not trusted", async () => {
+test.runIf(isRoot)("a folder of another user is not trusted", async () => {
   const folder = longFolder();
   const { holder, path } = pointedAt(0o700);
   await listenOn(path);
-  chownSync(holder, 65_534, 65_534);
+  chownSync(holder, NOBODY, NOBODY);
   writeFileSync(join(folder, "admin.sock.path"), path);
   expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
   // Root may administer the service of another user, who wrote the pointer.
-  chownSync(join(folder, "admin.sock.path"), 65_534, 65_534);
+  chownSync(join(folder, "admin.sock.path"), NOBODY, NOBODY);
   expect(socketPath(folder)).toBe(path);
 });
 

@@ -1,23 +1,14 @@
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import {
-  chownSync,
-  cpSync,
-  existsSync,
-  lchownSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-} from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { folderForData } from "../dataFolder.ts";
+import { giveToNobody, isRoot, NOBODY } from "../nobody.ts";
 
 /** A PostgreSQL server for tests, with a folder of its own. */
 export interface PostgresqlServer {
@@ -31,8 +22,6 @@ export interface PostgresqlServer {
 }
 
 const USER = "gatehouse";
-/** PostgreSQL refuses to run as root; `nobody` has this id on every common system. */
-const NOBODY = 65_534;
 
 /** Bytes for all databases of a run, and PostgreSQL's log: each database is three hundred files, which come and go. */
 const ROOM = 4 * 1024 ** 3;
@@ -40,11 +29,9 @@ const ROOM = 4 * 1024 ** 3;
 /** A new folder in that one, which `nobody` may write to where this process is root. */
 function newFolder(parent: string): string {
   const folder = mkdtempSync(join(parent, "gatehouse-postgresql-"));
-  if (isRoot) chownSync(folder, NOBODY, NOBODY);
+  if (isRoot) giveToNobody(folder);
   return folder;
 }
-
-const isRoot = process.getuid?.() === 0;
 
 /** A folder with the programs of another PostgreSQL, which the tests are to be run with. */
 const OTHER_PROGRAMS = process.env.GATEHOUSE_POSTGRESQL_PROGRAMS;
@@ -68,10 +55,7 @@ function copyPrograms(folder: string): string {
     }
   }
   // With a umask of 077 the copy, like the installed package, is for its owner alone.
-  if (isRoot) {
-    const copied = ["", ...readdirSync(native, { recursive: true, encoding: "utf8" })];
-    for (const path of copied) lchownSync(join(native, path), NOBODY, NOBODY);
-  }
+  if (isRoot) giveToNobody(native);
   return join(native, "bin");
 }
 
@@ -127,6 +111,7 @@ export async function startPostgresql(
   changed: Readonly<Record<string, string | number>> = {},
 ): Promise<PostgresqlServer> {
   const settings = { ...TEST_SETTINGS, ...changed };
+  // PostgreSQL refuses to run as root.
   const asUser = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
   const folder = newFolder(tmpdir());
   const programs = OTHER_PROGRAMS || copyPrograms(folder);

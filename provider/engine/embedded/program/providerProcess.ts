@@ -191,7 +191,7 @@ export class ProviderProcess {
     const client = new rpc.ResourceProviderClient(
       `127.0.0.1:${await this.#port()}`,
       grpc.credentials.createInsecure(),
-      // The plugin runs on this machine: no proxy leads to it.
+      // The provider runs on this machine: no proxy leads to it.
       { ...MESSAGE_LIMITS, "grpc.enable_http_proxy": 0 },
     );
     const { config } = this.#settings;
