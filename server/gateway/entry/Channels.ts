@@ -49,7 +49,7 @@ export class Channels {
       else new Seat(accept(), this.#takeSeat(), this);
     });
     if (settings.forwarding) {
-      client.on("tcpip", (accept, reject, to) => this.#forward(accept, reject, to));
+      client.on("tcpip", (accept, reject, to) => void this.#forward(accept, reject, to));
     }
   }
 
@@ -91,24 +91,27 @@ export class Channels {
     return this.#seats - 1;
   }
 
-  #forward(accept: () => ServerChannel, reject: () => void, to: TcpipRequestInfo): void {
+  async #forward(accept: () => ServerChannel, reject: () => void, to: TcpipRequestInfo): Promise<void> {
     const { srcIP, srcPort, destIP, destPort } = to;
-    const refuse = () => reject();
-    this.#device.then((device) => {
-      device.forwardOut(srcIP, srcPort, destIP, destPort, (error, far) => {
-        if (error) {
-          refuse();
-          return;
-        }
-        const near = accept();
-        this.add(near);
-        this.describe("forward", undefined);
-        this.#login.ledger.event(this.#takeSeat(), "direct-tcpip", {
-          ...{ dest_addr: destIP, dest_port: destPort, origin_addr: srcIP, origin_port: srcPort },
-        });
-        join(near, far);
+    const opened = (error: Error | undefined, far: ClientChannel) => {
+      if (error) {
+        reject();
+        return;
+      }
+      const near = accept();
+      this.add(near);
+      this.describe("forward", undefined);
+      this.#login.ledger.event(this.#takeSeat(), "direct-tcpip", {
+        ...{ dest_addr: destIP, dest_port: destPort, origin_addr: srcIP, origin_port: srcPort },
       });
-    }, refuse);
+      join(near, far);
+    };
+    try {
+      // Throws where the device has hung up, until that is noticed.
+      (await this.#device).forwardOut(srcIP, srcPort, destIP, destPort, opened);
+    } catch {
+      reject();
+    }
   }
 }
 
@@ -196,14 +199,14 @@ class Seat {
     ledger.event(this.#seat, request, data);
     const kind = asked.request === "subsystem" ? asked.name : asked.request === "exec" ? "exec" : "term";
     this.#channels.describe(kind, this.#term);
-    this.#channels.device.then(
-      (device) => this.#open(device, near, asked),
-      (error: unknown) => {
-        // Other errors are told to the operator alone.
+    // Opening throws where the device has hung up, until that is noticed.
+    this.#channels.device
+      .then((device) => this.#open(device, near, asked))
+      .catch((error: unknown) => {
+        // The operator reads other errors in the log.
         const reason = error instanceof UnreachableError ? error.message : "cannot be reached";
         fail(near, `The device ${reason}`);
-      },
-    );
+      });
   }
 
   get #term(): string | undefined {

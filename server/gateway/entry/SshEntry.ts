@@ -46,8 +46,8 @@ export class SshEntry {
   readonly #exhausted = new Exhausted();
   readonly #isTrusted: (address: string) => boolean;
   readonly #sockets = new Set<Socket>();
-  /** The addresses of clients whose connections have begun, by the ends of those. */
-  readonly #addresses = new Map<string, string>();
+  /** The addresses of clients. The library knows the end of a connection only, which a client can use twice. */
+  readonly #addresses = new WeakMap<Socket, string>();
 
   constructor(gateway: Gateway, hostKey: HostKey) {
     const { settings } = gateway.services;
@@ -56,7 +56,7 @@ export class SshEntry {
     this.#isTrusted = addressMatcher(settings.trustedProxies);
     this.#server = new ssh2.Server(
       { hostKeys: [hostKey.pem], ident: "Gatehouse", algorithms: ALGORITHMS, ...KEEP_ALIVE },
-      (client, info) => this.#accept(client, endOf(info.ip, info.port)),
+      (client) => this.#accept(client),
     );
     this.#listener = createServer({ noDelay: true, keepAlive: true }, (socket) => void this.#begin(socket));
   }
@@ -110,22 +110,23 @@ export class SshEntry {
       socket.destroy();
       return;
     }
-    const end = endOf(socket.remoteAddress, socket.remotePort);
-    this.#addresses.set(end, address);
-    socket.on("close", () => this.#addresses.delete(end));
-    this.#startups.add(end, networkOf(address), socket);
+    this.#addresses.set(socket, address);
+    this.#startups.add(socket, networkOf(address));
     this.#server.injectSocket(socket);
   }
 
-  #accept(client: ssh2.Connection, end: string): void {
-    const address = this.#addresses.get(end);
+  #accept(client: ssh2.Connection): void {
+    // First of all: an error without a listener ends the process.
+    client.on("error", () => {});
+    const { _sock: socket } = client as unknown as { readonly _sock: Socket };
+    const address = this.#addresses.get(socket);
     if (address === undefined) {
-      client.end();
+      socket.destroy();
       return;
     }
-    client.once("handshake", () => this.#startups.shookHands(end));
+    client.once("handshake", () => this.#startups.shookHands(socket));
     new ClientConnection(this.#gateway, client, address, {
-      authenticated: () => this.#startups.delete(end),
+      authenticated: () => this.#startups.delete(socket),
       refused: () => this.#countRefusal(address),
     });
   }
@@ -149,5 +150,3 @@ export class SshEntry {
     return this.#exhausted.endOf(networkOf(address), this.#gateway.services.now().getTime()) !== undefined;
   }
 }
-
-const endOf = (ip: string | undefined, port: number | undefined): string => `${ip} ${port}`;

@@ -7,7 +7,6 @@ const LOGIN = 120_000;
 const MOST = 5_000;
 
 interface Startup {
-  readonly socket: Socket;
   readonly network: string;
   timer: NodeJS.Timeout;
 }
@@ -18,57 +17,55 @@ interface Startup {
  */
 export class Startups {
   readonly #most: number;
-  /** By their ends, the oldest first. */
-  readonly #open = new Map<string, Startup>();
-  readonly #ofNetwork = new Map<string, Set<string>>();
+  /** The oldest first. */
+  readonly #open = new Map<Socket, Startup>();
+  readonly #ofNetwork = new Map<string, Set<Socket>>();
 
   /** @param most of one network; 0: any number */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** @param end identifies the connection */
-  add(end: string, network: string, socket: Socket): void {
+  add(socket: Socket, network: string): void {
     const siblings = this.#ofNetwork.get(network) ?? new Set();
     const [oldestSibling] = siblings;
     if (this.#most > 0 && siblings.size >= this.#most) this.#drop(oldestSibling);
     const [oldest] = this.#open.keys();
     if (this.#open.size >= MOST) this.#drop(oldest);
-    siblings.add(end);
+    siblings.add(socket);
     this.#ofNetwork.set(network, siblings);
-    this.#open.set(end, { socket, network, timer: limit(socket, HANDSHAKE) });
-    socket.on("close", () => this.delete(end));
+    this.#open.set(socket, { network, timer: limit(socket, HANDSHAKE) });
+    socket.on("close", () => this.delete(socket));
   }
 
   /** The key exchange is done: people may take their time to type. */
-  shookHands(end: string): void {
-    const startup = this.#open.get(end);
+  shookHands(socket: Socket): void {
+    const startup = this.#open.get(socket);
     if (startup === undefined) return;
     clearTimeout(startup.timer);
-    startup.timer = limit(startup.socket, LOGIN);
+    startup.timer = limit(socket, LOGIN);
   }
 
   /** The connection is logged in, or has ended. */
-  delete(end: string): void {
-    const startup = this.#open.get(end);
+  delete(socket: Socket): void {
+    const startup = this.#open.get(socket);
     if (startup === undefined) return;
     clearTimeout(startup.timer);
-    this.#open.delete(end);
+    this.#open.delete(socket);
     const siblings = this.#ofNetwork.get(startup.network);
-    siblings?.delete(end);
+    siblings?.delete(socket);
     if (siblings?.size === 0) this.#ofNetwork.delete(startup.network);
   }
 
   /** Ends all of them. */
   clear(): void {
-    for (const end of [...this.#open.keys()]) this.#drop(end);
+    for (const socket of [...this.#open.keys()]) this.#drop(socket);
   }
 
-  #drop(end: string | undefined): void {
-    const startup = end === undefined ? undefined : this.#open.get(end);
-    if (end === undefined || startup === undefined) return;
-    this.delete(end);
-    startup.socket.destroy();
+  #drop(socket: Socket | undefined): void {
+    if (socket === undefined) return;
+    this.delete(socket);
+    socket.destroy();
   }
 }
 
