@@ -88,6 +88,8 @@ export interface SshSettings {
   readonly startupsPerAddress: number;
   /** Refused logins of one network in a minute; 0: any number. */
   readonly refusalsPerAddress: number;
+  /** Megabytes of the gateway process's heap. */
+  readonly memory: number;
 }
 
 /** Settings that the features work with. */

@@ -149,7 +149,16 @@ const rooms: Readonly<Record<string, Room>> = {
       lists: ["db", "http"],
       changes: ["db", "http"],
       features: ["changes", "db", "files", "http", "lists", "mail", "payments", "secrets", "settings"],
-      gateway: ["db", "features", "files", "http", "secrets", "settings"],
+      gateway: [
+        "db",
+        "features",
+        "files",
+        "http",
+        "process/boundMemory.ts",
+        "process/logging.ts",
+        "secrets",
+        "settings",
+      ],
       admin: ["changes", "db", "features", "files", "http", "payments", "secrets"],
       process: [
         "app.ts",
@@ -203,6 +212,24 @@ describe.each(Object.entries(rooms))("the folders of %s", (room, { common, commo
   it.each(Object.entries(folders))("%s imports what it may", (folder, allowed) => {
     const within = from(...[folder, ...common, ...allowed].map((name) => `${room}/${name}`));
     expect(offenders(join(room, folder), (name) => from(room)(name) && !within(name))).toEqual([]);
+  });
+});
+
+describe("the gateway process", () => {
+  it("has no code of the database, of the HTTP API and of secrets", () => {
+    const reached = new Set(["server/gateway/ssh/main.ts"]);
+    for (const file of reached) {
+      for (const name of importsOf(file, { types: false })) if (name.endsWith(".ts")) reached.add(name);
+    }
+    const outside = [...reached].filter((file) => !file.startsWith("server/gateway/ssh/")).sort();
+    expect(outside).toEqual([
+      "server/OperatorError.ts",
+      "server/addresses.ts",
+      "server/gateway/protocol.ts",
+      "server/http/hasEnded.ts",
+      "server/http/memoryCounts.ts",
+      "server/process/logging.ts",
+    ]);
   });
 });
 

@@ -1,59 +1,107 @@
+import { createPublicKey } from "node:crypto";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
 import { Gauge } from "prom-client";
 import { GatewayKey } from "../features/privateKeys/privateKeys.ts";
+import { sshBlobOf } from "../features/privateKeys/rsaKeyPair.ts";
+import { beginSession } from "../features/sessions/entry.ts";
 import type { Services } from "../services.ts";
+import { type CallHandlers, GatewayProcess } from "./GatewayProcess.ts";
+import { addToSessions } from "./logins/addToSessions.ts";
+import { admit } from "./logins/admit.ts";
 import { LiveLogins } from "./logins/LiveLogins.ts";
+import { type GatewayStart, type ReachedDevice, UnreachableError } from "./protocol.ts";
 import { Instances, type PeerAccess } from "./tunnels/Instances.ts";
 import { Tunnels } from "./tunnels/Tunnels.ts";
 
 interface GatewayOptions {
+  /** Folder for the local socket of the gateway process. */
+  readonly folder: string;
   /** Where other instances reach this one. @default they do not */
   readonly peers?: PeerAccess | undefined;
-  /** Asked for when something is to be logged. */
+  /** Called when a line is to be logged. */
   readonly log: () => FastifyBaseLogger;
 }
 
-/** The way from people to devices: the tunnels of agents, and the logins that go through them. */
+/**
+ * SSH to devices: the tunnels of agents, the logins through them, and the process that speaks SSH. It answers the calls
+ * of that process.
+ */
 export class Gateway {
   readonly services: Services;
   readonly log: () => FastifyBaseLogger;
   readonly tunnels: Tunnels;
   readonly instances: Instances;
   readonly live: LiveLogins;
+  readonly process: GatewayProcess;
   /** The key that logs in to agents. */
-  readonly agentKey: GatewayKey;
+  readonly #agentKey: GatewayKey;
 
-  /** Holds no connection, and writes nothing, before `start`. */
-  constructor(services: Services, { peers, log }: GatewayOptions) {
+  /** Holds no connection, writes nothing and starts no process before it is told to. */
+  constructor(services: Services, { folder, peers, log }: GatewayOptions) {
+    const { ssh, trustedProxies } = services.settings;
     this.services = services;
     this.log = log;
     this.instances = new Instances(services, peers, log);
     this.tunnels = new Tunnels(this.instances.id, services, log);
-    this.live = new LiveLogins(services, log);
-    this.agentKey = new GatewayKey(services);
+    this.#agentKey = new GatewayKey(services);
+    this.live = new LiveLogins(services, log, (uid, reason) =>
+      this.process.send({ kind: "end", uid, reason }),
+    );
+    this.process = new GatewayProcess({
+      folder,
+      start: { settings: ssh, trustedProxies },
+      memory: ssh.memory,
+      log,
+      handlers: this.#handlers(),
+      count: ({ entry, credential, result }) =>
+        services.metrics.deviceLogins.inc({ entry, credential, result }),
+      ended: () => void this.live.endAll(),
+    });
     this.#measure();
   }
 
+  #handlers(): CallHandlers {
+    const { services, live, instances } = this;
+    return {
+      admit: (question) => admit(services, question),
+      begin: async ({ uid, deviceUid, username, address: ipAddress, type }) => {
+        const login = { uid, deviceUid, username, ipAddress, type, term: "none", instanceId: instances.id };
+        await beginSession(services, login);
+        live.add(uid, deviceUid);
+        return undefined;
+      },
+      reach: ({ session }) => this.#reachFor(session),
+      agentKey: () => this.#agentKey.pem(),
+      write: (sessions) => addToSessions(services, sessions, this.log),
+      end: async ({ uid }) => {
+        await live.end(uid);
+        return undefined;
+      },
+    };
+  }
+
   #measure(): void {
-    const { tunnels, live } = this;
+    const { tunnels, live, process } = this;
     const registers = [this.services.metrics.registry];
-    new Gauge({
-      name: "gatehouse_tunnels",
-      help: "Devices whose tunnel this instance holds",
-      registers,
-      collect() {
-        this.set(tunnels.size);
-      },
-    });
-    new Gauge({
-      name: "gatehouse_device_sessions",
-      help: "Logins to devices that go on through this instance",
-      registers,
-      collect() {
-        this.set(live.size);
-      },
-    });
+    const gauge = (name: string, help: string, value: () => number) =>
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          this.set(value());
+        },
+      });
+    gauge("gatehouse_tunnels", "Devices whose tunnel this instance holds", () => tunnels.size);
+    gauge("gatehouse_device_sessions", "Sessions of devices that go through this instance", () => live.size);
+    gauge(
+      "gatehouse_gateway_restarts",
+      "Times that the gateway process was restarted",
+      () => process.restarts,
+    );
+    gauge("gatehouse_gateway_memory_bytes", "Resident memory of the gateway process", () => process.memory);
   }
 
   /** The id of this instance. */
@@ -64,6 +112,23 @@ export class Gateway {
   /** Makes this instance known to others. */
   start(): Promise<void> {
     return this.instances.start();
+  }
+
+  /**
+   * Serves SSH to devices.
+   * @returns the port
+   * @throws OperatorError the address cannot be listened on
+   */
+  async listen(entry: NonNullable<GatewayStart["entry"]>): Promise<number> {
+    const port = await this.process.listen(entry);
+    // Made now, so that the first login does not wait for it.
+    this.#agentKey.pem().catch((error: unknown) => {
+      this.log().error(
+        { err: error },
+        "the key that logs in to agents could not be made, and will be with a login",
+      );
+    });
+    return port;
   }
 
   /**
@@ -85,14 +150,50 @@ export class Gateway {
     return this.tunnels.connect(uid);
   }
 
+  /** @throws UnreachableError the session has ended, or its device does not answer */
+  async #reachFor(session: string): Promise<ReachedDevice> {
+    const uid = this.live.deviceOf(session);
+    const device = uid && (await this.services.db.device.findUnique({ where: { uid } }));
+    if (!device) throw new UnreachableError("is not connected");
+    const hostKey = hostKeyOf(device.publicKey);
+    const stream = await this.reach(device.uid, device.instanceId);
+    // In a message of its own: agents lose what comes in the same one.
+    stream.write(`GET /ssh/${session} HTTP/1.1\r\nHost: gateway\r\n\r\n`);
+    this.live.connected(session, stream);
+    const ticket = this.process.expect(
+      (socket) => relay(socket, stream),
+      () => stream.destroy(),
+    );
+    return { ticket, hostKey };
+  }
+
   /** Ends all logins, and checks of tunnels. */
   async endLogins(): Promise<void> {
     this.tunnels.stop();
-    await this.live.stop();
+    this.live.stop();
+    await this.process.stop();
+    await this.live.endAll();
   }
 
   /** Notes that this instance has ended; to be called when nothing goes through it any more. */
   stop(): Promise<void> {
     return this.instances.stop();
+  }
+}
+
+/** Passes bytes between the gateway process and an agent. The end of either one ends both at once, as agents expect. */
+function relay(socket: Socket, agent: Duplex): void {
+  socket.pipe(agent, { end: false });
+  agent.pipe(socket);
+  socket.on("close", () => agent.destroy());
+  agent.on("close", () => socket.destroySoon());
+}
+
+/** A device's public key (PEM, PKCS#1) as SSH has it. */
+function hostKeyOf(pem: string): Buffer {
+  try {
+    return sshBlobOf(createPublicKey(pem));
+  } catch {
+    throw new UnreachableError("has enrolled with a key that is none");
   }
 }

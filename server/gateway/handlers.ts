@@ -5,8 +5,9 @@ import { BusyError, InvalidError, NotFoundError } from "../errors.ts";
 import type { Handler, Handlers } from "../http/handler.ts";
 import { Exchange } from "../http/webSockets.ts";
 import type { Gateway } from "./Gateway.ts";
+import { UnreachableError } from "./protocol.ts";
 import { openWebTerminal, streamWebTerminal } from "./terminal/handlers.ts";
-import { streamOver, UnreachableError } from "./tunnels/Tunnels.ts";
+import { streamOver } from "./tunnels/Tunnels.ts";
 
 /** The behaviour of live connections. */
 export function liveConnectionHandlers(

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
-import { Exhausted, limitInMemory, MemoryCounts, tooMany } from "./memoryCounts.ts";
+import { limitInMemory, tooMany } from "./limitInMemory.ts";
+import { Exhausted, MemoryCounts } from "./memoryCounts.ts";
 import { countInDatabase, isKnownNetwork } from "./rateLimitCounts.ts";
 import "./declaredAccess.ts";
 import "./requestFacts.ts";

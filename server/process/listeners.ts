@@ -2,9 +2,8 @@ import type { AddressInfo } from "node:net";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { collectDefaultMetrics } from "prom-client";
 import { isLoopback } from "../addresses.ts";
-import { readHostKey } from "../gateway/entry/hostKey.ts";
-import { SshEntry } from "../gateway/entry/SshEntry.ts";
 import type { Gateway } from "../gateway/Gateway.ts";
+import { readHostKey } from "../gateway/hostKey.ts";
 import { OperatorError } from "../OperatorError.ts";
 import type { Config, InternalConfig, MetricsConfig, SshConfig } from "../settings/readConfig.ts";
 import { buildInternalApp } from "./internalApp.ts";
@@ -75,24 +74,14 @@ export async function listen(
 
 /**
  * Serves SSH to devices.
- * @returns a function that ends it
  * @throws OperatorError the address cannot be listened on, or the host key cannot be used
  */
 export async function serveSsh(
   gateway: Gateway,
   { dataDir }: Pick<Config, "dataDir">,
-  config: SshConfig,
-): Promise<() => void> {
-  const hostKey = readHostKey(dataDir, config.hostKeyFile);
-  const entry = new SshEntry(gateway, hostKey);
-  const port = await entry.listen(config);
-  const { host } = config;
-  // Made now, so that the first login does not wait for it.
-  gateway.agentKey.pem().catch((error: unknown) => {
-    gateway
-      .log()
-      .error({ err: error }, "the key that logs in to agents could not be made, and will be with a login");
-  });
-  gateway.log().info({ host, port, hostKey: hostKey.fingerprint }, "listening for SSH");
-  return () => entry.stop();
+  { host, port: wanted, hostKeyFile }: SshConfig,
+): Promise<void> {
+  const { pem, fingerprint } = readHostKey(dataDir, hostKeyFile);
+  const port = await gateway.listen({ host, port: wanted, hostKey: pem });
+  gateway.log().info({ host, port, hostKey: fingerprint, gateway: gateway.process.pid }, "listening for SSH");
 }

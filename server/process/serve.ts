@@ -87,7 +87,11 @@ export async function serve(config: Config): Promise<RunningService> {
     const keys = await DatabaseSigningKeys.load(base);
     const peers = config.internal?.peerUrl && { url: config.internal.peerUrl, token: config.internal.token };
     const services: Services = { ...base, keys, billing, settings: config.service };
-    const gateway = new Gateway(services, { peers: peers || undefined, log: () => app.log });
+    const gateway = new Gateway(services, {
+      folder: config.dataDir,
+      peers: peers || undefined,
+      log: () => app.log,
+    });
     await trimAuditTrail(services, config.auditRetention);
     undo.push(() => services.heartbeats.flush());
 
@@ -115,7 +119,7 @@ export async function serve(config: Config): Promise<RunningService> {
     if (config.internal) running.push(await serveInternal(gateway, config.internal, app.log));
     await listen(app, config, { what: "service", flags: "--host, --port" });
     undo.push(() => gateway.endLogins());
-    if (config.ssh) undo.push(await serveSsh(gateway, config, config.ssh));
+    if (config.ssh) await serveSsh(gateway, config, config.ssh);
     warnOfPlainHttp(app, config);
     const announce = () =>
       app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");

@@ -308,6 +308,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
         forwarding: values.sshForwarding,
         startupsPerAddress: values.sshStartupsPerAddress,
         refusalsPerAddress: values.sshRefusalsPerAddress,
+        memory: values.sshMemory,
       },
       apiEndpoint: values.apiEndpoint,
       publicUrl: values.publicUrl,

@@ -78,4 +78,13 @@ export const sshSettings = {
     fallback: "60",
     schema: countOrNone,
   }),
+  sshMemory: setting({
+    variable: "GATEHOUSE_SSH_MEMORY",
+    flag: "--ssh-memory",
+    value: "megabytes",
+    about: "Heap limit of the gateway process, which speaks SSH; a process that reaches it is restarted",
+    allowed: "a whole number, 64 or more",
+    fallback: "512",
+    schema: z.coerce.number().int().min(64),
+  }),
 };

@@ -11,7 +11,7 @@ import { presentSession } from "./presentSession.ts";
 import { appendRecord } from "./records.ts";
 
 /** Maximum number of events of a session: a logged-in user can cause any number. */
-const EVENTS_MAX = 1000;
+export const EVENTS_MAX = 1000;
 
 const unknownDevice = () => new NotFoundError("device_uid: no accepted device has it");
 

@@ -13,6 +13,9 @@ type Chunk = z.output<typeof sessions.recordChunk>;
 /** Bytes that a chunk counts beside its text: otherwise the number of empty chunks would have no limit. */
 const CHUNK_OVERHEAD = 128;
 
+/** What a chunk counts against the limit, in bytes. @param message its text as JSON */
+export const sizeOfChunk = (message: string): number => Buffer.byteLength(message) + CHUNK_OVERHEAD;
+
 /**
  * Adds a chunk to the recording of a seat (rules section 17.5 and 17.6). A closed session accepts late chunks for as
  * long as it would have stayed active, and none after that.
@@ -30,7 +33,7 @@ export async function appendRecord(
   if (chunk.seat !== seat) throw new WrongTypeError("seat: must be that of the path");
   const { maximumRecording } = services.settings;
   const message = JSON.stringify(chunk.message);
-  const size = Buffer.byteLength(message) + CHUNK_OVERHEAD;
+  const size = sizeOfChunk(message);
   await inTransaction(services, async (tx) => {
     const session = await tx.session.findUnique({
       where: { ...key },

@@ -11,7 +11,7 @@ import {
   UnauthenticatedError,
 } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { tooMany } from "../../http/memoryCounts.ts";
+import { tooMany } from "../../http/limitInMemory.ts";
 import { countInDatabase } from "../../http/rateLimitCounts.ts";
 import type { Mail } from "../../mail/mail.ts";
 import type { Services } from "../../services.ts";

@@ -1,16 +1,14 @@
+import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
 import { readRows } from "../../db/readRows.ts";
 import { sql } from "../../db/sql.ts";
+import { inSqlTransaction } from "../../db/transaction.ts";
 import type { Services } from "../../services.ts";
 
-/** A login that goes on. */
 interface LiveLogin {
-  /** Uid of its session. */
-  readonly uid: string;
-  /** Ends it, and tells its client why. */
-  end(reason: string): void;
-  /** Settles once its session is closed. */
-  finish(): Promise<void>;
+  readonly deviceUid: string;
+  /** Undefined until the device is connected. */
+  stream: Duplex | undefined;
 }
 
 /** How often the service looks whether logins may go on, in milliseconds: they end within a second of being closed. */
@@ -27,13 +25,17 @@ const BATCH = 250;
 export class LiveLogins {
   readonly #services: Services;
   readonly #log: () => FastifyBaseLogger;
+  readonly #tell: (uid: string, reason: string) => void;
+  /** By the uids of their sessions. */
   readonly #live = new Map<string, LiveLogin>();
   readonly #timers: readonly NodeJS.Timeout[];
   #looking = false;
 
-  constructor(services: Services, log: () => FastifyBaseLogger) {
+  /** @param tell ends a login in the gateway process, which then calls {@link end} */
+  constructor(services: Services, log: () => FastifyBaseLogger, tell: (uid: string, reason: string) => void) {
     this.#services = services;
     this.#log = log;
+    this.#tell = tell;
     this.#timers = [
       setInterval(() => void this.#look(), LOOK).unref(),
       setInterval(() => void this.#keepAlive(), KEEP_ALIVE).unref(),
@@ -44,20 +46,53 @@ export class LiveLogins {
     return this.#live.size;
   }
 
-  add(login: LiveLogin): void {
-    this.#live.set(login.uid, login);
+  add(uid: string, deviceUid: string): void {
+    this.#live.set(uid, { deviceUid, stream: undefined });
   }
 
-  delete(login: LiveLogin): void {
-    this.#live.delete(login.uid);
+  /** The connection to the device of a session, which ends with the session. */
+  connected(uid: string, stream: Duplex): void {
+    const login = this.#live.get(uid);
+    if (login === undefined) stream.destroy();
+    else login.stream = stream;
   }
 
-  /** Ends all of them, and settles once their sessions are closed. */
-  async stop(): Promise<void> {
+  /** The uid of a session's device; undefined: the session does not go through this instance. */
+  deviceOf(uid: string): string | undefined {
+    return this.#live.get(uid)?.deviceUid;
+  }
+
+  /** A login has ended: closes its session. One that was closed before keeps its time. */
+  end(uid: string): Promise<void> {
+    this.#live.get(uid)?.stream?.destroy();
+    this.#live.delete(uid);
+    return this.#close([uid]);
+  }
+
+  /** All logins have ended, with the gateway process. */
+  async endAll(): Promise<void> {
+    const batches = [...this.#batches()];
+    for (const { stream } of this.#live.values()) stream?.destroy();
+    this.#live.clear();
+    try {
+      for (const uids of batches) await this.#close(uids);
+    } catch (error) {
+      this.#log().error({ err: error }, "sessions could not be closed, and will be at the next start");
+    }
+  }
+
+  /** Ends the checks. */
+  stop(): void {
     for (const timer of this.#timers) clearInterval(timer);
-    const all = [...this.#live.values()];
-    for (const login of all) login.end("the service is being stopped");
-    await Promise.all(all.map((login) => login.finish()));
+  }
+
+  async #close(uids: readonly string[]): Promise<void> {
+    await inSqlTransaction(this.#services, "sessions", (tx) =>
+      tx.$executeRaw(
+        sql`UPDATE "Session" SET "instanceId" = NULL,
+          "closedAt" = COALESCE("closedAt", ${this.#services.now()}) WHERE "uid" IN (${sql.list(uids)})`,
+      ),
+    );
   }
 
   *#batches(): Generator<string[]> {
@@ -86,7 +121,7 @@ export class LiveLogins {
     );
     const open = new Set(rows.map(({ uid }) => uid));
     for (const uid of uids) {
-      if (!open.has(uid)) this.#live.get(uid)?.end("the session was closed");
+      if (!open.has(uid)) this.#tell(uid, "the session was closed");
     }
   }
 

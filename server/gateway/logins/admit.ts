@@ -1,7 +1,6 @@
-import { hash } from "node:crypto";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { keyAdmits } from "@gatehouse-access/sdk/policy";
-import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
+import type { Device } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { findAddressed, withNamespace } from "../../features/devices/lookup.ts";
 import { presentFilter } from "../../features/filters/filter.ts";
@@ -9,36 +8,9 @@ import { activeRules, decideLogin } from "../../features/firewall/evaluate.ts";
 import { publicKeyRows } from "../../features/publicKeys/publicKey.ts";
 import { tagNames } from "../../features/tags/tagList.ts";
 import type { Services } from "../../services.ts";
-import type { DeviceName, SshAddress } from "./sshAddress.ts";
-
-/** The device of a login, with its namespace. */
-export type AdmittedDevice = Device & { readonly namespace: Namespace };
-
-/** Why a login is refused: for the operator's log and metrics, never for the stranger. */
-export type Refusal =
-  | "address"
-  | "device"
-  | "key"
-  | "filter"
-  | "firewall"
-  | "password"
-  | "signature"
-  | "unreachable";
-
-/** What the policy says to a login. */
-export type Admission =
-  | { readonly device: AdmittedDevice }
-  | { readonly refused: Refusal; readonly reason: string };
-
-/** The questions that a login may ask of the policy, in the order in which a client asks them. */
-export interface LoginQuestion extends SshAddress {
-  /** The client's address, normalised. */
-  readonly address: string;
-  /** The public key that the client holds, as SSH has it; undefined: it has sent a password. */
-  readonly key: Buffer | undefined;
-  /** Whether firewall rules decide too: not yet while the client only asks whether a key would do. */
-  readonly firewall: boolean;
-}
+import type { Admission, LoginQuestion } from "../protocol.ts";
+import { fingerprintOf } from "../ssh/signature.ts";
+import type { DeviceName } from "../ssh/sshAddress.ts";
 
 /**
  * Decides about a login by the namespace's keys (rules section 13) and firewall rules (section 14), all read at one
@@ -79,15 +51,18 @@ export async function admit(services: Services, question: LoginQuestion): Promis
     sourceIp: address,
   });
   if (!allowed) return { refused: "firewall", reason: `denied by firewall rule ${rule?.id}` };
-  return { device };
+  const { connectionAnnouncement, sessionRecord } = device.namespace;
+  return {
+    device: {
+      uid: device.uid,
+      tenantId: device.tenantId,
+      announcement: connectionAnnouncement.trimEnd(),
+      recorded: sessionRecord && services.settings.edition !== "community",
+    },
+  };
 }
 
 const ownerOf = ({ tenantId }: Device, key: Buffer) => ({ tenantId, fingerprint: fingerprintOf(key) });
-
-/** The fingerprint of a key as SSH has it (models section 0). */
-export function fingerprintOf(key: Buffer): string {
-  return hash("md5", key).match(/../g)?.join(":") ?? "";
-}
 
 /** The key of a stored one, as SSH has it. */
 export function keyOfStored(stored: string): Buffer {

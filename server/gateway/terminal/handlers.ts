@@ -8,7 +8,8 @@ import type { Handler } from "../../http/handler.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 import type { Gateway } from "../Gateway.ts";
-import { type Admission, admit, keyOfStored } from "../logins/admit.ts";
+import { admit, keyOfStored } from "../logins/admit.ts";
+import type { Admission } from "../protocol.ts";
 import { WebTerminal } from "./WebTerminal.ts";
 
 /** How long a ticket is good, in milliseconds. */

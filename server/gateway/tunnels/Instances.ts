@@ -6,7 +6,8 @@ import { WebSocket } from "ws";
 import { providerOf } from "../../db/readRows.ts";
 import { retryConflicts } from "../../db/retryConflicts.ts";
 import type { Services } from "../../services.ts";
-import { streamOver, UnreachableError } from "./Tunnels.ts";
+import { UnreachableError } from "../protocol.ts";
+import { streamOver } from "./Tunnels.ts";
 
 /** How often an instance says that it is there, and how long one that says nothing counts, in milliseconds. */
 const SIGN_OF_LIFE = 10_000;

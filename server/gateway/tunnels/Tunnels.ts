@@ -5,6 +5,7 @@ import { createWebSocketStream, type WebSocket } from "ws";
 import { NotFoundError, RateLimitedError } from "../../errors.ts";
 import { Exchange } from "../../http/webSockets.ts";
 import type { Services } from "../../services.ts";
+import { UnreachableError } from "../protocol.ts";
 import { AgentTunnel, type TunnelEvents, type TunnelledDevice } from "./AgentTunnel.ts";
 import { noteClosed, noteOpened, statesOf } from "./presence.ts";
 
@@ -20,9 +21,6 @@ const SLOTS = 25;
 const SETTLING = 10_000;
 /** How long an agent may take to pick up a connection, in milliseconds. */
 const PICK_UP_TIMEOUT = 10_000;
-
-/** A device cannot be reached now. The message ends the sentence "the device …". */
-export class UnreachableError extends Error {}
 
 /**
  * The bytes of a WebSocket, which ends as a whole: it knows no end of one direction. An error closes the stream, and is

@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { isDeepStrictEqual } from "node:util";
 import { vi } from "vitest";
 import { WebSocket } from "ws";
-import { fingerprintOf } from "../../../server/gateway/logins/admit.ts";
+import { fingerprintOf } from "../../../server/gateway/ssh/signature.ts";
 import { type Line, named, type Of, type Said, type SceneAgent, type SceneOptions } from "./exchange.ts";
 import { PickUp, pemOf } from "./PickUp.ts";
 

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { JSON_TYPE, type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { buildApp } from "../../../server/app.ts";
@@ -151,7 +152,7 @@ export async function startApp(
     enrolments: new Enrolments(),
     positionOf,
   };
-  const gateway = new Gateway(services, { log: () => app.log });
+  const gateway = new Gateway(services, { folder: tmpdir(), log: () => app.log });
   const app = await buildApp(services, gateway);
   await app.listen({ host: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;

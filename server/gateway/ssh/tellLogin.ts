@@ -1,7 +1,6 @@
-import type { Gateway } from "../Gateway.ts";
-import { UnreachableError } from "../tunnels/Tunnels.ts";
-import type { Refusal } from "./admit.ts";
+import { type Refusal, UnreachableError } from "../protocol.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
+import type { Service } from "./Service.ts";
 
 /** Who wants to log in, and how. Nothing of the credential itself. */
 export interface ToldLogin {
@@ -15,41 +14,40 @@ export interface ToldLogin {
 
 /** Tells the operator of a refused login, by log and metrics. */
 export function tellRefusal(
-  { log, services }: Gateway,
+  service: Service,
   told: ToldLogin,
   { refused, reason }: { readonly refused: Refusal; readonly reason: string },
 ): void {
   const { entry, credential } = told;
-  services.metrics.deviceLogins.inc({ entry, credential, result: refused });
-  log().info({ ...told, refused, reason }, "login to a device refused");
+  service.count({ entry, credential, result: refused });
+  service.log.info({ ...told, refused, reason }, "login to a device refused");
 }
 
 /** Runs a login that the policy has let through, and tells the operator how it ended. */
 export async function tellLogin<Result>(
-  gateway: Gateway,
+  service: Service,
   { login, ...told }: ToldLogin & { readonly login: DeviceLogin },
   attempt: () => Promise<Result | undefined>,
 ): Promise<Result | undefined> {
   const { device } = login.admitted;
-  const { log } = gateway;
   const where = { device: device.uid, tenant: device.tenantId, session: login.uid };
   try {
     const result = await attempt();
     if (result === undefined) {
       const reason = "the device refuses the credential";
-      tellRefusal(gateway, { ...told, ...where }, { refused: "password", reason });
+      tellRefusal(service, { ...told, ...where }, { refused: "password", reason });
       return undefined;
     }
     const { entry, credential } = told;
-    gateway.services.metrics.deviceLogins.inc({ entry, credential, result: "accepted" });
-    log().info({ ...told, ...where }, "login to a device");
+    service.count({ entry, credential, result: "accepted" });
+    service.log.info({ ...told, ...where }, "login to a device");
     return result;
   } catch (error) {
     if (login.hasEnded) {
-      log().info({ ...told, ...where }, "login to a device ended before the device was reached");
+      service.log.info({ ...told, ...where }, "login to a device ended before the device was reached");
     } else if (error instanceof UnreachableError) {
       tellRefusal(
-        gateway,
+        service,
         { ...told, ...where },
         { refused: "unreachable", reason: `the device ${error.message}` },
       );

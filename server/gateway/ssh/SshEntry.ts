@@ -4,26 +4,27 @@ import ssh2 from "ssh2";
 import { addressMatcher, networkOf, normalAddress } from "../../addresses.ts";
 import { Exhausted, MemoryCounts } from "../../http/memoryCounts.ts";
 import { OperatorError } from "../../OperatorError.ts";
-import type { SshConfig } from "../../settings/readConfig.ts";
-import type { Gateway } from "../Gateway.ts";
+import { hasBegunExchange, socketOf } from "./bounds.ts";
 import { ClientConnection } from "./ClientConnection.ts";
-import type { HostKey } from "./hostKey.ts";
 import { readProxied } from "./proxyProtocol.ts";
+import type { Service } from "./Service.ts";
 import { Startups } from "./Startups.ts";
 
 /** How often a silent client is asked whether it is there, in milliseconds, and how many times before it counts as gone. */
 const KEEP_ALIVE = { keepaliveInterval: 30_000, keepaliveCountMax: 3 };
 
-/** What clients may choose from: nothing by SHA-1 or CBC, and strict key exchange, against prefix truncation. */
+/**
+ * What clients may choose from: nothing by SHA-1 or CBC, and strict key exchange, against prefix truncation. No groups
+ * of finite fields: with those an exchange costs a server far more than the client (CVE-2002-20001).
+ */
 const ALGORITHMS = {
   kex: [
-    "curve25519-sha256",
+    // Dropbear's handshake with the library hangs when the list begins with the other name of the same algorithm.
     "curve25519-sha256@libssh.org",
+    "curve25519-sha256",
     "ecdh-sha2-nistp256",
     "ecdh-sha2-nistp384",
     "ecdh-sha2-nistp521",
-    "diffie-hellman-group16-sha512",
-    "diffie-hellman-group18-sha512",
   ],
   cipher: [
     "aes128-gcm@openssh.com",
@@ -38,24 +39,24 @@ const ALGORITHMS = {
 
 /** Listens for SSH clients who want to log in to devices. */
 export class SshEntry {
-  readonly #gateway: Gateway;
+  readonly #service: Service;
   readonly #server: ssh2.Server;
   readonly #listener: NetServer;
   readonly #startups: Startups;
   readonly #refusals = new MemoryCounts();
   readonly #exhausted = new Exhausted();
   readonly #isTrusted: (address: string) => boolean;
-  readonly #sockets = new Set<Socket>();
   /** The addresses of clients. The library knows the end of a connection only, which a client can use twice. */
   readonly #addresses = new WeakMap<Socket, string>();
 
-  constructor(gateway: Gateway, hostKey: HostKey) {
-    const { settings } = gateway.services;
-    this.#gateway = gateway;
-    this.#startups = new Startups(settings.ssh.startupsPerAddress);
-    this.#isTrusted = addressMatcher(settings.trustedProxies);
+  /** @param hostKey the private key by which clients recognise the entry, in its file's form */
+  constructor(service: Service, hostKey: string) {
+    const { settings, trustedProxies } = service.start;
+    this.#service = service;
+    this.#startups = new Startups(settings.startupsPerAddress);
+    this.#isTrusted = addressMatcher(trustedProxies);
     this.#server = new ssh2.Server(
-      { hostKeys: [hostKey.pem], ident: "Gatehouse", algorithms: ALGORITHMS, ...KEEP_ALIVE },
+      { hostKeys: [hostKey], ident: "Gatehouse", algorithms: ALGORITHMS, ...KEEP_ALIVE },
       (client) => this.#accept(client),
     );
     this.#listener = createServer({ noDelay: true, keepAlive: true }, (socket) => void this.#begin(socket));
@@ -65,7 +66,7 @@ export class SshEntry {
    * @returns the port
    * @throws OperatorError the address cannot be listened on
    */
-  async listen({ host, port }: Pick<SshConfig, "host" | "port">): Promise<number> {
+  async listen({ host, port }: { readonly host: string; readonly port: number }): Promise<number> {
     this.#listener.listen(port, host);
     try {
       await once(this.#listener, "listening");
@@ -83,14 +84,7 @@ export class SshEntry {
     this.#startups.clear();
   }
 
-  /** Ends all connections. */
-  end(): void {
-    for (const socket of this.#sockets) socket.destroy();
-  }
-
   async #begin(socket: Socket): Promise<void> {
-    this.#sockets.add(socket);
-    socket.on("close", () => this.#sockets.delete(socket));
     socket.on("error", () => socket.destroy());
     const peer = normalAddress(socket.remoteAddress ?? "") ?? "";
     let address: string = peer;
@@ -98,9 +92,10 @@ export class SshEntry {
       try {
         address = (await readProxied(socket)) ?? peer;
       } catch (error) {
-        this.#gateway
-          .log()
-          .warn({ peer, reason: (error as Error).message }, "PROXY protocol of a trusted proxy");
+        this.#service.log.warn(
+          { peer, reason: (error as Error).message },
+          "PROXY protocol of a trusted proxy",
+        );
         socket.destroy();
         return;
       }
@@ -111,42 +106,57 @@ export class SshEntry {
       return;
     }
     this.#addresses.set(socket, address);
-    this.#startups.add(socket, networkOf(address));
-    this.#server.injectSocket(socket);
+    this.#startups.add(socket, networkOf(address), () => this.#server.injectSocket(socket));
   }
 
   #accept(client: ssh2.Connection): void {
     // First of all: an error without a listener ends the process.
     client.on("error", () => {});
-    const { _sock: socket } = client as unknown as { readonly _sock: Socket };
+    const socket = socketOf(client) as Socket;
     const address = this.#addresses.get(socket);
     if (address === undefined) {
       socket.destroy();
       return;
     }
-    client.once("handshake", () => this.#startups.shookHands(socket));
-    new ClientConnection(this.#gateway, client, address, {
-      authenticated: () => this.#startups.delete(socket),
+    let hasExchanged = false;
+    client.once("handshake", () => {
+      hasExchanged = true;
+      this.#startups.shookHands(socket);
+    });
+    // A client that breaks off has cost as much as a login.
+    socket.on("close", () => {
+      if (!hasExchanged && hasBegunExchange(client)) this.#countRefusal(address);
+    });
+    // A second one before login is of use to nobody but an attacker.
+    client.on("rekey", () => {
+      if (!isLoggedIn) socket.destroy();
+    });
+    let isLoggedIn = false;
+    new ClientConnection(this.#service, client, address, {
+      authenticated: () => {
+        isLoggedIn = true;
+        this.#startups.delete(socket);
+      },
       refused: () => this.#countRefusal(address),
     });
   }
 
   #countRefusal(address: string): void {
-    const { settings, now } = this.#gateway.services;
-    const most = settings.ssh.refusalsPerAddress;
+    const most = this.#service.start.settings.refusalsPerAddress;
     if (most === 0) return;
     const network = networkOf(address);
-    const time = now().getTime();
+    const time = Date.now();
     const { count, endsAt } = this.#refusals.count(network, time);
     if (count < most) return;
     this.#exhausted.add(network, endsAt, time);
     if (count > most) return;
-    this.#gateway
-      .log()
-      .warn({ network, until: new Date(endsAt).toISOString() }, "too many refused SSH logins of an address");
+    this.#service.log.warn(
+      { network, until: new Date(endsAt).toISOString() },
+      "too many refused SSH logins of an address",
+    );
   }
 
   #isRefused(address: string): boolean {
-    return this.#exhausted.endOf(networkOf(address), this.#gateway.services.now().getTime()) !== undefined;
+    return this.#exhausted.endOf(networkOf(address), Date.now()) !== undefined;
   }
 }

@@ -1,8 +1,7 @@
-import { createPublicKey } from "node:crypto";
 import type { Duplex } from "node:stream";
 import ssh2, { type AnyAuthMethod, type AuthHandlerMiddleware, type Client } from "ssh2";
-import { sshBlobOf } from "../../features/privateKeys/rsaKeyPair.ts";
-import { UnreachableError } from "../tunnels/Tunnels.ts";
+import { UnreachableError } from "../protocol.ts";
+import { bound } from "./bounds.ts";
 
 /** How long an agent may take until it waits for a credential, and to judge one, in milliseconds. */
 const AGENT_TIMEOUT = 20_000;
@@ -22,12 +21,10 @@ const ALGORITHMS = {
 
 /** A login at an agent. */
 export interface AgentLogin {
-  /** The connection to the agent. */
+  /** The connection to the agent, which expects SSH on it. */
   readonly stream: Duplex;
-  /** Uid of the session, by which the agent knows the connection. */
-  readonly session: string;
-  /** The device's public key (PEM, PKCS#1), which its agent must have. */
-  readonly publicKey: string;
+  /** The key, as SSH has it, which the agent must have. */
+  readonly hostKey: Buffer;
   readonly username: string;
 }
 
@@ -40,12 +37,8 @@ export class AgentClient {
   readonly #ended: Promise<never>;
   #next = Promise.withResolvers<Next>();
 
-  /** @throws UnreachableError the device's own key cannot be read */
-  constructor({ stream, session, publicKey, username }: AgentLogin) {
+  constructor({ stream, hostKey, username }: AgentLogin) {
     this.#username = username;
-    const expected = hostKeyOf(publicKey);
-    // In a message of its own: agents lose what comes in the same one.
-    stream.write(`GET /ssh/${session} HTTP/1.1\r\nHost: gateway\r\n\r\n`);
     const client = this.#client;
     const { promise, reject } = Promise.withResolvers<never>();
     this.#ended = promise;
@@ -57,11 +50,13 @@ export class AgentClient {
     client.connect({
       sock: stream,
       username,
-      hostVerifier: (key: Buffer) => key.equals(expected),
+      hostVerifier: (key: Buffer) => key.equals(hostKey),
       algorithms: { ...ALGORITHMS, kex: [...ALGORITHMS.kex] } as never,
       authHandler: askForCredential as AuthHandlerMiddleware,
       readyTimeout: 0,
     });
+    // It is the agent of the device: the network that it came through has checked its token.
+    bound(client, () => true);
   }
 
   /**
@@ -97,13 +92,5 @@ export class AgentClient {
     } finally {
       clearTimeout(timer);
     }
-  }
-}
-
-function hostKeyOf(pem: string): Buffer {
-  try {
-    return sshBlobOf(createPublicKey(pem));
-  } catch {
-    throw new UnreachableError("has enrolled with a key that is none");
   }
 }

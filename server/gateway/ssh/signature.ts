@@ -1,6 +1,9 @@
 import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
 import ssh2, { type ParsedKey } from "ssh2";
 
+/** The fingerprint of a key as SSH has it (models section 0). */
+export const fingerprintOf = (key: Buffer): string => hash("md5", key).match(/../g)?.join(":") ?? "";
+
 /** What a client sends to prove that it has a private key (RFC 4252, section 7). */
 export interface Proof {
   /** The public key, as SSH has it. */

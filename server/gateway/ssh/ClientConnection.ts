@@ -1,12 +1,12 @@
 import type { AuthContext, Client, Connection, PasswordAuthContext, PublicKeyAuthContext } from "ssh2";
-import type { Gateway } from "../Gateway.ts";
-import { type Admission, admit, fingerprintOf, type Refusal } from "../logins/admit.ts";
-import { DeviceLogin } from "../logins/DeviceLogin.ts";
-import { readSshAddress, type SshAddress } from "../logins/sshAddress.ts";
-import { type ToldLogin, tellLogin, tellRefusal } from "../logins/tellLogin.ts";
-import { UnreachableError } from "../tunnels/Tunnels.ts";
+import { type Admission, type Refusal, UnreachableError } from "../protocol.ts";
+import { type Brake, bound } from "./bounds.ts";
 import { Channels } from "./Channels.ts";
-import { proves } from "./signature.ts";
+import { DeviceLogin } from "./DeviceLogin.ts";
+import type { Service } from "./Service.ts";
+import { fingerprintOf, proves } from "./signature.ts";
+import { readSshAddress, type SshAddress } from "./sshAddress.ts";
+import { type ToldLogin, tellLogin, tellRefusal } from "./tellLogin.ts";
 
 /** Passwords and signatures that a connection may try. */
 const TRIES = 6;
@@ -25,10 +25,11 @@ export interface ConnectionEvents {
 
 /** An SSH client's connection: its attempts to log in, then its channels. */
 export class ClientConnection {
-  readonly #gateway: Gateway;
+  readonly #service: Service;
   readonly #client: Connection;
   readonly #address: string;
   readonly #events: ConnectionEvents;
+  readonly #brake: Brake;
   #sshAddress: SshAddress | undefined;
   #tries = 0;
   #questions = 0;
@@ -39,15 +40,16 @@ export class ClientConnection {
   #channels: Channels | undefined;
 
   /** @param address the client's, normalised */
-  constructor(gateway: Gateway, client: Connection, address: string, events: ConnectionEvents) {
-    this.#gateway = gateway;
+  constructor(service: Service, client: Connection, address: string, events: ConnectionEvents) {
+    this.#service = service;
     this.#client = client;
     this.#address = address;
     this.#events = events;
+    this.#brake = bound(client, () => this.#channels !== undefined);
     client.on("authentication", (context) => {
       this.#authenticate(context).catch((error: unknown) => {
         if (!(error instanceof UnreachableError)) {
-          gateway.log().error({ err: error }, "an SSH login could not be decided");
+          service.log.error({ err: error }, "an SSH login could not be decided");
         }
         context.reject(METHODS);
       });
@@ -102,7 +104,7 @@ export class ClientConnection {
       return;
     }
     const login = this.#newLogin(admission);
-    const device = await tellLogin(this.#gateway, { ...told, login }, () =>
+    const device = await tellLogin(this.#service, { ...told, login }, () =>
       login.byPassword(context.password),
     );
     if (device === undefined) {
@@ -127,7 +129,7 @@ export class ClientConnection {
     const address = this.#sshAddress;
     if (address === undefined)
       return { refused: "address", reason: "not of the form login@namespace.device" };
-    return admit(this.#gateway.services, { ...address, ...of, address: this.#address });
+    return this.#service.call("admit", { ...address, ...of, address: this.#address });
   }
 
   #told({ username }: AuthContext, credential: "key" | "password"): ToldLogin {
@@ -136,7 +138,7 @@ export class ClientConnection {
 
   #refuse(context: AuthContext, told: ToldLogin, admission: Extract<Admission, { refused: Refusal }>): void {
     this.#unproved = undefined;
-    tellRefusal(this.#gateway, told, admission);
+    tellRefusal(this.#service, told, admission);
     this.#events.refused();
     context.reject(METHODS);
   }
@@ -148,7 +150,7 @@ export class ClientConnection {
     const username = this.#sshAddress?.login ?? "";
     // The same one for every password that is tried: the agent may be asked again.
     this.#login ??= new DeviceLogin(
-      this.#gateway,
+      this.#service,
       { device, username, address: this.#address, type: "none" },
       (reason) => this.#end(reason),
     );
@@ -162,14 +164,14 @@ export class ClientConnection {
     open: (login: DeviceLogin) => Promise<Client | undefined>,
   ): void {
     const login = this.#newLogin(admission);
-    const device = tellLogin(this.#gateway, { ...told, login }, () => open(login)).then((client) => {
+    const device = tellLogin(this.#service, { ...told, login }, () => open(login)).then((client) => {
       if (client === undefined) throw new UnreachableError("does not let the service in");
       return client;
     });
     device.catch((error: unknown) => {
       // The channels hear of it too.
       if (error instanceof UnreachableError) return;
-      this.#gateway.log().error({ session: login.uid, err: error }, "a device could not be reached");
+      this.#service.log.error({ session: login.uid, err: error }, "a device could not be reached");
     });
     this.#device = device;
   }
@@ -180,8 +182,13 @@ export class ClientConnection {
       return;
     }
     this.#events.authenticated();
-    const { services } = this.#gateway;
-    this.#channels = new Channels(this.#client, this.#login, this.#device, services.settings.ssh);
+    this.#channels = new Channels(
+      this.#client,
+      this.#login,
+      this.#device,
+      this.#service.start.settings,
+      this.#brake,
+    );
   }
 
   #end(reason: string): void {
@@ -193,7 +200,7 @@ export class ClientConnection {
   #closed(): void {
     if (this.#channels === undefined && this.#unproved !== undefined) {
       const { refused, reason, ...told } = this.#unproved;
-      tellRefusal(this.#gateway, told, { refused, reason });
+      tellRefusal(this.#service, told, { refused, reason });
       this.#events.refused();
     }
     void this.#login?.finish();

@@ -1,4 +1,4 @@
-import { type Duplex, Transform } from "node:stream";
+import type { Duplex } from "node:stream";
 import type {
   Client,
   ClientChannel,
@@ -10,9 +10,9 @@ import type {
   TcpipRequestInfo,
 } from "ssh2";
 import type { SshSettings } from "../../services.ts";
-import type { DeviceLogin } from "../logins/DeviceLogin.ts";
-import type { TerminalSize } from "../logins/SessionLedger.ts";
-import { UnreachableError } from "../tunnels/Tunnels.ts";
+import { type EventData, type TerminalSize, UnreachableError } from "../protocol.ts";
+import { type Brake, drained, passOn, socketOf, write } from "./bounds.ts";
+import type { DeviceLogin } from "./DeviceLogin.ts";
 import { passOutput } from "./passOutput.ts";
 
 /** Channels that a connection may have open at a time. */
@@ -36,17 +36,37 @@ export class Channels {
   readonly #login: DeviceLogin;
   readonly #device: Promise<Client>;
   readonly #settings: SshSettings;
+  readonly #brake: Brake;
   readonly #open = new Set<ServerChannel>();
+  /** Channels that the client has opened and not closed, also those on which it has requested nothing. */
+  #count = 0;
   #seats = 0;
+  #isHeld = false;
   #described = false;
 
-  constructor(client: Connection, login: DeviceLogin, device: Promise<Client>, settings: SshSettings) {
+  /** @param brake lets the client wait, where what it causes cannot be kept as fast */
+  constructor(
+    client: Connection,
+    login: DeviceLogin,
+    device: Promise<Client>,
+    settings: SshSettings,
+    brake: Brake,
+  ) {
     this.#login = login;
     this.#device = device;
     this.#settings = settings;
+    this.#brake = brake;
     client.on("session", (accept, reject) => {
-      if (this.#open.size >= MOST) reject();
-      else new Seat(accept(), this.#takeSeat(), this);
+      if (this.#count >= MOST) {
+        reject();
+        return;
+      }
+      const session = accept();
+      this.#count += 1;
+      session.on("close", () => {
+        this.#count -= 1;
+      });
+      new Seat(session, this.#takeSeat(), this);
     });
     if (settings.forwarding) {
       client.on("tcpip", (accept, reject, to) => void this.#forward(accept, reject, to));
@@ -67,6 +87,36 @@ export class Channels {
     for (const channel of this.#open) fail(channel, reason);
   }
 
+  /** Bytes of all channels that wait to be passed on. */
+  get waiting(): number {
+    let sum = 0;
+    for (const channel of this.#open) sum += channel.readableLength + channel.writableLength;
+    return sum;
+  }
+
+  /** Something has happened on a seat. */
+  note(seat: number, type: string, data: EventData): void {
+    const { ledger } = this.#login;
+    ledger.event(seat, type, data);
+    if (ledger.isFull) this.hold(ledger.room());
+  }
+
+  /** Reads nothing more of the client, until something has settled. */
+  hold(until: Promise<unknown>): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    const release = () => {
+      this.#isHeld = false;
+    };
+    this.#brake.hold(until.then(release, release));
+  }
+
+  /** Lets the client wait while its device has not read what it caused. */
+  async spare(device: Client): Promise<void> {
+    const socket = socketOf(device);
+    if (socket.writableNeedDrain) this.hold(drained(socket));
+  }
+
   add(channel: ServerChannel): void {
     this.#open.add(channel);
     channel.on("close", () => this.#open.delete(channel));
@@ -76,7 +126,7 @@ export class Channels {
   describe(type: string, term: string | undefined): void {
     if (this.#described) return;
     this.#described = true;
-    this.#login.ledger.describe({ type, ...(term && { term }) });
+    this.#login.ledger.describe(type, term);
   }
 
   /** Whether a client may set a variable. */
@@ -93,15 +143,23 @@ export class Channels {
 
   async #forward(accept: () => ServerChannel, reject: () => void, to: TcpipRequestInfo): Promise<void> {
     const { srcIP, srcPort, destIP, destPort } = to;
+    if (this.#count >= MOST) {
+      reject();
+      return;
+    }
     const opened = (error: Error | undefined, far: ClientChannel) => {
       if (error) {
         reject();
         return;
       }
       const near = accept();
+      this.#count += 1;
+      near.on("close", () => {
+        this.#count -= 1;
+      });
       this.add(near);
       this.describe("forward", undefined);
-      this.#login.ledger.event(this.#takeSeat(), "direct-tcpip", {
+      this.note(this.#takeSeat(), "direct-tcpip", {
         ...{ dest_addr: destIP, dest_port: destPort, origin_addr: srcIP, origin_port: srcPort },
       });
       join(near, far);
@@ -120,11 +178,11 @@ export class Channels {
  * close both directions at the end of one, and what they still had to say is lost.
  */
 function join(near: ServerChannel, far: Duplex): void {
-  near.pipe(far, { end: false });
-  far.pipe(near);
+  for (const side of [near, far]) side.on("error", () => {});
+  void passOn(near, (data) => write(far, data));
+  void passOn(far, (data) => write(near, data)).then(() => near.end());
   far.on("close", () => near.end());
   near.on("close", () => far.destroy());
-  for (const side of [near, far]) side.on("error", () => {});
 }
 
 /** A session channel of a client, and what it becomes at the device. */
@@ -144,13 +202,12 @@ class Seat {
   }
 
   #takeRequests(): void {
-    const { ledger } = this.#channels.login;
     const session = this.#session;
     session.on("pty", (accept, _reject, terminal) => {
       this.#terminal = terminal;
       const { cols: columns, rows, width, height, modes, ...rest } = terminal;
       const { term } = rest as { readonly term?: string };
-      ledger.event(this.#seat, "pty-req", { term: term ?? "", columns, rows, width, height });
+      this.#channels.note(this.#seat, "pty-req", { term: term ?? "", columns, rows, width, height });
       // Left out where the client wants no answer.
       accept?.();
     });
@@ -168,8 +225,8 @@ class Seat {
       accept?.();
     });
     session.on("signal", (accept, _reject, { name }) => {
-      ledger.event(this.#seat, "signal", { name });
-      this.#far?.signal(name);
+      this.#channels.note(this.#seat, "signal", { name });
+      this.#tellDevice((far) => far.signal(name));
       accept?.();
     });
     // Accepted at once: a client with nothing to send ends its side right after, and could not be accepted then.
@@ -183,10 +240,16 @@ class Seat {
 
   #resize(size: { cols: number; rows: number; width: number; height: number }): void {
     const { cols: columns, rows, width, height } = size;
-    this.#channels.login.ledger.event(this.#seat, "window-change", { columns, rows, width, height });
+    this.#channels.note(this.#seat, "window-change", { columns, rows, width, height });
     this.#terminal = this.#terminal && { ...this.#terminal, ...size };
     // Agents never answer again when the size changes before they have begun: until then it waits.
-    this.#far?.setWindow(rows, columns, height, width);
+    this.#tellDevice((far) => far.setWindow(rows, columns, height, width));
+  }
+
+  #tellDevice(tell: (far: ClientChannel) => void): void {
+    if (this.#far === undefined) return;
+    tell(this.#far);
+    void this.#channels.device.then((device) => this.#channels.spare(device));
   }
 
   #run(near: ServerChannel | undefined, asked: Asked): void {
@@ -194,9 +257,8 @@ class Seat {
     this.#channels.add(near);
     near.on("error", () => {});
     near.pause();
-    const { ledger } = this.#channels.login;
     const { request, ...data } = asked;
-    ledger.event(this.#seat, request, data);
+    this.#channels.note(this.#seat, request, data);
     const kind = asked.request === "subsystem" ? asked.name : asked.request === "exec" ? "exec" : "term";
     this.#channels.describe(kind, this.#term);
     // Opening throws where the device has hung up, until that is noticed.
@@ -241,35 +303,31 @@ class Seat {
       return;
     }
     if (asked.request === "shell" && this.#terminal) {
-      const text = admitted.device.namespace.connectionAnnouncement.trimEnd();
+      const text = admitted.device.announcement;
       if (text !== "") near.write(`${text.replaceAll(/\r?\n/g, "\r\n")}\r\n`);
     }
-    const recorded = asked.request !== "subsystem" && ledger.recording;
-    const output = recorded ? far.pipe(this.#recorder()) : far;
-    near.pipe(far);
-    near.resume();
-    far.on("exit", (code: number | null, signal?: string, core?: unknown, text?: string) => {
-      ledger.event(this.#seat, "exit-status", { status: code ?? FAILED, ...(signal && { signal }) });
+    const record =
+      asked.request === "subsystem" || !ledger.recording
+        ? undefined
+        : (output: Buffer) => this.#record(output);
+    void passOn(near, (data) => write(far, data)).then(() => far.end());
+    far.once("exit", (code: number | null, signal?: string, core?: unknown, text?: string) => {
+      this.#channels.note(this.#seat, "exit-status", { status: code ?? FAILED, ...(signal && { signal }) });
       if (code === null && signal) near.exit(signal, Boolean(core), text ?? "");
       // Agents send 2^32 - 1 of what a signal has killed.
       else near.exit(Math.min(code ?? FAILED, FAILED));
     });
     // How it ended may be told after the last of its output.
     const closed = new Promise((resolve) => far.on("close", resolve));
-    void Promise.all([passOutput(near, output, far.stderr), closed]).then(() => near.end());
+    void Promise.all([passOutput(near, far, far.stderr, record), closed]).then(() => near.end());
     near.on("close", () => far.close());
   }
 
-  /** Passes output on as it is recorded: where the recording cannot keep up, the device waits. */
-  #recorder(): Transform {
-    const { ledger } = this.#channels.login;
-    return new Transform({
-      transform: (output: Buffer, _encoding, done) => {
-        const { cols, rows } = this.#terminal ?? {};
-        const size = cols && rows ? { width: cols, height: rows } : USUAL_SIZE;
-        ledger.record(this.#seat, output, size).then(() => done(null, output), done);
-      },
-    });
+  /** Records output: where the recording cannot keep up, the device waits. */
+  #record(output: Buffer): Promise<void> {
+    const { cols, rows } = this.#terminal ?? {};
+    const size = cols && rows ? { width: cols, height: rows } : USUAL_SIZE;
+    return this.#channels.login.ledger.record(this.#seat, output, size);
   }
 }
 

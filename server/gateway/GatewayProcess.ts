@@ -1,0 +1,299 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, rmdirSync, rmSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { FastifyBaseLogger } from "fastify";
+import { OperatorError } from "../OperatorError.ts";
+import { boundedStart } from "../process/boundMemory.ts";
+import {
+  type Calls,
+  type CountedLogin,
+  type FromGateway,
+  type GatewayStart,
+  TICKET_LENGTH,
+  type Ticket,
+  type ToGateway,
+  UnreachableError,
+} from "./protocol.ts";
+
+const MAIN = fileURLToPath(new URL(`./ssh/main${extname(import.meta.filename)}`, import.meta.url));
+/** Longest path of a unix socket that every system takes, in bytes. */
+const LONGEST_PATH = 103;
+
+/** How often the process must show that its event loop turns, in milliseconds, and how often it may fail to. */
+const SIGN_OF_LIFE = 1_000;
+const MISSED = 5;
+/** How long it may take to begin, in milliseconds: modules load slowly on a busy machine. */
+const BEGINNING = 60_000;
+/** How long it may take to end its sessions and itself, in milliseconds. */
+const ENDING = 10_000;
+/** The shortest and longest pause before it is started again, in milliseconds; each is twice the one before. */
+const PAUSE = { first: 100, longest: 30_000 };
+/** A process that has run so long, in milliseconds, has begun well: the next pause is the first one again. */
+const SETTLED = 60_000;
+/** How long a ticket waits for its connection, in milliseconds. */
+const TICKET_LIFE = 10_000;
+
+/** How the calls of the process are answered. */
+export type CallHandlers = {
+  readonly [Call in keyof Calls]: (input: Calls[Call]["input"]) => Promise<Calls[Call]["output"]>;
+};
+
+/** What the process is started with, and whom it talks to. */
+export interface GatewayProcessOptions {
+  /** Folder for the local socket. */
+  readonly folder: string;
+  readonly start: Omit<GatewayStart, "socket" | "entry" | "logLevel">;
+  /** Megabytes of its heap. */
+  readonly memory: number;
+  readonly log: () => FastifyBaseLogger;
+  readonly handlers: CallHandlers;
+  count(login: CountedLogin): void;
+  /** The process has ended, with all its sessions. */
+  ended(): void;
+}
+
+/** A connection that the process is to join, and what becomes of it if that does not happen. */
+interface Expected {
+  readonly timer: NodeJS.Timeout;
+  join(socket: Socket): void;
+}
+
+/**
+ * The process that speaks SSH, with clients and with agents. It holds no database and no secret of the service, asks
+ * the service about each login, and is started again when it ends or hangs. Bytes reach it by a local socket, not by
+ * handles, because a connection that TLS or a WebSocket carries has none to pass on.
+ */
+export class GatewayProcess {
+  readonly #options: GatewayProcessOptions;
+  readonly #expected = new Map<Ticket, Expected>();
+  readonly #relayed = new Set<Socket>();
+  #relay: { readonly server: Server; readonly path: string } | undefined;
+  #entry: GatewayStart["entry"];
+  #child: ChildProcess | undefined;
+  #ready: Promise<number | undefined> | undefined;
+  #pause = PAUSE.first;
+  #restart: NodeJS.Timeout | undefined;
+  #stopping = false;
+  /** Times that the process was started again, and the memory that it had last, in bytes. */
+  restarts = 0;
+  memory = 0;
+
+  constructor(options: GatewayProcessOptions) {
+    this.#options = options;
+  }
+
+  /** Id of the process; undefined while none runs. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /**
+   * Starts the process with an SSH entry.
+   * @returns the port of the entry
+   * @throws OperatorError the entry cannot listen
+   */
+  async listen(entry: NonNullable<GatewayStart["entry"]>): Promise<number> {
+    this.#entry = entry;
+    const port = (await this.begin()) ?? entry.port;
+    // A port that the system has chosen stays the same.
+    this.#entry = { ...entry, port };
+    return port;
+  }
+
+  /** Starts the process, unless it runs. */
+  begin(): Promise<number | undefined> {
+    this.#ready ??= this.#start();
+    return this.#ready;
+  }
+
+  /** Sends a message, which is lost if the process does not run: what it is about is lost as well then. */
+  send(message: ToGateway): void {
+    if (this.#child?.connected) this.#child.send(message, () => {});
+  }
+
+  /**
+   * Expects a connection of the process.
+   * @param joined takes the connection
+   * @param missed called if it does not come
+   */
+  expect(joined: (socket: Socket) => void, missed: () => void): Ticket {
+    const ticket = randomBytes(TICKET_LENGTH / 2).toString("hex");
+    const timer = setTimeout(() => {
+      this.#expected.delete(ticket);
+      missed();
+    }, TICKET_LIFE);
+    this.#expected.set(ticket, { timer, join: joined });
+    return ticket;
+  }
+
+  /** Ends the process, which first ends its sessions. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    clearTimeout(this.#restart);
+    const child = this.#child;
+    if (child !== undefined) {
+      const ended = once(child, "exit");
+      const timer = setTimeout(() => child.kill("SIGKILL"), ENDING);
+      this.send({ kind: "stop" });
+      await ended;
+      clearTimeout(timer);
+    }
+    for (const socket of this.#relayed) socket.destroy();
+    const relay = this.#relay;
+    if (relay === undefined) return;
+    await new Promise((resolve) => relay.server.close(resolve));
+    if (dirname(relay.path) !== this.#options.folder) rmdirSync(dirname(relay.path));
+  }
+
+  async #start(): Promise<number | undefined> {
+    this.#relay ??= await this.#openRelay();
+    const { flags, environment } = boundedStart([], {});
+    const child = fork(MAIN, {
+      execArgv: [...flags, `--max-old-space-size=${this.#options.memory}`],
+      // Nothing of the service's own environment, which has its secrets.
+      env: { ...environment, ...kept("PATH", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS") },
+      serialization: "advanced",
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+    });
+    this.#child = child;
+    const begun = Promise.withResolvers<number | undefined>();
+    let missed = 0;
+    let isReady = false;
+    const startedAt = performance.now();
+    const timer = setInterval(() => {
+      missed += 1;
+      if (missed <= (isReady ? MISSED : BEGINNING / SIGN_OF_LIFE)) return;
+      this.#options
+        .log()
+        .error(
+          { gateway: child.pid },
+          "the gateway process does not respond and is killed, with its sessions",
+        );
+      clearInterval(timer);
+      child.kill("SIGKILL");
+    }, SIGN_OF_LIFE);
+    child.on("message", (message: FromGateway) => {
+      // A process that was late, or this one, has no more to make up for.
+      missed = 0;
+      if (message.kind === "ready") {
+        isReady = true;
+        begun.resolve(message.port);
+      } else if (message.kind === "failed") begun.reject(new OperatorError(message.reason));
+      else this.#receive(child, message);
+    });
+    child.on("error", (error) => begun.reject(error));
+    child.once("exit", (code, signal) => {
+      clearInterval(timer);
+      begun.reject(new Error("the gateway process has ended"));
+      this.#ended({ code, signal, pid: child.pid, wasReady: isReady, ran: performance.now() - startedAt });
+    });
+    const { folder: _folder, start } = this.#options;
+    const { level: logLevel } = this.#options.log();
+    const { path: socket } = this.#relay;
+    this.send({ kind: "start", start: { ...start, socket, logLevel, entry: this.#entry } });
+    return begun.promise;
+  }
+
+  #ended(end: {
+    readonly code: number | null;
+    readonly signal: NodeJS.Signals | null;
+    readonly pid: number | undefined;
+    readonly wasReady: boolean;
+    readonly ran: number;
+  }): void {
+    this.#child = undefined;
+    this.#ready = undefined;
+    this.memory = 0;
+    this.#options.ended();
+    // Without a first success, whoever wanted to start it learns of the error.
+    if (this.#stopping || (!end.wasReady && this.restarts === 0)) return;
+    if (end.ran >= SETTLED) this.#pause = PAUSE.first;
+    const pause = this.#pause;
+    this.#pause = Math.min(2 * pause, PAUSE.longest);
+    this.restarts += 1;
+    const { code, signal, pid } = end;
+    this.#options
+      .log()
+      .error({ gateway: pid, code, signal, pause }, "the gateway process has ended, and is started again");
+    this.#restart = setTimeout(() => {
+      this.begin().then(
+        () => this.#options.log().info({ gateway: this.pid }, "the gateway process runs again"),
+        (error: unknown) => this.#options.log().error({ err: error }, "the gateway process cannot begin"),
+      );
+    }, pause);
+  }
+
+  #receive(child: ChildProcess, message: FromGateway): void {
+    if (message.kind === "alive") this.memory = message.memory;
+    else if (message.kind === "login") this.#options.count(message.login);
+    else if (message.kind === "call") void this.#answer(child, message);
+  }
+
+  async #answer(child: ChildProcess, message: Extract<FromGateway, { kind: "call" }>): Promise<void> {
+    const { id, call, input } = message;
+    let answer: ToGateway;
+    try {
+      const handle = this.#options.handlers[call] as (input: unknown) => Promise<unknown>;
+      answer = { kind: "answer", id, output: await handle(input) };
+    } catch (error) {
+      const unreachable = error instanceof UnreachableError ? error.message : undefined;
+      if (unreachable === undefined)
+        this.#options.log().error({ err: error, call }, "a call of the gateway failed");
+      answer = { kind: "failure", id, unreachable };
+    }
+    if (child.connected) child.send(answer, () => {});
+  }
+
+  async #openRelay(): Promise<{ readonly server: Server; readonly path: string }> {
+    const server = createServer((socket) => this.#pair(socket));
+    const path = socketPath(this.#options.folder);
+    server.listen(path);
+    await once(server, "listening");
+    return { server, path };
+  }
+
+  /** Reads the ticket of a connection, and passes the connection on. */
+  #pair(socket: Socket): void {
+    this.#relayed.add(socket);
+    const timer = setTimeout(() => socket.destroy(), TICKET_LIFE);
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => {
+      clearTimeout(timer);
+      this.#relayed.delete(socket);
+    });
+    const read = () => {
+      const bytes = socket.read(TICKET_LENGTH) as Buffer | null;
+      if (bytes === null) return;
+      socket.off("readable", read);
+      clearTimeout(timer);
+      const ticket = bytes.toString("latin1");
+      const expected = this.#expected.get(ticket);
+      this.#expected.delete(ticket);
+      clearTimeout(expected?.timer);
+      if (expected === undefined) socket.destroy();
+      else expected.join(socket);
+    };
+    socket.on("readable", read);
+  }
+}
+
+/** A path for the local socket: in the folder or, if that path would be too long, in a new private one. */
+function socketPath(folder: string): string {
+  if (process.platform === "win32") return `\\\\?\\pipe\\gatehouse-${randomBytes(16).toString("hex")}`;
+  const path = join(folder, "gateway.sock");
+  if (Buffer.byteLength(path) > LONGEST_PATH)
+    return join(mkdtempSync(join(tmpdir(), "gatehouse-")), "gateway.sock");
+  // That of a killed process.
+  rmSync(path, { force: true });
+  return path;
+}
+
+const kept = (...names: readonly string[]): NodeJS.ProcessEnv =>
+  Object.fromEntries(
+    names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  );

@@ -1,0 +1,173 @@
+import type { SshSettings } from "../services.ts";
+import type { SshAddress } from "./ssh/sshAddress.ts";
+
+/** A device cannot be reached now. The message ends the sentence "the device …". */
+export class UnreachableError extends Error {}
+
+/** Size of a terminal in characters. */
+export interface TerminalSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The device of a login, as far as the gateway process needs to know it. */
+export interface AdmittedDevice {
+  readonly uid: string;
+  readonly tenantId: string;
+  /** Text that the namespace shows before a shell; empty: none. */
+  readonly announcement: string;
+  /** Whether output is recorded. */
+  readonly recorded: boolean;
+}
+
+/** Why a login is refused: for the operator's log and metrics, never for the client. */
+export type Refusal =
+  | "address"
+  | "device"
+  | "key"
+  | "filter"
+  | "firewall"
+  | "password"
+  | "signature"
+  | "unreachable";
+
+/** What the policy decides about a login. */
+export type Admission =
+  | { readonly device: AdmittedDevice }
+  | { readonly refused: Refusal; readonly reason: string };
+
+/** The questions that a login may ask of the policy, in the order in which a client asks them. */
+export interface LoginQuestion extends SshAddress {
+  /** The client's address, normalised. */
+  readonly address: string;
+  /** The public key that the client holds, as SSH has it; undefined: it has sent a password. */
+  readonly key: Buffer | undefined;
+  /** Whether firewall rules decide too: not yet while the client only asks whether a key would do. */
+  readonly firewall: boolean;
+}
+
+/** A login that the policy has admitted. */
+export interface AdmittedLogin {
+  readonly device: AdmittedDevice;
+  /** Login name on the device. */
+  readonly username: string;
+  /** The client's address. */
+  readonly address: string;
+  /** What kind of session it is, as far as that is known. */
+  readonly type: "none" | "web";
+}
+
+/** A session that begins. */
+export interface NewSession extends Omit<AdmittedLogin, "device"> {
+  readonly uid: string;
+  readonly deviceUid: string;
+}
+
+/** Values of an event, by their names on the wire. */
+export type EventData = Readonly<Record<string, string | number>>;
+
+/** What is added to the record of a session. */
+export type LedgerEntry =
+  /** The device has let the login in. */
+  | { readonly kind: "authenticated" }
+  /** The kind of the session, once its client has said what it wants. */
+  | { readonly kind: "described"; readonly type: string; readonly term?: string }
+  | {
+      readonly kind: "event";
+      readonly seat: number;
+      readonly type: string;
+      readonly at: Date;
+      readonly data: EventData;
+    }
+  /** Output of a seat. */
+  | { readonly kind: "output"; readonly seat: number; readonly text: string; readonly size: TerminalSize };
+
+/** Entries of a session, in their order. */
+export interface SessionEntries {
+  readonly uid: string;
+  readonly entries: readonly LedgerEntry[];
+}
+
+/** The calls of the gateway process, each with what it sends and what the service answers. */
+export interface Calls {
+  admit: { readonly input: LoginQuestion; readonly output: Admission };
+  /** Begins a session. */
+  begin: { readonly input: NewSession; readonly output: undefined };
+  /** Connects with the device of a session that has begun, or fails with an {@link UnreachableError}. */
+  reach: { readonly input: { readonly session: string }; readonly output: ReachedDevice };
+  /** The private key that logs in to agents, PEM (PKCS#1). */
+  agentKey: { readonly input: undefined; readonly output: string };
+  /** Adds entries to the records of sessions. The output names the sessions whose output is recorded no longer. */
+  write: { readonly input: readonly SessionEntries[]; readonly output: readonly string[] };
+  /** Closes a session. */
+  end: { readonly input: { readonly uid: string }; readonly output: undefined };
+}
+
+/** A device that has picked up a connection. */
+export interface ReachedDevice {
+  /** For the connection. */
+  readonly ticket: Ticket;
+  /** The device's public key as SSH has it, which its agent must have. */
+  readonly hostKey: Buffer;
+}
+
+/**
+ * What a connection of the gateway process to the service's local socket begins with: so many characters. It says what
+ * the connection is joined with, and is good once.
+ */
+export type Ticket = string;
+export const TICKET_LENGTH = 32;
+
+/** A login for the operator's metrics. */
+export interface CountedLogin {
+  readonly entry: "ssh" | "web";
+  readonly credential: "key" | "password" | "none";
+  readonly result: Refusal | "accepted";
+}
+
+/** A terminal that a browser has asked for. */
+export interface AskedTerminal {
+  readonly admission: Admission;
+  /** Login name on the device. */
+  readonly username: string;
+  /** Undefined: the browser has proved that it has a key. */
+  readonly password: string | undefined;
+  /** The browser's address. */
+  readonly address: string;
+  readonly size: TerminalSize;
+}
+
+/** What the gateway process needs to begin. */
+export interface GatewayStart {
+  /** Path of the service's local socket. */
+  readonly socket: string;
+  readonly logLevel: string;
+  readonly settings: SshSettings;
+  readonly trustedProxies: readonly string[];
+  /** Undefined: it serves web terminals alone. */
+  readonly entry: { readonly host: string; readonly port: number; readonly hostKey: string } | undefined;
+}
+
+/** Messages to the gateway process. */
+export type ToGateway =
+  | { readonly kind: "start"; readonly start: GatewayStart }
+  | { readonly kind: "answer"; readonly id: number; readonly output: unknown }
+  /** The call has failed; the text is that of an UnreachableError, and undefined for any other error. */
+  | { readonly kind: "failure"; readonly id: number; readonly unreachable: string | undefined }
+  /** Ends a session. */
+  | { readonly kind: "end"; readonly uid: string; readonly reason: string }
+  | { readonly kind: "terminal"; readonly ticket: Ticket; readonly asked: AskedTerminal }
+  | { readonly kind: "resize"; readonly ticket: Ticket; readonly size: TerminalSize }
+  /** Accepts no more connections, ends all sessions, and then the process. */
+  | { readonly kind: "stop" };
+
+/** Messages of the gateway process. */
+export type FromGateway =
+  /** The port is that of the SSH entry. */
+  | { readonly kind: "ready"; readonly port: number | undefined }
+  /** It cannot begin; the reason is for the operator. */
+  | { readonly kind: "failed"; readonly reason: string }
+  /** Its event loop turns. The memory is resident, in bytes. */
+  | { readonly kind: "alive"; readonly memory: number }
+  | { readonly kind: "call"; readonly id: number; readonly call: keyof Calls; readonly input: unknown }
+  | { readonly kind: "login"; readonly login: CountedLogin };

@@ -1,0 +1,102 @@
+import { randomBytes } from "node:crypto";
+import type { Client } from "ssh2";
+import type { AdmittedLogin } from "../protocol.ts";
+import { AgentClient } from "./AgentClient.ts";
+import type { SessionLedger } from "./Ledger.ts";
+import type { OpenLogin, Service } from "./Service.ts";
+
+/** A login at a device, with its session in the ledger. */
+export class DeviceLogin implements OpenLogin {
+  readonly uid = randomBytes(32).toString("hex");
+  readonly admitted: AdmittedLogin;
+  readonly ledger: SessionLedger;
+  readonly #service: Service;
+  readonly #onEnd: (reason: string) => void;
+  #agent: Promise<AgentClient> | undefined;
+  #finished: Promise<void> | undefined;
+
+  /** @param onEnd called when the login ends although its client has not ended it */
+  constructor(service: Service, admitted: AdmittedLogin, onEnd: (reason: string) => void) {
+    this.admitted = admitted;
+    this.ledger = service.ledger.open(this.uid, admitted.device.recorded);
+    this.#service = service;
+    this.#onEnd = onEnd;
+  }
+
+  /**
+   * Logs in with the service's own key: the client has proved that it has a key which the policy admits.
+   * @throws UnreachableError the device is not connected, or its agent does not let the service in
+   */
+  async byKey(): Promise<Client | undefined> {
+    const [agent, key] = await Promise.all([this.#reach(), this.#service.call("agentKey", undefined)]);
+    return this.#let(await agent.tryKey(key));
+  }
+
+  /**
+   * Tries a password.
+   * @returns undefined if the device refuses it
+   * @throws UnreachableError see {@link byKey}
+   */
+  async byPassword(password: string): Promise<Client | undefined> {
+    const agent = await this.#reach();
+    return this.#let(await agent.tryPassword(password));
+  }
+
+  /** True once the client has left, or is to leave. */
+  get hasEnded(): boolean {
+    return this.#finished !== undefined;
+  }
+
+  end(reason: string): void {
+    if (this.hasEnded) return;
+    this.#onEnd(reason);
+    void this.finish();
+  }
+
+  /** Ends the connection to the device, and closes the session. */
+  finish(): Promise<void> {
+    this.#finished ??= this.#finish();
+    return this.#finished;
+  }
+
+  async #finish(): Promise<void> {
+    if (this.#agent === undefined) return;
+    try {
+      await this.#agent.then(
+        (agent) => agent.end(),
+        // The caller that tried to reach the device has the error.
+        () => {},
+      );
+      await this.ledger.finish();
+      await this.#service.call("end", { uid: this.uid });
+    } catch (error) {
+      this.#service.log.error({ session: this.uid, err: error }, "the end of a session could not be written");
+    } finally {
+      this.#service.logins.delete(this.uid);
+    }
+  }
+
+  #reach(): Promise<AgentClient> {
+    this.#agent ??= this.#connect();
+    return this.#agent;
+  }
+
+  async #connect(): Promise<AgentClient> {
+    const { device, username, address, type } = this.admitted;
+    const { uid } = this;
+    this.#service.logins.set(uid, this);
+    await this.#service.call("begin", { uid, deviceUid: device.uid, username, address, type });
+    const { ticket, hostKey } = await this.#service.call("reach", { session: uid });
+    const stream = await this.#service.connect(ticket);
+    const agent = new AgentClient({ stream, hostKey, username });
+    if (this.#finished !== undefined) agent.end();
+    return agent;
+  }
+
+  #let(client: Client | undefined): Client | undefined {
+    if (client === undefined) return undefined;
+    this.ledger.authenticated();
+    client.on("close", () => this.end("the device hung up"));
+    return client;
+  }
+}

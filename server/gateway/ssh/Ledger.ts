@@ -1,0 +1,238 @@
+import { StringDecoder } from "node:string_decoder";
+import { setTimeout, setImmediate as turn } from "node:timers/promises";
+import type { Logger } from "pino";
+import type { EventData, LedgerEntry, SessionEntries, TerminalSize } from "../protocol.ts";
+
+/** How long entries are collected before they are written, in milliseconds. */
+const COLLECTING = 200;
+/** Characters and entries with which a write begins at once, and which it has at most. */
+const BATCH = { characters: 64 * 1024, entries: 256 };
+/** Characters of one recorded chunk at most. */
+const CHUNK = 16_000;
+/** What a session may have waiting: then its client and its device wait. */
+const WAITING = { characters: 256 * 1024, entries: 256 };
+/** Characters that an entry counts beside its text. */
+const OVERHEAD = 128;
+
+/** Writes entries of sessions, and names the sessions whose output is recorded no longer. */
+type Write = (sessions: readonly SessionEntries[]) => Promise<readonly string[]>;
+
+/**
+ * Writes what happens in the sessions of this process, one batch after the other. It leaves the database to others for
+ * as long as each write took, and takes a part of each session in turn, so that no session keeps others waiting.
+ */
+export class Ledger {
+  readonly #write: Write;
+  readonly #log: Logger;
+  /** The sessions with entries to write, in the order of their turns. */
+  readonly #dirty = new Set<SessionLedger>();
+  #running = false;
+  #early = Promise.withResolvers<void>();
+
+  constructor(write: Write, log: Logger) {
+    this.#write = write;
+    this.#log = log;
+  }
+
+  /** @param recording whether output is recorded */
+  open(uid: string, recording: boolean): SessionLedger {
+    return new SessionLedger(uid, recording, this);
+  }
+
+  /** A session has something to write. */
+  add(session: SessionLedger, urgent: boolean): void {
+    this.#dirty.add(session);
+    if (urgent) this.#early.resolve();
+    if (!this.#running) void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    // What comes after a pause is written at once: only what follows it is collected.
+    await turn();
+    while (this.#dirty.size > 0) {
+      const begun = performance.now();
+      await this.#writeBatch();
+      const took = performance.now() - begun;
+      await setTimeout(took);
+      await this.#collect();
+    }
+    this.#running = false;
+  }
+
+  async #collect(): Promise<void> {
+    const late = new AbortController();
+    await Promise.race([
+      this.#early.promise,
+      setTimeout(COLLECTING, undefined, { signal: late.signal }).catch(() => {}),
+    ]);
+    late.abort();
+    this.#early = Promise.withResolvers();
+    if ([...this.#dirty].some((session) => session.isUrgent)) this.#early.resolve();
+  }
+
+  async #writeBatch(): Promise<void> {
+    let { characters, entries } = BATCH;
+    const batch: { readonly session: SessionLedger; readonly taken: readonly LedgerEntry[] }[] = [];
+    for (const session of [...this.#dirty]) {
+      if (characters <= 0 || entries <= 0) break;
+      const taken = session.take(characters, entries);
+      entries -= taken.length;
+      for (const entry of taken) characters -= weightOf(entry);
+      batch.push({ session, taken });
+      this.#dirty.delete(session);
+    }
+    let silenced: readonly string[] = [];
+    try {
+      silenced = await this.#write(batch.map(({ session: { uid }, taken }) => ({ uid, entries: taken })));
+    } catch (error) {
+      // The login goes on: what cannot be kept is lost, and the operator learns of it.
+      this.#log.error({ err: error, sessions: batch.length }, "something of sessions could not be kept");
+    }
+    const stopped = new Set(silenced);
+    for (const { session } of batch) {
+      session.written(stopped.has(session.uid));
+      if (session.isDirty) this.add(session, session.isUrgent);
+    }
+  }
+}
+
+const weightOf = (entry: LedgerEntry): number =>
+  OVERHEAD +
+  (entry.kind === "output" ? entry.text.length : entry.kind === "event" ? lengthOf(entry.data) : 0);
+
+const lengthOf = (data: EventData): number =>
+  Object.values(data).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 8), 0);
+
+/** What happens in a session, in its order, until it is written. */
+export class SessionLedger {
+  readonly uid: string;
+  readonly #ledger: Ledger;
+  readonly #decoders = new Map<number, StringDecoder>();
+  #recording: boolean;
+  #waiting: LedgerEntry[] = [];
+  #weight = 0;
+  #writing = false;
+  #room = Promise.withResolvers<void>();
+  #idle = Promise.withResolvers<void>();
+
+  constructor(uid: string, recording: boolean, ledger: Ledger) {
+    this.uid = uid;
+    this.#recording = recording;
+    this.#ledger = ledger;
+  }
+
+  /** True while output is recorded: until the recording has reached its limit. */
+  get recording(): boolean {
+    return this.#recording;
+  }
+
+  get isDirty(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** True if there is enough to write for a batch. */
+  get isUrgent(): boolean {
+    return this.#weight >= BATCH.characters || this.#waiting.length >= BATCH.entries / 2;
+  }
+
+  /** True if what causes entries must wait for {@link room}. */
+  get isFull(): boolean {
+    return this.#weight >= WAITING.characters || this.#waiting.length >= WAITING.entries;
+  }
+
+  /** Settles once there is room for more. */
+  async room(): Promise<void> {
+    while (this.isFull) await this.#room.promise;
+  }
+
+  /** The device has let the login in. */
+  authenticated(): void {
+    this.#add({ kind: "authenticated" });
+  }
+
+  /** What the session is, once its client has said what it wants. */
+  describe(type: string, term: string | undefined): void {
+    this.#add({ kind: "described", type, ...(term && { term }) });
+  }
+
+  /** Something has happened on a seat. Of sizes that follow each other, the last one is kept. */
+  event(seat: number, type: string, data: EventData): void {
+    const last = this.#waiting.at(-1);
+    if (type === "window-change" && last?.kind === "event" && last.type === type && last.seat === seat) {
+      this.#remove(last);
+    }
+    this.#add({ kind: "event", seat, type, at: new Date(), data });
+  }
+
+  /**
+   * Records output of a seat.
+   * @returns settled once there is room for more
+   */
+  async record(seat: number, output: Buffer, size: TerminalSize): Promise<void> {
+    if (!this.#recording) return;
+    const decoder = this.#decoders.get(seat) ?? new StringDecoder("utf8");
+    this.#decoders.set(seat, decoder);
+    let text = decoder.write(output);
+    const last = this.#waiting.at(-1);
+    if (
+      last?.kind === "output" &&
+      last.seat === seat &&
+      isSame(last.size, size) &&
+      last.text.length < CHUNK
+    ) {
+      this.#remove(last);
+      text = last.text + text;
+    }
+    for (let start = 0; start < text.length; start += CHUNK) {
+      this.#add({ kind: "output", seat, text: text.slice(start, start + CHUNK), size });
+    }
+    if (this.isFull) await this.room();
+  }
+
+  /** Settles once everything is written. */
+  async finish(): Promise<void> {
+    while (this.isDirty || this.#writing) {
+      this.#ledger.add(this, true);
+      await this.#idle.promise;
+    }
+  }
+
+  /** Takes what is to be written next, of a size at most; one entry at least. */
+  take(characters: number, entries: number): readonly LedgerEntry[] {
+    let count = 0;
+    let weight = 0;
+    for (const entry of this.#waiting) {
+      if (count > 0 && (count >= entries || weight + weightOf(entry) > characters)) break;
+      count += 1;
+      weight += weightOf(entry);
+    }
+    this.#weight -= weight;
+    this.#writing = true;
+    return this.#waiting.splice(0, count);
+  }
+
+  /** What was taken is written. @param silenced output is recorded no longer */
+  written(silenced: boolean): void {
+    this.#writing = false;
+    if (silenced) this.#recording = false;
+    this.#room.resolve();
+    this.#room = Promise.withResolvers();
+    this.#idle.resolve();
+    this.#idle = Promise.withResolvers();
+  }
+
+  #remove(last: LedgerEntry): void {
+    this.#waiting.pop();
+    this.#weight -= weightOf(last);
+  }
+
+  #add(entry: LedgerEntry): void {
+    this.#waiting.push(entry);
+    this.#weight += weightOf(entry);
+    this.#ledger.add(this, this.isUrgent);
+  }
+}
+
+const isSame = (one: TerminalSize, other: TerminalSize): boolean =>
+  one.width === other.width && one.height === other.height;

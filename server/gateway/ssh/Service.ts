@@ -1,0 +1,92 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { type Logger, pino } from "pino";
+import { loggerOptions } from "../../process/logging.ts";
+import {
+  type Calls,
+  type CountedLogin,
+  type FromGateway,
+  type GatewayStart,
+  type Ticket,
+  type ToGateway,
+  UnreachableError,
+} from "../protocol.ts";
+import { Ledger } from "./Ledger.ts";
+
+/** A login that goes on in this process. */
+export interface OpenLogin {
+  readonly uid: string;
+  /** Ends it, and shows its client why. */
+  end(reason: string): void;
+  /** Settles once its session is closed. */
+  finish(): Promise<void>;
+}
+
+interface Waiting {
+  resolve(output: never): void;
+  reject(error: Error): void;
+}
+
+/** What the gateway process has of the service: calls, connections, its log and its settings. */
+export class Service {
+  readonly start: GatewayStart;
+  readonly log: Logger;
+  readonly ledger: Ledger;
+  /** The logins of this process, by the uids of their sessions. */
+  readonly logins = new Map<string, OpenLogin>();
+  readonly #waiting = new Map<number, Waiting>();
+  #calls = 0;
+
+  constructor(start: GatewayStart) {
+    this.start = start;
+    this.log = pino(loggerOptions(start.logLevel as Parameters<typeof loggerOptions>[0]));
+    this.ledger = new Ledger((sessions) => this.call("write", sessions), this.log);
+  }
+
+  /**
+   * Calls the service.
+   * @throws UnreachableError the call is about a device that cannot be reached
+   * @throws Error the call has failed; the service has logged why
+   */
+  call<Call extends keyof Calls>(call: Call, input: Calls[Call]["input"]): Promise<Calls[Call]["output"]> {
+    this.#calls += 1;
+    const id = this.#calls;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.tell({ kind: "call", id, call, input });
+    });
+  }
+
+  /** Takes the outcome of a call. */
+  settle(message: Extract<ToGateway, { kind: "answer" | "failure" }>): void {
+    const waiting = this.#waiting.get(message.id);
+    this.#waiting.delete(message.id);
+    if (message.kind === "answer") waiting?.resolve(message.output as never);
+    else if (message.unreachable === undefined) waiting?.reject(new Error("the service could not do it"));
+    else waiting?.reject(new UnreachableError(message.unreachable));
+  }
+
+  /** Opens a connection that the service expects. */
+  async connect(ticket: Ticket): Promise<Socket> {
+    const socket = connect(this.start.socket);
+    await once(socket, "connect");
+    socket.on("error", () => socket.destroy());
+    socket.write(ticket);
+    return socket;
+  }
+
+  count(login: CountedLogin): void {
+    this.tell({ kind: "login", login });
+  }
+
+  tell(message: FromGateway): void {
+    process.send?.(message);
+  }
+
+  /** Ends all logins, and settles once their sessions are closed. */
+  async endLogins(reason: string): Promise<void> {
+    const all = [...this.logins.values()];
+    for (const login of all) login.end(reason);
+    await Promise.all(all.map((login) => login.finish()));
+  }
+}

@@ -1,0 +1,103 @@
+import type { Duplex } from "node:stream";
+import type { Client, ClientChannel } from "ssh2";
+import { type AskedTerminal, type TerminalSize, UnreachableError } from "../protocol.ts";
+import { passOn, write } from "./bounds.ts";
+import { DeviceLogin } from "./DeviceLogin.ts";
+import type { Service } from "./Service.ts";
+import { tellLogin, tellRefusal } from "./tellLogin.ts";
+
+/** The terminal's only seat. */
+const SEAT = 0;
+const TERM = "xterm";
+
+/** What a browser shows of any refusal. */
+const DENIED = "Permission denied";
+
+/** A terminal in a browser. The service passes on its bytes; everything else is as with an SSH client. */
+export class WebTerminal {
+  readonly #service: Service;
+  readonly #asked: AskedTerminal;
+  readonly #browser: Duplex;
+  #size: TerminalSize;
+  #login: DeviceLogin | undefined;
+  #shell: ClientChannel | undefined;
+
+  /** @param browser what the browser sends and shows */
+  constructor(service: Service, asked: AskedTerminal, browser: Duplex) {
+    this.#service = service;
+    this.#asked = asked;
+    this.#browser = browser;
+    this.#size = asked.size;
+    browser.on("close", () => void this.#login?.finish());
+  }
+
+  /** Logs in and opens a shell, or shows why there is none. */
+  async open(): Promise<void> {
+    try {
+      await this.#open();
+    } catch (error) {
+      if (!(error instanceof UnreachableError)) {
+        this.#service.log.error({ err: error }, "a web terminal could not be opened");
+      }
+      // Only a browser that has proved something may learn that a device cannot be reached.
+      const known = error instanceof UnreachableError && this.#asked.password === undefined;
+      this.#browser.end(known ? `The device ${error.message}` : DENIED);
+    }
+  }
+
+  resize(size: TerminalSize): void {
+    this.#size = size;
+    const { width: columns, height: rows } = size;
+    this.#shell?.setWindow(rows, columns, 0, 0);
+    this.#login?.ledger.event(SEAT, "window-change", { columns, rows, width: 0, height: 0 });
+  }
+
+  async #open(): Promise<void> {
+    const { admission, username, password, address } = this.#asked;
+    const credential = password === undefined ? "key" : "password";
+    const told = { entry: "web", credential, username, address } as const;
+    if ("refused" in admission) {
+      tellRefusal(this.#service, told, admission);
+      this.#browser.end(DENIED);
+      return;
+    }
+    const { device } = admission;
+    const login = new DeviceLogin(this.#service, { device, username, address, type: "web" }, (reason) =>
+      this.#browser.end(`\r\n${reason}\r\n`),
+    );
+    this.#login = login;
+    const client = await tellLogin(this.#service, { ...told, login }, () =>
+      password === undefined ? login.byKey() : login.byPassword(password),
+    );
+    if (client === undefined) {
+      this.#browser.end(DENIED);
+      void login.finish();
+      return;
+    }
+    this.#openShell(client, login);
+  }
+
+  #openShell(client: Client, login: DeviceLogin): void {
+    const { width, height } = this.#size;
+    login.ledger.describe("web", TERM);
+    login.ledger.event(SEAT, "pty-req", { term: TERM, columns: width, rows: height, width: 0, height: 0 });
+    client.shell({ term: TERM, cols: width, rows: height, width: 0, height: 0 }, (error, shell) => {
+      if (error) this.#browser.end("The device opens no shell");
+      else this.#run(login, shell);
+    });
+  }
+
+  #run(login: DeviceLogin, shell: ClientChannel): void {
+    this.#shell = shell;
+    const { announcement } = login.admitted.device;
+    if (announcement !== "") this.#browser.write(`${announcement.replaceAll(/\r?\n/g, "\r\n")}\r\n`);
+    login.ledger.event(SEAT, "shell", {});
+    shell.on("error", () => {});
+    void passOn(shell, async (output) => {
+      await login.ledger.record(SEAT, output, this.#size);
+      await write(this.#browser, output);
+    });
+    void passOn(this.#browser, (input) => write(shell, input));
+    shell.on("close", () => this.#browser.end());
+  }
+}

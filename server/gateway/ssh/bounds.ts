@@ -1,0 +1,193 @@
+import type { EventEmitter } from "node:events";
+import type { Duplex, Readable, Writable } from "node:stream";
+import type { Client, Connection } from "ssh2";
+
+/** The smallest maximum packet size that a peer may ask for, in bytes: below it, the library sends packet by packet. */
+const SMALLEST_PACKET = 1024;
+/** Packets that a client may send before it is logged in: six passwords, forty questions about keys, and some more. */
+const PACKETS_BEFORE_LOGIN = 200;
+/** Bytes that a peer may leave unread before its connection is read no further. */
+const UNREAD = 256 * 1024;
+/** The same before login, when the connection ends. */
+const UNREAD_BEFORE_LOGIN = 64 * 1024;
+/** `SSH_OPEN_RESOURCE_SHORTAGE` (RFC 4254, section 5.1). */
+const RESOURCE_SHORTAGE = 4;
+
+interface Window {
+  readonly window: number;
+}
+
+/** What the library knows of a channel; a session's own channel comes with its first request. */
+interface LibraryChannel {
+  readonly incoming?: Window;
+  readonly _channel?: { readonly incoming: Window };
+}
+
+interface OpenedChannel {
+  readonly sender: number;
+  readonly packetSize: number;
+}
+
+type Handler = (protocol: LibraryProtocol, ...values: never[]) => void;
+
+interface LibraryProtocol {
+  _onPacket: () => void;
+  /** The key exchange that goes on, or was the last one. */
+  readonly _kex: object | undefined;
+  readonly _handlers: Record<string, Handler>;
+  /** Packets that wait for the end of a key exchange; undefined without one. */
+  readonly _queue: readonly unknown[] | undefined;
+  channelOpenFail(recipient: number, reason: number, description: string): void;
+}
+
+/** The parts of the library's connections that it keeps for itself. Its version is pinned for their sake. */
+interface Internals {
+  readonly _sock: Duplex;
+  readonly _protocol: LibraryProtocol;
+  readonly _chanMgr: { get(id: number): LibraryChannel | undefined };
+}
+
+/** @throws Error another version of the library has none of them, and nothing would be bounded */
+function internalsOf(connection: Client | Connection): Internals {
+  const { _sock, _protocol, _chanMgr } = connection as unknown as Partial<Internals>;
+  const complete = _sock && _chanMgr && _protocol?._onPacket && _protocol._handlers?.CHANNEL_DATA;
+  if (!complete) throw new Error("this version of ssh2 cannot be bounded");
+  return { _sock, _protocol, _chanMgr };
+}
+
+/** The socket of a connection. */
+export const socketOf = (connection: Client | Connection): Duplex => internalsOf(connection)._sock;
+
+/** Whether the peer has said how it wants to exchange keys. */
+export const hasBegunExchange = (connection: Client | Connection): boolean =>
+  internalsOf(connection)._protocol._kex !== undefined;
+
+/** Reads nothing more of a connection, until something has settled. */
+export class Brake {
+  readonly #socket: Duplex;
+  #holds = 0;
+
+  constructor(socket: Duplex) {
+    this.#socket = socket;
+  }
+
+  hold(until: Promise<unknown>): void {
+    this.#holds += 1;
+    this.#socket.pause();
+    const release = () => {
+      this.#holds -= 1;
+      if (this.#holds === 0) this.#socket.resume();
+    };
+    until.then(release, release);
+  }
+}
+
+/** Settles once a stream takes more, or takes nothing ever again. */
+export async function drained(stream: Writable): Promise<void> {
+  if (!stream.writableNeedDrain || stream.destroyed) return;
+  await new Promise<void>((resolve) => {
+    const settle = () => {
+      stream.off("drain", settle).off("close", settle);
+      resolve();
+    };
+    stream.on("drain", settle).on("close", settle);
+  });
+}
+
+/**
+ * Bounds what the other end of a connection can make this process do, where the library trusts it: packets and unread
+ * answers, above all before login; windows, which it grants and never enforces; maximum packet sizes.
+ * @param isLoggedIn whether the peer has proved who it is; agents have, before SSH begins
+ */
+export function bound(connection: Client | Connection, isLoggedIn: () => boolean): Brake {
+  const { _sock: socket, _protocol: protocol, _chanMgr: channels } = internalsOf(connection);
+  const brake = new Brake(socket);
+  let packets = 0;
+  let isHeld = false;
+  const onPacket = protocol._onPacket;
+  protocol._onPacket = () => {
+    onPacket();
+    if (!isLoggedIn()) {
+      packets += 1;
+      if (packets > PACKETS_BEFORE_LOGIN || socket.writableLength > UNREAD_BEFORE_LOGIN) socket.destroy();
+      return;
+    }
+    if (isHeld || socket.writableLength < UNREAD) return;
+    isHeld = true;
+    const empty = drained(socket);
+    brake.hold(empty);
+    void empty.then(() => {
+      isHeld = false;
+    });
+  };
+  const handlers = protocol._handlers;
+  const check = (name: string, isAllowed: (...values: never[]) => boolean) => {
+    const handle = handlers[name];
+    if (handle === undefined) return;
+    handlers[name] = (of, ...values) => {
+      if (isAllowed(...values)) handle(of, ...values);
+    };
+  };
+  check("CHANNEL_OPEN", ({ sender, packetSize }: OpenedChannel) => {
+    if (packetSize >= SMALLEST_PACKET) return true;
+    const reason = `the maximum packet size must be ${SMALLEST_PACKET} or more`;
+    protocol.channelOpenFail(sender, RESOURCE_SHORTAGE, reason);
+    return false;
+  });
+  check("CHANNEL_OPEN_CONFIRMATION", ({ packetSize }: OpenedChannel) => {
+    if (packetSize >= SMALLEST_PACKET) return true;
+    socket.destroy();
+    return false;
+  });
+  const isInWindow = (recipient: number, data: Buffer) => {
+    const channel = channels.get(recipient);
+    const window = (channel?._channel ?? channel)?.incoming?.window;
+    if (window === undefined || data.length <= window) return true;
+    socket.destroy();
+    return false;
+  };
+  check("CHANNEL_DATA", isInWindow);
+  check("CHANNEL_EXTENDED_DATA", isInWindow);
+  return brake;
+}
+
+/** Settles once no key exchange goes on, while which the library keeps what is written. */
+async function exchanged(connection: Client | Connection): Promise<void> {
+  const { _sock: socket, _protocol: protocol } = internalsOf(connection);
+  if (protocol._queue === undefined || socket.destroyed) return;
+  const events: EventEmitter = connection;
+  await new Promise<void>((resolve) => {
+    const settle = () => {
+      events.off("handshake", settle).off("close", settle);
+      resolve();
+    };
+    events.on("handshake", settle).on("close", settle);
+  });
+}
+
+/** Writes to a stream, and settles once it has taken the data; a channel also waits for its connection. */
+export async function write(to: Writable, data: Buffer): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const settle = () => {
+      to.off("close", settle);
+      resolve();
+    };
+    to.on("close", settle);
+    to.write(data, settle);
+  });
+  const connection = (to as { readonly _client?: Client | Connection })._client;
+  if (connection !== undefined) await exchanged(connection);
+  await drained(connection === undefined ? to : socketOf(connection));
+}
+
+/**
+ * Passes all data of a stream on, as fast as it is taken, without its end.
+ * @param take settles once it takes more
+ */
+export async function passOn(from: Readable, take: (data: Buffer) => Promise<void>): Promise<void> {
+  try {
+    for await (const data of from.iterator({ destroyOnReturn: false })) await take(data as Buffer);
+  } catch {
+    // Reading ends early when the other end hangs up.
+  }
+}

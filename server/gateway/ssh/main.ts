@@ -1,0 +1,76 @@
+import type { Socket } from "node:net";
+import type { FromGateway, TerminalSize, Ticket, ToGateway } from "../protocol.ts";
+import { Service } from "./Service.ts";
+import { SshEntry } from "./SshEntry.ts";
+import { WebTerminal } from "./WebTerminal.ts";
+
+/** How often this process shows that its event loop turns, in milliseconds. */
+const SIGN_OF_LIFE = 1_000;
+
+let service: Service | undefined;
+let entry: SshEntry | undefined;
+const terminals = new Map<Ticket, WebTerminal>();
+
+// The service has ended: nothing can be decided or recorded any more.
+process.on("disconnect", () => process.exit(1));
+// A terminal's Ctrl+C reaches the whole group of processes; the service ends this one.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+
+process.on("message", (message: ToGateway) => {
+  if (message.kind === "start") void begin(new Service(message.start));
+  else if (service !== undefined) obey(service, message);
+});
+
+async function begin(started: Service): Promise<void> {
+  service = started;
+  try {
+    const { entry: place } = started.start;
+    entry = place && new SshEntry(started, place.hostKey);
+    const port = place && (await entry?.listen(place));
+    tell({ kind: "ready", port });
+    setInterval(() => tell({ kind: "alive", memory: process.memoryUsage.rss() }), SIGN_OF_LIFE);
+  } catch (error) {
+    process.send?.({ kind: "failed", reason: (error as Error).message } satisfies FromGateway, () =>
+      process.exit(1),
+    );
+  }
+}
+
+function obey(to: Service, message: Exclude<ToGateway, { kind: "start" }>): void {
+  if (message.kind === "answer" || message.kind === "failure") to.settle(message);
+  else if (message.kind === "end") to.logins.get(message.uid)?.end(message.reason);
+  else if (message.kind === "terminal") void openTerminal(to, message);
+  else if (message.kind === "resize") resize(message.ticket, message.size);
+  else void stop(to);
+}
+
+async function openTerminal(
+  to: Service,
+  { ticket, asked }: Extract<ToGateway, { kind: "terminal" }>,
+): Promise<void> {
+  let socket: Socket;
+  try {
+    socket = await to.connect(ticket);
+  } catch (error) {
+    to.log.error({ err: error }, "a web terminal could not be connected");
+    return;
+  }
+  const terminal = new WebTerminal(to, asked, socket);
+  terminals.set(ticket, terminal);
+  socket.on("close", () => terminals.delete(ticket));
+  await terminal.open();
+}
+
+function resize(ticket: Ticket, size: TerminalSize): void {
+  terminals.get(ticket)?.resize(size);
+}
+
+async function stop(of: Service): Promise<void> {
+  entry?.stop();
+  await of.endLogins("the service is being stopped");
+  process.exit(0);
+}
+
+function tell(message: FromGateway): void {
+  process.send?.(message);
+}
