@@ -24,6 +24,7 @@ import { loggerOptions } from "./logging.ts";
 import { makeMetrics } from "./metrics.ts";
 import { Positions, UNKNOWN_POSITION } from "./positions.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
+import { reportToSystemd } from "./systemd.ts";
 import { readTls } from "./tls.ts";
 
 /** A service that accepts requests. */
@@ -121,8 +122,10 @@ export async function serve(config: Config): Promise<RunningService> {
     undo.push(() => gateway.endLogins());
     if (config.ssh) await serveSsh(gateway, config, config.ssh);
     warnOfPlainHttp(app, config);
-    const announce = () =>
+    const announce = () => {
       app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
+      undo.push(reportToSystemd(app.log));
+    };
     const { tls } = config;
     const reload = () => {
       if (tls) renewTls(app, servers, tls);

@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import ssh2 from "ssh2";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -15,6 +16,8 @@ import {
   type TestAgent,
   withoutSsh,
 } from "../support/sshFleet.ts";
+
+import { HostileDevice } from "./HostileDevice.ts";
 
 const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 
@@ -78,10 +81,28 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     return client;
   }
 
-  /** Checks that logins work, and that neither process of the service has ended. */
+  /** Checks that logins work, and that the gateway process has not been restarted. */
   async function unharmed(): Promise<void> {
-    expect(await ssh({ to, port: fleet.port, key, command: "echo in" })).toMatchObject({ stdout: "in\n" });
+    expect(await login()).toMatchObject({ stdout: "in\n" });
+    expect(fleet.service.logs().filter(({ msg }) => msg.includes("gateway process"))).toEqual([]);
   }
+
+  const login = () => ssh({ to, port: fleet.port, key, command: "echo in" });
+
+  /** Resident memory of the gateway process, in megabytes. */
+  const memory = () =>
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gatewayOf(fleet)}/status`, "utf8"))?.[1]) / 1024;
+
+  /** The library's own protocol, by which a client breaks the rules. */
+  const protocolOf = (client: ssh2.Client) =>
+    (client as unknown as { readonly _protocol: ClientProtocol })._protocol;
+
+  const exec = (client: ssh2.Client, command: string) =>
+    new Promise<ssh2.ClientChannel>((resolve, reject) => {
+      client.exec(command, (error, channel) =>
+        error ? reject(error) : resolve(channel.on("error", () => {})),
+      );
+    });
 
   it("survives a client that resets and reconnects from the same port with a broken key exchange", async () => {
     const localPort = await freePort();
@@ -102,7 +123,7 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
   it("survives a device that hangs up while its client opens channels", async () => {
     for (let round = 0; round < 3; round += 1) {
       const client = await loggedIn();
-      const closed = once(client, "close");
+      const closed = closeOf(client);
       let isOpen = true;
       client.on("close", () => {
         isOpen = false;
@@ -139,5 +160,223 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
       agent = await newAgent();
       await unharmed();
     }
+  });
+
+  it("refuses a client's channel with a maximum packet size of 0", async () => {
+    const client = await loggedIn();
+    const protocol = protocolOf(client);
+    const { session } = protocol;
+    protocol.session = (channel, window) => session.call(protocol, channel, window, 0);
+    await expect(exec(client, "echo in")).rejects.toThrow("maximum packet size");
+    await unharmed();
+  });
+
+  it("ends the connection of a device that confirms a channel with a maximum packet size of 0", async () => {
+    const device = await HostileDevice.start(fleet, "hostile-a", {
+      speak: (protocol) => {
+        const { channelOpenConfirm } = protocol;
+        protocol.channelOpenConfirm = (remote, local, window) =>
+          channelOpenConfirm.call(protocol, remote, local, window, 0);
+      },
+      exec: (channel) => channel.end(),
+    });
+    const there = `root@${fleet.namespace}.${device.hostname}`;
+    const { code } = await ssh({ to: there, port: fleet.port, key, command: "cat" }, "input");
+    expect(code).toBe(255);
+    device.stop();
+    await unharmed();
+  });
+
+  it("ends the connection of a client that sends requests before it has logged in", async () => {
+    const client = new ssh2.Client();
+    clients.push(client);
+    client.on("error", () => {});
+    const closed = closeOf(client);
+    client.on("handshake", () => {
+      for (let count = 0; count < 1000; count += 1) protocolOf(client).ping();
+    });
+    // It never chooses a method.
+    client.connect({ sock: open(), username: to, authHandler: () => {} });
+    await closed;
+    await unharmed();
+  });
+
+  it("ends the connection of a client that exchanges keys again before it has logged in", async () => {
+    const client = new ssh2.Client();
+    clients.push(client);
+    client.on("error", () => {});
+    const closed = closeOf(client);
+    client.once("handshake", () => protocolOf(client).rekey());
+    client.connect({ sock: open(), username: to, authHandler: () => {} });
+    await closed;
+    await unharmed();
+  });
+
+  it.each(["16-sha512", "18-sha512", "14-sha256"])(
+    "offers no group of a finite field: group%s",
+    async (group) => {
+      const flags = ["-o", "LogLevel=INFO", "-o", `KexAlgorithms=diffie-hellman-group${group}`];
+      expect((await ssh({ to, port: fleet.port, key, flags })).stderr).toContain("no matching key exchange");
+    },
+  );
+
+  it("ends the connection of a client that sends past its window", async () => {
+    const client = await loggedIn();
+    const channel = await exec(client, "sleep 60");
+    const closed = closeOf(client);
+    const { outgoing } = channel as unknown as { readonly outgoing: { window: number } };
+    outgoing.window = 2 ** 31;
+    for (let count = 0; count < 64; count += 1) channel.write(Buffer.alloc(1024 * 1024));
+    await closed;
+    await unharmed();
+  });
+
+  it("ends the connection of a device that sends past its window", async () => {
+    const device = await HostileDevice.start(fleet, "hostile-b", {
+      exec: (_channel, protocol, id) => {
+        for (let count = 0; count < 2048; count += 1) protocol.channelData(id, Buffer.alloc(32 * 1024));
+      },
+    });
+    const client = new ssh2.Client();
+    clients.push(client);
+    client.on("error", () => {});
+    const username = `root@${fleet.namespace}.${device.hostname}`;
+    client.connect({ sock: open(), username, privateKey: readFileSync(key) });
+    await once(client, "ready");
+    const closed = closeOf(client);
+    // It reads nothing, so that its window does not grow either.
+    await exec(client, "anything");
+    await closed;
+    device.stop();
+    await unharmed();
+  });
+
+  it("holds little for a client with a large window that reads nothing", async () => {
+    const client = await loggedIn();
+    const protocol = protocolOf(client);
+    const { session } = protocol;
+    protocol.session = (channel, _window, packet) => session.call(protocol, channel, 2 ** 32 - 1, packet);
+    const before = memory();
+    const written = join(folder.path, "edge-1", "written");
+    await exec(client, `head -c 300000000 /dev/zero; echo > ${written}`);
+    sockets.at(-1)?.pause();
+    for (let count = 0; count < 30; count += 1) {
+      expect(await login()).toMatchObject({ stdout: "in\n" });
+      expect(memory() - before).toBeLessThan(150);
+    }
+    expect(existsSync(written)).toBe(false);
+    await unharmed();
+  });
+
+  it("keeps the last one of 20,000 sizes of a terminal", async () => {
+    const client = await loggedIn();
+    const shell = await new Promise<ssh2.ClientChannel>((resolve, reject) => {
+      client.shell((error, channel) => (error ? reject(error) : resolve(channel.on("error", () => {}))));
+    });
+    shell.resume();
+    for (let count = 1; count <= 20_000; count += 1) shell.setWindow(24, 1 + (count % 200), 0, 0);
+    shell.setWindow(24, 777, 0, 0);
+    shell.end("exit\n");
+    await once(shell, "close");
+    client.end();
+    const sizes = async () => {
+      const [latest] = await fleet.client.getSessions({ query: { perPage: 1 } });
+      const session = await fleet.client.getSession({ params: { uid: latest?.uid ?? "" } });
+      return JSON.stringify(session.events);
+    };
+    await expect.poll(sizes).toContain("777");
+    await unharmed();
+  });
+
+  it("opens 64 channels of a connection, also where nothing is requested on them", async () => {
+    const client = await loggedIn();
+    const protocol = protocolOf(client);
+    const answers = { opened: 0, refused: 0 };
+    const handlers = protocol._handlers;
+    const all = Promise.withResolvers<void>();
+    const count = (name: keyof typeof answers) => () => {
+      answers[name] += 1;
+      if (answers.opened + answers.refused === 100) all.resolve();
+    };
+    handlers.CHANNEL_OPEN_CONFIRMATION = count("opened");
+    handlers.CHANNEL_OPEN_FAILURE = count("refused");
+    for (let channel = 0; channel < 100; channel += 1) protocol.session(channel, 65536, 32768);
+    await all.promise;
+    expect(answers).toEqual({ opened: 64, refused: 36 });
+    await unharmed();
+  });
+});
+
+/** Settles once a client's connection has closed, whatever error it had before. */
+const closeOf = (client: ssh2.Client) => new Promise<void>((resolve) => void client.on("close", resolve));
+
+/** What the library's client sends. */
+interface ClientProtocol {
+  readonly _handlers: Record<string, () => void>;
+  session(channel: number, window: number, packet: number): void;
+  ping(): void;
+  rekey(): void;
+}
+
+/** The id of the gateway process that a service started last. */
+function gatewayOf({ service }: SshService): number {
+  const line = service.logs().findLast(({ gateway, level }) => gateway !== undefined && level < 40);
+  return Number(line?.gateway);
+}
+
+describe.skipIf(withoutSsh)("a gateway process", () => {
+  const folder = openFolder();
+  let fleet: SshService;
+  let agent: TestAgent;
+  let key: string;
+
+  beforeAll(async () => {
+    key = newKey(folder.path, "key");
+    fleet = await startSshService({ flags: ["--ssh-refusals-per-address", "4"] });
+    agent = await startAgent({
+      ...{ url: fleet.service.url, tenant: fleet.tenant, hostname: "edge-1", folder: folder.path },
+    });
+    await fleet.client.acceptDevice({ params: { uid: agent.uid } });
+    await fleet.client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+  });
+  afterAll(async () => {
+    await agent?.stop();
+    await fleet?.stop();
+    folder.remove();
+  });
+
+  const login = (from: string, command = "echo in") =>
+    ssh({ to: `root@${fleet.namespace}.edge-1`, port: fleet.port, key, command, from });
+
+  it.each([
+    ["is killed", "SIGKILL"],
+    // It answers as little as one whose event loop turns in an endless loop.
+    ["hangs", "SIGSTOP"],
+  ] as const)("that %s loses its sessions alone, and is restarted", async (_what, signal) => {
+    const first = gatewayOf(fleet);
+    const open = login("127.0.1.1", "echo begun; sleep 600");
+    const sessions = () => fleet.client.getSessions({});
+    await expect.poll(async () => (await sessions()).filter(({ active }) => active).length).toBe(1);
+    process.kill(first, signal);
+    // The API answers meanwhile.
+    await expect.poll(async () => (await sessions()).filter(({ active }) => active).length).toBe(0);
+    expect((await open).code).toBe(255);
+    await expect.poll(() => gatewayOf(fleet)).not.toBe(first);
+    expect(await login("127.0.1.2")).toMatchObject({ stdout: "in\n" });
+  });
+
+  it("counts a broken key exchange as a refusal", async () => {
+    for (let count = 0; count < 4; count += 1) {
+      const client = new ssh2.Client();
+      const failed = once(client, "error").catch((error: unknown) => error);
+      client.on("error", () => {});
+      const sock = connect({ port: fleet.port, host: "127.0.0.1", localAddress: "127.0.1.9" });
+      // The library has sent how it wants to exchange keys by then.
+      client.connect({ sock, username: "any", hostVerifier: () => false });
+      await failed;
+      sock.destroy();
+    }
+    await expect.poll(async () => (await login("127.0.1.9")).stderr).toMatch(/closed|reset/i);
+    expect(await login("127.0.1.8")).toMatchObject({ stdout: "in\n" });
   });
 });

@@ -1,6 +1,6 @@
 import type { AuthContext, Client, Connection, PasswordAuthContext, PublicKeyAuthContext } from "ssh2";
 import { type Admission, type Refusal, UnreachableError } from "../protocol.ts";
-import { type Brake, bound } from "./bounds.ts";
+import { type Brake, bound, socketOf } from "./bounds.ts";
 import { Channels } from "./Channels.ts";
 import { DeviceLogin } from "./DeviceLogin.ts";
 import type { Service } from "./Service.ts";
@@ -55,8 +55,8 @@ export class ClientConnection {
       });
     });
     client.on("ready", () => this.#ready());
-    // A close follows every error; strangers cause any number of them.
-    client.on("error", () => {});
+    // The library only ends its own direction; a client that is gone would keep its channels.
+    client.on("error", () => this.#leave());
     client.on("close", () => this.#closed());
   }
 
@@ -121,7 +121,7 @@ export class ClientConnection {
     if (asks) this.#questions += 1;
     else this.#tries += 1;
     if (this.#tries <= TRIES && this.#questions <= QUESTIONS) return false;
-    this.#client.end();
+    this.#leave();
     return true;
   }
 
@@ -176,9 +176,25 @@ export class ClientConnection {
     this.#device = device;
   }
 
+  /** Bytes that wait to be passed on to the device or the client. */
+  get waiting(): number {
+    return socketOf(this.#client).writableLength + (this.#channels?.waiting ?? 0);
+  }
+
+  /** Ends it at once. */
+  destroy(): void {
+    socketOf(this.#client).destroy();
+  }
+
+  /** Ends it, and soon after also where the client does not take part. */
+  #leave(): void {
+    this.#client.end();
+    setTimeout(() => this.destroy(), PARTING).unref();
+  }
+
   #ready(): void {
     if (this.#login === undefined || this.#device === undefined) {
-      this.#client.end();
+      this.#leave();
       return;
     }
     this.#events.authenticated();
@@ -194,7 +210,7 @@ export class ClientConnection {
   #end(reason: string): void {
     this.#channels?.end(reason);
     // Clients leave by themselves when their channels end, and have read the reason then.
-    setTimeout(() => this.#client.end(), PARTING).unref();
+    setTimeout(() => this.#leave(), PARTING).unref();
   }
 
   #closed(): void {

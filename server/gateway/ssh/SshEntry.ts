@@ -43,6 +43,7 @@ export class SshEntry {
   readonly #server: ssh2.Server;
   readonly #listener: NetServer;
   readonly #startups: Startups;
+  readonly #connections = new Set<ClientConnection>();
   readonly #refusals = new MemoryCounts();
   readonly #exhausted = new Exhausted();
   readonly #isTrusted: (address: string) => boolean;
@@ -82,6 +83,27 @@ export class SshEntry {
   stop(): void {
     this.#listener.close();
     this.#startups.clear();
+  }
+
+  /**
+   * Ends the connections with the most bytes that wait, until all of them together have no more than a number.
+   * @param most in bytes
+   */
+  relieve(most: number): void {
+    const waiting = [...this.#connections].map((connection) => ({ connection, bytes: connection.waiting }));
+    let sum = waiting.reduce((all, { bytes }) => all + bytes, 0);
+    if (sum <= most) return;
+    waiting.sort((one, other) => one.bytes - other.bytes);
+    while (sum > most) {
+      const last = waiting.pop();
+      if (last === undefined) return;
+      sum -= last.bytes;
+      last.connection.destroy();
+      this.#service.log.warn(
+        { bytes: last.bytes },
+        "a connection ended: the gateway process holds too much for it",
+      );
+    }
   }
 
   async #begin(socket: Socket): Promise<void> {
@@ -132,13 +154,15 @@ export class SshEntry {
       if (!isLoggedIn) socket.destroy();
     });
     let isLoggedIn = false;
-    new ClientConnection(this.#service, client, address, {
+    const connection = new ClientConnection(this.#service, client, address, {
       authenticated: () => {
         isLoggedIn = true;
         this.#startups.delete(socket);
       },
       refused: () => this.#countRefusal(address),
     });
+    this.#connections.add(connection);
+    socket.on("close", () => this.#connections.delete(connection));
   }
 
   #countRefusal(address: string): void {

@@ -7,6 +7,9 @@ import { WebTerminal } from "./WebTerminal.ts";
 /** How often this process shows that its event loop turns, in milliseconds. */
 const SIGN_OF_LIFE = 1_000;
 
+/** How often it looks at its memory, in milliseconds. */
+const RELIEF = 250;
+
 let service: Service | undefined;
 let entry: SshEntry | undefined;
 const terminals = new Map<Ticket, WebTerminal>();
@@ -28,7 +31,11 @@ async function begin(started: Service): Promise<void> {
     entry = place && new SshEntry(started, place.hostKey);
     const port = place && (await entry?.listen(place));
     tell({ kind: "ready", port });
+    const most = started.start.settings.memory * 1024 * 1024;
     setInterval(() => tell({ kind: "alive", memory: process.memoryUsage.rss() }), SIGN_OF_LIFE);
+    setInterval(() => {
+      if (process.memoryUsage.rss() > most / 2) entry?.relieve(most / 4);
+    }, RELIEF);
   } catch (error) {
     process.send?.({ kind: "failed", reason: (error as Error).message } satisfies FromGateway, () =>
       process.exit(1),

@@ -5,6 +5,13 @@ import type { WebSocket } from "ws";
 /** Bytes with which a line of JSON ends. */
 const LINE_END = 0x0a;
 
+/**
+ * What an agent may send between two checks, in bytes and in lines. Agents send a keep-alive every 30 seconds, and a line
+ * for each connection that they could not pick up, which they are not asked for before they are accepted.
+ */
+const PENDING = { bytes: 16 * 1024, lines: 50 };
+const ACCEPTED = { bytes: 1024 * 1024, lines: 5_000 };
+
 /** A device as its tunnel knows it. */
 export interface TunnelledDevice {
   readonly uid: string;
@@ -46,6 +53,10 @@ export class AgentTunnel {
   /** The beginning of a line whose rest is still to come. */
   #rest: Buffer | undefined;
   #answered = true;
+  /** What has come since the last check. */
+  #bytes = 0;
+  #lines = 0;
+  #isFlooding = false;
 
   constructor(socket: WebSocket, device: TunnelledDevice, start: TunnelStart, events: TunnelEvents) {
     this.#socket = socket;
@@ -66,10 +77,13 @@ export class AgentTunnel {
 
   /**
    * To be called every 25 seconds: agents hang up 35 seconds after the last keep-alive. One that has not answered since
-   * the last call is gone.
+   * the last call is gone. One that has sent too much since was read no further, so that it could not connect and begin
+   * again at once.
    */
   check(): void {
-    if (!this.#answered) {
+    this.#bytes = 0;
+    this.#lines = 0;
+    if (!this.#answered || this.#isFlooding) {
       this.#socket.terminate();
       return;
     }
@@ -91,12 +105,21 @@ export class AgentTunnel {
   }
 
   #receive(data: Buffer, binary: boolean): void {
+    if (this.#isFlooding) return;
+    this.#bytes += data.length;
+    const most = this.pending ? PENDING : ACCEPTED;
+    if (this.#bytes > most.bytes || this.#lines > most.lines) {
+      this.#isFlooding = true;
+      this.#socket.pause();
+      return;
+    }
     if (!binary) {
       this.close();
       return;
     }
     let bytes = this.#rest === undefined ? data : Buffer.concat([this.#rest, data]);
     for (let end = bytes.indexOf(LINE_END); end !== -1; end = bytes.indexOf(LINE_END)) {
+      this.#lines += 1;
       this.#obey(bytes.subarray(0, end).toString());
       bytes = bytes.subarray(end + 1);
     }

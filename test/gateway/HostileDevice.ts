@@ -1,0 +1,95 @@
+import { createPublicKey, generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
+import ssh2 from "ssh2";
+import { createWebSocketStream, WebSocket } from "ws";
+import type { SshService } from "../support/sshFleet.ts";
+
+/** The part of the library's server that a hostile device uses otherwise than it should. */
+export interface HostileProtocol {
+  channelOpenConfirm(remote: number, local: number, window: number, packetSize: number): void;
+  channelData(channel: number, data: Buffer): void;
+}
+
+/** What a device does on the connections that it picks up. */
+interface Behaviour {
+  /** Changes how it speaks SSH. */
+  readonly speak?: (protocol: HostileProtocol) => void;
+  /** Takes the command of a client. */
+  readonly exec?: (channel: ssh2.ServerChannel, protocol: HostileProtocol, id: number) => void;
+}
+
+/** A device that speaks SSH as its owner wishes. Every login gets in. */
+export class HostileDevice {
+  readonly uid: string;
+  readonly hostname: string;
+  readonly #tunnel: WebSocket;
+  readonly #sockets = new Set<WebSocket>();
+
+  private constructor(uid: string, hostname: string, tunnel: WebSocket) {
+    this.uid = uid;
+    this.hostname = hostname;
+    this.#tunnel = tunnel;
+  }
+
+  /** Enrols it, accepts it, and opens its tunnel. */
+  static async start(fleet: SshService, hostname: string, behaviour: Behaviour): Promise<HostileDevice> {
+    const { service, tenant, client } = fleet;
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    const pem = privateKey.export({ type: "pkcs1", format: "pem" }).toString();
+    const enrolled = await fetch(`${service.url}/api/devices/auth`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        hostname,
+        identity: { mac: `02:00:00:00:00:${hostname.slice(-1).charCodeAt(0).toString(16).padStart(2, "0")}` },
+        info: { id: "linux", pretty_name: "Linux", version: "v0.19.0", arch: "amd64", platform: "docker" },
+        public_key: createPublicKey(privateKey).export({ type: "pkcs1", format: "pem" }).toString(),
+        tenant_id: tenant,
+      }),
+    });
+    const { uid, token } = (await enrolled.json()) as { readonly uid: string; readonly token: string };
+    await client.acceptDevice({ params: { uid } });
+    const address = service.url.replace("http", "ws");
+    const tunnel = new WebSocket(`${address}/ssh/connection`, {
+      headers: { Authorization: `Bearer ${token}` },
+    });
+    const device = new HostileDevice(uid, hostname, tunnel);
+    const server = new ssh2.Server({ hostKeys: [pem], ident: "Go" }, (connection) => {
+      const protocol = (connection as unknown as { readonly _protocol: HostileProtocol })._protocol;
+      behaviour.speak?.(protocol);
+      connection.on("error", () => {});
+      connection.on("authentication", (context) => context.accept());
+      connection.on("session", (accept) => {
+        const session = accept();
+        session.on("exec", (accepted) => {
+          const channel = accepted();
+          channel.on("error", () => {});
+          const { outgoing } = channel as unknown as { readonly outgoing: { readonly id: number } };
+          behaviour.exec?.(channel, protocol, outgoing.id);
+        });
+      });
+    });
+    tunnel.on("error", () => {});
+    tunnel.on("message", (data) => {
+      for (const line of String(data).trimEnd().split("\n")) {
+        const { command, connPath } = JSON.parse(line) as { command: string; connPath?: string };
+        if (command !== "conn-ready") continue;
+        const socket = new WebSocket(address + connPath);
+        device.#sockets.add(socket);
+        socket.on("error", () => {});
+        // The request for SSH; what follows is SSH.
+        socket.once("message", () => {
+          const stream = createWebSocketStream(socket);
+          stream.on("error", () => {});
+          server.injectSocket(stream as never);
+        });
+      }
+    });
+    await once(tunnel, "open");
+    return device;
+  }
+
+  stop(): void {
+    for (const socket of [this.#tunnel, ...this.#sockets]) socket.terminate();
+  }
+}

@@ -1,0 +1,102 @@
+import { setImmediate as turn } from "node:timers/promises";
+import fc from "fast-check";
+import { pino } from "pino";
+import { expect, it } from "vitest";
+import type { SessionEntries } from "../../server/gateway/protocol.ts";
+import { Ledger } from "../../server/gateway/ssh/Ledger.ts";
+
+const SIZE = { width: 80, height: 24 };
+const silent = pino({ level: "silent" });
+
+const action = fc.oneof(
+  fc.record({
+    kind: fc.constant("output" as const),
+    seat: fc.nat(1),
+    length: fc.integer({ min: 1, max: 40_000 }),
+  }),
+  fc.record({ kind: fc.constant("event" as const), seat: fc.nat(1), length: fc.nat(50) }),
+);
+
+it("writes everything of each session in its order, in batches of bounded size", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(fc.nat(2), action), { maxLength: 40 }), async (actions) => {
+      const batches: (readonly SessionEntries[])[] = [];
+      const ledger = new Ledger(async (sessions) => {
+        await turn();
+        batches.push(sessions);
+        return [];
+      }, silent);
+      const sessions = [0, 1, 2].map((index) => ledger.open(String(index), true));
+      const expected = ["", "", ""];
+      let next = 0;
+      for (const [index, { kind, seat, length }] of actions) {
+        next += 1;
+        if (kind === "event") {
+          sessions[index]?.event(seat, `e${next}`, { text: "x".repeat(length) });
+          expected[index] += `[e${next}]`;
+        } else {
+          const letter = String.fromCharCode(97 + (next % 26));
+          await sessions[index]?.record(seat, Buffer.from(letter.repeat(length)), SIZE);
+          expected[index] += letter.repeat(length);
+        }
+      }
+      await Promise.all(sessions.map((session) => session.finish()));
+      const written = ["", "", ""];
+      for (const batch of batches) {
+        let characters = 0;
+        for (const { uid, entries } of batch) {
+          for (const entry of entries) {
+            if (entry.kind === "output") characters += entry.text.length;
+            if (entry.kind === "output") written[Number(uid)] += entry.text;
+            else if (entry.kind === "event") written[Number(uid)] += `[${entry.type}]`;
+          }
+        }
+        // A session gives one entry at least.
+        expect(characters).toBeLessThanOrEqual(64 * 1024 + 32_000);
+      }
+      expect(written).toEqual(expected);
+    }),
+    { numRuns: 30 },
+  );
+});
+
+it("keeps the last of sizes that follow each other, and says when it is full", async () => {
+  const batches: (readonly SessionEntries[])[] = [];
+  const ledger = new Ledger(async (sessions) => {
+    batches.push(sessions);
+    return [];
+  }, silent);
+  const session = ledger.open("one", false);
+  for (let columns = 1; columns <= 20_000; columns += 1) session.event(0, "window-change", { columns });
+  expect(session.isFull).toBe(false);
+  await session.finish();
+  expect(batches.flat().flatMap(({ entries }) => entries)).toMatchObject([{ data: { columns: 20_000 } }]);
+  for (let count = 0; count < 256; count += 1) session.event(count, "exec", {});
+  expect(session.isFull).toBe(true);
+  await session.room();
+  expect(session.isFull).toBe(false);
+  await session.finish();
+});
+
+it("records no more of a session whose recording has reached its limit, and goes on", async () => {
+  const kinds: string[] = [];
+  const ledger = new Ledger(async (sessions) => {
+    for (const { entries } of sessions) kinds.push(...entries.map(({ kind }) => kind));
+    return ["one"];
+  }, silent);
+  const session = ledger.open("one", true);
+  await session.record(0, Buffer.from("first"), SIZE);
+  await session.finish();
+  expect(session.recording).toBe(false);
+  await session.record(0, Buffer.from("second"), SIZE);
+  session.event(0, "exit-status", { status: 0 });
+  await session.finish();
+  expect(kinds).toEqual(["output", "event"]);
+});
+
+it("goes on where nothing can be written", async () => {
+  const ledger = new Ledger(() => Promise.reject(new Error("the database is gone")), silent);
+  const session = ledger.open("one", true);
+  for (let count = 0; count < 100; count += 1) await session.record(0, Buffer.alloc(16_000, "x"), SIZE);
+  await session.finish();
+});
