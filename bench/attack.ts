@@ -6,8 +6,10 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { Client } from "undici";
 import type { Attack, Order } from "./attack/attacker.ts";
+import { GATEWAY_CASES, measureGateway } from "./attack/gateway.ts";
+import { healthyTimes, timeAt } from "./attack/healthy.ts";
+import type { SshAttack } from "./attack/sshAttacker.ts";
 import { Printout, readCommandLine } from "./commandLine.ts";
 import { benchDatabases, type DatabaseName } from "./server/database.ts";
 import { PASSWORD, type Username } from "./server/namespaces.ts";
@@ -89,46 +91,30 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-const USAGE = `Usage: npm run bench:attack [-- --database sqlite|postgresql|both --cases ${Object.keys(CASES).join(",")} --seconds N --output FILE]`;
+const USAGE = `Usage: npm run bench:attack [-- --database sqlite|postgresql|both --cases ${Object.keys(CASES).join(",")} --gateway ${Object.keys(GATEWAY_CASES).join(",")} --seconds N --output FILE]`;
 
 const options = readCommandLine(
   {
     database: { type: "string", default: "both" },
     cases: { type: "string", default: Object.keys(CASES).join() },
+    gateway: { type: "string", default: Object.keys(GATEWAY_CASES).join() },
     seconds: { type: "string", default: "10" },
     output: { type: "string" },
   },
   USAGE,
-  ({ database = "", cases = "", seconds = "", output }) => {
+  ({ database = "", cases = "", gateway = "", seconds = "", output }) => {
     if (!["sqlite", "postgresql", "both"].includes(database)) return "--database is none of those";
-    const chosen = cases.split(",");
+    const [chosen, attacks] = [cases, gateway].map((names) => names.split(",").filter(Boolean)) as [
+      string[],
+      string[],
+    ];
     if (!chosen.every((name) => name in CASES)) return "--cases has one that is none of those";
+    if (!attacks.every((name) => name in GATEWAY_CASES)) return "--gateway has one that is none of those";
     if (!/^[1-9]\d*$/.test(seconds)) return "--seconds must be a whole number";
     const databases = (database === "both" ? ["sqlite", "postgresql"] : [database]) as DatabaseName[];
-    return { databases, chosen, seconds: Number(seconds), output };
+    return { databases, chosen, attacks: attacks as SshAttack[], seconds: Number(seconds), output };
   },
 );
-
-/** Answers of a healthy client that asks again as soon as it has one, in milliseconds; those that wait count too. */
-async function healthyTimes(url: string, path: string, token: string, seconds: number): Promise<number[]> {
-  const client = new Client(url, { headersTimeout: 0, bodyTimeout: 0 });
-  const times: number[] = [];
-  const end = performance.now() + seconds * 1000;
-  while (performance.now() < end) {
-    const started = performance.now();
-    const answer = await client.request({
-      method: "GET",
-      path,
-      headers: { authorization: `Bearer ${token}` },
-    });
-    await answer.body.dump();
-    if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}`);
-    times.push(performance.now() - started);
-    await sleep(5);
-  }
-  await client.destroy();
-  return times.sort((one, other) => one - other);
-}
 
 async function login(url: string, username: Username): Promise<string> {
   const response = await fetch(`${url}/api/login`, {
@@ -161,8 +147,8 @@ async function measure(folder: string, databaseUrl: string, one: Case) {
     attacker.postMessage("count");
     const [answers] = (await counted) as [Record<string, number>];
     await attacker.terminate();
-    const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
-    return { p50: at(0.5), p99: at(0.99), worst: at(1), most, answers };
+    const [p50, p99, worst] = [0.5, 0.99, 1].map((share) => timeAt(times, share));
+    return { p50, p99, worst, most, answers };
   } finally {
     await service.stop();
   }
@@ -191,6 +177,21 @@ for (const name of options.databases) {
   } finally {
     await database.stop();
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+if (options.attacks.length > 0) {
+  printout.print(`
+# What others notice of an attack on the SSH gateway
+
+SQLite; the attacker comes from another address. Memory: the most that the API's process and the gateway process have held.
+
+| Attack | GET: median (ms) | p99 | worst | API (MB) | gateway (MB) | login: median (ms) | worst | failed |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |`);
+  for (const attack of options.attacks) {
+    const { get, login, api, gateway } = await measureGateway(attack, options.seconds);
+    const times = get ? [get.p50, get.p99, get.worst].map((time) => time.toFixed(1)) : ["no answer", "", ""];
+    const logins = [login.p50.toFixed(0), login.worst.toFixed(0), login.failed];
+    printout.print(`| ${[GATEWAY_CASES[attack], ...times, api, gateway ?? "–", ...logins].join(" | ")} |`);
   }
 }
 printout.write(options.output);

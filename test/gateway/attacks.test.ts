@@ -6,6 +6,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import ssh2 from "ssh2";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
+  gatewayPidOf,
   newKey,
   openFolder,
   publicHalf,
@@ -91,7 +92,8 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
 
   /** Resident memory of the gateway process, in megabytes. */
   const memory = () =>
-    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gatewayOf(fleet)}/status`, "utf8"))?.[1]) / 1024;
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gatewayPidOf(fleet.service)}/status`, "utf8"))?.[1]) /
+    1024;
 
   /** The library's own protocol, by which a client breaks the rules. */
   const protocolOf = (client: ssh2.Client) =>
@@ -318,12 +320,6 @@ interface ClientProtocol {
   rekey(): void;
 }
 
-/** The id of the gateway process that a service started last. */
-function gatewayOf({ service }: SshService): number {
-  const line = service.logs().findLast(({ gateway, level }) => gateway !== undefined && level < 40);
-  return Number(line?.gateway);
-}
-
 describe.skipIf(withoutSsh)("a gateway process", () => {
   const folder = openFolder();
   let fleet: SshService;
@@ -353,7 +349,7 @@ describe.skipIf(withoutSsh)("a gateway process", () => {
     // It answers as little as one whose event loop turns in an endless loop.
     ["hangs", "SIGSTOP"],
   ] as const)("that %s loses its sessions alone, and is restarted", async (_what, signal) => {
-    const first = gatewayOf(fleet);
+    const first = gatewayPidOf(fleet.service) ?? 0;
     const open = login("127.0.1.1", "echo begun; sleep 600");
     const sessions = () => fleet.client.getSessions({});
     await expect.poll(async () => (await sessions()).filter(({ active }) => active).length).toBe(1);
@@ -361,7 +357,7 @@ describe.skipIf(withoutSsh)("a gateway process", () => {
     // The API answers meanwhile.
     await expect.poll(async () => (await sessions()).filter(({ active }) => active).length).toBe(0);
     expect((await open).code).toBe(255);
-    await expect.poll(() => gatewayOf(fleet)).not.toBe(first);
+    await expect.poll(() => gatewayPidOf(fleet.service)).not.toBe(first);
     expect(await login("127.0.1.2")).toMatchObject({ stdout: "in\n" });
   });
 

@@ -63,6 +63,12 @@ export function sshPortOf(service: TestService): number {
   return Number(line.port);
 }
 
+/** The id of the gateway process that a service started last; undefined if it has started none. */
+export function gatewayPidOf(service: TestService): number | undefined {
+  const line = service.logs().findLast(({ gateway, level }) => gateway !== undefined && level < 40);
+  return line && Number(line.gateway);
+}
+
 /** Limits by address are off: all logins of a test come from one. */
 export const UNLIMITED = ["--ssh-refusals-per-address", "0", "--ssh-startups-per-address", "0"];
 
