@@ -74,7 +74,13 @@ export class Gateway {
       },
       reach: ({ session }) => this.#reachFor(session),
       agentKey: () => this.#agentKey.pem(),
-      write: (sessions) => addToSessions(services, sessions, this.log),
+      // Its own sessions alone, whatever it sends.
+      write: (sessions) =>
+        addToSessions(
+          services,
+          sessions.filter(({ uid }) => live.deviceOf(uid) !== undefined),
+          this.log,
+        ),
       end: async ({ uid }) => {
         await live.end(uid);
         return undefined;

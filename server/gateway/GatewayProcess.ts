@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmdirSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, extname, join } from "node:path";
+import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { FastifyBaseLogger } from "fastify";
 import { OperatorError } from "../OperatorError.ts";
@@ -57,6 +57,13 @@ export interface GatewayProcessOptions {
   ended(): void;
 }
 
+/** Where the local socket is. */
+interface SocketPlace {
+  readonly path: string;
+  /** A folder that was made for it. */
+  readonly folder?: string;
+}
+
 /** A connection that the process is to join, and what becomes of it if that does not happen. */
 interface Expected {
   readonly timer: NodeJS.Timeout;
@@ -72,7 +79,7 @@ export class GatewayProcess {
   readonly #options: GatewayProcessOptions;
   readonly #expected = new Map<Ticket, Expected>();
   readonly #relayed = new Set<Socket>();
-  #relay: { readonly server: Server; readonly path: string } | undefined;
+  #relay: (SocketPlace & { readonly server: Server }) | undefined;
   #entry: GatewayStart["entry"];
   #child: ChildProcess | undefined;
   #ready: Promise<number | undefined> | undefined;
@@ -147,7 +154,7 @@ export class GatewayProcess {
     const relay = this.#relay;
     if (relay === undefined) return;
     await new Promise((resolve) => relay.server.close(resolve));
-    if (dirname(relay.path) !== this.#options.folder) rmdirSync(dirname(relay.path));
+    if (relay.folder !== undefined) rmdirSync(relay.folder);
   }
 
   async #start(): Promise<number | undefined> {
@@ -249,12 +256,12 @@ export class GatewayProcess {
     if (child.connected) child.send(answer, () => {});
   }
 
-  async #openRelay(): Promise<{ readonly server: Server; readonly path: string }> {
+  async #openRelay(): Promise<SocketPlace & { readonly server: Server }> {
     const server = createServer((socket) => this.#pair(socket));
-    const path = socketPath(this.#options.folder);
-    server.listen(path);
+    const place = placeFor(this.#options.folder);
+    server.listen(place.path);
     await once(server, "listening");
-    return { server, path };
+    return { ...place, server };
   }
 
   /** Reads the ticket of a connection, and passes the connection on. */
@@ -282,15 +289,19 @@ export class GatewayProcess {
   }
 }
 
-/** A path for the local socket: in the folder or, if that path would be too long, in a new private one. */
-function socketPath(folder: string): string {
-  if (process.platform === "win32") return `\\\\?\\pipe\\gatehouse-${randomBytes(16).toString("hex")}`;
+/** A place for the local socket: in the folder or, if the path would be too long, in a new private one. */
+function placeFor(folder: string): SocketPlace {
+  if (process.platform === "win32") {
+    return { path: `\\\\?\\pipe\\gatehouse-${randomBytes(16).toString("hex")}` };
+  }
   const path = join(folder, "gateway.sock");
-  if (Buffer.byteLength(path) > LONGEST_PATH)
-    return join(mkdtempSync(join(tmpdir(), "gatehouse-")), "gateway.sock");
+  if (Buffer.byteLength(path) > LONGEST_PATH) {
+    const own = mkdtempSync(join(tmpdir(), "gatehouse-"));
+    return { path: join(own, "gateway.sock"), folder: own };
+  }
   // That of a killed process.
   rmSync(path, { force: true });
-  return path;
+  return { path };
 }
 
 const kept = (...names: readonly string[]): NodeJS.ProcessEnv =>

@@ -63,10 +63,12 @@ export class LiveLogins {
   }
 
   /** A login has ended: closes its session. One that was closed before keeps its time. */
-  end(uid: string): Promise<void> {
-    this.#live.get(uid)?.stream?.destroy();
+  async end(uid: string): Promise<void> {
+    const login = this.#live.get(uid);
+    if (login === undefined) return;
+    login.stream?.destroy();
     this.#live.delete(uid);
-    return this.#close([uid]);
+    await this.#close([uid]);
   }
 
   /** All logins have ended, with the gateway process. */

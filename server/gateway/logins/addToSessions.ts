@@ -103,8 +103,11 @@ function rowsOf(services: Services, uid: string, session: Kept, entries: readonl
     recordedSize: session.recordedSize,
     silenced: undefined,
   };
-  if (!session.sessionRecord) rows.silenced = "the namespace has its sessions not recorded";
-  if (session.over) rows.silenced = "the session is over";
+  const unrecorded = !session.sessionRecord
+    ? "the namespace has its sessions not recorded"
+    : session.over
+      ? "the session is over"
+      : undefined;
   for (const entry of entries) {
     if (entry.kind === "authenticated") {
       rows.changes.push(sql`"authenticated" = ${true}`, sql`"lastSeen" = ${services.now()}`);
@@ -116,7 +119,9 @@ function rowsOf(services: Services, uid: string, session: Kept, entries: readonl
       if (sequence > EVENTS_MAX) continue;
       const { seat, type, at, data } = entry;
       rows.events.push(sql`(${uid}, ${sequence}, ${seat}, ${type}, ${at}, ${JSON.stringify(data)})`);
-    } else if (rows.silenced === undefined) {
+    } else {
+      rows.silenced ??= unrecorded;
+      if (rows.silenced !== undefined) continue;
       const { seat, text, size } = entry;
       const message = JSON.stringify(text);
       const length = sizeOfChunk(message);

@@ -26,6 +26,10 @@ process.on("message", (message: ToGateway) => {
 
 async function begin(started: Service): Promise<void> {
   service = started;
+  process.on("uncaughtException", (error) => {
+    started.log.fatal({ err: error }, "the gateway process fails");
+    process.exit(1);
+  });
   try {
     const { entry: place } = started.start;
     entry = place && new SshEntry(started, place.hostKey);
