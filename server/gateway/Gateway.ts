@@ -68,8 +68,7 @@ export class Gateway {
       admit: (question) => admit(services, question),
       begin: async ({ uid, deviceUid, username, address: ipAddress, type }) => {
         const login = { uid, deviceUid, username, ipAddress, type, term: "none", instanceId: instances.id };
-        await beginSession(services, login);
-        live.add(uid, deviceUid);
+        await live.begin(uid, deviceUid, () => beginSession(services, login));
         return undefined;
       },
       reach: ({ session }) => this.#reachFor(session),

@@ -5,6 +5,7 @@ import { mkdtempSync, rmdirSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { FastifyBaseLogger } from "fastify";
 import { OperatorError } from "../OperatorError.ts";
@@ -84,8 +85,7 @@ export class GatewayProcess {
   #child: ChildProcess | undefined;
   #ready: Promise<number | undefined> | undefined;
   #pause = PAUSE.first;
-  #restart: NodeJS.Timeout | undefined;
-  #stopping = false;
+  readonly #stopped = new AbortController();
   /** Times that the process was started again, and the memory that it had last, in bytes. */
   restarts = 0;
   memory = 0;
@@ -112,7 +112,7 @@ export class GatewayProcess {
     return port;
   }
 
-  /** Starts the process, unless it runs. */
+  /** Starts the process, unless it runs, or waits to be restarted. */
   begin(): Promise<number | undefined> {
     this.#ready ??= this.#start();
     return this.#ready;
@@ -140,8 +140,7 @@ export class GatewayProcess {
 
   /** Ends the process, which first ends its sessions. */
   async stop(): Promise<void> {
-    this.#stopping = true;
-    clearTimeout(this.#restart);
+    this.#stopped.abort();
     const child = this.#child;
     if (child !== undefined) {
       const ended = once(child, "exit");
@@ -193,12 +192,17 @@ export class GatewayProcess {
       } else if (message.kind === "failed") begun.reject(new OperatorError(message.reason));
       else this.#receive(child, message);
     });
-    child.on("error", (error) => begun.reject(error));
-    child.once("exit", (code, signal) => {
+    const ended = (code: number | null, signal: NodeJS.Signals | null) => {
       clearInterval(timer);
       begun.reject(new Error("the gateway process has ended"));
       this.#ended({ code, signal, pid: child.pid, wasReady: isReady, ran: performance.now() - startedAt });
+    };
+    child.on("error", (error) => {
+      begun.reject(error);
+      // One that never began does not exit either.
+      if (child.pid === undefined) ended(null, null);
     });
+    child.once("exit", ended);
     const { folder: _folder, start } = this.#options;
     const { level: logLevel } = this.#options.log();
     const { path: socket } = this.#relay;
@@ -217,8 +221,8 @@ export class GatewayProcess {
     this.#ready = undefined;
     this.memory = 0;
     this.#options.ended();
-    // Without a first success, whoever wanted to start it learns of the error.
-    if (this.#stopping || (!end.wasReady && this.restarts === 0)) return;
+    // The caller that starts it for the first time has the error.
+    if (this.#stopped.signal.aborted || (!end.wasReady && this.restarts === 0)) return;
     if (end.ran >= SETTLED) this.#pause = PAUSE.first;
     const pause = this.#pause;
     this.#pause = Math.min(2 * pause, PAUSE.longest);
@@ -227,12 +231,19 @@ export class GatewayProcess {
     this.#options
       .log()
       .error({ gateway: pid, code, signal, pause }, "the gateway process has ended, and is started again");
-    this.#restart = setTimeout(() => {
-      this.begin().then(
-        () => this.#options.log().info({ gateway: this.pid }, "the gateway process runs again"),
-        (error: unknown) => this.#options.log().error({ err: error }, "the gateway process cannot begin"),
-      );
-    }, pause);
+    this.#ready = this.#startAgain(pause);
+    // Callers have the error too.
+    this.#ready.catch((error: unknown) => {
+      if (this.#stopped.signal.aborted) return;
+      this.#options.log().error({ err: error }, "the gateway process cannot begin");
+    });
+  }
+
+  async #startAgain(pause: number): Promise<number | undefined> {
+    await sleep(pause, undefined, { signal: this.#stopped.signal });
+    const port = await this.#start();
+    this.#options.log().info({ gateway: this.pid }, "the gateway process runs again");
+    return port;
   }
 
   #receive(child: ChildProcess, message: FromGateway): void {

@@ -46,8 +46,17 @@ export class LiveLogins {
     return this.#live.size;
   }
 
-  add(uid: string, deviceUid: string): void {
+  /** @param write writes that the session begins */
+  async begin(uid: string, deviceUid: string, write: () => Promise<unknown>): Promise<void> {
     this.#live.set(uid, { deviceUid, stream: undefined });
+    try {
+      await write();
+    } catch (error) {
+      this.#live.delete(uid);
+      throw error;
+    }
+    // The gateway process has ended meanwhile, and all of its sessions were closed.
+    if (!this.#live.has(uid)) await this.#close([uid]);
   }
 
   /** The connection to the device of a session, which ends with the session. */

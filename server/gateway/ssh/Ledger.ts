@@ -230,7 +230,8 @@ export class SessionLedger {
   #add(entry: LedgerEntry): void {
     this.#waiting.push(entry);
     this.#weight += weightOf(entry);
-    this.#ledger.add(this, this.isUrgent);
+    // A session is listed as active as soon as its client is logged in.
+    this.#ledger.add(this, this.isUrgent || entry.kind === "authenticated");
   }
 }
 
