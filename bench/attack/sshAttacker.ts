@@ -217,7 +217,10 @@ const ATTACKS: Readonly<Record<SshAttack, () => void>> = {
       protocol.session = (channel, window) => session.call(protocol, channel, window, 0);
       try {
         const channel = await exec(client, "echo in");
-        await new Promise((resolve) => channel.resume().on("close", resolve));
+        await new Promise<void>((resolve) => {
+          channel.on("close", () => resolve());
+          channel.resume();
+        });
       } finally {
         client.destroy();
       }

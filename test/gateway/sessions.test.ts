@@ -316,6 +316,7 @@ it.skipIf(withoutSsh)(
       });
       open.stderr.resume();
       await once(open.stdout, "data");
+      await expect.poll(async () => (await client.getSessions({}))[0]?.active).toBe(true);
       const left = once(open, "close");
       await service.kill();
       expect((await left)[0]).toBe(255);

@@ -114,7 +114,14 @@ const SETTINGS: ServiceSettings = {
   // Tests log in more often than people do.
   limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0, enrolmentsPerAddress: 0 },
   listBacklog: 0,
-  ssh: { port: undefined, environment: [], forwarding: false, startupsPerAddress: 0, refusalsPerAddress: 0 },
+  ssh: {
+    port: undefined,
+    environment: [],
+    forwarding: false,
+    startupsPerAddress: 0,
+    refusalsPerAddress: 0,
+    memory: 512,
+  },
 };
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;
