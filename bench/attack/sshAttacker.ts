@@ -249,7 +249,7 @@ const ATTACKS: Readonly<Record<SshAttack, () => void>> = {
       });
       shell.write("yes an endless output of a recorded session\n");
       shell.resume();
-      await new Promise((resolve) => client.on("close", resolve));
+      await new Promise<void>((resolve) => void client.on("close", () => resolve()));
     }),
 };
 ATTACKS[attack]();
