@@ -15,6 +15,9 @@ import { type GatewayStart, type ReachedDevice, UnreachableError } from "./proto
 import { Instances, type PeerAccess } from "./tunnels/Instances.ts";
 import { Tunnels } from "./tunnels/Tunnels.ts";
 
+/** How long the gateway process may take to read what an agent sent last, in milliseconds. */
+const LINGER = 10_000;
+
 interface GatewayOptions {
   /** Folder for the local socket of the gateway process. */
   readonly folder: string;
@@ -188,10 +191,18 @@ export class Gateway {
 
 /** Passes bytes between the gateway process and an agent. The end of either one ends both at once, as agents expect. */
 function relay(socket: Socket, agent: Duplex): void {
+  if (agent.destroyed) {
+    socket.destroy();
+    return;
+  }
   socket.pipe(agent, { end: false });
   agent.pipe(socket);
   socket.on("close", () => agent.destroy());
-  agent.on("close", () => socket.destroySoon());
+  agent.on("close", () => {
+    socket.destroySoon();
+    // The gateway process may not read what is left.
+    setTimeout(() => socket.destroy(), LINGER).unref();
+  });
 }
 
 /** A device's public key (PEM, PKCS#1) as SSH has it. */

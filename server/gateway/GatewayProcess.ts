@@ -25,6 +25,8 @@ const MAIN = fileURLToPath(new URL(`./ssh/main${extname(import.meta.filename)}`,
 /** Longest path of a unix socket that every system takes, in bytes. */
 const LONGEST_PATH = 103;
 
+/** Megabytes that the process may hold beside its heap: what it passes on is not in the heap. */
+const BESIDE_HEAP = 256;
 /** How often the process must show that its event loop turns, in milliseconds, and how often it may fail to. */
 const SIGN_OF_LIFE = 1_000;
 const MISSED = 5;
@@ -114,6 +116,7 @@ export class GatewayProcess {
 
   /** Starts the process, unless it runs, or waits to be restarted. */
   begin(): Promise<number | undefined> {
+    if (this.#stopped.signal.aborted) return Promise.reject(new Error("the service is being stopped"));
     this.#ready ??= this.#start();
     return this.#ready;
   }
@@ -158,33 +161,25 @@ export class GatewayProcess {
 
   async #start(): Promise<number | undefined> {
     this.#relay ??= await this.#openRelay();
-    const { flags, environment } = boundedStart([], {});
-    const child = fork(MAIN, {
-      execArgv: [...flags, `--max-old-space-size=${this.#options.memory}`],
-      // Nothing of the service's own environment, which has its secrets.
-      env: { ...environment, ...kept("PATH", "TZ", "NODE_COMPILE_CACHE", "NODE_EXTRA_CA_CERTS") },
-      serialization: "advanced",
-      stdio: ["ignore", "inherit", "inherit", "ipc"],
-    });
+    const startedAt = performance.now();
+    let child: ChildProcess;
+    try {
+      child = this.#fork();
+    } catch (error) {
+      this.#ended({ code: null, signal: null, pid: undefined, wasReady: false, ran: 0 });
+      throw error;
+    }
     this.#child = child;
     const begun = Promise.withResolvers<number | undefined>();
     let missed = 0;
     let isReady = false;
-    const startedAt = performance.now();
     const timer = setInterval(() => {
       missed += 1;
       if (missed <= (isReady ? MISSED : BEGINNING / SIGN_OF_LIFE)) return;
-      this.#options
-        .log()
-        .error(
-          { gateway: child.pid },
-          "the gateway process does not respond and is killed, with its sessions",
-        );
       clearInterval(timer);
-      child.kill("SIGKILL");
+      this.#kill(child, "does not respond");
     }, SIGN_OF_LIFE);
     child.on("message", (message: FromGateway) => {
-      // A process that was late, or this one, has no more to make up for.
       missed = 0;
       if (message.kind === "ready") {
         isReady = true;
@@ -199,7 +194,7 @@ export class GatewayProcess {
     };
     child.on("error", (error) => {
       begun.reject(error);
-      // One that never began does not exit either.
+      // A process that could not be started does not exit.
       if (child.pid === undefined) ended(null, null);
     });
     child.once("exit", ended);
@@ -208,6 +203,22 @@ export class GatewayProcess {
     const { path: socket } = this.#relay;
     this.send({ kind: "start", start: { ...start, socket, logLevel, entry: this.#entry } });
     return begun.promise;
+  }
+
+  #fork(): ChildProcess {
+    const { flags, environment } = boundedStart([], {});
+    return fork(MAIN, {
+      execArgv: [...flags, `--max-old-space-size=${this.#options.memory}`],
+      // The service's own environment has its secrets.
+      env: { ...environment, ...kept("PATH", "NODE_COMPILE_CACHE") },
+      serialization: "advanced",
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+    });
+  }
+
+  #kill(child: ChildProcess, why: string): void {
+    this.#options.log().error({ gateway: child.pid }, `the gateway process ${why} and is killed`);
+    child.kill("SIGKILL");
   }
 
   #ended(end: {
@@ -230,25 +241,28 @@ export class GatewayProcess {
     const { code, signal, pid } = end;
     this.#options
       .log()
-      .error({ gateway: pid, code, signal, pause }, "the gateway process has ended, and is started again");
+      .error({ gateway: pid, code, signal, pause }, "the gateway process has ended and is restarted");
     this.#ready = this.#startAgain(pause);
     // Callers have the error too.
     this.#ready.catch((error: unknown) => {
       if (this.#stopped.signal.aborted) return;
-      this.#options.log().error({ err: error }, "the gateway process cannot begin");
+      this.#options.log().error({ err: error }, "the gateway process cannot be restarted");
     });
   }
 
   async #startAgain(pause: number): Promise<number | undefined> {
     await sleep(pause, undefined, { signal: this.#stopped.signal });
     const port = await this.#start();
-    this.#options.log().info({ gateway: this.pid }, "the gateway process runs again");
+    this.#options.log().info({ gateway: this.pid }, "the gateway process was restarted");
     return port;
   }
 
   #receive(child: ChildProcess, message: FromGateway): void {
-    if (message.kind === "alive") this.memory = message.memory;
-    else if (message.kind === "login") this.#options.count(message.login);
+    if (message.kind === "alive") {
+      this.memory = message.memory;
+      const most = (this.#options.memory + BESIDE_HEAP) * 1024 * 1024;
+      if (message.memory > most) this.#kill(child, "holds too much memory");
+    } else if (message.kind === "login") this.#options.count(message.login);
     else if (message.kind === "call") void this.#answer(child, message);
   }
 
@@ -310,7 +324,7 @@ function placeFor(folder: string): SocketPlace {
     const own = mkdtempSync(join(tmpdir(), "gatehouse-"));
     return { path: join(own, "gateway.sock"), folder: own };
   }
-  // That of a killed process.
+  // A killed process leaves its socket behind.
   rmSync(path, { force: true });
   return { path };
 }

@@ -157,6 +157,8 @@ export type ToGateway =
   /** Ends a session. */
   | { readonly kind: "end"; readonly uid: string; readonly reason: string }
   | { readonly kind: "terminal"; readonly ticket: Ticket; readonly asked: AskedTerminal }
+  /** The browser has left its terminal. */
+  | { readonly kind: "leave"; readonly ticket: Ticket }
   | { readonly kind: "resize"; readonly ticket: Ticket; readonly size: TerminalSize }
   /** Accepts no more connections, ends all sessions, and then the process. */
   | { readonly kind: "stop" };

@@ -8,6 +8,8 @@ import type { SshService } from "../support/sshFleet.ts";
 export interface HostileProtocol {
   channelOpenConfirm(remote: number, local: number, window: number, packetSize: number): void;
   channelData(channel: number, data: Buffer): void;
+  channelExtData(channel: number, data: Buffer, type: number): void;
+  channelEOF(channel: number): void;
 }
 
 /** What a device does on the connections that it picks up. */

@@ -253,6 +253,39 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     await unharmed();
   });
 
+  it("ends the connection of a device that sends errors after the end of its output", async () => {
+    const device = await HostileDevice.start(fleet, "hostile-c", {
+      exec: (_channel, protocol, id) => {
+        protocol.channelEOF(id);
+        protocol.channelExtData(id, Buffer.from("late"), 1);
+      },
+    });
+    const there = `root@${fleet.namespace}.${device.hostname}`;
+    expect((await ssh({ to: there, port: fleet.port, key, command: "anything" })).code).toBe(255);
+    device.stop();
+    await unharmed();
+  });
+
+  it("closes channels on which nothing was requested, each once", async () => {
+    const client = await loggedIn();
+    const protocol = protocolOf(client);
+    const answers = { opened: 0, closed: 0, refused: 0 };
+    const count = (name: keyof typeof answers) => () => {
+      answers[name] += 1;
+    };
+    protocol._handlers.CHANNEL_OPEN_CONFIRMATION = count("opened");
+    protocol._handlers.CHANNEL_OPEN_FAILURE = count("refused");
+    protocol._handlers.CHANNEL_CLOSE = count("closed");
+    for (let channel = 0; channel < 200; channel += 1) {
+      protocol.session(channel, 65536, 32768);
+      protocol.channelClose(channel);
+      protocol.channelClose(channel);
+    }
+    for (let channel = 200; channel < 300; channel += 1) protocol.session(channel, 65536, 32768);
+    await expect.poll(() => ({ ...answers })).toEqual({ opened: 264, closed: 200, refused: 36 });
+    await unharmed();
+  });
+
   it("holds little for a client with a large window that reads nothing", async () => {
     const client = await loggedIn();
     const protocol = protocolOf(client);
@@ -316,6 +349,7 @@ const closeOf = (client: ssh2.Client) => new Promise<void>((resolve) => void cli
 interface ClientProtocol {
   readonly _handlers: Record<string, () => void>;
   session(channel: number, window: number, packet: number): void;
+  channelClose(channel: number): void;
   ping(): void;
   rekey(): void;
 }

@@ -8,7 +8,8 @@ function connections(startups: Startups, network: string, count: number) {
   const begun: Socket[] = [];
   const sockets = Array.from({ length: count }, () => {
     const socket = new PassThrough() as unknown as Socket;
-    startups.add(socket, network, () => begun.push(socket));
+    startups.add(socket, network);
+    startups.exchange(socket, () => begun.push(socket));
     return socket;
   });
   return { begun, sockets };

@@ -94,7 +94,8 @@ describe("the web terminal", () => {
     terminal.type("stty size; echo $TERM\n");
     await terminal.says("30 100");
     terminal.resize(120, 40);
-    terminal.type("stty size\n");
+    // The program in the terminal learns of a size by a signal, beside its input.
+    terminal.type('until [ "$(stty size)" = "$((39 + 1)) 120" ]; do sleep 0.05; done; stty size\n');
     await terminal.says("40 120");
     const many = "a".repeat(3000);
     terminal.paste(`echo ${many} | wc -c\n`);

@@ -28,6 +28,10 @@ export class LiveLogins {
   readonly #tell: (uid: string, reason: string) => void;
   /** By the uids of their sessions. */
   readonly #live = new Map<string, LiveLogin>();
+  /** Sessions that are not written yet. */
+  readonly #beginning = new Set<string>();
+  /** Sessions that have ended, and could not be closed. */
+  readonly #unclosed = new Set<string>();
   readonly #timers: readonly NodeJS.Timeout[];
   #looking = false;
 
@@ -48,15 +52,16 @@ export class LiveLogins {
 
   /** @param write writes that the session begins */
   async begin(uid: string, deviceUid: string, write: () => Promise<unknown>): Promise<void> {
-    this.#live.set(uid, { deviceUid, stream: undefined });
+    this.#beginning.add(uid);
     try {
       await write();
     } catch (error) {
-      this.#live.delete(uid);
+      this.#beginning.delete(uid);
       throw error;
     }
     // The gateway process has ended meanwhile, and all of its sessions were closed.
-    if (!this.#live.has(uid)) await this.#close([uid]);
+    if (!this.#beginning.delete(uid)) await this.#close([uid]);
+    else this.#live.set(uid, { deviceUid, stream: undefined });
   }
 
   /** The connection to the device of a session, which ends with the session. */
@@ -77,18 +82,30 @@ export class LiveLogins {
     if (login === undefined) return;
     login.stream?.destroy();
     this.#live.delete(uid);
-    await this.#close([uid]);
+    this.#unclosed.add(uid);
+    await this.#closeAll();
   }
 
   /** All logins have ended, with the gateway process. */
   async endAll(): Promise<void> {
-    const batches = [...this.#batches()];
-    for (const { stream } of this.#live.values()) stream?.destroy();
+    for (const [uid, { stream }] of this.#live) {
+      stream?.destroy();
+      this.#unclosed.add(uid);
+    }
     this.#live.clear();
+    this.#beginning.clear();
     try {
-      for (const uids of batches) await this.#close(uids);
+      await this.#closeAll();
     } catch (error) {
-      this.#log().error({ err: error }, "sessions could not be closed, and will be at the next start");
+      this.#log().error({ err: error }, "sessions could not be closed, and will be in 30 seconds");
+    }
+  }
+
+  /** @throws DriverAdapterError some are still unclosed */
+  async #closeAll(): Promise<void> {
+    for (const uids of batchesOf(this.#unclosed)) {
+      await this.#close(uids);
+      for (const uid of uids) this.#unclosed.delete(uid);
     }
   }
 
@@ -106,16 +123,11 @@ export class LiveLogins {
     );
   }
 
-  *#batches(): Generator<string[]> {
-    const uids = [...this.#live.keys()];
-    for (let start = 0; start < uids.length; start += BATCH) yield uids.slice(start, start + BATCH);
-  }
-
   async #look(): Promise<void> {
     if (this.#looking) return;
     this.#looking = true;
     try {
-      for (const uids of this.#batches()) await this.#lookAt(uids);
+      for (const uids of batchesOf(this.#live.keys())) await this.#lookAt(uids);
     } catch (error) {
       this.#log().error({ err: error }, "it could not be seen whether sessions were closed");
     } finally {
@@ -139,7 +151,8 @@ export class LiveLogins {
   async #keepAlive(): Promise<void> {
     const lastSeen = this.#services.now();
     try {
-      for (const uids of this.#batches()) {
+      await this.#closeAll();
+      for (const uids of batchesOf(this.#live.keys())) {
         const where = { uid: { in: uids }, closedAt: null };
         await this.#services.db.session.updateMany({ where, data: { lastSeen } });
       }
@@ -147,4 +160,9 @@ export class LiveLogins {
       this.#log().error({ err: error }, "sessions could not be kept alive, and will be in 30 seconds");
     }
   }
+}
+
+function* batchesOf(all: Iterable<string>): Generator<string[]> {
+  const uids = [...all];
+  for (let start = 0; start < uids.length; start += BATCH) yield uids.slice(start, start + BATCH);
 }

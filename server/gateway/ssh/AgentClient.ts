@@ -33,17 +33,20 @@ type Next = (method: AnyAuthMethod | false) => void;
 /** A client of the agent's SSH server, which lets one credential after another be tried. */
 export class AgentClient {
   readonly #client = new ssh2.Client();
+  readonly #stream: Duplex;
   readonly #username: string;
   readonly #ended: Promise<never>;
   #next = Promise.withResolvers<Next>();
 
   constructor({ stream, hostKey, username }: AgentLogin) {
+    this.#stream = stream;
     this.#username = username;
     const client = this.#client;
     const { promise, reject } = Promise.withResolvers<never>();
     this.#ended = promise;
     // Whoever waits hears of it; later it is of no interest.
     promise.catch(() => {});
+    client.on("error", () => stream.destroy());
     client.on("error", (error) => reject(new UnreachableError(`broke off the login: ${error.message}`)));
     client.on("close", () => reject(new UnreachableError("hung up")));
     const askForCredential = (_left: unknown, _partial: unknown, next: Next) => this.#next.resolve(next);
@@ -76,6 +79,8 @@ export class AgentClient {
   /** Ends the connection. */
   end(): void {
     this.#client.destroy();
+    // The library leaves a stream open of which it has only ended its own direction.
+    this.#stream.destroy();
   }
 
   async #try(method: AnyAuthMethod): Promise<Client | undefined> {

@@ -11,7 +11,7 @@ import type {
 } from "ssh2";
 import type { SshSettings } from "../../services.ts";
 import { type EventData, type TerminalSize, UnreachableError } from "../protocol.ts";
-import { type Brake, drained, passOn, socketOf, write } from "./bounds.ts";
+import { type Brake, isCongested, passOn, relieved, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import { passOutput } from "./passOutput.ts";
 
@@ -20,6 +20,8 @@ const MOST = 64;
 /** Environment variables that a session may set, and characters of each. */
 const VARIABLES = 50;
 const VARIABLE_MAX = 4096;
+/** How long a forwarded connection may take to pass on what is left when its client has closed it, in milliseconds. */
+const LINGER = 5_000;
 /** Exit status where the device could not run anything. */
 const FAILED = 255;
 /** Size of what is recorded without a terminal. */
@@ -61,12 +63,7 @@ export class Channels {
         reject();
         return;
       }
-      const session = accept();
-      this.#count += 1;
-      session.on("close", () => {
-        this.#count -= 1;
-      });
-      new Seat(session, this.#takeSeat(), this);
+      new Seat(accept(), this.#takeSeat(), this, this.#occupy());
     });
     if (settings.forwarding) {
       client.on("tcpip", (accept, reject, to) => void this.#forward(accept, reject, to));
@@ -112,13 +109,23 @@ export class Channels {
   }
 
   /** Lets the client wait while its device has not read what it caused. */
-  async spare(device: Client): Promise<void> {
-    const socket = socketOf(device);
-    if (socket.writableNeedDrain) this.hold(drained(socket));
+  spare(device: Client): void {
+    if (isCongested(device)) this.hold(relieved(device));
+  }
+
+  /** Counts a channel, until the function that it returns is called. */
+  #occupy(): () => void {
+    this.#count += 1;
+    let isOccupied = true;
+    return () => {
+      if (isOccupied) this.#count -= 1;
+      isOccupied = false;
+    };
   }
 
   add(channel: ServerChannel): void {
     this.#open.add(channel);
+    for (const stream of [channel, channel.stderr]) stream.on("error", () => {});
     channel.on("close", () => this.#open.delete(channel));
   }
 
@@ -147,16 +154,18 @@ export class Channels {
       reject();
       return;
     }
+    const release = this.#occupy();
+    const refuse = () => {
+      release();
+      reject();
+    };
     const opened = (error: Error | undefined, far: ClientChannel) => {
       if (error) {
-        reject();
+        refuse();
         return;
       }
       const near = accept();
-      this.#count += 1;
-      near.on("close", () => {
-        this.#count -= 1;
-      });
+      near.on("close", release);
       this.add(near);
       this.describe("forward", undefined);
       this.note(this.#takeSeat(), "direct-tcpip", {
@@ -166,9 +175,11 @@ export class Channels {
     };
     try {
       // Throws where the device has hung up, until that is noticed.
-      (await this.#device).forwardOut(srcIP, srcPort, destIP, destPort, opened);
+      const device = await this.#device;
+      device.forwardOut(srcIP, srcPort, destIP, destPort, opened);
+      this.spare(device);
     } catch {
-      reject();
+      refuse();
     }
   }
 }
@@ -178,11 +189,12 @@ export class Channels {
  * close both directions at the end of one, and what they still had to say is lost.
  */
 function join(near: ServerChannel, far: Duplex): void {
-  for (const side of [near, far]) side.on("error", () => {});
+  far.on("error", () => {});
   void passOn(near, (data) => write(far, data));
   void passOn(far, (data) => write(near, data)).then(() => near.end());
-  far.on("close", () => near.end());
   near.on("close", () => far.destroy());
+  // Nothing is read of a client's channel while the device takes nothing, so that its end is not seen.
+  near.once("finish", () => setTimeout(() => far.destroy(), LINGER).unref());
 }
 
 /** A session channel of a client, and what it becomes at the device. */
@@ -192,13 +204,31 @@ class Seat {
   readonly #channels: Channels;
   readonly #environment: Record<string, string> = {};
   #terminal: PseudoTtyInfo | undefined;
+  #near: ServerChannel | undefined;
   #far: ClientChannel | undefined;
+  /** Whether the device has still to open the channel. */
+  #isOpening = false;
+  #isClosed = false;
+  readonly #release: () => void;
 
-  constructor(session: Session, seat: number, channels: Channels) {
+  /** @param release called once the channel counts no more */
+  constructor(session: Session, seat: number, channels: Channels, release: () => void) {
     this.#session = session;
     this.#seat = seat;
     this.#channels = channels;
+    this.#release = release;
+    session.once("close", () => {
+      this.#isClosed = true;
+      // What is left is read by whoever passes it on; without that, the channel would never close.
+      if (this.#far === undefined) this.#near?.resume();
+      this.#free();
+    });
     this.#takeRequests();
+  }
+
+  /** The channel counts until its client has closed it and the device has answered. */
+  #free(): void {
+    if (this.#isClosed && !this.#isOpening) this.#release();
   }
 
   #takeRequests(): void {
@@ -249,13 +279,17 @@ class Seat {
   #tellDevice(tell: (far: ClientChannel) => void): void {
     if (this.#far === undefined) return;
     tell(this.#far);
-    void this.#channels.device.then((device) => this.#channels.spare(device));
+    void this.#channels.device.then(
+      (device) => this.#channels.spare(device),
+      () => {},
+    );
   }
 
   #run(near: ServerChannel | undefined, asked: Asked): void {
     if (near === undefined) return;
+    this.#near = near;
+    this.#isOpening = true;
     this.#channels.add(near);
-    near.on("error", () => {});
     near.pause();
     const { request, ...data } = asked;
     this.#channels.note(this.#seat, request, data);
@@ -263,8 +297,13 @@ class Seat {
     this.#channels.describe(kind, this.#term);
     // Opening throws where the device has hung up, until that is noticed.
     this.#channels.device
-      .then((device) => this.#open(device, near, asked))
+      .then((device) => {
+        this.#open(device, near, asked);
+        this.#channels.spare(device);
+      })
       .catch((error: unknown) => {
+        this.#isOpening = false;
+        this.#free();
         // The operator reads other errors in the log.
         const reason = error instanceof UnreachableError ? error.message : "cannot be reached";
         fail(near, `The device ${reason}`);
@@ -279,6 +318,8 @@ class Seat {
     const asTold = this.#terminal;
     // Joined within the callback: a short command has ended by the next turn of the event loop.
     const opened = (error: Error | undefined, far: ClientChannel) => {
+      this.#isOpening = false;
+      this.#free();
       if (error) {
         fail(near, `The device refuses the ${asked.request}`);
         return;
@@ -297,7 +338,7 @@ class Seat {
   #join(near: ServerChannel, far: ClientChannel, asked: Asked): void {
     this.#far = far;
     const { ledger, admitted } = this.#channels.login;
-    far.on("error", () => {});
+    for (const stream of [far, far.stderr]) stream.on("error", () => {});
     if (!near.writable) {
       far.close();
       return;
@@ -333,6 +374,7 @@ class Seat {
 
 /** Tells a client that what it asked for cannot be had. */
 function fail(near: ServerChannel, reason: string): void {
+  if (!near.writable || near.stderr.writableEnded) return;
   near.stderr.write(`${reason}\r\n`);
   near.exit(FAILED);
   near.end();

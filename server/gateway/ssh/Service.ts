@@ -62,7 +62,8 @@ export class Service {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
     if (message.kind === "answer") waiting?.resolve(message.output as never);
-    else if (message.unreachable === undefined) waiting?.reject(new Error("the service could not do it"));
+    else if (message.unreachable === undefined)
+      waiting?.reject(new Error("the call has failed; the service has logged why"));
     else waiting?.reject(new UnreachableError(message.unreachable));
   }
 

@@ -10,16 +10,17 @@ const EXCHANGES = { ofAll: 128, ofNetwork: 16 };
 const EXCHANGE = 3_000;
 
 interface Startup {
-  readonly network: string;
+  readonly network: Network;
   readonly timer: NodeJS.Timeout;
-  /** Begins SSH. */
-  readonly begin: () => void;
+  /** Begins the key exchange; undefined while the client has sent nothing. */
+  begin: (() => void) | undefined;
   /** Ends when its key exchange counts no more; undefined before that has begun, and after. */
   exchange: NodeJS.Timeout | undefined;
 }
 
 /** The connections of a network that are not logged in. */
 interface Network {
+  readonly name: string;
   /** The oldest first. */
   readonly sockets: Set<Socket>;
   /** Those among them that have not begun, likewise. */
@@ -29,8 +30,8 @@ interface Network {
 
 /**
  * The connections that are not logged in yet. Where there are too many, the oldest makes room for the newest, so that a
- * client that opens silent ones does not keep others out. A few exchange keys at a time; the others wait, each network
- * in its turn.
+ * client that opens silent ones does not keep others out. Few exchange keys at a time. The others wait, and each network
+ * has its turn.
  */
 export class Startups {
   readonly #most: number;
@@ -46,20 +47,31 @@ export class Startups {
     this.#most = most;
   }
 
-  /** @param begin called once the connection may exchange keys */
-  add(socket: Socket, name: string, begin: () => void): void {
-    const network = this.#networks.get(name) ?? { sockets: new Set(), waiting: new Set(), exchanges: 0 };
+  add(socket: Socket, name: string): void {
+    const network: Network = this.#networks.get(name) ?? {
+      ...{ name, sockets: new Set(), waiting: new Set(), exchanges: 0 },
+    };
     const [oldestSibling] = network.sockets;
     if (this.#most > 0 && network.sockets.size >= this.#most) this.#drop(oldestSibling);
     const [oldest] = this.#open.keys();
     if (this.#open.size >= MOST) this.#drop(oldest);
     this.#networks.set(name, network);
     network.sockets.add(socket);
-    network.waiting.add(socket);
-    this.#waiting.add(network);
     const timer = setTimeout(() => socket.destroy(), LOGIN).unref();
-    this.#open.set(socket, { network: name, timer, begin, exchange: undefined });
+    this.#open.set(socket, { network, timer, begin: undefined, exchange: undefined });
     socket.on("close", () => this.delete(socket));
+  }
+
+  /**
+   * The client has sent something, and wants to exchange keys.
+   * @param begin called when it is its turn
+   */
+  exchange(socket: Socket, begin: () => void): void {
+    const startup = this.#open.get(socket);
+    if (startup === undefined) return;
+    startup.begin = begin;
+    startup.network.waiting.add(socket);
+    this.#waiting.add(startup.network);
     this.#turn();
   }
 
@@ -75,10 +87,10 @@ export class Startups {
     if (startup === undefined) return;
     clearTimeout(startup.timer);
     this.#open.delete(socket);
-    const network = this.#networks.get(startup.network);
-    network?.sockets.delete(socket);
-    network?.waiting.delete(socket);
-    if (network?.sockets.size === 0) this.#networks.delete(startup.network);
+    const { network } = startup;
+    network.sockets.delete(socket);
+    network.waiting.delete(socket);
+    if (network.sockets.size === 0) this.#networks.delete(network.name);
     this.#endExchange(startup);
   }
 
@@ -98,8 +110,7 @@ export class Startups {
     clearTimeout(startup.exchange);
     startup.exchange = undefined;
     this.#exchanges -= 1;
-    const network = this.#networks.get(startup.network);
-    if (network !== undefined) network.exchanges -= 1;
+    startup.network.exchanges -= 1;
     this.#turn();
   }
 
@@ -118,7 +129,7 @@ export class Startups {
       network.exchanges += 1;
       this.#exchanges += 1;
       next.exchange = setTimeout(() => this.#endExchange(next), EXCHANGE).unref();
-      next.begin();
+      next.begin?.();
     }
   }
 }

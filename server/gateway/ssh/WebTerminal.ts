@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Client, ClientChannel } from "ssh2";
 import { type AskedTerminal, type TerminalSize, UnreachableError } from "../protocol.ts";
-import { passOn, write } from "./bounds.ts";
+import { passOn, relieved, write } from "./bounds.ts";
 import { DeviceLogin } from "./DeviceLogin.ts";
 import type { Service } from "./Service.ts";
 import { tellLogin, tellRefusal } from "./tellLogin.ts";
@@ -20,7 +20,9 @@ export class WebTerminal {
   readonly #browser: Duplex;
   #size: TerminalSize;
   #login: DeviceLogin | undefined;
+  #client: Client | undefined;
   #shell: ClientChannel | undefined;
+  #isResizing = false;
 
   /** @param browser what the browser sends and shows */
   constructor(service: Service, asked: AskedTerminal, browser: Duplex) {
@@ -45,11 +47,26 @@ export class WebTerminal {
     }
   }
 
+  /** The browser has left. Where the device takes no input, its end would not be seen. */
+  leave(): void {
+    this.#browser.destroy();
+  }
+
   resize(size: TerminalSize): void {
     this.#size = size;
     const { width: columns, height: rows } = size;
-    this.#shell?.setWindow(rows, columns, 0, 0);
+    void this.#resizeShell();
     this.#login?.ledger.event(SEAT, "window-change", { columns, rows, width: 0, height: 0 });
+  }
+
+  /** The device gets the last size, once it takes what it was sent before. */
+  async #resizeShell(): Promise<void> {
+    const shell = this.#shell;
+    if (shell === undefined || this.#isResizing) return;
+    this.#isResizing = true;
+    await relieved(this.#client as Client);
+    this.#isResizing = false;
+    shell.setWindow(this.#size.height, this.#size.width, 0, 0);
   }
 
   async #open(): Promise<void> {
@@ -78,26 +95,29 @@ export class WebTerminal {
   }
 
   #openShell(client: Client, login: DeviceLogin): void {
-    const { width, height } = this.#size;
+    this.#client = client;
+    const opened = this.#size;
+    const { width, height } = opened;
     login.ledger.describe("web", TERM);
     login.ledger.event(SEAT, "pty-req", { term: TERM, columns: width, rows: height, width: 0, height: 0 });
     client.shell({ term: TERM, cols: width, rows: height, width: 0, height: 0 }, (error, shell) => {
       if (error) this.#browser.end("The device opens no shell");
-      else this.#run(login, shell);
+      else this.#run(login, shell, opened);
     });
   }
 
-  #run(login: DeviceLogin, shell: ClientChannel): void {
+  #run(login: DeviceLogin, shell: ClientChannel, opened: TerminalSize): void {
     this.#shell = shell;
+    if (this.#size !== opened) void this.#resizeShell();
     const { announcement } = login.admitted.device;
     if (announcement !== "") this.#browser.write(`${announcement.replaceAll(/\r?\n/g, "\r\n")}\r\n`);
     login.ledger.event(SEAT, "shell", {});
-    shell.on("error", () => {});
-    void passOn(shell, async (output) => {
-      await login.ledger.record(SEAT, output, this.#size);
-      await write(this.#browser, output);
+    for (const stream of [shell, shell.stderr]) stream.on("error", () => {});
+    const output = passOn(shell, async (data) => {
+      await login.ledger.record(SEAT, data, this.#size);
+      await write(this.#browser, data);
     });
+    void output.then(() => this.#browser.end());
     void passOn(this.#browser, (input) => write(shell, input));
-    shell.on("close", () => this.#browser.end());
   }
 }

@@ -13,17 +13,23 @@ const UNREAD_BEFORE_LOGIN = 64 * 1024;
 /** `SSH_OPEN_RESOURCE_SHORTAGE` (RFC 4254, section 5.1). */
 const RESOURCE_SHORTAGE = 4;
 
-interface Window {
+interface Incoming {
   readonly window: number;
+  readonly state: "open" | "eof" | "closed";
 }
 
 /** What the library knows of a channel; a session's own channel comes with its first request. */
 interface LibraryChannel {
-  readonly incoming?: Window;
-  readonly _channel?: { readonly incoming: Window };
+  readonly incoming?: Incoming;
+  readonly stderr?: EventEmitter;
+  readonly _channel?: { readonly incoming: Incoming };
+  /** Of a session. */
+  readonly _chanInfo?: { readonly outgoing: { readonly id: number } };
 }
 
 interface OpenedChannel {
+  /** The own id, in a confirmation. */
+  readonly recipient: number;
   readonly sender: number;
   readonly packetSize: number;
 }
@@ -37,6 +43,8 @@ interface LibraryProtocol {
   readonly _handlers: Record<string, Handler>;
   /** Packets that wait for the end of a key exchange; undefined without one. */
   readonly _queue: readonly unknown[] | undefined;
+  channelClose(channel: number): void;
+  requestFailure(): void;
   channelOpenFail(recipient: number, reason: number, description: string): void;
 }
 
@@ -44,7 +52,10 @@ interface LibraryProtocol {
 interface Internals {
   readonly _sock: Duplex;
   readonly _protocol: LibraryProtocol;
-  readonly _chanMgr: { get(id: number): LibraryChannel | undefined };
+  readonly _chanMgr: {
+    get(id: number): LibraryChannel | undefined;
+    remove(id: number): void;
+  };
 }
 
 /** @throws Error another version of the library has none of them, and nothing would be bounded */
@@ -141,17 +152,44 @@ export function bound(connection: Client | Connection, isLoggedIn: () => boolean
   });
   const isInWindow = (recipient: number, data: Buffer) => {
     const channel = channels.get(recipient);
-    const window = (channel?._channel ?? channel)?.incoming?.window;
-    if (window === undefined || data.length <= window) return true;
+    const incoming = (channel?._channel ?? channel)?.incoming;
+    if (incoming === undefined || (incoming.state === "open" && data.length <= incoming.window)) return true;
     socket.destroy();
     return false;
   };
+  const close = handlers.CHANNEL_CLOSE as (of: LibraryProtocol, recipient: number) => void;
+  handlers.CHANNEL_CLOSE = (of, recipient: number) => {
+    const { _chanInfo: session, _channel: channel } = channels.get(recipient) ?? {};
+    close(of, recipient);
+    if (session === undefined || channel !== undefined) return;
+    // The library would keep a session on which nothing was requested, and close it any number of times.
+    channels.remove(recipient);
+    of.channelClose(session.outgoing.id);
+  };
+  // An OpenSSH server announces its keys. The library would parse hundreds of them, and keep each until they are proved.
+  check("GLOBAL_REQUEST", (name: string, wantsReply: boolean) => {
+    if (name !== "hostkeys-00@openssh.com") return true;
+    if (wantsReply) protocol.requestFailure();
+    return false;
+  });
   check("CHANNEL_DATA", isInWindow);
   check("CHANNEL_EXTENDED_DATA", isInWindow);
   return brake;
 }
 
-/** Settles once no key exchange goes on, while which the library keeps what is written. */
+/** Whether what is written to a connection waits, for the socket or for the end of a key exchange. */
+export function isCongested(connection: Client | Connection): boolean {
+  const { _sock: socket, _protocol: protocol } = internalsOf(connection);
+  return socket.writableNeedDrain || protocol._queue !== undefined;
+}
+
+/** Settles once what is written to a connection no longer waits. */
+export async function relieved(connection: Client | Connection): Promise<void> {
+  await exchanged(connection);
+  await drained(socketOf(connection));
+}
+
+/** Settles once no key exchange is in progress: the library keeps what is written during one. */
 async function exchanged(connection: Client | Connection): Promise<void> {
   const { _sock: socket, _protocol: protocol } = internalsOf(connection);
   if (protocol._queue === undefined || socket.destroyed) return;
@@ -175,9 +213,9 @@ export async function write(to: Writable, data: Buffer): Promise<void> {
     to.on("close", settle);
     to.write(data, settle);
   });
-  const connection = (to as { readonly _client?: Client | Connection })._client;
-  if (connection !== undefined) await exchanged(connection);
-  await drained(connection === undefined ? to : socketOf(connection));
+  const { _channel: channel = to } = to as { readonly _channel?: Writable };
+  const connection = (channel as { readonly _client?: Client | Connection })._client;
+  await (connection === undefined ? drained(to) : relieved(connection));
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { FromGateway, TerminalSize, Ticket, ToGateway } from "../protocol.ts";
+import type { FromGateway, Ticket, ToGateway } from "../protocol.ts";
 import { Service } from "./Service.ts";
 import { SshEntry } from "./SshEntry.ts";
 import { WebTerminal } from "./WebTerminal.ts";
@@ -34,11 +34,12 @@ async function begin(started: Service): Promise<void> {
     const { entry: place } = started.start;
     entry = place && new SshEntry(started, place.hostKey);
     const port = place && (await entry?.listen(place));
-    tell({ kind: "ready", port });
+    started.tell({ kind: "ready", port });
     const most = started.start.settings.memory * 1024 * 1024;
-    setInterval(() => tell({ kind: "alive", memory: process.memoryUsage.rss() }), SIGN_OF_LIFE);
+    setInterval(() => started.tell({ kind: "alive", memory: process.memoryUsage.rss() }), SIGN_OF_LIFE);
     setInterval(() => {
-      if (process.memoryUsage.rss() > most / 2) entry?.relieve(most / 4);
+      const { heapUsed, external } = process.memoryUsage();
+      if (heapUsed + external > most / 2) entry?.relieve(most / 4);
     }, RELIEF);
   } catch (error) {
     process.send?.({ kind: "failed", reason: (error as Error).message } satisfies FromGateway, () =>
@@ -51,7 +52,8 @@ function obey(to: Service, message: Exclude<ToGateway, { kind: "start" }>): void
   if (message.kind === "answer" || message.kind === "failure") to.settle(message);
   else if (message.kind === "end") to.logins.get(message.uid)?.end(message.reason);
   else if (message.kind === "terminal") void openTerminal(to, message);
-  else if (message.kind === "resize") resize(message.ticket, message.size);
+  else if (message.kind === "resize") terminals.get(message.ticket)?.resize(message.size);
+  else if (message.kind === "leave") terminals.get(message.ticket)?.leave();
   else void stop(to);
 }
 
@@ -72,16 +74,8 @@ async function openTerminal(
   await terminal.open();
 }
 
-function resize(ticket: Ticket, size: TerminalSize): void {
-  terminals.get(ticket)?.resize(size);
-}
-
 async function stop(of: Service): Promise<void> {
   entry?.stop();
   await of.endLogins("the service is being stopped");
   process.exit(0);
-}
-
-function tell(message: FromGateway): void {
-  process.send?.(message);
 }

@@ -6,10 +6,12 @@ import { z } from "zod";
 import { Exchange } from "../../http/webSockets.ts";
 import type { Gateway } from "../Gateway.ts";
 import type { GatewayProcess } from "../GatewayProcess.ts";
-import type { AskedTerminal, Ticket } from "../protocol.ts";
+import type { AskedTerminal, TerminalSize, Ticket } from "../protocol.ts";
 
 /** How often a browser is pinged, in milliseconds; one that did not answer the last ping is gone. */
 const PING = 30_000;
+/** How long sizes of a terminal are collected, in milliseconds. */
+const RESIZING = 50;
 /** What a browser shows of any refusal. */
 const DENIED = "Permission denied";
 
@@ -28,6 +30,8 @@ export class WebTerminal extends Exchange {
   readonly #log: FastifyBaseLogger;
   readonly #asked: AskedTerminal;
   #ticket: Ticket | undefined;
+  #size: TerminalSize | undefined;
+  #resizing: NodeJS.Timeout | undefined;
   #stream: Duplex | undefined;
 
   constructor({ process, log }: Gateway, asked: AskedTerminal) {
@@ -53,7 +57,11 @@ export class WebTerminal extends Exchange {
     // What is typed before the shell is there waits in the connection.
     socket.pause();
     keepAlive(socket);
-    socket.on("close", () => this.#stream?.destroy());
+    socket.on("close", () => {
+      clearTimeout(this.#resizing);
+      if (this.#ticket !== undefined) this.#process.send({ kind: "leave", ticket: this.#ticket });
+      this.#stream?.destroy();
+    });
     this.#process.begin().then(
       () => this.#ask(socket),
       (error: unknown) => {
@@ -86,7 +94,9 @@ export class WebTerminal extends Exchange {
     });
     toBrowser.on("error", () => socket.terminate());
     stream.pipe(toBrowser);
-    stream.on("close", () => leave(socket));
+    // Also where it ends before its last output.
+    stream.on("close", () => toBrowser.end());
+    toBrowser.on("close", () => leave(socket));
     socket.resume();
   }
 
@@ -102,12 +112,25 @@ export class WebTerminal extends Exchange {
       return;
     }
     const { cols: width, rows: height } = message.data;
-    if (this.#ticket !== undefined) {
-      this.#process.send({ kind: "resize", ticket: this.#ticket, size: { width, height } });
-    }
+    this.#size = { width, height };
+    if (this.#resizing !== undefined) return;
+    this.#resize();
+    this.#resizing = setTimeout(() => {
+      this.#resizing = undefined;
+      this.#resize();
+    }, RESIZING);
+  }
+
+  /** Passes the last size on, unless it was. */
+  #resize(): void {
+    const [ticket, size] = [this.#ticket, this.#size];
+    this.#size = undefined;
+    if (ticket !== undefined && size !== undefined) this.#process.send({ kind: "resize", ticket, size });
   }
 
   #type(socket: WebSocket, input: Buffer): void {
+    // What is typed after a change of the size arrives after it.
+    this.#resize();
     if (this.#stream === undefined || this.#stream.write(input)) return;
     socket.pause();
     this.#stream.once("drain", () => socket.resume());
