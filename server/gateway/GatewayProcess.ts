@@ -34,9 +34,9 @@ const MISSED = 5;
 const BEGINNING = 60_000;
 /** How long it may take to end its sessions and itself, in milliseconds. */
 const ENDING = 10_000;
-/** The shortest and longest pause before it is started again, in milliseconds; each is twice the one before. */
+/** The first and the longest pause before a restart, in milliseconds. Each pause is twice as long as the one before. */
 const PAUSE = { first: 100, longest: 30_000 };
-/** A process that has run so long, in milliseconds, has begun well: the next pause is the first one again. */
+/** Running time, in milliseconds, after which the next pause is the first one again. */
 const SETTLED = 60_000;
 /** How long a ticket waits for its connection, in milliseconds. */
 const TICKET_LIFE = 10_000;
@@ -46,7 +46,7 @@ export type CallHandlers = {
   readonly [Call in keyof Calls]: (input: Calls[Call]["input"]) => Promise<Calls[Call]["output"]>;
 };
 
-/** What the process is started with, and whom it talks to. */
+/** What the process is started with, and what its messages cause. */
 export interface GatewayProcessOptions {
   /** Folder for the local socket. */
   readonly folder: string;
@@ -121,7 +121,7 @@ export class GatewayProcess {
     return this.#ready;
   }
 
-  /** Sends a message, which is lost if the process does not run: what it is about is lost as well then. */
+  /** Sends a message. Without a process there are no sessions or terminals that it could be about. */
   send(message: ToGateway): void {
     if (this.#child?.connected) this.#child.send(message, () => {});
   }
@@ -179,13 +179,21 @@ export class GatewayProcess {
       clearInterval(timer);
       this.#kill(child, "does not respond");
     }, SIGN_OF_LIFE);
-    child.on("message", (message: FromGateway) => {
+    const receive = (message: FromGateway) => {
       missed = 0;
       if (message.kind === "ready") {
         isReady = true;
         begun.resolve(message.port);
       } else if (message.kind === "failed") begun.reject(new OperatorError(message.reason));
       else this.#receive(child, message);
+    };
+    child.on("message", (message: FromGateway) => {
+      try {
+        receive(message);
+      } catch (error) {
+        this.#options.log().error({ err: error }, "a message of the gateway process is malformed");
+        this.#kill(child, "sends malformed messages");
+      }
     });
     const ended = (code: number | null, signal: NodeJS.Signals | null) => {
       clearInterval(timer);

@@ -66,11 +66,11 @@ export interface NewSession extends Omit<AdmittedLogin, "device"> {
 /** Values of an event, by their names on the wire. */
 export type EventData = Readonly<Record<string, string | number>>;
 
-/** What is added to the record of a session. */
+/** An addition to the record of a session. */
 export type LedgerEntry =
   /** The device has let the login in. */
   | { readonly kind: "authenticated" }
-  /** The kind of the session, once its client has said what it wants. */
+  /** The kind of the session, known with the first request of its client. */
   | { readonly kind: "described"; readonly type: string; readonly term?: string }
   | {
       readonly kind: "event";
@@ -112,8 +112,8 @@ export interface ReachedDevice {
 }
 
 /**
- * What a connection of the gateway process to the service's local socket begins with: so many characters. It says what
- * the connection is joined with, and is good once.
+ * The first characters of a connection of the gateway process to the service's local socket. A ticket selects the
+ * connection to join it with, and is valid once.
  */
 export type Ticket = string;
 export const TICKET_LENGTH = 32;

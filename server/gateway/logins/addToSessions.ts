@@ -19,10 +19,10 @@ interface Kept {
 }
 
 /**
- * Adds entries to the records of sessions, all of them in one transaction. Of sessions that no longer exist, nothing is
- * kept.
- * @returns the sessions whose output is recorded no longer: their recordings have reached the limit, or are turned off
- * @throws DriverAdapterError the database refuses all of them
+ * Adds entries to the records of sessions. The sessions share transactions, and each succeeds or fails by itself.
+ * @returns the sessions whose output is no longer recorded: they no longer exist, their recordings have reached the limit,
+ * or recording is turned off
+ * @throws DriverAdapterError the database refuses the entries of a session
  */
 export async function addToSessions(
   services: Services,

@@ -44,7 +44,7 @@ export class AgentClient {
     const client = this.#client;
     const { promise, reject } = Promise.withResolvers<never>();
     this.#ended = promise;
-    // Whoever waits hears of it; later it is of no interest.
+    // Callers that wait receive the error. After the login there are none.
     promise.catch(() => {});
     client.on("error", () => stream.destroy());
     client.on("error", (error) => reject(new UnreachableError(`broke off the login: ${error.message}`)));

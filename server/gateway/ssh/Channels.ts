@@ -219,7 +219,7 @@ class Seat {
     this.#release = release;
     session.once("close", () => {
       this.#isClosed = true;
-      // What is left is read by whoever passes it on; without that, the channel would never close.
+      // A channel closes only when all of it is read, and nothing is passed on before the device has opened its own.
       if (this.#far === undefined) this.#near?.resume();
       this.#free();
     });

@@ -13,9 +13,6 @@ import { Startups } from "./Startups.ts";
 /** How often a silent client is asked whether it is there, in milliseconds, and how many times before it counts as gone. */
 const KEEP_ALIVE = { keepaliveInterval: 30_000, keepaliveCountMax: 3 };
 
-/** How long the service waits for a client's greeting before it sends its own, in milliseconds. */
-const GREETING = 300;
-
 /**
  * What clients may choose from: nothing by SHA-1 or CBC, and strict key exchange, against prefix truncation. No groups
  * of finite fields: with those an exchange costs a server far more than the client (CVE-2002-20001).
@@ -132,10 +129,7 @@ export class SshEntry {
     }
     this.#addresses.set(socket, address);
     this.#startups.add(socket, networkOf(address));
-    const begin = () => this.#server.injectSocket(socket);
-    if (await hasSpoken(socket)) this.#startups.exchange(socket, begin);
-    // A client that waits for the service's greeting costs nothing before it has that.
-    else if (!socket.destroyed) begin();
+    this.#server.injectSocket(socket);
   }
 
   #accept(client: ssh2.Connection): void {
@@ -147,6 +141,9 @@ export class SshEntry {
       socket.destroy();
       return;
     }
+    // The client has sent its identification, and wants to exchange keys.
+    socket.pause();
+    this.#startups.exchange(socket, () => socket.resume());
     let hasExchanged = false;
     client.once("handshake", () => {
       hasExchanged = true;
@@ -190,19 +187,4 @@ export class SshEntry {
   #isRefused(address: string): boolean {
     return this.#exhausted.endOf(networkOf(address), Date.now()) !== undefined;
   }
-}
-
-/** Whether a client sends something soon. Most greet at once; others wait to be greeted. */
-function hasSpoken(socket: Socket): Promise<boolean> {
-  return new Promise((resolve) => {
-    const settle = (spoken: boolean) => {
-      clearTimeout(timer);
-      socket.off("readable", read).off("close", silent);
-      resolve(spoken);
-    };
-    const read = () => settle(socket.readableLength > 0);
-    const silent = () => settle(false);
-    const timer = setTimeout(silent, GREETING);
-    socket.on("readable", read).on("close", silent);
-  });
 }

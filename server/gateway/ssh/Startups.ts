@@ -12,7 +12,7 @@ const EXCHANGE = 3_000;
 interface Startup {
   readonly network: Network;
   readonly timer: NodeJS.Timeout;
-  /** Begins the key exchange; undefined while the client has sent nothing. */
+  /** Begins the key exchange; undefined while the client has not identified itself. */
   begin: (() => void) | undefined;
   /** Ends when its key exchange counts no more; undefined before that has begun, and after. */
   exchange: NodeJS.Timeout | undefined;
@@ -63,7 +63,7 @@ export class Startups {
   }
 
   /**
-   * The client has sent something, and wants to exchange keys.
+   * The client wants to exchange keys.
    * @param begin called when it is its turn
    */
   exchange(socket: Socket, begin: () => void): void {

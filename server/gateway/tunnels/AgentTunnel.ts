@@ -76,9 +76,9 @@ export class AgentTunnel {
   }
 
   /**
-   * To be called every 25 seconds: agents hang up 35 seconds after the last keep-alive. One that has not answered since
-   * the last call is gone. One that has sent too much since was read no further, so that it could not connect and begin
-   * again at once.
+   * The holder calls it every 25 seconds: agents hang up 35 seconds after the last keep-alive. It ends the tunnel of an
+   * agent that has not answered since the last call, or has sent too much. A flood ends only here, because the agent
+   * would reconnect at once.
    */
   check(): void {
     this.#bytes = 0;
