@@ -8,7 +8,7 @@ const SMALLEST_PACKET = 1024;
 const PACKETS_BEFORE_LOGIN = 200;
 /** Bytes that a peer may leave unread before its connection is read no further. */
 const UNREAD = 256 * 1024;
-/** The same before login, when the connection ends. */
+/** Bytes that a client may leave unread before login. Then its connection ends. */
 const UNREAD_BEFORE_LOGIN = 64 * 1024;
 /** `SSH_OPEN_RESOURCE_SHORTAGE` (RFC 4254, section 5.1). */
 const RESOURCE_SHORTAGE = 4;
@@ -21,15 +21,12 @@ interface Incoming {
 /** What the library knows of a channel; a session's own channel comes with its first request. */
 interface LibraryChannel {
   readonly incoming?: Incoming;
-  readonly stderr?: EventEmitter;
   readonly _channel?: { readonly incoming: Incoming };
   /** Of a session. */
   readonly _chanInfo?: { readonly outgoing: { readonly id: number } };
 }
 
 interface OpenedChannel {
-  /** The own id, in a confirmation. */
-  readonly recipient: number;
   readonly sender: number;
   readonly packetSize: number;
 }
@@ -58,7 +55,7 @@ interface Internals {
   };
 }
 
-/** @throws Error another version of the library has none of them, and nothing would be bounded */
+/** @throws Error this version of the library lacks one of them, so that nothing would be bounded */
 function internalsOf(connection: Client | Connection): Internals {
   const { _sock, _protocol, _chanMgr } = connection as unknown as Partial<Internals>;
   const complete = _sock && _chanMgr && _protocol?._onPacket && _protocol._handlers?.CHANNEL_DATA;
