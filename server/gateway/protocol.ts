@@ -1,3 +1,4 @@
+import type { SessionEntry } from "../features/sessions/addEntries.ts";
 import type { SshSettings } from "../services.ts";
 import type { SshAddress } from "./ssh/sshAddress.ts";
 
@@ -66,26 +67,10 @@ export interface NewSession extends Omit<AdmittedLogin, "device"> {
 /** Values of an event, by their names on the wire. */
 export type EventData = Readonly<Record<string, string | number>>;
 
-/** An addition to the record of a session. */
-export type LedgerEntry =
-  /** The device has let the login in. */
-  | { readonly kind: "authenticated" }
-  /** The kind of the session, known with the first request of its client. */
-  | { readonly kind: "described"; readonly type: string; readonly term?: string }
-  | {
-      readonly kind: "event";
-      readonly seat: number;
-      readonly type: string;
-      readonly at: Date;
-      readonly data: EventData;
-    }
-  /** Output of a seat. */
-  | { readonly kind: "output"; readonly seat: number; readonly text: string; readonly size: TerminalSize };
-
 /** Entries of a session, in their order. */
 export interface SessionEntries {
   readonly uid: string;
-  readonly entries: readonly LedgerEntry[];
+  readonly entries: readonly SessionEntry[];
 }
 
 /** The calls of the gateway process, each with what it sends and what the service answers. */

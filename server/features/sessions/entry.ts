@@ -6,12 +6,10 @@ import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from ".
 import type { Handler } from "../../http/handler.ts";
 import { checkTexts } from "../../http/validation.ts";
 import type { Services } from "../../services.ts";
+import { addEntries, EVENTS_MAX } from "./addEntries.ts";
 import { changeSession, unknownSession } from "./changeSession.ts";
 import { presentSession } from "./presentSession.ts";
 import { appendRecord } from "./records.ts";
-
-/** Maximum number of events of a session: a logged-in user can cause any number. */
-export const EVENTS_MAX = 1000;
 
 const unknownDevice = () => new NotFoundError("device_uid: no accepted device has it");
 
@@ -94,26 +92,13 @@ export async function storeEvent(
   event: z.output<typeof sessions.sessionEvent>,
 ): Promise<void> {
   checkTexts(event.type, "type");
-  await inTransaction(services, async (tx) => {
-    const session = await tx.session.findUnique({ where: { uid }, select: { events: true } });
-    if (!session) throw unknownSession();
-    if (session.events >= EVENTS_MAX) {
-      throw new ForbiddenError(`a session may have ${EVENTS_MAX} events at most`);
-    }
-    const sequence = session.events + 1;
-    await tx.session.update({ where: { uid }, data: { events: sequence }, select: { uid: true } });
-    await tx.sessionEvent.create({
-      data: {
-        sessionUid: uid,
-        sequence,
-        seat: event.seat,
-        type: event.type,
-        at: new Date(event.timestamp),
-        data: JSON.stringify(event.data),
-      },
-      select: { sequence: true },
-    });
-  });
+  const { seat, type, timestamp, data } = event;
+  const entry = { kind: "event", seat, type, at: new Date(timestamp), data } as const;
+  const added = await inTransaction(services, (tx) => addEntries(services, tx, { uid }, [entry]));
+  if (added === undefined) throw unknownSession();
+  if (added.droppedEvents > 0) {
+    throw new ForbiddenError(`a session may have ${EVENTS_MAX} events at most`);
+  }
 }
 
 export const addSessionEvent: Handler<InternalOperations["addSessionEvent"]> = async (context) => {

@@ -5,16 +5,10 @@ import { inTransaction, within } from "../../db/transaction.ts";
 import { ForbiddenError, NotFoundError, WrongTypeError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
-import { activeSince } from "./active.ts";
+import { addEntries } from "./addEntries.ts";
 import { type SessionKey, sessionFor, unknownSession } from "./changeSession.ts";
 
 type Chunk = z.output<typeof sessions.recordChunk>;
-
-/** Bytes that a chunk counts beside its text: otherwise the number of empty chunks would have no limit. */
-const CHUNK_OVERHEAD = 128;
-
-/** What a chunk counts against the limit, in bytes. @param message its text as JSON */
-export const sizeOfChunk = (message: string): number => Buffer.byteLength(message) + CHUNK_OVERHEAD;
 
 /**
  * Adds a chunk to the recording of a seat (rules section 17.5 and 17.6). A closed session accepts late chunks for as
@@ -31,41 +25,11 @@ export async function appendRecord(
 ): Promise<void> {
   if (chunk.uid !== key.uid) throw new WrongTypeError("uid: must be the session of the path");
   if (chunk.seat !== seat) throw new WrongTypeError("seat: must be that of the path");
-  const { maximumRecording } = services.settings;
-  const message = JSON.stringify(chunk.message);
-  const size = sizeOfChunk(message);
-  await inTransaction(services, async (tx) => {
-    const session = await tx.session.findUnique({
-      where: { ...key },
-      select: { closedAt: true, recordedSize: true, namespace: { select: { sessionRecord: true } } },
-    });
-    if (!session) throw unknownSession();
-    if (!session.namespace.sessionRecord)
-      throw new ForbiddenError("the namespace has its sessions not recorded");
-    if (session.closedAt !== null && session.closedAt <= activeSince(services)) {
-      throw new ForbiddenError("the session is over");
-    }
-    if (session.recordedSize + size > maximumRecording * 1024 * 1024) {
-      throw new ForbiddenError(`a session's recording may have ${maximumRecording} MiB at most`);
-    }
-    const { records: sequence } = await tx.session.update({
-      where: { uid: key.uid },
-      data: { recorded: true, recordedSize: { increment: size }, records: { increment: 1 } },
-      select: { records: true },
-    });
-    await tx.sessionRecord.create({
-      data: {
-        sessionUid: key.uid,
-        seat,
-        sequence,
-        time: services.now(),
-        message,
-        width: BigInt(chunk.width),
-        height: BigInt(chunk.height),
-      },
-      select: { sequence: true },
-    });
-  });
+  const { message: text, width, height } = chunk;
+  const entry = { kind: "output", seat, text, size: { width, height } } as const;
+  const added = await inTransaction(services, (tx) => addEntries(services, tx, key, [entry]));
+  if (added === undefined) throw unknownSession();
+  if (added.unrecorded !== undefined) throw new ForbiddenError(added.unrecorded);
 }
 
 export const recordSession: Handler<PublicOperations["recordSession"]> = async (context) => {

@@ -1,7 +1,8 @@
 import { StringDecoder } from "node:string_decoder";
 import { setTimeout, setImmediate as turn } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { EventData, LedgerEntry, SessionEntries, TerminalSize } from "../protocol.ts";
+import type { SessionEntry } from "../../features/sessions/addEntries.ts";
+import type { EventData, SessionEntries, TerminalSize } from "../protocol.ts";
 
 /** How long entries are collected before they are written, in milliseconds. */
 const COLLECTING = 200;
@@ -73,7 +74,7 @@ export class Ledger {
 
   async #writeBatch(): Promise<void> {
     let { characters, entries } = BATCH;
-    const batch: { readonly session: SessionLedger; readonly taken: readonly LedgerEntry[] }[] = [];
+    const batch: { readonly session: SessionLedger; readonly taken: readonly SessionEntry[] }[] = [];
     for (const session of [...this.#dirty]) {
       if (characters <= 0 || entries <= 0) break;
       const taken = session.take(characters, entries);
@@ -97,11 +98,11 @@ export class Ledger {
   }
 }
 
-const weightOf = (entry: LedgerEntry): number =>
+const weightOf = (entry: SessionEntry): number =>
   OVERHEAD +
   (entry.kind === "output" ? entry.text.length : entry.kind === "event" ? lengthOf(entry.data) : 0);
 
-const lengthOf = (data: EventData): number =>
+const lengthOf = (data: object): number =>
   Object.values(data).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 8), 0);
 
 /** What happens in a session, in its order, until it is written. */
@@ -110,7 +111,7 @@ export class SessionLedger {
   readonly #ledger: Ledger;
   readonly #decoders = new Map<number, StringDecoder>();
   #recording: boolean;
-  #waiting: LedgerEntry[] = [];
+  #waiting: SessionEntry[] = [];
   #weight = 0;
   #writing = false;
   #room = Promise.withResolvers<void>();
@@ -199,7 +200,7 @@ export class SessionLedger {
   }
 
   /** Takes what is to be written next, of a size at most; one entry at least. */
-  take(characters: number, entries: number): readonly LedgerEntry[] {
+  take(characters: number, entries: number): readonly SessionEntry[] {
     let count = 0;
     let weight = 0;
     for (const entry of this.#waiting) {
@@ -222,12 +223,12 @@ export class SessionLedger {
     this.#idle = Promise.withResolvers();
   }
 
-  #remove(last: LedgerEntry): void {
+  #remove(last: SessionEntry): void {
     this.#waiting.pop();
     this.#weight -= weightOf(last);
   }
 
-  #add(entry: LedgerEntry): void {
+  #add(entry: SessionEntry): void {
     this.#waiting.push(entry);
     this.#weight += weightOf(entry);
     // A session is listed as active as soon as its client is logged in.

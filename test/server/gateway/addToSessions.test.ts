@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { pino } from "pino";
 import { beforeAll, expect, test } from "vitest";
+import type { SessionEntry } from "../../../server/features/sessions/addEntries.ts";
 import { beginSession } from "../../../server/features/sessions/entry.ts";
 import { addToSessions } from "../../../server/gateway/logins/addToSessions.ts";
-import type { LedgerEntry } from "../../../server/gateway/protocol.ts";
 import { withSharedApp } from "../http/lab.ts";
 import { enrol, type TestUser } from "../http/testApp.ts";
 
@@ -28,11 +28,11 @@ async function newSession(): Promise<string> {
   return uid;
 }
 
-const add = (uid: string, entries: readonly LedgerEntry[]) =>
+const add = (uid: string, entries: readonly SessionEntry[]) =>
   addToSessions(app.services, [{ uid, entries }], log);
 
-const output = (text: string): LedgerEntry => ({ kind: "output", seat: 0, text, size: SIZE });
-const event = (type: string, data = {}): LedgerEntry => ({
+const output = (text: string): SessionEntry => ({ kind: "output", seat: 0, text, size: SIZE });
+const event = (type: string, data = {}): SessionEntry => ({
   kind: "event",
   seat: 0,
   type,
