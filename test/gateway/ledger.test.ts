@@ -27,6 +27,7 @@ it("writes everything of each session in its order, in batches of bounded size",
         return [];
       }, silent);
       const sessions = [0, 1, 2].map((index) => ledger.open(String(index), true));
+      for (const session of sessions) session.begun();
       const expected = ["", "", ""];
       let next = 0;
       for (const [index, { kind, seat, length }] of actions) {
@@ -67,6 +68,7 @@ it("keeps the last of sizes that follow each other, and says when it is full", a
     return [];
   }, silent);
   const session = ledger.open("one", false);
+  session.begun();
   for (let columns = 1; columns <= 20_000; columns += 1) session.event(0, "window-change", { columns });
   expect(session.isFull).toBe(false);
   await session.finish();
@@ -85,6 +87,7 @@ it("records no more of a session whose recording has reached its limit, and goes
     return ["one"];
   }, silent);
   const session = ledger.open("one", true);
+  session.begun();
   await session.record(0, Buffer.from("first"), SIZE);
   await session.finish();
   expect(session.recording).toBe(false);
@@ -97,6 +100,37 @@ it("records no more of a session whose recording has reached its limit, and goes
 it("goes on where nothing can be written", async () => {
   const ledger = new Ledger(() => Promise.reject(new Error("the database is gone")), silent);
   const session = ledger.open("one", true);
+  session.begun();
   for (let count = 0; count < 100; count += 1) await session.record(0, Buffer.alloc(16_000, "x"), SIZE);
   await session.finish();
+});
+
+it("writes nothing of a session before it has begun, and all of it then", async () => {
+  const kinds: string[] = [];
+  const ledger = new Ledger(async (sessions) => {
+    for (const { entries } of sessions) kinds.push(...entries.map(({ kind }) => kind));
+    return [];
+  }, silent);
+  const session = ledger.open("one", true);
+  session.describe("term", "xterm");
+  session.event(0, "pty-req", {});
+  const other = ledger.open("other", true);
+  other.begun();
+  other.authenticated();
+  await other.finish();
+  expect(kinds).toEqual(["authenticated"]);
+  session.begun();
+  await session.finish();
+  expect(kinds).toEqual(["authenticated", "described", "event"]);
+});
+
+it("forgets what has happened in a session that never begins", async () => {
+  const ledger = new Ledger(() => Promise.reject(new Error("nothing is to be written")), silent);
+  const session = ledger.open("one", true);
+  for (let count = 0; count < 256; count += 1) session.event(count, "exec", {});
+  expect(session.isFull).toBe(true);
+  const room = session.room();
+  await session.finish();
+  await room;
+  expect(session.isDirty).toBe(false);
 });

@@ -86,6 +86,7 @@ export class DeviceLogin implements OpenLogin {
     const { uid } = this;
     this.#service.logins.set(uid, this);
     await this.#service.call("begin", { uid, deviceUid: device.uid, username, address, type });
+    this.ledger.begun();
     const { ticket, hostKey } = await this.#service.call("reach", { session: uid });
     const stream = await this.#service.connect(ticket);
     const agent = new AgentClient({ stream, hostKey, username });

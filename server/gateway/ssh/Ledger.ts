@@ -53,10 +53,10 @@ export class Ledger {
     await turn();
     while (this.#dirty.size > 0) {
       const begun = performance.now();
-      await this.#writeBatch();
+      const wasFull = await this.#writeBatch();
       const took = performance.now() - begun;
       await setTimeout(took);
-      await this.#collect();
+      if (!wasFull) await this.#collect();
     }
     this.#running = false;
   }
@@ -69,23 +69,23 @@ export class Ledger {
     ]);
     late.abort();
     this.#early = Promise.withResolvers();
-    if ([...this.#dirty].some((session) => session.isUrgent)) this.#early.resolve();
   }
 
-  async #writeBatch(): Promise<void> {
+  /** @returns true if there was more than a batch has */
+  async #writeBatch(): Promise<boolean> {
     let { characters, entries } = BATCH;
-    const batch: { readonly session: SessionLedger; readonly taken: readonly SessionEntry[] }[] = [];
+    const batch: { readonly session: SessionLedger; readonly entries: readonly SessionEntry[] }[] = [];
     for (const session of [...this.#dirty]) {
       if (characters <= 0 || entries <= 0) break;
       const taken = session.take(characters, entries);
-      entries -= taken.length;
-      for (const entry of taken) characters -= weightOf(entry);
-      batch.push({ session, taken });
+      entries -= taken.entries.length;
+      characters -= taken.weight;
+      batch.push({ session, entries: taken.entries });
       this.#dirty.delete(session);
     }
     let silenced: readonly string[] = [];
     try {
-      silenced = await this.#write(batch.map(({ session: { uid }, taken }) => ({ uid, entries: taken })));
+      silenced = await this.#write(batch.map(({ session: { uid }, entries }) => ({ uid, entries })));
     } catch (error) {
       // The login goes on: what cannot be kept is lost, and the operator learns of it.
       this.#log.error({ err: error, sessions: batch.length }, "something of sessions could not be kept");
@@ -95,6 +95,7 @@ export class Ledger {
       session.written(stopped.has(session.uid));
       if (session.isDirty) this.add(session, session.isUrgent);
     }
+    return characters <= 0 || entries <= 0;
   }
 }
 
@@ -114,6 +115,7 @@ export class SessionLedger {
   #waiting: SessionEntry[] = [];
   #weight = 0;
   #writing = false;
+  #hasBegun = false;
   #room = Promise.withResolvers<void>();
   #idle = Promise.withResolvers<void>();
 
@@ -145,6 +147,12 @@ export class SessionLedger {
   /** Settles once there is room for more. */
   async room(): Promise<void> {
     while (this.isFull) await this.#room.promise;
+  }
+
+  /** The session is in the database: what has happened so far can be written. */
+  begun(): void {
+    this.#hasBegun = true;
+    if (this.isDirty) this.#ledger.add(this, true);
   }
 
   /** The device has let the login in. */
@@ -191,8 +199,14 @@ export class SessionLedger {
     if (this.isFull) await this.room();
   }
 
-  /** Settles once everything is written. */
+  /** Settles once everything is written. Of a session that has never begun, nothing is. */
   async finish(): Promise<void> {
+    if (!this.#hasBegun) {
+      this.#waiting = [];
+      this.#weight = 0;
+      this.written(false);
+      return;
+    }
     while (this.isDirty || this.#writing) {
       this.#ledger.add(this, true);
       await this.#idle.promise;
@@ -200,17 +214,21 @@ export class SessionLedger {
   }
 
   /** Takes what is to be written next, of a size at most; one entry at least. */
-  take(characters: number, entries: number): readonly SessionEntry[] {
+  take(
+    characters: number,
+    entries: number,
+  ): { readonly entries: readonly SessionEntry[]; readonly weight: number } {
     let count = 0;
     let weight = 0;
     for (const entry of this.#waiting) {
-      if (count > 0 && (count >= entries || weight + weightOf(entry) > characters)) break;
+      const added = weightOf(entry);
+      if (count > 0 && (count >= entries || weight + added > characters)) break;
       count += 1;
-      weight += weightOf(entry);
+      weight += added;
     }
     this.#weight -= weight;
     this.#writing = true;
-    return this.#waiting.splice(0, count);
+    return { entries: this.#waiting.splice(0, count), weight };
   }
 
   /** What was taken is written. @param silenced output is recorded no longer */
@@ -232,7 +250,7 @@ export class SessionLedger {
     this.#waiting.push(entry);
     this.#weight += weightOf(entry);
     // A session is listed as active as soon as its client is logged in.
-    this.#ledger.add(this, this.isUrgent || entry.kind === "authenticated");
+    if (this.#hasBegun) this.#ledger.add(this, this.isUrgent || entry.kind === "authenticated");
   }
 }
 
