@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import {
+  acceptWithKey,
   CLIENT,
   gatewayPidOf,
   newKey,
   openFolder,
-  publicHalf,
   type SshService,
   someAtATime,
   startAgent,
@@ -47,12 +47,9 @@ const UNLIMITED = ["reports", "enrolments"].flatMap((what) => [`--${what}-per-ad
 const folder = openFolder();
 const key = newKey(folder.path, "key");
 const fleet = await startSshService({ flags: [...UNLIMITED, "--maximum-pending-devices", "0"] });
-const { service, client, tenant, namespace } = fleet;
+const { service, tenant, namespace } = fleet;
 const agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path });
-await client.acceptDevice({ params: { uid: agent.uid } });
-await client.createPublicKey({
-  body: { name: "key", data: publicHalf(key), username: ".*", filter: { hostname: ".*" } },
-});
+await acceptWithKey(fleet, agent.uid, key);
 const sshd = await startSshd(folder.path, key);
 const printout = new Printout();
 

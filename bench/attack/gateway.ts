@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import {
+  acceptWithKey,
   gatewayPidOf,
   newKey,
   openFolder,
-  publicHalf,
   ssh,
   startAgent,
   startSshService,
@@ -15,9 +15,9 @@ import type { SshAttack, SshOrder } from "./sshAttacker.ts";
 
 /** The attacks on the SSH gateway, by their names. */
 export const GATEWAY_CASES: Readonly<Record<SshAttack, string>> = {
-  none: "nobody",
+  none: "no attack",
   resets: "connect, reset and reconnect from the same port, with a broken key exchange",
-  requestsBeforeLogin: "global requests before login, whose answers nobody reads, on 4 connections",
+  requestsBeforeLogin: "global requests before login, whose answers are never read, on 4 connections",
   finiteFields: "40 key exchanges by `diffie-hellman-group18-sha512` in a second, without a login",
   curves: "1,500 key exchanges by `curve25519-sha256` in a second, without a login",
   sizes: "100,000 sizes of a terminal in a second, by one login",
@@ -31,7 +31,7 @@ export const GATEWAY_CASES: Readonly<Record<SshAttack, string>> = {
 
 const LIST = "/api/namespaces";
 
-/** What is seen of the service while an attack goes on. */
+/** Measurements of the service during an attack. */
 export interface GatewayMeasured {
   /** Times of the healthy GET, in milliseconds; undefined: the service ended. */
   readonly get: { readonly p50: number; readonly p99: number; readonly worst: number } | undefined;
@@ -54,10 +54,8 @@ export async function measureGateway(attack: SshAttack, seconds: number): Promis
   const { service, client, tenant, namespace, port, user } = fleet;
   const agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path });
   try {
-    await client.acceptDevice({ params: { uid: agent.uid } });
+    await acceptWithKey(fleet, agent.uid, key);
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
-    const everything = { username: ".*", filter: { hostname: ".*" } };
-    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...everything } });
     const { token: pending } = await client.authDevice({
       body: {
         info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "arm64", platform: "native" },

@@ -5,7 +5,7 @@ import { workerData } from "node:worker_threads";
 import ssh2 from "ssh2";
 import { WebSocket } from "ws";
 
-/** What the attacker does, over and over. */
+/** The attacks, each repeated without end. */
 export type SshAttack =
   | "none"
   | "resets"
@@ -20,7 +20,7 @@ export type SshAttack =
   | "pendingDevice"
   | "recordedOutput";
 
-/** What a thread is started with. */
+/** The data that a thread is started with. */
 export interface SshOrder {
   readonly attack: SshAttack;
   readonly port: number;
@@ -117,6 +117,11 @@ const exec = (client: ssh2.Client, command: string) =>
     );
   });
 
+const shellOf = (client: ssh2.Client) =>
+  new Promise<ssh2.ClientChannel>((resolve, reject) => {
+    client.shell((error, channel) => (error ? reject(error) : resolve(channel.on("error", () => {}))));
+  });
+
 const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 const ATTACKS: Readonly<Record<SshAttack, () => void>> = {
@@ -166,9 +171,7 @@ const ATTACKS: Readonly<Record<SshAttack, () => void>> = {
   sizes: () =>
     forever(async () => {
       const { client } = await login();
-      const shell = await new Promise<ssh2.ClientChannel>((resolve, reject) => {
-        client.shell((error, channel) => (error ? reject(error) : resolve(channel.on("error", () => {}))));
-      });
+      const shell = await shellOf(client);
       shell.resume();
       for (let round = 0; round < 100; round += 1) {
         for (let count = 0; count < 1000; count += 1) shell.setWindow(24, 1 + count, 0, 0);
@@ -244,9 +247,7 @@ const ATTACKS: Readonly<Record<SshAttack, () => void>> = {
   recordedOutput: () =>
     forever(async () => {
       const { client } = await login();
-      const shell = await new Promise<ssh2.ClientChannel>((resolve, reject) => {
-        client.shell((error, channel) => (error ? reject(error) : resolve(channel.on("error", () => {}))));
-      });
+      const shell = await shellOf(client);
       shell.write("yes an endless output of a recorded session\n");
       shell.resume();
       await new Promise<void>((resolve) => void client.on("close", () => resolve()));

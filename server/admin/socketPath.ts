@@ -1,17 +1,14 @@
 import { once } from "node:events";
-import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { lstatSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { createConnection } from "node:net";
-import { tmpdir } from "node:os";
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { othersMayDoAnything } from "../files/dataFolder.ts";
 import { writeDurably } from "../files/durableFile.ts";
+import { placeSocket } from "../files/socketPlace.ts";
 import { OperatorError } from "../OperatorError.ts";
 
-/** Longest path of a unix socket that every system takes, in bytes (macOS: 103, Linux: 107). */
-const longestPath = 103;
 const SOCKET = "admin.sock";
 
-const fits = (path: string): boolean => Buffer.byteLength(path) <= longestPath;
 const inFolder = (folder: string): string => join(folder, SOCKET);
 /** File that names the socket of a data folder whose own path is too long for one. */
 const pointer = (folder: string): string => join(folder, "admin.sock.path");
@@ -28,18 +25,9 @@ export async function prepareSocketPath(folder: string): Promise<string> {
     throw new OperatorError(`Another service runs on the data folder ${folder}`);
   }
   removeSocket(folder);
-  const path = inFolder(folder);
-  if (fits(path)) return path;
-  const short = inFolder(mkdtempSync(join(tmpdir(), "gatehouse-")));
-  if (!fits(short)) {
-    rmdirSync(dirname(short));
-    throw new OperatorError(
-      `The paths of the data folder and of the temporary folder (TMPDIR) are too long for the administration ` +
-        `socket: one of ${path} and ${short} must have at most ${longestPath} bytes`,
-    );
-  }
-  writeDurably(pointer(folder), short);
-  return short;
+  const path = placeSocket(folder, SOCKET, "administration socket");
+  if (path !== inFolder(folder)) writeDurably(pointer(folder), path);
+  return path;
 }
 
 /** Whether a service runs on a data folder. The socket of a killed process refuses connections. */

@@ -41,7 +41,7 @@ export class Gateway {
   /** The key that logs in to agents. */
   readonly #agentKey: GatewayKey;
 
-  /** Holds no connection, writes nothing and starts no process before it is told to. */
+  /** The constructor opens no connection, writes nothing and starts no process. */
   constructor(services: Services, { folder, peers, log }: GatewayOptions) {
     const { ssh, trustedProxies } = services.settings;
     this.services = services;
@@ -55,7 +55,6 @@ export class Gateway {
     this.process = new GatewayProcess({
       folder,
       start: { settings: ssh, trustedProxies },
-      memory: ssh.memory,
       log,
       handlers: this.#handlers(),
       count: ({ entry, credential, result }) =>
@@ -161,7 +160,12 @@ export class Gateway {
   /** @throws UnreachableError the session has ended, or its device does not answer */
   async #reachFor(session: string): Promise<ReachedDevice> {
     const uid = this.live.deviceOf(session);
-    const device = uid && (await this.services.db.device.findUnique({ where: { uid } }));
+    const device =
+      uid &&
+      (await this.services.db.device.findUnique({
+        where: { uid },
+        select: { uid: true, publicKey: true, instanceId: true },
+      }));
     if (!device) throw new UnreachableError("is not connected");
     const hostKey = hostKeyOf(device.publicKey);
     const stream = await this.reach(device.uid, device.instanceId);

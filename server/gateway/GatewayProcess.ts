@@ -1,13 +1,13 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmdirSync, rmSync } from "node:fs";
+import { rmdirSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { extname, join } from "node:path";
+import { dirname, extname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { FastifyBaseLogger } from "fastify";
+import { placeSocket } from "../files/socketPlace.ts";
 import { OperatorError } from "../OperatorError.ts";
 import { boundedStart } from "../process/boundMemory.ts";
 import {
@@ -22,9 +22,6 @@ import {
 } from "./protocol.ts";
 
 const MAIN = fileURLToPath(new URL(`./ssh/main${extname(import.meta.filename)}`, import.meta.url));
-/** Longest path of a unix socket that every system takes, in bytes. */
-const LONGEST_PATH = 103;
-
 /** Megabytes that the process may hold beside its heap: what it passes on is not in the heap. */
 const BESIDE_HEAP = 256;
 /** How often the process must show that its event loop turns, in milliseconds, and how often it may fail to. */
@@ -46,25 +43,16 @@ export type CallHandlers = {
   readonly [Call in keyof Calls]: (input: Calls[Call]["input"]) => Promise<Calls[Call]["output"]>;
 };
 
-/** What the process is started with, and what its messages cause. */
+/** Options of the process, and the handlers of its messages. */
 export interface GatewayProcessOptions {
   /** Folder for the local socket. */
   readonly folder: string;
   readonly start: Omit<GatewayStart, "socket" | "entry" | "logLevel">;
-  /** Megabytes of its heap. */
-  readonly memory: number;
   readonly log: () => FastifyBaseLogger;
   readonly handlers: CallHandlers;
   count(login: CountedLogin): void;
   /** The process has ended, with all its sessions. */
   ended(): void;
-}
-
-/** Where the local socket is. */
-interface SocketPlace {
-  readonly path: string;
-  /** A folder that was made for it. */
-  readonly folder?: string;
 }
 
 /** A connection that the process is to join, and what becomes of it if that does not happen. */
@@ -82,7 +70,7 @@ export class GatewayProcess {
   readonly #options: GatewayProcessOptions;
   readonly #expected = new Map<Ticket, Expected>();
   readonly #relayed = new Set<Socket>();
-  #relay: (SocketPlace & { readonly server: Server }) | undefined;
+  #relay: { readonly server: Server; readonly path: string } | undefined;
   #entry: GatewayStart["entry"];
   #child: ChildProcess | undefined;
   #ready: Promise<number | undefined> | undefined;
@@ -156,7 +144,7 @@ export class GatewayProcess {
     const relay = this.#relay;
     if (relay === undefined) return;
     await new Promise((resolve) => relay.server.close(resolve));
-    if (relay.folder !== undefined) rmdirSync(relay.folder);
+    if (dirname(relay.path) !== this.#options.folder) rmdirSync(dirname(relay.path));
   }
 
   async #start(): Promise<number | undefined> {
@@ -206,17 +194,16 @@ export class GatewayProcess {
       if (child.pid === undefined) ended(null, null);
     });
     child.once("exit", ended);
-    const { folder: _folder, start } = this.#options;
-    const { level: logLevel } = this.#options.log();
+    const { start, log } = this.#options;
     const { path: socket } = this.#relay;
-    this.send({ kind: "start", start: { ...start, socket, logLevel, entry: this.#entry } });
+    this.send({ kind: "start", start: { ...start, socket, logLevel: log().level, entry: this.#entry } });
     return begun.promise;
   }
 
   #fork(): ChildProcess {
     const { flags, environment } = boundedStart([], {});
     return fork(MAIN, {
-      execArgv: [...flags, `--max-old-space-size=${this.#options.memory}`],
+      execArgv: [...flags, `--max-old-space-size=${this.#options.start.settings.memory}`],
       // The service's own environment has its secrets.
       env: { ...environment, ...kept("PATH", "NODE_COMPILE_CACHE") },
       serialization: "advanced",
@@ -268,7 +255,7 @@ export class GatewayProcess {
   #receive(child: ChildProcess, message: FromGateway): void {
     if (message.kind === "alive") {
       this.memory = message.memory;
-      const most = (this.#options.memory + BESIDE_HEAP) * 1024 * 1024;
+      const most = (this.#options.start.settings.memory + BESIDE_HEAP) * 1024 * 1024;
       if (message.memory > most) this.#kill(child, "holds too much memory");
     } else if (message.kind === "login") this.#options.count(message.login);
     else if (message.kind === "call") void this.#answer(child, message);
@@ -289,12 +276,14 @@ export class GatewayProcess {
     if (child.connected) child.send(answer, () => {});
   }
 
-  async #openRelay(): Promise<SocketPlace & { readonly server: Server }> {
+  async #openRelay(): Promise<{ readonly server: Server; readonly path: string }> {
     const server = createServer((socket) => this.#pair(socket));
-    const place = placeFor(this.#options.folder);
-    server.listen(place.path);
+    const path = placeSocket(this.#options.folder, "gateway.sock", "socket of the gateway process");
+    // A killed process leaves its socket behind.
+    rmSync(path, { force: true });
+    server.listen(path);
     await once(server, "listening");
-    return { ...place, server };
+    return { server, path };
   }
 
   /** Reads the ticket of a connection, and passes the connection on. */
@@ -320,21 +309,6 @@ export class GatewayProcess {
     };
     socket.on("readable", read);
   }
-}
-
-/** A place for the local socket: in the folder or, if the path would be too long, in a new private one. */
-function placeFor(folder: string): SocketPlace {
-  if (process.platform === "win32") {
-    return { path: `\\\\?\\pipe\\gatehouse-${randomBytes(16).toString("hex")}` };
-  }
-  const path = join(folder, "gateway.sock");
-  if (Buffer.byteLength(path) > LONGEST_PATH) {
-    const own = mkdtempSync(join(tmpdir(), "gatehouse-"));
-    return { path: join(own, "gateway.sock"), folder: own };
-  }
-  // A killed process leaves its socket behind.
-  rmSync(path, { force: true });
-  return { path };
 }
 
 const kept = (...names: readonly string[]): NodeJS.ProcessEnv =>

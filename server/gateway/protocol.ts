@@ -15,7 +15,7 @@ export interface TerminalSize {
 export interface AdmittedDevice {
   readonly uid: string;
   readonly tenantId: string;
-  /** Text that the namespace shows before a shell; empty: none. */
+  /** Text that the namespace shows before a shell, with the line ends of a terminal; empty: none. */
   readonly announcement: string;
   /** Whether output is recorded. */
   readonly recorded: boolean;
@@ -32,7 +32,7 @@ export type Refusal =
   | "signature"
   | "unreachable";
 
-/** What the policy decides about a login. */
+/** The policy's decision about a login. */
 export type Admission =
   | { readonly device: AdmittedDevice }
   | { readonly refused: Refusal; readonly reason: string };
@@ -54,7 +54,7 @@ export interface AdmittedLogin {
   readonly username: string;
   /** The client's address. */
   readonly address: string;
-  /** What kind of session it is, as far as that is known. */
+  /** The kind of the session, as far as it is known. */
   readonly type: "none" | "web";
 }
 

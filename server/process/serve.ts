@@ -1,5 +1,6 @@
+import { execFile } from "node:child_process";
 import { chmodSync } from "node:fs";
-import type { FastifyInstance } from "fastify";
+import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { buildAdminServer } from "../admin/adminServer.ts";
 import { prepareSocketPath, removeSocket } from "../admin/socketPath.ts";
 import { buildApp } from "../app.ts";
@@ -24,7 +25,6 @@ import { loggerOptions } from "./logging.ts";
 import { makeMetrics } from "./metrics.ts";
 import { Positions, UNKNOWN_POSITION } from "./positions.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
-import { reportToSystemd } from "./systemd.ts";
 import { readTls } from "./tls.ts";
 
 /** A service that accepts requests. */
@@ -171,4 +171,30 @@ async function closeInTime(servers: readonly FastifyInstance[], milliseconds: nu
   } finally {
     clearTimeout(timer);
   }
+}
+
+/**
+ * Reports to systemd that the service listens and, as often as its unit's `WatchdogSec` asks for, that its event loop
+ * turns. Without a unit of `Type=notify` it does nothing.
+ * @returns a function that reports the end
+ */
+function reportToSystemd(log: FastifyBaseLogger, environment = process.env): () => void {
+  const { NOTIFY_SOCKET, WATCHDOG_USEC } = environment;
+  if (!NOTIFY_SOCKET) return () => {};
+  let hasFailed = false;
+  // Node has no datagram sockets of the kind that systemd listens on.
+  const notify = (...states: readonly string[]) => {
+    execFile("systemd-notify", states, { env: environment }, (error) => {
+      if (error === null || hasFailed) return;
+      hasFailed = true;
+      log.error({ err: error }, "systemd-notify has failed: the unit needs it, or Type=exec");
+    });
+  };
+  notify("--ready");
+  const interval = Number(WATCHDOG_USEC) / 1000 / 3;
+  const timer = interval > 0 ? setInterval(() => notify("WATCHDOG=1"), interval).unref() : undefined;
+  return () => {
+    clearInterval(timer);
+    notify("STOPPING=1");
+  };
 }

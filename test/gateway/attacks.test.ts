@@ -6,10 +6,10 @@ import { setImmediate as turn } from "node:timers/promises";
 import ssh2 from "ssh2";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
+  acceptWithKey,
   gatewayPidOf,
   newKey,
   openFolder,
-  publicHalf,
   type SshService,
   ssh,
   startAgent,
@@ -17,10 +17,7 @@ import {
   type TestAgent,
   withoutSsh,
 } from "../support/sshFleet.ts";
-
 import { HostileDevice } from "./HostileDevice.ts";
-
-const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 
 describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
   const folder = openFolder();
@@ -41,8 +38,7 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     key = newKey(folder.path, "key");
     fleet = await startSshService({ flags: ["--ssh-forwarding", "on"] });
     agent = await newAgent();
-    await fleet.client.acceptDevice({ params: { uid: agent.uid } });
-    await fleet.client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    await acceptWithKey(fleet, agent.uid, key);
     to = `root@${fleet.namespace}.edge-1`;
   });
   afterEach(() => {
@@ -189,26 +185,21 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     await unharmed();
   });
 
-  it("ends the connection of a client that sends requests before it has logged in", async () => {
+  it.each<[string, (protocol: ClientProtocol) => void]>([
+    [
+      "sends requests",
+      (protocol) => {
+        for (let count = 0; count < 1000; count += 1) protocol.ping();
+      },
+    ],
+    ["exchanges keys again", (protocol) => protocol.rekey()],
+  ])("ends the connection of a client that %s before it has logged in", async (_what, attack) => {
     const client = new ssh2.Client();
     clients.push(client);
     client.on("error", () => {});
     const closed = closeOf(client);
-    client.on("handshake", () => {
-      for (let count = 0; count < 1000; count += 1) protocolOf(client).ping();
-    });
+    client.once("handshake", () => attack(protocolOf(client)));
     // It never chooses a method.
-    client.connect({ sock: open(), username: to, authHandler: () => {} });
-    await closed;
-    await unharmed();
-  });
-
-  it("ends the connection of a client that exchanges keys again before it has logged in", async () => {
-    const client = new ssh2.Client();
-    clients.push(client);
-    client.on("error", () => {});
-    const closed = closeOf(client);
-    client.once("handshake", () => protocolOf(client).rekey());
     client.connect({ sock: open(), username: to, authHandler: () => {} });
     await closed;
     await unharmed();
@@ -366,8 +357,7 @@ describe.skipIf(withoutSsh)("a gateway process", () => {
     agent = await startAgent({
       ...{ url: fleet.service.url, tenant: fleet.tenant, hostname: "edge-1", folder: folder.path },
     });
-    await fleet.client.acceptDevice({ params: { uid: agent.uid } });
-    await fleet.client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    await acceptWithKey(fleet, agent.uid, key);
   });
   afterAll(async () => {
     await agent?.stop();

@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import ssh2 from "ssh2";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
+  acceptWithKey,
   newKey,
   openFolder,
   publicHalf,
@@ -35,14 +36,10 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
         ...["--trusted-proxies", "127.0.0.9", "--ssh-environment", "LANG,LC_KNOWN*"],
       ],
     });
-    const { service, client, tenant, namespace } = fleet;
+    const { service, tenant, namespace } = fleet;
     const flags = ["--allow-forwarding"];
     agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path, flags });
-    await client.acceptDevice({ params: { uid: agent.uid } });
-    const made = await client.createPublicKey({
-      body: { name: "key", data: publicHalf(key), ...EVERYTHING },
-    });
-    fingerprint = made.fingerprint;
+    fingerprint = await acceptWithKey(fleet, agent.uid, key);
     to = `root@${namespace}.edge-1`;
   });
   afterEach(() => {

@@ -11,9 +11,9 @@ import { makeDataDir } from "../support/dataFolder.ts";
 import { startRelay } from "../support/relay.ts";
 import { startService } from "../support/service.ts";
 import {
+  acceptWithKey,
   newKey,
   openFolder,
-  publicHalf,
   type SshService,
   spawnSsh,
   ssh,
@@ -25,7 +25,6 @@ import {
   withoutSsh,
 } from "../support/sshFleet.ts";
 
-const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 const PASSWORD = "kept at the device alone";
 const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
 
@@ -54,8 +53,7 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
       env,
       flags,
     });
-    await client.acceptDevice({ params: { uid: agent.uid } });
-    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    await acceptWithKey(fleet, agent.uid, key);
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
     to = `root@${namespace}.edge-1`;
   });
@@ -300,8 +298,7 @@ it.skipIf(withoutSsh)(
     const moving = await startRelay(() => port);
     const agent = await startAgent({ url: moving.url, tenant, hostname: "edge-1", folder: folder.path });
     try {
-      await client.acceptDevice({ params: { uid: agent.uid } });
-      await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+      await acceptWithKey(fleet, agent.uid, key);
       const to = `root@${namespace}.edge-1`;
       const knows = (strictly: string) => [
         ...["-o", `UserKnownHostsFile=${join(folder.path, "known")}`, "-o", "HostKeyAlias=gateway"],

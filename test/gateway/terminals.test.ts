@@ -7,10 +7,10 @@ import pty from "@lydell/node-pty";
 import ssh2 from "ssh2";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
+  acceptWithKey,
   CLIENT,
   newKey,
   openFolder,
-  publicHalf,
   type SshService,
   spawnSsh,
   ssh,
@@ -19,8 +19,6 @@ import {
   type TestAgent,
   withoutSsh,
 } from "../support/sshFleet.ts";
-
-const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 
 type Session = ResponseOf<"getSession">;
 
@@ -36,8 +34,7 @@ describe.skipIf(withoutSsh)(`terminals of OpenSSH${withoutSsh ? ` (${withoutSsh}
     fleet = await startSshService({ env: { GATEHOUSE_LOG_LEVEL: "debug" } });
     const { service, client, tenant, namespace } = fleet;
     agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path });
-    await client.acceptDevice({ params: { uid: agent.uid } });
-    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    await acceptWithKey(fleet, agent.uid, key);
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
     to = `root@${namespace}.edge-1`;
   });

@@ -182,6 +182,18 @@ export function newKey(folder: string, name: string, type = "ed25519"): string {
 /** The public half of a key, as the service takes it. */
 export const publicHalf = (key: string): string => readFileSync(`${key}.pub`).toString("base64");
 
+/**
+ * Accepts a device, and adds a key that opens every device to every login name.
+ * @param key path of its private half
+ * @returns the key's fingerprint
+ */
+export async function acceptWithKey({ client }: SshService, uid: string, key: string): Promise<string> {
+  await client.acceptDevice({ params: { uid } });
+  const everything = { username: ".*", filter: { hostname: ".*" } };
+  const body = { name: "key", data: publicHalf(key), ...everything };
+  return (await client.createPublicKey({ body })).fingerprint;
+}
+
 /** An SSH client's login. */
 export interface Login {
   /** `login@namespace.device` */

@@ -52,11 +52,12 @@ export async function admit(services: Services, question: LoginQuestion): Promis
   });
   if (!allowed) return { refused: "firewall", reason: `denied by firewall rule ${rule?.id}` };
   const { connectionAnnouncement, sessionRecord } = device.namespace;
+  const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
   return {
     device: {
       uid: device.uid,
       tenantId: device.tenantId,
-      announcement: connectionAnnouncement.trimEnd(),
+      announcement: announcement && `${announcement}\r\n`,
       recorded: sessionRecord && services.settings.edition !== "community",
     },
   };

@@ -1,4 +1,3 @@
-import type { Duplex } from "node:stream";
 import type {
   Client,
   ClientChannel,
@@ -11,7 +10,7 @@ import type {
 } from "ssh2";
 import type { SshSettings } from "../../services.ts";
 import { type EventData, type TerminalSize, UnreachableError } from "../protocol.ts";
-import { type Brake, isCongested, passOn, relieved, write } from "./bounds.ts";
+import { type Brake, ignoreErrors, isCongested, passOn, relieved, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import { passOutput } from "./passOutput.ts";
 
@@ -43,7 +42,6 @@ export class Channels {
   /** Channels that the client has opened and not closed, also those on which it has requested nothing. */
   #count = 0;
   #seats = 0;
-  #isHeld = false;
   #described = false;
 
   /** @param brake lets the client wait, where what it causes cannot be kept as fast */
@@ -59,11 +57,9 @@ export class Channels {
     this.#settings = settings;
     this.#brake = brake;
     client.on("session", (accept, reject) => {
-      if (this.#count >= MOST) {
-        reject();
-        return;
-      }
-      new Seat(accept(), this.#takeSeat(), this, this.#occupy());
+      const release = this.#occupy();
+      if (release === undefined) reject();
+      else new Seat(accept(), this.#takeSeat(), this, release);
     });
     if (settings.forwarding) {
       client.on("tcpip", (accept, reject, to) => void this.#forward(accept, reject, to));
@@ -95,26 +91,17 @@ export class Channels {
   note(seat: number, type: string, data: EventData): void {
     const { ledger } = this.#login;
     ledger.event(seat, type, data);
-    if (ledger.isFull) this.hold(ledger.room());
-  }
-
-  /** Reads nothing more of the client, until something has settled. */
-  hold(until: Promise<unknown>): void {
-    if (this.#isHeld) return;
-    this.#isHeld = true;
-    const release = () => {
-      this.#isHeld = false;
-    };
-    this.#brake.hold(until.then(release, release));
+    if (ledger.isFull) this.#brake.hold("ledger", () => ledger.room());
   }
 
   /** Lets the client wait while its device has not read what it caused. */
   spare(device: Client): void {
-    if (isCongested(device)) this.hold(relieved(device));
+    if (isCongested(device)) this.#brake.hold("device", () => relieved(device));
   }
 
-  /** Counts a channel, until the function that it returns is called. */
-  #occupy(): () => void {
+  /** Counts a channel, until the function that it returns is called; undefined: there are too many. */
+  #occupy(): (() => void) | undefined {
+    if (this.#count >= MOST) return undefined;
     this.#count += 1;
     let isOccupied = true;
     return () => {
@@ -125,7 +112,7 @@ export class Channels {
 
   add(channel: ServerChannel): void {
     this.#open.add(channel);
-    for (const stream of [channel, channel.stderr]) stream.on("error", () => {});
+    ignoreErrors(channel);
     channel.on("close", () => this.#open.delete(channel));
   }
 
@@ -150,11 +137,11 @@ export class Channels {
 
   async #forward(accept: () => ServerChannel, reject: () => void, to: TcpipRequestInfo): Promise<void> {
     const { srcIP, srcPort, destIP, destPort } = to;
-    if (this.#count >= MOST) {
+    const release = this.#occupy();
+    if (release === undefined) {
       reject();
       return;
     }
-    const release = this.#occupy();
     const refuse = () => {
       release();
       reject();
@@ -188,8 +175,8 @@ export class Channels {
  * Joins two connections until both have ended. The client's end is not passed on before the device's: existing agents
  * close both directions at the end of one, and what they still had to say is lost.
  */
-function join(near: ServerChannel, far: Duplex): void {
-  far.on("error", () => {});
+function join(near: ServerChannel, far: ClientChannel): void {
+  ignoreErrors(far);
   void passOn(near, (data) => write(far, data));
   void passOn(far, (data) => write(near, data)).then(() => near.end());
   near.on("close", () => far.destroy());
@@ -338,14 +325,14 @@ class Seat {
   #join(near: ServerChannel, far: ClientChannel, asked: Asked): void {
     this.#far = far;
     const { ledger, admitted } = this.#channels.login;
-    for (const stream of [far, far.stderr]) stream.on("error", () => {});
+    ignoreErrors(far);
     if (!near.writable) {
       far.close();
       return;
     }
     if (asked.request === "shell" && this.#terminal) {
-      const text = admitted.device.announcement;
-      if (text !== "") near.write(`${text.replaceAll(/\r?\n/g, "\r\n")}\r\n`);
+      const { announcement } = admitted.device;
+      if (announcement !== "") near.write(announcement);
     }
     const record =
       asked.request === "subsystem" || !ledger.recording

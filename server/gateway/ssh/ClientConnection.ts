@@ -45,7 +45,7 @@ export class ClientConnection {
     this.#client = client;
     this.#address = address;
     this.#events = events;
-    this.#brake = bound(client, () => this.#channels !== undefined);
+    this.#brake = bound(client, () => client.authenticated);
     client.on("authentication", (context) => {
       this.#authenticate(context).catch((error: unknown) => {
         if (!(error instanceof UnreachableError)) {

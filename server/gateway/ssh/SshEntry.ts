@@ -144,25 +144,21 @@ export class SshEntry {
     // The client has sent its identification, and wants to exchange keys.
     socket.pause();
     this.#startups.exchange(socket, () => socket.resume());
-    let hasExchanged = false;
-    client.once("handshake", () => {
-      hasExchanged = true;
-      this.#startups.shookHands(socket);
-    });
     // A client that breaks off has cost as much as a login.
-    socket.on("close", () => {
-      if (!hasExchanged && hasBegunExchange(client)) this.#countRefusal(address);
+    const brokenOff = () => {
+      if (hasBegunExchange(client)) this.#countRefusal(address);
+    };
+    socket.on("close", brokenOff);
+    client.once("handshake", () => {
+      socket.off("close", brokenOff);
+      this.#startups.shookHands(socket);
     });
     // No client needs a second one before login.
     client.on("rekey", () => {
-      if (!isLoggedIn) socket.destroy();
+      if (!client.authenticated) socket.destroy();
     });
-    let isLoggedIn = false;
     const connection = new ClientConnection(this.#service, client, address, {
-      authenticated: () => {
-        isLoggedIn = true;
-        this.#startups.delete(socket);
-      },
+      authenticated: () => this.#startups.delete(socket),
       refused: () => this.#countRefusal(address),
     });
     this.#connections.add(connection);

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Client, ClientChannel } from "ssh2";
 import { type AskedTerminal, type TerminalSize, UnreachableError } from "../protocol.ts";
-import { passOn, relieved, write } from "./bounds.ts";
+import { ignoreErrors, passOn, relieved, write } from "./bounds.ts";
 import { DeviceLogin } from "./DeviceLogin.ts";
 import type { Service } from "./Service.ts";
 import { tellLogin, tellRefusal } from "./tellLogin.ts";
@@ -110,9 +110,9 @@ export class WebTerminal {
     this.#shell = shell;
     if (this.#size !== opened) void this.#resizeShell();
     const { announcement } = login.admitted.device;
-    if (announcement !== "") this.#browser.write(`${announcement.replaceAll(/\r?\n/g, "\r\n")}\r\n`);
+    if (announcement !== "") this.#browser.write(announcement);
     login.ledger.event(SEAT, "shell", {});
-    for (const stream of [shell, shell.stderr]) stream.on("error", () => {});
+    ignoreErrors(shell);
     const output = passOn(shell, async (data) => {
       await login.ledger.record(SEAT, data, this.#size);
       await write(this.#browser, data);

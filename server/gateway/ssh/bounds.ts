@@ -70,23 +70,28 @@ export const socketOf = (connection: Client | Connection): Duplex => internalsOf
 export const hasBegunExchange = (connection: Client | Connection): boolean =>
   internalsOf(connection)._protocol._kex !== undefined;
 
-/** Reads nothing more of a connection, until something has settled. */
+/** Stops the reading of a connection, for one reason or several. */
 export class Brake {
   readonly #socket: Duplex;
-  #holds = 0;
+  readonly #reasons = new Set<string>();
 
   constructor(socket: Duplex) {
     this.#socket = socket;
   }
 
-  hold(until: Promise<unknown>): void {
-    this.#holds += 1;
+  /**
+   * Reads nothing more until something has settled. While the same reason holds already, nothing changes.
+   * @param until called if the reason does not hold yet
+   */
+  hold(reason: string, until: () => Promise<unknown>): void {
+    if (this.#reasons.has(reason)) return;
+    this.#reasons.add(reason);
     this.#socket.pause();
     const release = () => {
-      this.#holds -= 1;
-      if (this.#holds === 0) this.#socket.resume();
+      this.#reasons.delete(reason);
+      if (this.#reasons.size === 0) this.#socket.resume();
     };
-    until.then(release, release);
+    until().then(release, release);
   }
 }
 
@@ -111,7 +116,6 @@ export function bound(connection: Client | Connection, isLoggedIn: () => boolean
   const { _sock: socket, _protocol: protocol, _chanMgr: channels } = internalsOf(connection);
   const brake = new Brake(socket);
   let packets = 0;
-  let isHeld = false;
   const onPacket = protocol._onPacket;
   protocol._onPacket = () => {
     onPacket();
@@ -120,13 +124,7 @@ export function bound(connection: Client | Connection, isLoggedIn: () => boolean
       if (packets > PACKETS_BEFORE_LOGIN || socket.writableLength > UNREAD_BEFORE_LOGIN) socket.destroy();
       return;
     }
-    if (isHeld || socket.writableLength < UNREAD) return;
-    isHeld = true;
-    const empty = drained(socket);
-    brake.hold(empty);
-    void empty.then(() => {
-      isHeld = false;
-    });
+    if (socket.writableLength >= UNREAD) brake.hold("unread answers", () => drained(socket));
   };
   const handlers = protocol._handlers;
   const check = (name: string, isAllowed: (...values: never[]) => boolean) => {
@@ -213,6 +211,11 @@ export async function write(to: Writable, data: Buffer): Promise<void> {
   const { _channel: channel = to } = to as { readonly _channel?: Writable };
   const connection = (channel as { readonly _client?: Client | Connection })._client;
   await (connection === undefined ? drained(to) : relieved(connection));
+}
+
+/** Ignores errors of a channel: it closes after each. */
+export function ignoreErrors(channel: { readonly stderr: EventEmitter } & EventEmitter): void {
+  for (const stream of [channel, channel.stderr]) stream.on("error", () => {});
 }
 
 /**
