@@ -141,7 +141,14 @@ async function find(services: Services, tx: SqlClient, key: SessionKey): Promise
   return session;
 }
 
+/**
+ * The session comes first: its row makes additions at a time conflict, and a conflict is tried again. Their sequences
+ * would violate a unique index, and that is an error.
+ */
 async function write(tx: SqlClient, uid: string, { events, chunks, assignments }: Rows): Promise<void> {
+  if (assignments.length > 0) {
+    await tx.$executeRaw(sql`UPDATE "Session" SET ${sql.join(assignments, ", ")} WHERE "uid" = ${uid}`);
+  }
   if (events.length > 0) {
     await tx.$executeRaw(
       sql`INSERT INTO "SessionEvent" ("sessionUid", "sequence", "seat", "type", "at", "data")
@@ -153,9 +160,6 @@ async function write(tx: SqlClient, uid: string, { events, chunks, assignments }
       sql`INSERT INTO "SessionRecord" ("sessionUid", "seat", "sequence", "time", "message", "width", "height")
         VALUES ${sql.join(chunks, ", ")}`,
     );
-  }
-  if (assignments.length > 0) {
-    await tx.$executeRaw(sql`UPDATE "Session" SET ${sql.join(assignments, ", ")} WHERE "uid" = ${uid}`);
   }
 }
 

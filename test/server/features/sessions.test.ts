@@ -234,6 +234,22 @@ describe("getSessions", () => {
     expect((await event("exec", 0)).body.message).toBe("a session may have 1000 events at most");
   });
 
+  test("events that come at once are all kept", async () => {
+    const uid = await begin();
+    const body = (index: number) => ({
+      type: `event-${index}`,
+      seat: 0,
+      timestamp: new Date().toISOString(),
+    });
+    const bodies = Array.from({ length: 8 }, (_, index) => ({ ...body(index), data: {} }));
+    const answers = await Promise.all(
+      bodies.map((body) => internal.call("addSessionEvent", { params: { uid }, body })),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(bodies.map(() => 200));
+    const { items } = (await read(uid)).body.events;
+    expect(items.map(({ type }: { type: string }) => type).sort()).toEqual(bodies.map(({ type }) => type));
+  });
+
   test("nothing of another namespace", async () => {
     const uid = await begin();
     const eve = await app.user("eve", "elsewhere");
