@@ -24,8 +24,23 @@ export interface HostKey {
 export function readHostKey(folder: string, configured: string | undefined): HostKey {
   if (configured !== undefined) return readKey(configured, strangersMayDoAnything);
   const file = join(folder, FILE);
-  if (!existsSync(file)) createDurably(file, ssh2.utils.generateKeyPairSync("ed25519").private);
+  if (!existsSync(file)) createDurably(file, newEd25519Pair().private);
   return readKey(file, othersMayDoAnything);
+}
+
+/** Tries of {@link newEd25519Pair}; one in 256 fails. */
+const TRIES = 20;
+
+/**
+ * A new Ed25519 key pair in the forms of OpenSSH. The library drops the first byte of a public key if it is zero; nobody
+ * can read such a pair.
+ */
+export function newEd25519Pair(): ReturnType<typeof ssh2.utils.generateKeyPairSync> {
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const pair = ssh2.utils.generateKeyPairSync("ed25519");
+    if (!(ssh2.utils.parseKey(pair.private) instanceof Error)) return pair;
+  }
+  throw new Error("the SSH library makes no Ed25519 key that it can read");
 }
 
 function readKey(file: string, forbidden: number): HostKey {

@@ -1,6 +1,6 @@
-import ssh2 from "ssh2";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { hashPassword } from "../../agent/password.ts";
+import { newEd25519Pair } from "../../server/gateway/hostKey.ts";
 import { DEVICE, type FakeGateway, newRsaKey } from "./FakeGateway.ts";
 import { type Pair, ranCommand, startPair } from "./support.ts";
 
@@ -42,10 +42,7 @@ it("takes no signature that was made with another key", async () => {
 
 it.each([
   ["a key that the service does not hold", { username: "deploy", privateKey: foreign }],
-  [
-    "a key that is not RSA",
-    { username: "deploy", privateKey: ssh2.utils.generateKeyPairSync("ed25519").private },
-  ],
+  ["a key that is not RSA", { username: "deploy", privateKey: newEd25519Pair().private }],
   ["a login name that is not served", { username: "root", privateKey: held }],
   ["a password for a login name that is not served", { username: "root", password: PASSWORD }],
   ["a wrong password", { username: "ops", password: `${PASSWORD}!` }],

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import ssh2 from "ssh2";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { newEd25519Pair } from "../../server/gateway/hostKey.ts";
 import {
   openFolder,
   type SshService,
@@ -26,10 +27,7 @@ interface Asked {
 
 /** A key pair as a browser has it, and as the service takes its public half. */
 function browserKey(kind: "ed25519" | "rsa") {
-  const pair =
-    kind === "rsa"
-      ? ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 })
-      : ssh2.utils.generateKeyPairSync("ed25519");
+  const pair = kind === "rsa" ? ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 }) : newEd25519Pair();
   const parsed = ssh2.utils.parseKey(pair.private);
   if (parsed instanceof Error) throw parsed;
   return {
