@@ -28,19 +28,20 @@ export function readHostKey(folder: string, configured: string | undefined): Hos
   return readKey(file, othersMayDoAnything);
 }
 
-/** Tries of {@link newEd25519Pair}; one in 256 fails. */
+/** Tries to create a readable key pair. One in 256 fails. */
 const TRIES = 20;
 
 /**
- * A new Ed25519 key pair in the forms of OpenSSH. The library drops the first byte of a public key if it is zero; nobody
- * can read such a pair.
+ * Creates an Ed25519 key pair in OpenSSH's formats. The library drops the first byte of a public key if it is zero, and
+ * then cannot read the pair; such a pair is discarded.
+ * @throws Error every try has failed
  */
 export function newEd25519Pair(): ReturnType<typeof ssh2.utils.generateKeyPairSync> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const pair = ssh2.utils.generateKeyPairSync("ed25519");
     if (!(ssh2.utils.parseKey(pair.private) instanceof Error)) return pair;
   }
-  throw new Error("the SSH library makes no Ed25519 key that it can read");
+  throw new Error("the SSH library created no Ed25519 key that it can read");
 }
 
 function readKey(file: string, forbidden: number): HostKey {

@@ -30,7 +30,7 @@ export type SessionEntry =
       readonly size: { readonly width: number; readonly height: number };
     };
 
-/** What could not be added. */
+/** Entries that the record of a session does not take. */
 interface Outcome {
   /** Events beyond the maximum number. */
   readonly droppedEvents: number;
@@ -48,7 +48,7 @@ interface Kept {
   readonly over: 0 | 1;
 }
 
-/** What entries become in the database. */
+/** Values of entries, as SQL. */
 interface Rows {
   readonly events: Sql[];
   readonly chunks: Sql[];

@@ -30,10 +30,9 @@ export async function changeSession(
   changes: {
     readonly authenticated?: boolean | null | undefined;
     readonly type?: string | null | undefined;
-    readonly term?: string;
   },
 ): Promise<void> {
-  const { authenticated, type, term } = changes;
+  const { authenticated, type } = changes;
   await inTransaction(services, async (tx) => {
     const session = await tx.session.findUnique({ where: { ...key }, select: { closedAt: true } });
     if (!session) throw unknownSession();
@@ -43,7 +42,6 @@ export async function changeSession(
       data: {
         ...(authenticated != null && { authenticated }),
         ...(type != null && { type }),
-        ...(term !== undefined && { term }),
         ...(begins && { lastSeen: services.now() }),
       },
       select: { uid: true },

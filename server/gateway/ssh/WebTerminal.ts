@@ -13,6 +13,12 @@ const TERM = "xterm";
 /** What a browser shows of any refusal. */
 const DENIED = "Permission denied";
 
+/** A connection to a device, and the shell that it has opened. */
+interface Device {
+  readonly client: Client;
+  readonly shell: ClientChannel;
+}
+
 /** A terminal in a browser. The service passes on its bytes; everything else is as with an SSH client. */
 export class WebTerminal {
   readonly #service: Service;
@@ -20,8 +26,7 @@ export class WebTerminal {
   readonly #browser: Duplex;
   #size: TerminalSize;
   #login: DeviceLogin | undefined;
-  #client: Client | undefined;
-  #shell: ClientChannel | undefined;
+  #device: Device | undefined;
   #isResizing = false;
 
   /** @param browser what the browser sends and shows */
@@ -61,10 +66,10 @@ export class WebTerminal {
 
   /** The device gets the last size, once it takes what it was sent before. */
   async #resizeShell(): Promise<void> {
-    const shell = this.#shell;
-    if (shell === undefined || this.#isResizing) return;
+    if (this.#device === undefined || this.#isResizing) return;
+    const { client, shell } = this.#device;
     this.#isResizing = true;
-    await relieved(this.#client as Client);
+    await relieved(client);
     this.#isResizing = false;
     shell.setWindow(this.#size.height, this.#size.width, 0, 0);
   }
@@ -95,19 +100,19 @@ export class WebTerminal {
   }
 
   #openShell(client: Client, login: DeviceLogin): void {
-    this.#client = client;
     const opened = this.#size;
     const { width, height } = opened;
     login.ledger.describe("web", TERM);
     login.ledger.event(SEAT, "pty-req", { term: TERM, columns: width, rows: height, width: 0, height: 0 });
     client.shell({ term: TERM, cols: width, rows: height, width: 0, height: 0 }, (error, shell) => {
       if (error) this.#browser.end("The device opens no shell");
-      else this.#run(login, shell, opened);
+      else this.#run(login, { client, shell }, opened);
     });
   }
 
-  #run(login: DeviceLogin, shell: ClientChannel, opened: TerminalSize): void {
-    this.#shell = shell;
+  #run(login: DeviceLogin, device: Device, opened: TerminalSize): void {
+    this.#device = device;
+    const { shell } = device;
     if (this.#size !== opened) void this.#resizeShell();
     const { announcement } = login.admitted.device;
     if (announcement !== "") this.#browser.write(announcement);

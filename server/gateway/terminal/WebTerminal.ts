@@ -129,7 +129,7 @@ export class WebTerminal extends Exchange {
   }
 
   #type(socket: WebSocket, input: Buffer): void {
-    // What is typed after a change of the size arrives after it.
+    // The device must receive the size before the input that follows it.
     this.#resize();
     if (this.#stream === undefined || this.#stream.write(input)) return;
     socket.pause();

@@ -236,12 +236,8 @@ describe("getSessions", () => {
 
   test("events that come at once are all kept", async () => {
     const uid = await begin();
-    const body = (index: number) => ({
-      type: `event-${index}`,
-      seat: 0,
-      timestamp: new Date().toISOString(),
-    });
-    const bodies = Array.from({ length: 8 }, (_, index) => ({ ...body(index), data: {} }));
+    const event = { seat: 0, timestamp: new Date().toISOString(), data: {} };
+    const bodies = Array.from({ length: 8 }, (_, index) => ({ ...event, type: `event-${index}` }));
     const answers = await Promise.all(
       bodies.map((body) => internal.call("addSessionEvent", { params: { uid }, body })),
     );
