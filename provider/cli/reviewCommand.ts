@@ -31,6 +31,7 @@ interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
   readonly allowLockout: boolean;
   readonly allowUnmanaged: boolean;
   readonly allowMissingRights: boolean;
+  readonly allowFindings: boolean;
   readonly soonDays?: number;
   readonly json: boolean;
   readonly markdown?: string;
@@ -77,6 +78,7 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
       "do not object to what this credential may not do: another one applies the plan",
       false,
     )
+    .option("--allow-findings", "do not block on findings of the lint that the change brings", false)
     .option("--soon-days <n>", "name what expires within so many days (default 14)", positive("--soon-days"))
     .option("--json", "print the review as JSON", false)
     .option("--markdown <file>", "write it as a comment for a pull request; - for the standard output")

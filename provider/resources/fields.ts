@@ -1,4 +1,5 @@
 import { filter as filterSchema, tenantId } from "@gatehouse-access/sdk/contract";
+import { mistakenFor, mistakenText, type Subject } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { optional, required } from "./definition.ts";
 
@@ -8,6 +9,13 @@ export const tenantInput = optional(tenantId, {
   replaces: true,
 });
 
+/** A pattern that is no CIDR, no range of addresses and no glob: as regular expressions, these match something else. */
+export const patternOn = (schema: z.ZodString, subject: Subject): z.ZodString =>
+  schema.superRefine((text, context) => {
+    const mistaken = mistakenFor(text, subject);
+    if (mistaken) context.addIssue({ code: "custom", message: mistakenText(mistaken) });
+  });
+
 const notBeside = (other: string) => z.never().optional().describe(`Not beside ${other}.`);
 
 /** The input for the devices that a key or rule is for. */
@@ -15,9 +23,9 @@ export const filterInput = required(
   z.union(
     [
       z.strictObject({
-        hostname: filterSchema.shape.hostname
-          .unwrap()
-          .describe("Pattern (RE2, not anchored) on the device's name."),
+        hostname: patternOn(filterSchema.shape.hostname.unwrap(), "device").describe(
+          "Pattern (RE2, not anchored) on the device's name.",
+        ),
         tags: notBeside("hostname"),
       }),
       z.strictObject({

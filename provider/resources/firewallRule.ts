@@ -1,7 +1,8 @@
 import { firewall } from "@gatehouse-access/sdk/contract";
+import { areDisjoint } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { defineResource, type InputValues, listed, optional, output, required } from "./definition.ts";
-import { filterInput, filterState, tenantInput } from "./fields.ts";
+import { filterInput, filterState, patternOn, tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { FirewallRule } from "./listings.ts";
 import { sameValue } from "./values.ts";
@@ -17,10 +18,10 @@ const inputs = {
     description:
       "Of the rules that match, the one of the highest number decides; without any, access is allowed.",
   }),
-  sourceIp: required(wire.source_ip, {
+  sourceIp: required(patternOn(wire.source_ip, "address"), {
     description: "Pattern (RE2, not anchored) on the client's address; cidr() makes one from a range.",
   }),
-  username: required(wire.username, {
+  username: required(patternOn(wire.username, "login"), {
     description: "Pattern (RE2, not anchored) on the login name: `^root$` is for root only.",
   }),
   filter: filterInput,
@@ -38,6 +39,21 @@ export const firewallRule = defineResource({
     ruleId: output(z.string(), { description: "Id of the rule." }),
   },
   tags: { needs: "filter" },
+
+  rules({ action, sourceIp, username, filter }) {
+    if (action !== "deny") return [];
+    const patterns = [
+      { property: "sourceIp", pattern: sourceIp, subject: "address", what: "IP address" },
+      { property: "username", pattern: username, subject: "login", what: "login name" },
+      { property: "filter.hostname", pattern: filter.hostname ?? "", subject: "device", what: "device name" },
+    ] as const;
+    return patterns
+      .filter(({ pattern, subject }) => areDisjoint([pattern], subject))
+      .map(({ property, pattern, what }) => ({
+        property,
+        reason: `${JSON.stringify(pattern)} matches no ${what}, so the rule would never deny a login`,
+      }));
+  },
 
   // Rules have no name: any rule that says the same can be adopted.
   async find(connection, inputs) {

@@ -1,7 +1,7 @@
 import { fingerprint, parseSshPublicKey, publicKeys, sshPublicKeyLine } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { defineResource, listed, output, required } from "./definition.ts";
-import { filterInput, filterState, tenantInput } from "./fields.ts";
+import { filterInput, filterState, patternOn, tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { PublicKey } from "./listings.ts";
 
@@ -29,7 +29,7 @@ export const publicKey = defineResource({
       replaces: true,
       canonical: (text) => sshPublicKeyLine(parseSshPublicKey(text)),
     }),
-    username: required(wire.username, {
+    username: required(patternOn(wire.username, "login"), {
       description: "Pattern (RE2, not anchored) on the login name: `^root$` admits root only.",
     }),
     filter: filterInput,

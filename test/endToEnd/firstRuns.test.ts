@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 180_000 });
 const PASSWORD = "correct-horse";
 const rule = (priority: number) => ({
   type: "FirewallRule",
-  args: { action: "deny", priority, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+  args: { action: "deny", priority, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
 });
 const staging = { type: "Namespace", args: { name: "staging" } };
 /** As README's program: its first resource is a namespace, and others name none. */

@@ -142,7 +142,7 @@ describe("twins in one program", () => {
 });
 
 it("a rule of another state of the same stack is neither taken, nor changed, nor deleted", async () => {
-  const args = { action: "deny", sourceIp: "x", username: "y", filter: { hostname: "z" } };
+  const args = { action: "deny", sourceIp: ".*", username: "y", filter: { hostname: "z" } };
   const program = (priority: number) => ({ it: { type: "FirewallRule", args: { ...args, priority } } });
   const laptop = new Harness(world.env, "first");
   await first.up(program(1));

@@ -68,7 +68,7 @@ describe.each([
 it("an update of an object that somebody removed says how to make it again", async () => {
   const rule = (priority: number) => ({
     type: "FirewallRule",
-    args: { action: "deny", priority, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+    args: { action: "deny", priority, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
   });
   await harness.up({ rule: rule(1) });
   const id = String(harness.state.get("rule")?.outputs.ruleId);

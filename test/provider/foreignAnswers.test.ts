@@ -25,7 +25,7 @@ afterAll(async () => {
 const program: Program = {
   rule: {
     type: "FirewallRule",
-    args: { action: "deny", priority: 1, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+    args: { action: "deny", priority: 1, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
   },
   ci: { type: "ApiKey", args: { validDays: 30, role: "observer" } },
   stage: { type: "Namespace", args: { name: "stage" } },

@@ -163,7 +163,7 @@ describe("the answer of a creation is lost, and somebody else made an equal obje
       const body = {
         action: "deny",
         priority: 5,
-        sourceIp: "q",
+        sourceIp: ".*",
         username: "y",
         filter: { hostname: "z" },
         active: true,

@@ -20,7 +20,7 @@ afterAll(() => fleet.stop());
 const owner = () => fleet.client.forTenant(tenant);
 const rule = {
   type: "FirewallRule",
-  args: { action: "deny", priority: 1, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+  args: { action: "deny", priority: 1, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
 };
 const key = { type: "ApiKey", args: { validDays: 30, role: "observer" } };
 const program: Program = {

@@ -111,7 +111,7 @@ it.skipIf(isTerraform)(
 describe("the name of a resource that passed its object on", () => {
   const rule = (priority: number) => ({
     type: "FirewallRule",
-    args: { action: "deny", priority, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+    args: { action: "deny", priority, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
   });
   const namespace = (name: string) => ({ type: "Namespace", args: { name } });
   const member = (name: string) => ({
@@ -174,7 +174,7 @@ describe("an object that no resource has by the end of the run", () => {
   it("goes when an engine replaces it without any difference", async () => {
     const rule = {
       type: "FirewallRule",
-      args: { action: "deny", priority: 1, sourceIp: "x", username: "y", filter: { hostname: "z" } },
+      args: { action: "deny", priority: 1, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
     };
     await harness.up({ rule });
     const before = harness.state.get("rule")?.id;

@@ -31,7 +31,12 @@ const review = (more: Partial<NamespaceReview> = {}): Review => ({
   ],
 });
 
-const NOTHING_ALLOWED = { allowLockout: false, allowUnmanaged: false, allowMissingRights: false };
+const NOTHING_ALLOWED = {
+  allowLockout: false,
+  allowUnmanaged: false,
+  allowMissingRights: false,
+  allowFindings: false,
+};
 
 const markdown = (some: Review, max?: number) =>
   reviewMarkdown(some, { ...NOTHING_ALLOWED, ...(max && { max }) });

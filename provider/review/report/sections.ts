@@ -1,9 +1,17 @@
-import { ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
+import { ANY_ADDRESS, ANY_LOGIN, type FindingObject } from "@gatehouse-access/sdk/policy";
 import { typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../policyTests/results.ts";
 import { counted } from "../words/phrases.ts";
 import { printable } from "../words/printable.ts";
-import type { MemberChange, NamespaceReview, Review, ReviewedAccess, Revision, Revisions } from "./review.ts";
+import type {
+  MemberChange,
+  NamespaceReview,
+  Review,
+  ReviewedAccess,
+  ReviewedFinding,
+  Revision,
+  Revisions,
+} from "./review.ts";
 
 /** How a report writes text that comes from the service, so that nobody's name can steer a terminal or format a comment. */
 export interface Style {
@@ -95,32 +103,60 @@ export interface Allowed {
   readonly allowUnmanaged: boolean;
   /** What the credential may not do: another one applies the plan. */
   readonly allowMissingRights: boolean;
+  /** Findings that the change brings. */
+  readonly allowFindings: boolean;
 }
 
 /** Why a change should not be made, as sentences; empty when nothing stands against it. */
 export function objections(
   review: Review,
-  { allowLockout, allowUnmanaged, allowMissingRights }: Allowed,
+  { allowLockout, allowUnmanaged, allowMissingRights, allowFindings }: Allowed,
 ): string[] {
   // What is there besides is no part of what differs between two revisions.
   const isBeside = allowUnmanaged || review.revisions !== undefined;
-  const ofNamespaces = review.namespaces.flatMap(({ name, lockouts, incapabilities, tests, coverage }) => [
-    ...(allowLockout
-      ? []
-      : lockouts.map(({ message }) => `${name}: ${message} (--allow-lockout permits it)`)),
-    ...(allowMissingRights
-      ? []
-      : incapabilities.map(
-          ({ reason, resources }) =>
-            `${name}: ${reason}; needed by ${resources.slice(0, 5).join(", ")} (--allow-missing-rights permits it)`,
-        )),
-    ...(isBeside ? [] : wideningOf(coverage).map((sentence) => `${name}: ${sentence}`)),
-    ...tests.filter(({ ok }) => !ok).map((test) => `${name}: the policy test "${test.name}" fails`),
-  ]);
+  const ofNamespaces = review.namespaces.flatMap((namespace) => {
+    const { name, lockouts, incapabilities, tests, coverage } = namespace;
+    return [
+      ...(allowLockout
+        ? []
+        : lockouts.map(({ message }) => `${name}: ${message} (--allow-lockout permits it)`)),
+      ...(allowMissingRights
+        ? []
+        : incapabilities.map(
+            ({ reason, resources }) =>
+              `${name}: ${reason}; needed by ${resources.slice(0, 5).join(", ")} (--allow-missing-rights permits it)`,
+          )),
+      ...(isBeside ? [] : wideningOf(coverage).map((sentence) => `${name}: ${sentence}`)),
+      ...(allowFindings
+        ? []
+        : blockingFindings(namespace).map(
+            ({ message, suggestion = "" }) =>
+              `${name}: ${message} ${suggestion} (--allow-findings permits it)`,
+          )),
+      ...tests.filter(({ ok }) => !ok).map((test) => `${name}: the policy test "${test.name}" fails`),
+    ];
+  });
   return [
     ...review.twins.map(({ object, urns }) => `${object} is declared twice: ${urns.join(" and ")}`),
     ...ofNamespaces,
   ];
+}
+
+/**
+ * The findings that block a change which brings them: errors, and open patterns of keys and rules that let somebody in who
+ * had no access before.
+ */
+export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFinding[] {
+  const gained = access.filter(({ change }) => change === "gained");
+  const widens = ({ kind, id }: FindingObject) =>
+    kind === "key"
+      ? gained.some(({ keys }) => keys.some(({ fingerprint }) => fingerprint === id))
+      : gained.length > 0;
+  return lint.filter(
+    ({ rule, severity, object, isNew }) =>
+      isNew &&
+      (severity === "error" || (rule === "unanchored-pattern" && severity === "warning" && widens(object))),
+  );
 }
 
 /** Unmanaged objects that widen access, as sentences; of many the first ones. */

@@ -1,16 +1,22 @@
 import type { Access } from "../access.ts";
 import type { AccessKey } from "../facts.ts";
-import { finderOf, isEveryDevice, isEverything } from "./finder.ts";
+import { isEveryDevice, isEverything } from "./finder.ts";
 import type { Finding } from "./finding.ts";
-import { fieldOf, filterText, keyName, keyObject } from "./wording.ts";
+import { fieldOf, filterText, keyName, keyObject, objectId } from "./wording.ts";
 
-/** Findings for keys that are for no device, and for keys that are for every login on every device. */
-export function keyFilters(access: Access): Finding[] {
+/**
+ * Findings for keys that are for no device, and for keys that are for every login on every device.
+ * @param explained ids of the objects with a wrong pattern, whose finding explains why they match nothing
+ */
+export function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { keys, devices } = access.policy;
   return keys.flatMap((key) => {
     if (isEverything(key.username, "login", false) && isEveryDevice(key.filter, false))
       return [everything(key)];
-    const idle = devices.length > 0 && !isBroken(key) && access.devicesOf(key.filter, false).isEmpty();
+    const idle =
+      devices.length > 0 &&
+      !explained.has(objectId(keyObject(key))) &&
+      access.devicesOf(key.filter, false).isEmpty();
     return idle ? [nothing(key)] : [];
   });
 }
@@ -31,5 +37,3 @@ const nothing = (key: AccessKey): Finding => ({
   field: fieldOf(key.filter),
   suggestion: "Correct the filter, or remove the key.",
 });
-
-const isBroken = ({ username, filter }: AccessKey) => !finderOf(username) || !finderOf(filter.hostname ?? "");

@@ -27,6 +27,15 @@ export const lintRules = {
       "So that nobody gets in by an accident, it counts as no text in a key and in a rule that allows, and as every text in a rule that denies: the key admits nobody, the rule allows nothing or denies more than it was written for.",
     mend: "Write the pattern anew, best with `login()`, `hostname()` or `cidr()`.",
   },
+  "mistaken-pattern": {
+    title: "A pattern is in another notation",
+    severities: ["error"],
+    means:
+      "A pattern of a public key or an active rule is in CIDR notation (`198.51.100.0/24`), a range of addresses (`10.0.0.1-10.0.0.9`) or a glob (`web-*`). The service takes it for a regular expression.",
+    matters:
+      "As a regular expression it matches other texts than it seems to, and often none: a rule that denies `198.51.100.0/24` denies nobody.",
+    mend: 'Write `cidr("198.51.100.0/24")`, or a regular expression such as `^web-.*$`.',
+  },
   "unanchored-pattern": {
     title: "A pattern admits more than it says",
     severities: ["warning", "info"],
@@ -72,9 +81,9 @@ export const lintRules = {
   },
   "never-matches": {
     title: "A key or rule is for nothing",
-    severities: ["warning", "info"],
+    severities: ["error", "warning", "info"],
     means:
-      "The filter of a public key or an active rule is for no device, or a rule's patterns for no login name or address of the domain. The latter is an `info`: the domain may lack what the pattern is for.",
+      "A pattern of a public key or an active rule matches no login name, IP address or device name that there can be: an `error`. Or the filter is for no device of the namespace (`warning`), or a rule's patterns for no login name or address of the domain (`info`, since the domain may lack what the pattern is for).",
     matters: "The name of a device or a tag may be misspelt, or what it was for is gone.",
     mend: "Correct the filter or the pattern, or remove the object. If the domain lacks the login or address, add it.",
   },

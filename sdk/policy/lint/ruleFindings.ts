@@ -1,13 +1,15 @@
 import type { Access } from "../access.ts";
 import type { AccessRule } from "../facts.ts";
 import { Decisions, type Disagreement } from "./decisions.ts";
-import { finderOf } from "./finder.ts";
 import type { Field, Finding } from "./finding.ts";
 import { Situations } from "./situations.ts";
-import { fieldOf, filterText, listed, quoted, ruleName, ruleObject, ruleText } from "./wording.ts";
+import { fieldOf, filterText, listed, objectId, quoted, ruleName, ruleObject, ruleText } from "./wording.ts";
 
-/** Findings for active rules that never match, never decide, change nothing or contradict each other. */
-export function ruleFindings(access: Access): Finding[] {
+/**
+ * Findings for active rules that never match, never decide, change nothing or contradict each other.
+ * @param explained ids of the objects with a wrong pattern, whose finding explains why they match nothing
+ */
+export function ruleFindings(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { policy, domain, rules } = access;
   if (policy.devices.length === 0 || domain.logins.length === 0 || domain.addresses.length === 0) return [];
   const situations = new Situations(access);
@@ -15,7 +17,11 @@ export function ruleFindings(access: Access): Finding[] {
   const idsOf = (places: Iterable<number> = []) => [...places].flatMap((place) => rules[place]?.id ?? []);
   return [
     ...rules.flatMap((rule, place) => {
-      if (!decisions.matching.has(place)) return neverMatches(access, situations, rule, place);
+      if (!decisions.matching.has(place)) {
+        return explained.has(objectId(ruleObject(rule)))
+          ? []
+          : [neverMatches(access, situations, rule, place)];
+      }
       if (!decisions.deciding.has(place)) return [unreachable(rule, idsOf(decisions.stronger.get(place)))];
       return decisions.needed.has(place) ? [] : [redundant(rule, idsOf(decisions.weaker.get(place)))];
     }),
@@ -57,11 +63,8 @@ function neverMatches(
   { logins, addresses }: Situations,
   rule: AccessRule,
   place: number,
-): Finding[] {
+): Finding {
   const { action, username, sourceIp, filter } = rule;
-  // The finding for the broken pattern says it already.
-  if (action === "allow" && [username, sourceIp, filter.hostname ?? ""].some((text) => !finderOf(text)))
-    return [];
   const noDevice = access.devicesOf(filter, action === "deny").isEmpty();
   const misses: { field: Field; text: string }[] = [];
   const miss = (field: Field, text: string) => misses.push({ field, text });
@@ -72,18 +75,16 @@ function neverMatches(
   if (!addresses.some((text) => text.rules.has(place))) {
     miss("sourceIp", `sourceIp ${quoted(sourceIp)} is for no address of the domain`);
   }
-  return [
-    {
-      rule: "never-matches",
-      severity: noDevice ? "warning" : "info",
-      message: `${ruleName(rule)} never matches: its ${misses.map(({ text }) => text).join(", and its ")}.`,
-      object: ruleObject(rule),
-      field: misses[0]?.field,
-      suggestion: noDevice
-        ? "Correct the filter, or remove the rule."
-        : "Correct the pattern, remove the rule, or add what it is for to the domain.",
-    },
-  ];
+  return {
+    rule: "never-matches",
+    severity: noDevice ? "warning" : "info",
+    message: `${ruleName(rule)} never matches: its ${misses.map(({ text }) => text).join(", and its ")}.`,
+    object: ruleObject(rule),
+    field: misses[0]?.field,
+    suggestion: noDevice
+      ? "Correct the filter, or remove the rule."
+      : "Correct the pattern, remove the rule, or add what it is for to the domain.",
+  };
 }
 
 function contradictions({ policy, rules }: Access, disagreements: readonly Disagreement[]): Finding[] {

@@ -26,6 +26,9 @@ export const keyObject = ({ fingerprint, name }: AccessKey): FindingObject => ({
 /** A rule as what a finding is about. */
 export const ruleObject = ({ id }: AccessRule): FindingObject => ({ kind: "rule", id, name: id });
 
+/** Tells the objects of findings apart. */
+export const objectId = ({ kind, id }: FindingObject): string => `${kind} ${id}`;
+
 /** A public key at the beginning of a sentence. */
 export const keyName = ({ name }: AccessKey): string => `Key ${quoted(name)}`;
 

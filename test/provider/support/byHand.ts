@@ -102,7 +102,7 @@ export const byHand: Readonly<Record<string, ByHand>> = {
       action: (client, outputs) =>
         changeRule({ action: outputs.action === "deny" ? "allow" : "deny" })(client, outputs),
       priority: changeRule({ priority: 1234 }),
-      sourceIp: changeRule({ sourceIp: "^by-hand$" }),
+      sourceIp: changeRule({ sourceIp: "^203\\.0\\.113\\." }),
       username: changeRule({ username: "^by-hand$" }),
       filter: changeRule({ filter: { hostname: "^by-hand$" } }),
       active: (client, outputs) => changeRule({ active: !outputs.active })(client, outputs),

@@ -81,7 +81,7 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
       tenant,
       action: fc.constantFrom("allow", "deny"),
       priority: fc.nat(1000),
-      sourceIp: pattern,
+      sourceIp: fc.constantFrom(".*", "^10\\.", "^192\\.0\\.2\\.1$", "[.:]"),
       username: pattern,
       filter,
       active: fc.boolean(),

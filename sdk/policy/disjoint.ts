@@ -1,0 +1,82 @@
+import { CombinedTransformer, JS, NFA, TooManyNodesError, Transformers, transform } from "refa";
+import { PATTERN_SIZE_MAX, patternSize } from "../contract/patternSize.ts";
+import type { Subject } from "./lint/finder.ts";
+import { patternTree } from "./patternTree.ts";
+
+const OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+
+/**
+ * Every text that a login name, an address or a device's name can be, and some more: a pattern that is found in none of
+ * these is never found. IPv6 addresses are hexadecimal digits and dots with at least two colons.
+ */
+const TEXTS: Readonly<Record<Subject, string>> = {
+  login: "[^\\n\\0]+",
+  address: `${OCTET}(?:\\.${OCTET}){3}|[0-9a-f]*:[0-9a-f]*:[0-9a-f:.]*`,
+  device: "[A-Za-z0-9_.-]+",
+};
+
+/** Most states of an automaton, and of the comparison of two. */
+const STATES_MAX = 20_000;
+/** Most automata that are kept. */
+const KEPT_MAX = 500;
+/** Most times that a pattern is rewritten to get its assertions to its ends. */
+const PASSES_MAX = 20;
+
+/** RE2 and JavaScript have different characters in these. */
+const WHITE_SPACE = /\\[sS]/;
+
+/**
+ * True when no login name, address or device's name has all of the patterns in it. False where one has, and where that
+ * cannot be decided: a pattern does not compile, RE2 and JavaScript read it differently, or it is too large.
+ */
+export function areDisjoint(patterns: readonly string[], subject: Subject): boolean {
+  try {
+    let common = automatonOf(TEXTS[subject]);
+    for (const pattern of patterns) {
+      const found = foundIn(pattern);
+      if (found === undefined) continue;
+      common = NFA.fromIntersection(common, found, new NFA.LimitedNodeFactory(STATES_MAX));
+      if (common.isEmpty) return true;
+    }
+    return false;
+  } catch (error) {
+    if (error instanceof TooManyNodesError) return false;
+    throw error;
+  }
+}
+
+/** The texts in which a pattern is found, and maybe some more; undefined for every text. */
+function foundIn(pattern: string): NFA | undefined {
+  const isRead = pattern !== "" && patternTree(pattern) !== undefined && !WHITE_SPACE.test(pattern);
+  return isRead && patternSize(pattern) <= PATTERN_SIZE_MAX
+    ? automatonOf(`[^]*(?:${pattern})[^]*`)
+    : undefined;
+}
+
+const kept = new Map<string, NFA>();
+
+/** The automaton of the texts that are a regular expression of JavaScript as a whole, and maybe some more. */
+function automatonOf(source: string): NFA {
+  const known = kept.get(source);
+  if (known) return known;
+  const { expression, maxCharacter } = JS.Parser.fromLiteral({ source, flags: "s" }).parse({
+    assertions: "parse",
+    maxNodes: STATES_MAX,
+  });
+  const rewritten = transform(REWRITING, expression, { maxPasses: PASSES_MAX });
+  // The assertions that are left are at the ends of the text, where they hold; ignoring one that does not adds texts.
+  const options = { assertions: "ignore" } as const;
+  const limit = new NFA.LimitedNodeFactory(STATES_MAX);
+  const automaton = NFA.fromRegex(rewritten, { maxCharacter }, options, limit);
+  if (kept.size >= KEPT_MAX) kept.clear();
+  kept.set(source, automaton);
+  return automaton;
+}
+
+const BY_TEXTS = { ignoreOrder: true, ignoreAmbiguity: true };
+const REWRITING = new CombinedTransformer([
+  Transformers.simplify(BY_TEXTS),
+  Transformers.applyAssertions(BY_TEXTS),
+  Transformers.inline(BY_TEXTS),
+  Transformers.removeDeadBranches(BY_TEXTS),
+]);
